@@ -1,0 +1,19 @@
+//! SimKube's vocabulary: the words every other crate speaks.
+//!
+//! Data and pure functions only: no client, no tokio, no clock. Start with [`Gvk`] and [`ObjectKey`] (what an object
+//! is called), then [`SimTime`] (when something happened).
+//!
+//! | module | what it owns |
+//! |---|---|
+//! | [`gvk`] | group, version and kind |
+//! | [`key`] | namespace and name; a reference to one object |
+//! | [`time`] | instants and spans in whole microseconds |
+
+pub mod gvk;
+pub mod key;
+pub mod time;
+
+pub use gvk::Gvk;
+pub use key::{ObjectKey, ObjectRef};
+pub use smol_str::SmolStr;
+pub use time::{SimDuration, SimTime};

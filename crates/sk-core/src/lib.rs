@@ -7,18 +7,21 @@
 //! |---|---|
 //! | [`gvk`] | group, version and kind |
 //! | [`key`] | namespace and name; a reference to one object |
+//! | [`resources`] | amounts of compute, as the scheduler counts them |
 //! | [`rng`] | seeded randomness, a named stream per use |
 //! | [`taint`] | taints, tolerations and which tolerates which |
 //! | [`time`] | instants and spans in whole microseconds |
 
 pub mod gvk;
 pub mod key;
+pub mod resources;
 pub mod rng;
 pub mod taint;
 pub mod time;
 
 pub use gvk::Gvk;
 pub use key::{ObjectKey, ObjectRef};
+pub use resources::Resources;
 pub use smol_str::SmolStr;
 pub use taint::{Taint, TaintEffect, Toleration};
 pub use time::{SimDuration, SimTime};

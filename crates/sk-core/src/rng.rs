@@ -32,12 +32,12 @@ impl Stream {
 
     /// The next 128 bits.
     pub fn next_u128(&mut self) -> u128 {
-        u128::from(self.next_u64()) << 64 | u128::from(self.next_u64())
+        (u128::from(self.next_u64()) << 64) | u128::from(self.next_u64())
     }
 
     /// A number below `bound`; 0 when `bound` is 0. The bias of the multiplication is below 2⁻³² for our small bounds.
     pub fn below(&mut self, bound: u64) -> u64 {
-        (u128::from(self.next_u64()) * u128::from(bound) >> 64) as u64
+        ((u128::from(self.next_u64()) * u128::from(bound)) >> 64) as u64
     }
 
     /// `len` characters as Kubernetes puts behind a `generateName`.

@@ -1,0 +1,72 @@
+//! Amounts of compute, as the scheduler counts them: whole millicores and bytes, and a map for everything else.
+
+use std::collections::BTreeMap;
+
+use smol_str::SmolStr;
+
+/// How much of each resource; the scheduler's `framework.Resource` without the pod count.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Resources {
+    /// CPU in thousandths of a core.
+    pub cpu_milli: i64,
+    /// Memory in bytes.
+    pub memory: i64,
+    /// Local disk in bytes.
+    pub ephemeral_storage: i64,
+    /// Extended resources, huge pages and the like, in units.
+    pub scalars: BTreeMap<SmolStr, i64>,
+}
+
+impl Resources {
+    /// CPU in millicores and memory in bytes, nothing else.
+    pub fn new(cpu_milli: i64, memory: i64) -> Self {
+        Self { cpu_milli, memory, ..Self::default() }
+    }
+
+    /// Is nothing asked for at all?
+    pub fn is_zero(&self) -> bool {
+        self.cpu_milli == 0 && self.memory == 0 && self.ephemeral_storage == 0 && self.scalars.values().all(|&n| n == 0)
+    }
+
+    /// Adds `other` to each resource.
+    pub fn add(&mut self, other: &Self) {
+        self.combine(other, i64::saturating_add);
+    }
+
+    /// Takes `other` off each resource.
+    pub fn sub(&mut self, other: &Self) {
+        self.combine(other, i64::saturating_sub);
+    }
+
+    /// Raises each resource to what `other` has.
+    pub fn max(&mut self, other: &Self) {
+        self.combine(other, Ord::max);
+    }
+
+    fn combine(&mut self, other: &Self, with: impl Fn(i64, i64) -> i64) {
+        self.cpu_milli = with(self.cpu_milli, other.cpu_milli);
+        self.memory = with(self.memory, other.memory);
+        self.ephemeral_storage = with(self.ephemeral_storage, other.ephemeral_storage);
+        for (name, &amount) in &other.scalars {
+            let mine = self.scalars.entry(name.clone()).or_default();
+            *mine = with(*mine, amount);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_added_can_be_taken_off_again() {
+        let mut used = Resources::new(500, 1 << 30);
+        let mut pod = Resources::new(250, 1 << 20);
+        pod.scalars.insert("example.com/gpu".into(), 2);
+        used.add(&pod);
+        assert_eq!((used.cpu_milli, used.scalars["example.com/gpu"]), (750, 2));
+        used.sub(&pod);
+        assert_eq!((used.cpu_milli, used.memory), (500, 1 << 30));
+        assert!(!used.is_zero());
+    }
+}

@@ -7,13 +7,16 @@
 //! |---|---|
 //! | [`gvk`] | group, version and kind |
 //! | [`key`] | namespace and name; a reference to one object |
+//! | [`quantity`] | amounts of cpu, memory and the rest, as Kubernetes writes and rounds them |
 //! | [`time`] | instants and spans in whole microseconds |
 
 pub mod gvk;
 pub mod key;
+pub mod quantity;
 pub mod time;
 
 pub use gvk::Gvk;
 pub use key::{ObjectKey, ObjectRef};
+pub use quantity::Quantity;
 pub use smol_str::SmolStr;
 pub use time::{SimDuration, SimTime};

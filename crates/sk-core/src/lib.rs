@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`gvk`] | group, version and kind |
 //! | [`key`] | namespace and name; a reference to one object |
+//! | [`quantity`] | amounts of cpu, memory and the rest, as Kubernetes writes and rounds them |
 //! | [`resources`] | amounts of compute, as the scheduler counts them |
 //! | [`rng`] | seeded randomness, a named stream per use |
 //! | [`taint`] | taints, tolerations and which tolerates which |
@@ -14,6 +15,7 @@
 
 pub mod gvk;
 pub mod key;
+pub mod quantity;
 pub mod resources;
 pub mod rng;
 pub mod taint;
@@ -21,6 +23,7 @@ pub mod time;
 
 pub use gvk::Gvk;
 pub use key::{ObjectKey, ObjectRef};
+pub use quantity::Quantity;
 pub use resources::Resources;
 pub use smol_str::SmolStr;
 pub use taint::{Taint, TaintEffect, Toleration};

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use smol_str::SmolStr;
 
+use crate::Quantity;
+
 /// How much of each resource; the scheduler's `framework.Resource` without the pod count.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Resources {
@@ -21,6 +23,22 @@ impl Resources {
     /// CPU in millicores and memory in bytes, nothing else.
     pub fn new(cpu_milli: i64, memory: i64) -> Self {
         Self { cpu_milli, memory, ..Self::default() }
+    }
+
+    /// From a `ResourceList`: CPU in millicores and the rest in whole units, each rounded up. The count of pods that a
+    /// node may hold is no resource that pods ask for and is left out.
+    pub fn from_quantities(list: &BTreeMap<SmolStr, Quantity>) -> Self {
+        let mut resources = Self::default();
+        for (name, quantity) in list {
+            match name.as_str() {
+                "cpu" => resources.cpu_milli = quantity.milli_value(),
+                "memory" => resources.memory = quantity.value(),
+                "ephemeral-storage" => resources.ephemeral_storage = quantity.value(),
+                "pods" => {}
+                _ => drop(resources.scalars.insert(name.clone(), quantity.value())),
+            }
+        }
+        resources
     }
 
     /// Is nothing asked for at all?

@@ -40,7 +40,8 @@ impl Object {
             _ => Err(ApiError::bad_request(format!("Object '{name}' is missing"))),
         };
         let (api_version, kind) = (text(&mut fields, "apiVersion")?, text(&mut fields, "kind")?);
-        let gvk = Gvk::from_api_version(&api_version, &kind).map_err(|error| ApiError::bad_request(error.to_string()))?;
+        let gvk =
+            Gvk::from_api_version(&api_version, &kind).map_err(|error| ApiError::bad_request(error.to_string()))?;
         let (key, resource_version, meta) = read_meta(&gvk, fields.remove("metadata"))?;
         let body = read_body(&gvk, fields).map_err(|error| in_kind(&gvk, &error))?;
         Ok(Self { gvk, key, resource_version, meta, body })
@@ -205,7 +206,8 @@ fn read_body(gvk: &Gvk, mut fields: Map<String, Value>) -> Result<Body, serde_js
             Body::ReplicaSet(ReplicaSet { spec: Arc::new(read(section("spec"))?), status: read(section("status"))? })
         }
         gvk if *gvk == kinds::NAMESPACE => {
-            let get = |section: &Option<Value>, name: &str| section.as_ref().and_then(|fields| fields.get(name)).cloned();
+            let get =
+                |section: &Option<Value>, name: &str| section.as_ref().and_then(|fields| fields.get(name)).cloned();
             let (spec, status) = (section("spec"), section("status"));
             Body::Namespace(Namespace {
                 finalizers: read(get(&spec, "finalizers"))?,

@@ -130,8 +130,7 @@ mod tests {
         store.commit(widget("a"));
         store.commit(widget("a"));
         store.commit_removal(&widget("a").reference());
-        let seen: Vec<_> =
-            store.watch(0).unwrap().map(|event| (event.change, event.object.resource_version)).collect();
+        let seen: Vec<_> = store.watch(0).unwrap().map(|event| (event.change, event.object.resource_version)).collect();
         assert_eq!(seen, [(Change::Added, 1), (Change::Modified, 2), (Change::Deleted, 3)]);
         assert_eq!(store.watch(2).unwrap().count(), 1);
         assert_eq!(store.watch(3).unwrap().count(), 0);

@@ -14,6 +14,7 @@ use std::fmt;
 
 use sk_core::Gvk;
 
+pub(crate) use namespace::KUBERNETES_FINALIZER;
 pub use namespace::{Namespace, NamespacePhase};
 pub use node::{Node, NodeSpec, NodeStatus};
 pub use other::Other;

@@ -1,0 +1,220 @@
+//! What the API server does to an object between reading and storing it: defaults and admission.
+//!
+//! Only what placement and lifecycles depend on. Defaults of a pod template are written into the pods made from it, not
+//! into the template.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use sk_core::{ObjectKey, SimTime, SmolStr, TaintEffect, Toleration};
+
+use crate::error::ApiError;
+use crate::kinds::{self, Container, NamespacePhase, PodSpec, Resource};
+use crate::store::Store;
+use crate::{Body, Object};
+
+/// Seconds a pod stays on a node that is not ready or not reachable (DefaultTolerationSeconds).
+const DEFAULT_TOLERATION_SECS: i64 = 300;
+/// Seconds between asking a pod to stop and killing it, unless it says otherwise.
+pub(crate) const DEFAULT_GRACE_SECS: i64 = 30;
+/// Priority classes every cluster has.
+const SYSTEM_PRIORITIES: [(&str, i32); 2] =
+    [("system-cluster-critical", 2_000_000_000), ("system-node-critical", 2_000_001_000)];
+/// How many admitted specs are remembered; one per pod template in use. A spec is 1 to 2 KB, so at most 8 MB.
+const SPEC_MEMORY: usize = 4096;
+
+/// The driver's say in every new pod: what the mutating webhook is on a real cluster.
+pub trait AdmitPod {
+    /// May change labels and annotations of a pod about to be created.
+    fn admit(&mut self, pod: &mut Object, now: SimTime);
+}
+
+/// Something the server had to decide without knowing; told to the user at the end.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Notice {
+    /// A pod names a priority class that does not exist; a real server refuses such a pod, here it gets priority 0.
+    UnknownPriorityClass(SmolStr),
+}
+
+/// The state admission keeps between requests.
+#[derive(Default)]
+pub(crate) struct Admission {
+    pub(crate) hook: Option<Box<dyn AdmitPod>>,
+    pub(crate) notices: BTreeMap<Notice, u64>,
+    specs: SpecMemory,
+}
+
+impl Admission {
+    /// Readies a new object for storing, or refuses it.
+    pub(crate) fn admit(&mut self, object: &mut Object, store: &Store, now: SimTime) -> Result<(), ApiError> {
+        check_namespace(object, store)?;
+        validate(object)?;
+        match &mut object.body {
+            Body::Pod(pod) => {
+                pod.spec = self.admitted_spec(&pod.spec, store);
+                if let Some(hook) = &mut self.hook {
+                    hook.admit(object, now);
+                }
+            }
+            Body::Namespace(namespace) => {
+                namespace.finalizers = vec![kinds::KUBERNETES_FINALIZER];
+                namespace.phase = NamespacePhase::Active;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Pods of one template share one admitted spec.
+    fn admitted_spec(&mut self, source: &Arc<PodSpec>, store: &Store) -> Arc<PodSpec> {
+        if let Some(known) = self.specs.get(source) {
+            if let Some(class) = unknown_priority_class(source, store) {
+                *self.notices.entry(Notice::UnknownPriorityClass(class)).or_default() += 1;
+            }
+            return known;
+        }
+        let mut spec = PodSpec::clone(source);
+        default_requests(&mut spec);
+        default_tolerations(&mut spec);
+        if spec.termination_grace_period_seconds.is_none() {
+            spec.termination_grace_period_seconds = Some(DEFAULT_GRACE_SECS);
+        }
+        self.set_priority(&mut spec, store);
+        let spec = Arc::new(spec);
+        self.specs.put(source.clone(), spec.clone());
+        spec
+    }
+
+    fn set_priority(&mut self, spec: &mut PodSpec, store: &Store) {
+        let (value, policy) = match find_priority(&spec.priority_class_name, store) {
+            Some(found) => found,
+            None => {
+                let notice = Notice::UnknownPriorityClass(spec.priority_class_name.clone());
+                *self.notices.entry(notice).or_default() += 1;
+                (spec.priority.unwrap_or(0), None)
+            }
+        };
+        spec.priority = Some(value);
+        if spec.preemption_policy.is_none() {
+            spec.preemption_policy = Some(policy.unwrap_or(SmolStr::new_static("PreemptLowerPriority")));
+        }
+    }
+
+    /// Priority classes decide what a spec is admitted as; when they change, nothing remembered holds.
+    pub(crate) fn forget_specs(&mut self) {
+        self.specs = SpecMemory::default();
+    }
+}
+
+fn unknown_priority_class(spec: &PodSpec, store: &Store) -> Option<SmolStr> {
+    find_priority(&spec.priority_class_name, store).is_none().then(|| spec.priority_class_name.clone())
+}
+
+/// Value and preemption policy of a class; of the default class for an empty name; `None` when there is no such class.
+fn find_priority(class: &str, store: &Store) -> Option<(i32, Option<SmolStr>)> {
+    if let Some((_, value)) = SYSTEM_PRIORITIES.iter().find(|(name, _)| *name == class) {
+        return Some((*value, None));
+    }
+    let read = |object: &Object| {
+        let Body::Other(other) = &object.body else { return None };
+        let value = other.fields.get("value")?.as_i64()?;
+        let policy = other.fields.get("preemptionPolicy").and_then(|policy| policy.as_str()).map(SmolStr::from);
+        Some((i32::try_from(value).ok()?, policy))
+    };
+    if !class.is_empty() {
+        return read(store.get(&kinds::PRIORITY_CLASS, &ObjectKey::cluster(class))?);
+    }
+    let is_default = |object: &&Arc<Object>| {
+        let Body::Other(other) = &object.body else { return false };
+        other.fields.get("globalDefault").and_then(serde_json::Value::as_bool).unwrap_or(false)
+    };
+    let default = store.list(&kinds::PRIORITY_CLASS).find(is_default).and_then(|class| read(class));
+    Some(default.unwrap_or((0, None)))
+}
+
+/// NamespaceLifecycle: new objects need a namespace, and one that is not going.
+fn check_namespace(object: &Object, store: &Store) -> Result<(), ApiError> {
+    let Some(namespace) = &object.key.namespace else { return Ok(()) };
+    let resource = Resource::of(&object.gvk);
+    let stored = store.get(&kinds::NAMESPACE, &ObjectKey::cluster(namespace.clone()));
+    let Some(stored) = stored else {
+        return Err(ApiError::not_found(&Resource::of(&kinds::NAMESPACE), namespace));
+    };
+    if stored.is_deleting() {
+        let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
+        return Err(ApiError::forbidden(&resource, &object.key.name, &why));
+    }
+    Ok(())
+}
+
+/// The rules without which a controller would run wild: counts are not negative, selectors select the template.
+pub(crate) fn validate(object: &Object) -> Result<(), ApiError> {
+    let (replicas, selector, template) = match &object.body {
+        Body::Deployment(deployment) => {
+            (deployment.spec.replicas, &deployment.spec.selector, &deployment.spec.template)
+        }
+        Body::ReplicaSet(set) => (set.spec.replicas, &set.spec.selector, &set.spec.template),
+        _ => return Ok(()),
+    };
+    let invalid = |field: &str, why: &str| Err(ApiError::invalid(&Resource::of(&object.gvk), &object.key, field, why));
+    if replicas < 0 {
+        return invalid("spec.replicas", &format!("Invalid value: {replicas}: must be greater than or equal to 0"));
+    }
+    if selector.is_empty() {
+        return invalid("spec.selector", "Required value");
+    }
+    if !selector.matches(&template.metadata.labels) {
+        return invalid("spec.template.metadata.labels", "Invalid value: `selector` does not match template `labels`");
+    }
+    Ok(())
+}
+
+/// A limit without a request is also the request (`SetDefaults_Pod`).
+fn default_requests(spec: &mut PodSpec) {
+    let fill = |container: &mut Container| {
+        for (name, limit) in &container.resources.limits {
+            container.resources.requests.entry(name.clone()).or_insert(*limit);
+        }
+    };
+    spec.containers.iter_mut().for_each(fill);
+    spec.init_containers.iter_mut().for_each(fill);
+}
+
+/// A pod that says nothing of a lost node leaves it after five minutes.
+fn default_tolerations(spec: &mut PodSpec) {
+    for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
+        let covers = |toleration: &Toleration| {
+            (toleration.key.is_empty() || toleration.key == key)
+                && toleration.effect.is_none_or(|effect| effect == TaintEffect::NoExecute)
+        };
+        if !spec.tolerations.iter().any(covers) {
+            let toleration = Toleration::exists(key, TaintEffect::NoExecute, Some(DEFAULT_TOLERATION_SECS));
+            spec.tolerations.push(toleration);
+        }
+    }
+}
+
+/// Remembers what a template's spec was admitted as. Keyed by the address of the source, which is kept alive here so
+/// that the address cannot come to mean another spec; addresses are compared for equality only and never order anything.
+#[derive(Default)]
+struct SpecMemory {
+    entries: BTreeMap<usize, (Arc<PodSpec>, Arc<PodSpec>)>,
+}
+
+impl SpecMemory {
+    fn get(&self, source: &Arc<PodSpec>) -> Option<Arc<PodSpec>> {
+        self.entries.get(&address(source)).map(|(_, admitted)| admitted.clone())
+    }
+
+    fn put(&mut self, source: Arc<PodSpec>, admitted: Arc<PodSpec>) {
+        if self.entries.len() >= SPEC_MEMORY {
+            // Dropping all is rare and cheap: each template in use is admitted once more.
+            self.entries.clear();
+        }
+        self.entries.insert(address(&source), (source, admitted));
+    }
+}
+
+fn address(spec: &Arc<PodSpec>) -> usize {
+    Arc::as_ptr(spec).addr()
+}

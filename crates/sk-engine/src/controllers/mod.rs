@@ -1,0 +1,40 @@
+//! The controllers of kube-controller-manager: one process, one cache, a client with its own rate limit each.
+
+mod deployment;
+mod expectations;
+mod garbage;
+mod namespace;
+mod replica_set;
+mod victims;
+
+use serde_json::json;
+use sk_apiserver::Object;
+
+use crate::controller::Controller;
+use crate::engine::Process;
+use crate::settings::Timing;
+
+/// `--concurrent-deployment-syncs` and `--concurrent-replicaset-syncs`
+const WORKLOAD_WORKERS: usize = 5;
+/// `--concurrent-gc-syncs`
+const GARBAGE_WORKERS: usize = 20;
+/// `--concurrent-namespace-syncs`
+const NAMESPACE_WORKERS: usize = 10;
+
+pub(crate) fn process(timing: &Timing) -> Process {
+    let deployment = Controller::new(deployment::Deployments, WORKLOAD_WORKERS);
+    let replica_set = Controller::new(replica_set::ReplicaSets::default(), WORKLOAD_WORKERS);
+    let garbage = Controller::new(garbage::Garbage, GARBAGE_WORKERS);
+    let namespace = Controller::new(namespace::Namespaces, NAMESPACE_WORKERS);
+    Process::new(None, timing.watch_latency)
+        .with(deployment, timing.controller_limit)
+        .with(replica_set, timing.controller_limit)
+        .with(garbage, timing.garbage_limit)
+        .with(namespace, timing.namespace_limit)
+}
+
+/// A namespace to create.
+pub fn new_namespace(name: &str) -> Object {
+    let json = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+    Object::from_json(json).expect("a namespace with a name is an object")
+}

@@ -1,0 +1,153 @@
+//! What a simulated cluster is made of and how fast its parts are.
+
+use std::collections::BTreeMap;
+
+use sk_core::{SimDuration, SmolStr, Taint};
+
+use crate::limiter::RateLimit;
+
+/// Everything the engine needs to know before it starts.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// Where all randomness comes from.
+    pub seed: u64,
+    /// How fast things go.
+    pub timing: Timing,
+    /// The kinds of nodes there are.
+    pub groups: Vec<NodeGroup>,
+    /// How the cluster grows and shrinks.
+    pub autoscaler: Autoscaler,
+}
+
+/// How fast the parts of the control plane are.
+#[derive(Clone, Debug)]
+pub struct Timing {
+    /// From a commit until an informer's handlers hear of it.
+    pub watch_latency: SimDuration,
+    /// From sending a request until it is committed.
+    pub request_latency: SimDuration,
+    /// How fast each controller may send; `None` for no limit.
+    pub controller_limit: Option<RateLimit>,
+    /// The garbage collector's limit.
+    pub garbage_limit: Option<RateLimit>,
+    /// The namespace controller's limit.
+    pub namespace_limit: Option<RateLimit>,
+    /// How fast the scheduler may send.
+    pub scheduler_limit: Option<RateLimit>,
+    /// How long the scheduler thinks about one pod.
+    pub scheduling_cycle: SimDuration,
+    /// From being asked to stop until a pod has stopped, at most its grace.
+    pub pod_termination: SimDuration,
+}
+
+impl Timing {
+    /// No latencies and no limits: what a perfect control plane would do.
+    pub fn ideal() -> Self {
+        Self {
+            watch_latency: SimDuration::ZERO,
+            request_latency: SimDuration::ZERO,
+            controller_limit: None,
+            garbage_limit: None,
+            namespace_limit: None,
+            scheduler_limit: None,
+            scheduling_cycle: SimDuration::ZERO,
+            pod_termination: SimDuration::ZERO,
+        }
+    }
+
+    /// Kubernetes' own defaults: kube-controller-manager 20/30 requests per second per controller, twice that for garbage
+    /// collection, 20 and 100 times for namespaces; kube-scheduler 50/100. The latencies are those of a healthy small
+    /// cluster: 3 ms per scheduling cycle is the 333 pods a second of the real scheduler on two cores.
+    pub fn real_like() -> Self {
+        Self {
+            watch_latency: SimDuration::from_millis(2),
+            request_latency: SimDuration::from_millis(3),
+            controller_limit: Some(RateLimit { qps: 20, burst: 30 }),
+            garbage_limit: Some(RateLimit { qps: 40, burst: 60 }),
+            namespace_limit: Some(RateLimit { qps: 400, burst: 3000 }),
+            scheduler_limit: Some(RateLimit { qps: 50, burst: 100 }),
+            scheduling_cycle: SimDuration::from_millis(3),
+            pod_termination: SimDuration::ZERO,
+        }
+    }
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        Self::real_like()
+    }
+}
+
+/// A group of nodes that are all alike.
+#[derive(Clone, Debug, Default)]
+pub struct NodeGroup {
+    /// Its name.
+    pub name: SmolStr,
+    /// Never fewer nodes than this.
+    pub min: u32,
+    /// Never more nodes than this.
+    pub max: u32,
+    /// The whole machine: resource name to canonical quantity.
+    pub capacity: BTreeMap<SmolStr, SmolStr>,
+    /// What is left for pods.
+    pub allocatable: BTreeMap<SmolStr, SmolStr>,
+    /// Labels of its nodes.
+    pub labels: BTreeMap<SmolStr, SmolStr>,
+    /// Taints of its nodes.
+    pub taints: Vec<Taint>,
+    /// From asking for a node until it is ready.
+    pub ready_delay: SimDuration,
+    /// Price of a node for an hour, if known.
+    pub price_per_hour: Option<f64>,
+}
+
+/// cluster-autoscaler's flags; the defaults are its own.
+#[derive(Clone, Debug)]
+pub struct Autoscaler {
+    /// `scan-interval`
+    pub scan_interval: SimDuration,
+    /// `expander`
+    pub expander: Expander,
+    /// `scale-down-enabled`
+    pub scale_down_enabled: bool,
+    /// `scale-down-unneeded-time`
+    pub scale_down_unneeded_time: SimDuration,
+    /// `scale-down-delay-after-add`
+    pub scale_down_delay_after_add: SimDuration,
+    /// `scale-down-utilization-threshold`, in thousandths.
+    pub scale_down_utilization_threshold_milli: i64,
+    /// `max-scale-down-parallelism`
+    pub max_scale_down_parallelism: usize,
+    /// `max-drain-parallelism`
+    pub max_drain_parallelism: usize,
+    /// `skip-nodes-with-system-pods`
+    pub skip_nodes_with_system_pods: bool,
+}
+
+impl Default for Autoscaler {
+    fn default() -> Self {
+        Self {
+            scan_interval: SimDuration::from_secs(10),
+            expander: Expander::Random,
+            scale_down_enabled: true,
+            scale_down_unneeded_time: SimDuration::from_mins(10),
+            scale_down_delay_after_add: SimDuration::from_mins(10),
+            scale_down_utilization_threshold_milli: 500,
+            max_scale_down_parallelism: 10,
+            max_drain_parallelism: 1,
+            skip_nodes_with_system_pods: true,
+        }
+    }
+}
+
+/// How a group is chosen when several would help.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Expander {
+    /// Any of them.
+    #[default]
+    Random,
+    /// The one that is left with the least unused.
+    LeastWaste,
+    /// The one that takes the most pods.
+    MostPods,
+}

@@ -1,0 +1,97 @@
+//! client-go's work queue: every key at most once in the queue, never twice at work, backoff after failures
+//! (`util/workqueue`, 1.36).
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use sk_core::SimDuration;
+
+/// First wait after a failure.
+const BASE_DELAY: SimDuration = SimDuration::from_millis(5);
+/// Longest wait after failures.
+const MAX_DELAY: SimDuration = SimDuration::from_secs(1000);
+
+/// The queue.
+#[derive(Debug)]
+pub(crate) struct WorkQueue<K> {
+    waiting: VecDeque<K>,
+    dirty: BTreeSet<K>,
+    working: BTreeSet<K>,
+    failures: BTreeMap<K, u32>,
+}
+
+impl<K: Ord + Clone> WorkQueue<K> {
+    pub(crate) fn new() -> Self {
+        Self {
+            waiting: VecDeque::new(),
+            dirty: BTreeSet::new(),
+            working: BTreeSet::new(),
+            failures: BTreeMap::new(),
+        }
+    }
+
+    /// Marks a key as to be looked at. While it is being worked on, it is looked at again afterwards.
+    pub(crate) fn add(&mut self, key: K) {
+        if self.dirty.insert(key.clone()) && !self.working.contains(&key) {
+            self.waiting.push_back(key);
+        }
+    }
+
+    /// Takes a key to work on; [`Self::done`] must follow.
+    pub(crate) fn take(&mut self) -> Option<K> {
+        let key = self.waiting.pop_front()?;
+        self.dirty.remove(&key);
+        self.working.insert(key.clone());
+        Some(key)
+    }
+
+    /// The work on a key has ended.
+    pub(crate) fn done(&mut self, key: &K) {
+        self.working.remove(key);
+        if self.dirty.contains(key) {
+            self.waiting.push_back(key.clone());
+        }
+    }
+
+    /// It went well: the next failure waits briefly again.
+    pub(crate) fn forget(&mut self, key: &K) {
+        self.failures.remove(key);
+    }
+
+    /// It failed: after how long it is to be tried again.
+    pub(crate) fn failed(&mut self, key: &K) -> SimDuration {
+        let failures = self.failures.entry(key.clone()).or_default();
+        let delay = (BASE_DELAY * (1_i64 << (*failures).min(30))).min(MAX_DELAY);
+        *failures += 1;
+        delay
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_waits_once_and_is_never_worked_on_twice_at_a_time() {
+        let mut queue = WorkQueue::new();
+        queue.add("a");
+        queue.add("a");
+        assert_eq!(queue.take(), Some("a"));
+        queue.add("a");
+        assert_eq!(queue.take(), None, "a is being worked on");
+        queue.done(&"a");
+        assert_eq!(queue.take(), Some("a"), "it changed meanwhile");
+        queue.done(&"a");
+        assert_eq!(queue.take(), None);
+    }
+
+    #[test]
+    fn failures_wait_twice_as_long_each_time_up_to_a_bound() {
+        let mut queue = WorkQueue::new();
+        let waits: Vec<_> = (0..3).map(|_| queue.failed(&"a").as_micros()).collect();
+        assert_eq!(waits, [5_000, 10_000, 20_000]);
+        let longest = (0..40).map(|_| queue.failed(&"a")).max();
+        assert_eq!(longest, Some(MAX_DELAY));
+        queue.forget(&"a");
+        assert_eq!(queue.failed(&"a"), BASE_DELAY);
+    }
+}

@@ -6,7 +6,9 @@
 //! | module | what it owns |
 //! |---|---|
 //! | [`gvk`] | group, version and kind |
+//! | [`hash`] | SimKube 2's stable hash, of any value and of a pod's spec |
 //! | [`key`] | namespace and name; a reference to one object |
+//! | [`lifecycle`] | how long a pod lived, read from its status |
 //! | [`quantity`] | amounts of cpu, memory and the rest, as Kubernetes writes and rounds them |
 //! | [`resources`] | amounts of compute, as the scheduler counts them |
 //! | [`rng`] | seeded randomness, a named stream per use |
@@ -14,7 +16,9 @@
 //! | [`time`] | instants and spans in whole microseconds |
 
 pub mod gvk;
+pub mod hash;
 pub mod key;
+pub mod lifecycle;
 pub mod quantity;
 pub mod resources;
 pub mod rng;
@@ -22,7 +26,9 @@ pub mod taint;
 pub mod time;
 
 pub use gvk::Gvk;
+pub use hash::StableHash;
 pub use key::{ObjectKey, ObjectRef};
+pub use lifecycle::PodLifecycle;
 pub use quantity::Quantity;
 pub use resources::Resources;
 pub use smol_str::SmolStr;

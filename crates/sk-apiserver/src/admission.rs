@@ -6,10 +6,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use sk_core::memo::Memo;
 use sk_core::{ObjectKey, SimTime, SmolStr, TaintEffect, Toleration};
 
 use crate::error::ApiError;
-use crate::kinds::{self, Container, NamespacePhase, PodSpec, Resource};
+use crate::kinds::{
+    self, Container, DeploymentStatus, NamespacePhase, PodSpec, PodStatus, ReplicaSetStatus, Resource,
+};
 use crate::store::Store;
 use crate::{Body, Object};
 
@@ -37,14 +40,17 @@ pub enum Notice {
 }
 
 /// The state admission keeps between requests.
-#[derive(Default)]
 pub(crate) struct Admission {
     pub(crate) hook: Option<Box<dyn AdmitPod>>,
     pub(crate) notices: BTreeMap<Notice, u64>,
-    specs: SpecMemory,
+    specs: Memo<PodSpec, Arc<PodSpec>>,
 }
 
 impl Admission {
+    pub(crate) fn new() -> Self {
+        Self { hook: None, notices: BTreeMap::new(), specs: Memo::new(SPEC_MEMORY) }
+    }
+
     /// Readies a new object for storing, or refuses it.
     pub(crate) fn admit(&mut self, object: &mut Object, store: &Store, now: SimTime) -> Result<(), ApiError> {
         check_namespace(object, store)?;
@@ -52,6 +58,7 @@ impl Admission {
         match &mut object.body {
             Body::Pod(pod) => {
                 pod.spec = self.admitted_spec(&pod.spec, store);
+                pod.status = PodStatus::default();
                 if let Some(hook) = &mut self.hook {
                     hook.admit(object, now);
                 }
@@ -60,54 +67,35 @@ impl Admission {
                 namespace.finalizers = vec![kinds::KUBERNETES_FINALIZER];
                 namespace.phase = NamespacePhase::Active;
             }
-            _ => {}
+            Body::Deployment(deployment) => deployment.status = DeploymentStatus::default(),
+            Body::ReplicaSet(set) => set.status = ReplicaSetStatus::default(),
+            // A node registers itself with its status, and of other kinds we do not know.
+            Body::Node(_) | Body::Other(_) => {}
         }
         Ok(())
     }
 
     /// Pods of one template share one admitted spec.
     fn admitted_spec(&mut self, source: &Arc<PodSpec>, store: &Store) -> Arc<PodSpec> {
-        if let Some(known) = self.specs.get(source) {
-            if let Some(class) = unknown_priority_class(source, store) {
-                *self.notices.entry(Notice::UnknownPriorityClass(class)).or_default() += 1;
-            }
-            return known;
+        let class = &source.priority_class_name;
+        let priority = find_priority(class, store);
+        if priority.is_none() {
+            *self.notices.entry(Notice::UnknownPriorityClass(class.clone())).or_default() += 1;
         }
-        let mut spec = PodSpec::clone(source);
-        default_requests(&mut spec);
-        default_tolerations(&mut spec);
-        if spec.termination_grace_period_seconds.is_none() {
-            spec.termination_grace_period_seconds = Some(DEFAULT_GRACE_SECS);
-        }
-        self.set_priority(&mut spec, store);
-        let spec = Arc::new(spec);
-        self.specs.put(source.clone(), spec.clone());
-        spec
-    }
-
-    fn set_priority(&mut self, spec: &mut PodSpec, store: &Store) {
-        let (value, policy) = match find_priority(&spec.priority_class_name, store) {
-            Some(found) => found,
-            None => {
-                let notice = Notice::UnknownPriorityClass(spec.priority_class_name.clone());
-                *self.notices.entry(notice).or_default() += 1;
-                (spec.priority.unwrap_or(0), None)
-            }
-        };
-        spec.priority = Some(value);
-        if spec.preemption_policy.is_none() {
-            spec.preemption_policy = Some(policy.unwrap_or(SmolStr::new_static("PreemptLowerPriority")));
-        }
+        self.specs.get_or_insert_with(source, |source| {
+            let mut spec = source.clone();
+            default_requests(&mut spec);
+            default_tolerations(&mut spec);
+            default_priority(&mut spec, priority);
+            spec.termination_grace_period_seconds.get_or_insert(DEFAULT_GRACE_SECS);
+            Arc::new(spec)
+        })
     }
 
     /// Priority classes decide what a spec is admitted as; when they change, nothing remembered holds.
     pub(crate) fn forget_specs(&mut self) {
-        self.specs = SpecMemory::default();
+        self.specs.clear();
     }
-}
-
-fn unknown_priority_class(spec: &PodSpec, store: &Store) -> Option<SmolStr> {
-    find_priority(&spec.priority_class_name, store).is_none().then(|| spec.priority_class_name.clone())
 }
 
 /// Value and preemption policy of a class; of the default class for an empty name; `None` when there is no such class.
@@ -130,6 +118,13 @@ fn find_priority(class: &str, store: &Store) -> Option<(i32, Option<SmolStr>)> {
     };
     let default = store.list(&kinds::PRIORITY_CLASS).find(is_default).and_then(|class| read(class));
     Some(default.unwrap_or((0, None)))
+}
+
+/// A pod of an unknown class keeps the priority it came with, or gets none.
+fn default_priority(spec: &mut PodSpec, found: Option<(i32, Option<SmolStr>)>) {
+    let (value, policy) = found.unwrap_or((spec.priority.unwrap_or(0), None));
+    spec.priority = Some(value);
+    spec.preemption_policy.get_or_insert(policy.unwrap_or(SmolStr::new_static("PreemptLowerPriority")));
 }
 
 /// NamespaceLifecycle: new objects need a namespace, and one that is not going.
@@ -192,29 +187,4 @@ fn default_tolerations(spec: &mut PodSpec) {
             spec.tolerations.push(toleration);
         }
     }
-}
-
-/// Remembers what a template's spec was admitted as. Keyed by the address of the source, which is kept alive here so
-/// that the address cannot come to mean another spec; addresses are compared for equality only and never order anything.
-#[derive(Default)]
-struct SpecMemory {
-    entries: BTreeMap<usize, (Arc<PodSpec>, Arc<PodSpec>)>,
-}
-
-impl SpecMemory {
-    fn get(&self, source: &Arc<PodSpec>) -> Option<Arc<PodSpec>> {
-        self.entries.get(&address(source)).map(|(_, admitted)| admitted.clone())
-    }
-
-    fn put(&mut self, source: Arc<PodSpec>, admitted: Arc<PodSpec>) {
-        if self.entries.len() >= SPEC_MEMORY {
-            // Dropping all is rare and cheap: each template in use is admitted once more.
-            self.entries.clear();
-        }
-        self.entries.insert(address(&source), (source, admitted));
-    }
-}
-
-fn address(spec: &Arc<PodSpec>) -> usize {
-    Arc::as_ptr(spec).addr()
 }

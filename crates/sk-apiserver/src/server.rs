@@ -34,7 +34,7 @@ impl ApiServer {
     pub fn new(seed: u64) -> Self {
         Self {
             store: Store::default(),
-            admission: Admission::default(),
+            admission: Admission::new(),
             uids: Stream::new(seed, "uid"),
             suffixes: Stream::new(seed, "name-suffix"),
         }

@@ -9,6 +9,7 @@
 //! | [`hash`] | SimKube 2's stable hash, of any value and of a pod's spec |
 //! | [`key`] | namespace and name; a reference to one object |
 //! | [`lifecycle`] | how long a pod lived, read from its status |
+//! | [`memo`] | what was derived from shared values |
 //! | [`quantity`] | amounts of cpu, memory and the rest, as Kubernetes writes and rounds them |
 //! | [`resources`] | amounts of compute, as the scheduler counts them |
 //! | [`rng`] | seeded randomness, a named stream per use |
@@ -19,9 +20,11 @@ pub mod gvk;
 pub mod hash;
 pub mod key;
 pub mod lifecycle;
+pub mod memo;
 pub mod quantity;
 pub mod resources;
 pub mod rng;
+pub mod selector;
 pub mod taint;
 pub mod time;
 

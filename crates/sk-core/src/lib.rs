@@ -8,15 +8,19 @@
 //! | [`gvk`] | group, version and kind |
 //! | [`hash`] | SimKube 2's stable hash, of any value and of a pod's spec |
 //! | [`key`] | namespace and name; a reference to one object |
+//! | [`label`] | labels: how they are looked up, which keys and values are allowed |
 //! | [`lifecycle`] | how long a pod lived, read from its status |
 //! | [`quantity`] | amounts of cpu, memory and the rest, as Kubernetes writes and rounds them |
+//! | [`selector`] | label and field selectors, read and evaluated as Kubernetes does |
 //! | [`time`] | instants and spans in whole microseconds |
 
 pub mod gvk;
 pub mod hash;
 pub mod key;
+pub mod label;
 pub mod lifecycle;
 pub mod quantity;
+pub mod selector;
 pub mod time;
 
 pub use gvk::Gvk;
@@ -24,5 +28,6 @@ pub use hash::StableHash;
 pub use key::{ObjectKey, ObjectRef};
 pub use lifecycle::PodLifecycle;
 pub use quantity::Quantity;
+pub use selector::{FieldSelector, LabelSelector};
 pub use smol_str::SmolStr;
 pub use time::{SimDuration, SimTime};

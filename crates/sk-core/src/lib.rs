@@ -10,6 +10,8 @@
 //! | [`key`] | namespace and name; a reference to one object |
 //! | [`label`] | labels: how they are looked up, which keys and values are allowed |
 //! | [`lifecycle`] | how long a pod lived, read from its status |
+//! | [`owner`] | owner references |
+//! | [`pointer`] | JSON pointers, and patterns of them with `*` |
 //! | [`quantity`] | amounts of cpu, memory and the rest, as Kubernetes writes and rounds them |
 //! | [`selector`] | label and field selectors, read and evaluated as Kubernetes does |
 //! | [`time`] | instants and spans in whole microseconds |
@@ -19,6 +21,8 @@ pub mod hash;
 pub mod key;
 pub mod label;
 pub mod lifecycle;
+pub mod owner;
+pub mod pointer;
 pub mod quantity;
 pub mod selector;
 pub mod time;
@@ -27,6 +31,8 @@ pub use gvk::Gvk;
 pub use hash::StableHash;
 pub use key::{ObjectKey, ObjectRef};
 pub use lifecycle::PodLifecycle;
+pub use owner::OwnerReference;
+pub use pointer::{Pointer, PointerPattern};
 pub use quantity::Quantity;
 pub use selector::{FieldSelector, LabelSelector};
 pub use smol_str::SmolStr;

@@ -14,6 +14,7 @@
 //! | [`pointer`] | JSON pointers, and patterns of them with `*` |
 //! | [`quantity`] | amounts of cpu, memory and the rest, as Kubernetes writes and rounds them |
 //! | [`selector`] | label and field selectors, read and evaluated as Kubernetes does |
+//! | [`template`] | pod templates: where they stand, which is which, whose pod this is |
 //! | [`time`] | instants and spans in whole microseconds |
 
 pub mod gvk;
@@ -25,6 +26,7 @@ pub mod owner;
 pub mod pointer;
 pub mod quantity;
 pub mod selector;
+pub mod template;
 pub mod time;
 
 pub use gvk::Gvk;
@@ -36,4 +38,5 @@ pub use pointer::{Pointer, PointerPattern};
 pub use quantity::Quantity;
 pub use selector::{FieldSelector, LabelSelector};
 pub use smol_str::SmolStr;
+pub use template::TemplateId;
 pub use time::{SimDuration, SimTime};

@@ -5,6 +5,7 @@
 //!
 //! | module | what it owns |
 //! |---|---|
+//! | [`duration`] | spans and moments as people write them in flags and scenarios |
 //! | [`gvk`] | group, version and kind |
 //! | [`hash`] | SimKube 2's stable hash, of any value and of a pod's spec |
 //! | [`key`] | namespace and name; a reference to one object |
@@ -17,6 +18,7 @@
 //! | [`template`] | pod templates: where they stand, which is which, whose pod this is |
 //! | [`time`] | instants and spans in whole microseconds |
 
+pub mod duration;
 pub mod gvk;
 pub mod hash;
 pub mod key;
@@ -29,6 +31,7 @@ pub mod selector;
 pub mod template;
 pub mod time;
 
+pub use duration::TimeSpec;
 pub use gvk::Gvk;
 pub use hash::StableHash;
 pub use key::{ObjectKey, ObjectRef};

@@ -5,35 +5,51 @@
 //!
 //! | module | what it owns |
 //! |---|---|
+//! | [`duration`] | spans and moments as people write them in flags and scenarios |
 //! | [`gvk`] | group, version and kind |
 //! | [`hash`] | SimKube 2's stable hash, of any value and of a pod's spec |
 //! | [`key`] | namespace and name; a reference to one object |
+//! | [`label`] | labels: how they are looked up, which keys and values are allowed |
 //! | [`lifecycle`] | how long a pod lived, read from its status |
 //! | [`memo`] | what was derived from shared values |
+//! | [`owner`] | owner references |
+//! | [`pointer`] | JSON pointers, and patterns of them with `*` |
 //! | [`quantity`] | amounts of cpu, memory and the rest, as Kubernetes writes and rounds them |
 //! | [`resources`] | amounts of compute, as the scheduler counts them |
 //! | [`rng`] | seeded randomness, a named stream per use |
+//! | [`selector`] | label and field selectors, read and evaluated as Kubernetes does |
 //! | [`taint`] | taints, tolerations and which tolerates which |
+//! | [`template`] | pod templates: where they stand, which is which, whose pod this is |
 //! | [`time`] | instants and spans in whole microseconds |
 
+pub mod duration;
 pub mod gvk;
 pub mod hash;
 pub mod key;
+pub mod label;
 pub mod lifecycle;
 pub mod memo;
+pub mod owner;
+pub mod pointer;
 pub mod quantity;
 pub mod resources;
 pub mod rng;
 pub mod selector;
 pub mod taint;
+pub mod template;
 pub mod time;
 
+pub use duration::TimeSpec;
 pub use gvk::Gvk;
 pub use hash::StableHash;
 pub use key::{ObjectKey, ObjectRef};
 pub use lifecycle::PodLifecycle;
+pub use owner::OwnerReference;
+pub use pointer::{Pointer, PointerPattern};
 pub use quantity::Quantity;
 pub use resources::Resources;
+pub use selector::{FieldSelector, LabelSelector};
 pub use smol_str::SmolStr;
 pub use taint::{Taint, TaintEffect, Toleration};
+pub use template::TemplateId;
 pub use time::{SimDuration, SimTime};

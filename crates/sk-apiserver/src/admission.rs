@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sk_core::memo::Memo;
+use sk_core::selector::LabelSelector;
 use sk_core::{ObjectKey, SimTime, SmolStr, TaintEffect, Toleration};
 
 use crate::error::ApiError;
@@ -155,10 +156,12 @@ pub(crate) fn validate(object: &Object) -> Result<(), ApiError> {
     if replicas < 0 {
         return invalid("spec.replicas", &format!("Invalid value: {replicas}: must be greater than or equal to 0"));
     }
-    if selector.is_empty() {
-        return invalid("spec.selector", "Required value");
-    }
-    if !selector.matches(&template.metadata.labels) {
+    let selector = match LabelSelector::from_json(selector) {
+        Ok(selector) if selector.requirements().is_empty() => return invalid("spec.selector", "Required value"),
+        Ok(selector) => selector,
+        Err(error) => return invalid("spec.selector", &format!("Invalid value: {error}")),
+    };
+    if !selector.matches(&*template.metadata.labels) {
         return invalid("spec.template.metadata.labels", "Invalid value: `selector` does not match template `labels`");
     }
     Ok(())

@@ -61,7 +61,7 @@ impl Store {
     }
 
     /// All objects of a kind, by namespace and name.
-    pub fn list(&self, gvk: &Gvk) -> impl Iterator<Item = &Arc<Object>> {
+    pub fn list(&self, gvk: &Gvk) -> impl Iterator<Item = &Arc<Object>> + use<'_> {
         self.kinds.get(gvk).into_iter().flat_map(BTreeMap::values)
     }
 

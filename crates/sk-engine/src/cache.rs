@@ -33,7 +33,7 @@ impl Cache {
     }
 
     /// All objects of a kind, by namespace and name.
-    pub fn list(&self, gvk: &Gvk) -> impl Iterator<Item = &Arc<Object>> {
+    pub fn list(&self, gvk: &Gvk) -> impl Iterator<Item = &Arc<Object>> + use<'_> {
         self.kinds.get(gvk).into_iter().flat_map(BTreeMap::values)
     }
 

@@ -146,7 +146,7 @@ impl Engine {
     }
 
     /// All objects of a kind as they are now.
-    pub fn list(&self, gvk: &Gvk) -> impl Iterator<Item = &Arc<Object>> {
+    pub fn list(&self, gvk: &Gvk) -> impl Iterator<Item = &Arc<Object>> + use<'_> {
         self.api.store().list(gvk)
     }
 

@@ -112,7 +112,7 @@ impl SchedulingQueue {
     }
 
     /// Something happened: those unschedulable pods that it `helps` are to be tried again.
-    pub fn happened(&mut self, helps: impl Fn(&ObjectKey) -> bool) {
+    pub fn happened(&mut self, mut helps: impl FnMut(&ObjectKey) -> bool) {
         let helped: Vec<_> = self.unschedulable.iter().filter(|(_, pod)| helps(pod)).cloned().collect();
         for (since, pod) in helped {
             self.back_off(since, &pod);

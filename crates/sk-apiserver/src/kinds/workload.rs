@@ -6,7 +6,6 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sk_core::SmolStr;
-use sk_core::selector::LabelSelector;
 
 use super::PodSpec;
 use crate::Labels;
@@ -27,9 +26,9 @@ pub struct DeploymentSpec {
     /// How many pods.
     #[serde(default = "one")]
     pub replicas: i32,
-    /// Which pods are its own.
+    /// Which pods are its own: a label selector as written, which validation has parsed once.
     #[serde(default)]
-    pub selector: LabelSelector,
+    pub selector: Value,
     /// What each pod is made from.
     #[serde(default)]
     pub template: PodTemplate,
@@ -180,9 +179,9 @@ pub struct ReplicaSetSpec {
     /// Seconds a pod must be ready to count as available.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub min_ready_seconds: i32,
-    /// Which pods are its own.
+    /// Which pods are its own: a label selector as written, which validation has parsed once.
     #[serde(default)]
-    pub selector: LabelSelector,
+    pub selector: Value,
     /// What each pod is made from.
     #[serde(default)]
     pub template: PodTemplate,
@@ -215,7 +214,7 @@ impl Default for DeploymentSpec {
     fn default() -> Self {
         Self {
             replicas: one(),
-            selector: LabelSelector::default(),
+            selector: Value::Null,
             template: PodTemplate::default(),
             strategy: Strategy::default(),
             min_ready_seconds: 0,
@@ -231,7 +230,7 @@ impl Default for ReplicaSetSpec {
         Self {
             replicas: one(),
             min_ready_seconds: 0,
-            selector: LabelSelector::default(),
+            selector: Value::Null,
             template: PodTemplate::default(),
             rest: Map::new(),
         }

@@ -206,7 +206,7 @@ impl<'a> Rollout<'a> {
         let mut template = spec.template.clone();
         template.metadata.labels = labelled(&spec.template.metadata.labels);
         let mut selector = spec.selector.clone();
-        selector.match_labels.insert(TEMPLATE_HASH, self.hash.clone());
+        selector["matchLabels"][TEMPLATE_HASH.as_str()] = json!(self.hash);
         let meta = Meta {
             labels: template.metadata.labels.clone(),
             owners: vec![self.object.as_controller()],

@@ -1,0 +1,64 @@
+//! Node groups and the nodes made from them.
+
+use serde_json::{Map, Value, json};
+use sk_apiserver::Object;
+use sk_apiserver::kinds::Condition;
+use sk_core::{SimDuration, SimTime, SmolStr, Taint, TaintEffect};
+
+use crate::annotations::{self, NODE_GROUP, NODE_READY_DELAY};
+use crate::classes;
+use crate::nodes::NOT_READY;
+use crate::settings::NodeGroup;
+
+/// A group with the count of nodes it ever made, so that no name comes twice.
+pub(super) struct Group {
+    pub(super) settings: NodeGroup,
+    made: u64,
+}
+
+impl Group {
+    pub(super) fn new(settings: NodeGroup) -> Self {
+        Self { settings, made: 0 }
+    }
+
+    /// The next node of the group, ready after `delay`.
+    pub(super) fn make_node(&mut self, now: SimTime, delay: SimDuration) -> Object {
+        self.made += 1;
+        new_node(&self.settings, &format!("{}-{}", self.settings.name, self.made), now, delay)
+    }
+
+    /// A ready, empty node of the group that does not exist.
+    pub(super) fn template(&self) -> sk_scheduler::Node {
+        let name = format!("template-for-{}", self.settings.name);
+        let node = new_node(&self.settings, &name, SimTime::EPOCH, SimDuration::ZERO);
+        classes::node(&node).expect("a node of a group is a node")
+    }
+}
+
+/// A node of a group, as a cloud would register it: not ready, and repelling pods, until `delay` has passed.
+pub fn new_node(group: &NodeGroup, name: &str, now: SimTime, delay: SimDuration) -> Object {
+    let mut labels = Map::new();
+    for (key, value) in &group.labels {
+        labels.insert(key.to_string(), json!(value));
+    }
+    labels.insert(NODE_GROUP.to_string(), json!(group.name));
+    let own = [("kubernetes.io/hostname", name), ("kubernetes.io/os", "linux"), ("kubernetes.io/arch", "amd64")];
+    for (key, value) in own {
+        labels.entry(key).or_insert_with(|| json!(value));
+    }
+    let is_ready = delay == SimDuration::ZERO;
+    let mut taints: Vec<Taint> = group.taints.clone();
+    let mut node_annotations = Map::new();
+    if !is_ready {
+        taints.push(Taint::new(NOT_READY, TaintEffect::NoSchedule));
+        node_annotations.insert(NODE_READY_DELAY.to_string(), json!(annotations::millis(delay)));
+    }
+    let ready = Condition::new("Ready", is_ready, now);
+    let json = json!({
+        "apiVersion": "v1", "kind": "Node",
+        "metadata": {"name": name, "labels": Value::Object(labels), "annotations": Value::Object(node_annotations)},
+        "spec": {"taints": taints, "providerID": SmolStr::from(format!("simkube://{}/{name}", group.name))},
+        "status": {"capacity": group.capacity, "allocatable": group.allocatable, "conditions": [ready]},
+    });
+    Object::from_json(json).expect("quantities of a group were checked when it was read")
+}

@@ -1,0 +1,168 @@
+//! The cluster autoscaler: more nodes when pods fit nowhere, fewer when nodes stand idle.
+//!
+//! Follows cluster-autoscaler's loop: every scan interval it looks at pods marked unschedulable, asks the scheduler
+//! library which groups' nodes would take them, and adds nodes; in a scan that adds none it looks for nodes that have
+//! been unneeded for long enough. `scale_up` and `scale_down` decide purely; this file carries their decisions out.
+//!
+//! Simplified: disruption budgets, node startup failures, balancing of similar groups, and the priority, price and grpc
+//! expanders are not modelled.
+
+mod groups;
+mod scale_down;
+mod scale_up;
+mod view;
+
+use std::collections::BTreeMap;
+
+use sk_apiserver::kinds::{NODE, POD};
+use sk_apiserver::{Change, DeleteOptions, Object, Request};
+use sk_core::rng::Stream;
+use sk_core::{SimDuration, SimTime, SmolStr, Taint, TaintEffect};
+
+use crate::cache::{Cache, Seen};
+use crate::classes::Classes;
+use crate::component::{Component, Context};
+use crate::engine::Process;
+use crate::settings::{Autoscaler, Settings};
+
+pub use groups::new_node;
+use groups::Group;
+use view::View;
+
+/// The mark of a node about to be removed: nothing new goes there.
+const TO_BE_DELETED: &str = "ToBeDeletedByClusterAutoscaler";
+
+pub(crate) fn process(settings: Settings) -> Process {
+    let latency = settings.timing.watch_latency;
+    let autoscaler = ClusterAutoscaler {
+        groups: settings.groups.into_iter().map(Group::new).collect(),
+        choice: Stream::new(settings.seed, "expander"),
+        settings: settings.autoscaler,
+        classes: Classes::new(),
+        unneeded: BTreeMap::new(),
+        draining: BTreeMap::new(),
+        last_scale_up: None,
+    };
+    Process::new(Some(vec![POD, NODE]), latency).with(autoscaler, None)
+}
+
+struct ClusterAutoscaler {
+    groups: Vec<Group>,
+    settings: Autoscaler,
+    choice: Stream,
+    classes: Classes,
+    /// Nodes that could go, and since when.
+    unneeded: BTreeMap<SmolStr, SimTime>,
+    /// Nodes whose pods are being evicted.
+    draining: BTreeMap<SmolStr, SimTime>,
+    last_scale_up: Option<SimTime>,
+}
+
+impl Component for ClusterAutoscaler {
+    fn start(&mut self, ctx: &mut Context<'_>) {
+        for group in &mut self.groups {
+            for _ in 0..group.settings.min {
+                let node = group.make_node(ctx.now, SimDuration::ZERO);
+                ctx.send(0, Request::Create(node));
+            }
+        }
+        if !self.groups.is_empty() {
+            ctx.wake(0, ctx.now + self.settings.scan_interval);
+        }
+    }
+
+    fn observe(&mut self, seen: &Seen, ctx: &mut Context<'_>) {
+        if seen.object.gvk == NODE && seen.change == Change::Deleted {
+            self.draining.remove(&seen.object.key.name);
+            self.unneeded.remove(&seen.object.key.name);
+        }
+        let node = seen.object.pod().and_then(|pod| pod.node_name.as_ref());
+        if let Some(node) = node.filter(|node| self.draining.contains_key(*node)) {
+            self.remove_if_drained(node, ctx);
+        }
+    }
+
+    fn wake(&mut self, _tag: u64, ctx: &mut Context<'_>) {
+        self.scan(ctx);
+        ctx.wake(0, ctx.now + self.settings.scan_interval);
+    }
+}
+
+impl ClusterAutoscaler {
+    fn scan(&mut self, ctx: &mut Context<'_>) {
+        let view = View::new(ctx.cache, &self.groups, &self.draining, &mut self.classes);
+        if self.scale_up(&view, ctx) {
+            self.last_scale_up = Some(ctx.now);
+            return;
+        }
+        if self.settings.scale_down_enabled {
+            self.scale_down(&view, ctx);
+        }
+    }
+
+    /// Adds nodes for pods that fit nowhere; `true` if it did.
+    fn scale_up(&mut self, view: &View, ctx: &mut Context<'_>) -> bool {
+        let helpless = view.pods_without_room();
+        if helpless.is_empty() {
+            return false;
+        }
+        let options = scale_up::options(&helpless, &self.groups, view);
+        let Some(option) = scale_up::choose(options, self.settings.expander, &mut self.choice) else { return false };
+        let group = &mut self.groups[option.group];
+        for _ in 0..option.nodes {
+            let node = group.make_node(ctx.now, group.settings.ready_delay);
+            ctx.send(0, Request::Create(node));
+        }
+        true
+    }
+
+    fn scale_down(&mut self, view: &View, ctx: &mut Context<'_>) {
+        let removable = scale_down::removable(view, &self.settings);
+        self.unneeded.retain(|node, _| removable.iter().any(|candidate| candidate.name == *node));
+        for candidate in &removable {
+            self.unneeded.entry(candidate.name.clone()).or_insert(ctx.now);
+        }
+        let cooling = self.settings.scale_down_delay_after_add;
+        if self.last_scale_up.is_some_and(|at| ctx.now.since(at) < cooling) {
+            return;
+        }
+        let due = |name: &SmolStr| {
+            self.unneeded.get(name).is_some_and(|since| ctx.now.since(*since) >= self.settings.scale_down_unneeded_time)
+        };
+        let chosen = scale_down::choose(removable, due, view, &self.groups, &self.settings, self.draining.len());
+        for candidate in chosen {
+            self.unneeded.remove(&candidate.name);
+            self.draining.insert(candidate.name.clone(), ctx.now);
+            if let Some(node) = ctx.cache.get(&NODE, &sk_core::ObjectKey::cluster(candidate.name.clone())) {
+                ctx.send(0, Request::Update(marked(node)));
+            }
+            for pod in candidate.pods {
+                ctx.send(0, Request::Evict { pod });
+            }
+            self.remove_if_drained(&candidate.name, ctx);
+        }
+    }
+
+    /// Removes a node once nothing is left on it that would have to move.
+    fn remove_if_drained(&mut self, node: &SmolStr, ctx: &mut Context<'_>) {
+        if has_pods_to_move(ctx.cache, node) {
+            return;
+        }
+        let target = sk_core::ObjectRef::new(NODE, sk_core::ObjectKey::cluster(node.clone()));
+        ctx.send(0, Request::Delete { target, options: DeleteOptions::default() });
+    }
+}
+
+fn has_pods_to_move(cache: &Cache, node: &str) -> bool {
+    cache.pods_on(node).any(|pod| scale_down::must_move(pod))
+}
+
+fn marked(node: &Object) -> Object {
+    let mut marked = node.clone();
+    marked.resource_version = 0;
+    if let Some(node) = marked.node_mut() {
+        let taint = Taint::new(TO_BE_DELETED, TaintEffect::NoSchedule);
+        std::sync::Arc::make_mut(&mut node.spec).taints.push(taint);
+    }
+    marked
+}

@@ -1,0 +1,39 @@
+//! The embedded cluster: a deterministic Kubernetes control plane in virtual time, in one process.
+//!
+//! A discrete-event simulator: what is to happen stands on an agenda, time jumps from one entry to the next, and
+//! every part is a state machine that is told what happened and asks for what it wants.
+//!
+//! ```text
+//!                 ┌────────────────── Engine ──────────────────┐
+//!   handle() ───► │ sk-apiserver ─ commit ─► watch log          │ ───► watch()
+//!                 │      ▲                       │ after latency│
+//!                 │      │ requests, rate-limited ▼             │
+//!                 │  controllers · scheduler · nodes · autoscaler│
+//!                 └─────────────────────────────────────────────┘
+//! ```
+//!
+//! Start with [`Engine`] in `engine.rs`, then `component.rs` (what a part is), `controller.rs` (how a reconciler runs),
+//! and any file of `controllers/`. [`Settings`] is all that can be set.
+
+mod agenda;
+pub mod annotations;
+mod autoscaler;
+mod cache;
+mod classes;
+mod component;
+mod controller;
+mod controllers;
+mod engine;
+mod limiter;
+mod nodes;
+mod scheduling;
+mod settings;
+mod workqueue;
+
+pub use sk_apiserver::{self as api, kinds};
+
+pub use autoscaler::new_node;
+pub use controllers::new_namespace;
+pub use engine::Engine;
+pub use limiter::RateLimit;
+pub use settings::{Autoscaler, Expander, NodeGroup, Settings, Timing};

@@ -1,0 +1,207 @@
+//! kube-scheduler as a component: informers feed the library, its decisions become requests.
+//!
+//! A decision counts at once, before its binding is committed (the *assumed* pod), so that the next pod sees it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use sk_apiserver::kinds::{Condition, NODE, POD, Pod};
+use sk_apiserver::{ApiError, Body, Change, Object, Request, Uid};
+use sk_core::{ObjectKey, SimDuration, SmolStr};
+use sk_scheduler::{Decision, PodClass, QueueSettings, Scheduler, SchedulingQueue, Unschedulable, plugins};
+
+use crate::cache::Seen;
+use crate::classes::{self, Classes};
+use crate::component::{Component, Context};
+use crate::engine::Process;
+use crate::settings::Timing;
+
+/// Wake-up: try the next pod.
+const CYCLE: u64 = 1;
+/// Wake-up: pods that have waited long enough are tried again.
+const FLUSH: u64 = 2;
+/// Tags from here on are those of bindings.
+const FIRST_BINDING: u64 = 3;
+
+pub(crate) fn process(timing: &Timing) -> Process {
+    let scheduler = KubeScheduler {
+        library: Scheduler::default(),
+        queue: SchedulingQueue::new(QueueSettings::default()),
+        placed: BTreeMap::new(),
+        classes: Classes::new(),
+        cycle: timing.scheduling_cycle,
+        cycle_is_due: false,
+        bindings: BTreeMap::new(),
+        sent: FIRST_BINDING,
+    };
+    Process::new(Some(vec![POD, NODE]), timing.watch_latency).with(scheduler, timing.scheduler_limit)
+}
+
+struct KubeScheduler {
+    library: Scheduler,
+    queue: SchedulingQueue,
+    /// Every pod that is counted on a node, bound or assumed.
+    placed: BTreeMap<ObjectKey, Placed>,
+    classes: Classes,
+    cycle: SimDuration,
+    cycle_is_due: bool,
+    /// Bindings without an answer.
+    bindings: BTreeMap<u64, ObjectKey>,
+    sent: u64,
+}
+
+struct Placed {
+    uid: Uid,
+    node: SmolStr,
+    class: Arc<PodClass>,
+}
+
+impl Component for KubeScheduler {
+    fn observe(&mut self, seen: &Seen, ctx: &mut Context<'_>) {
+        match &seen.object.body {
+            Body::Pod(pod) => self.pod_seen(seen, pod, ctx),
+            Body::Node(_) => self.node_seen(seen, ctx),
+            _ => {}
+        }
+        self.kick(ctx);
+    }
+
+    fn wake(&mut self, tag: u64, ctx: &mut Context<'_>) {
+        self.queue.flush(ctx.now);
+        if tag == CYCLE {
+            self.cycle_is_due = false;
+            if let Some(pod) = self.queue.pop() {
+                self.schedule(&pod, ctx);
+            }
+        }
+        self.kick(ctx);
+    }
+
+    fn answered(&mut self, tag: u64, answer: Result<Arc<Object>, ApiError>, ctx: &mut Context<'_>) {
+        let Some(key) = self.bindings.remove(&tag) else { return };
+        if answer.is_err() {
+            // The pod is gone, going, or bound by somebody else: what the informer brings next decides.
+            self.uncount(&key);
+            if let Some(object) = ctx.cache.get(&POD, &key).cloned() {
+                self.wait(&object, ctx);
+            }
+        }
+        self.kick(ctx);
+    }
+}
+
+impl KubeScheduler {
+    fn pod_seen(&mut self, seen: &Seen, pod: &Pod, ctx: &mut Context<'_>) {
+        let object = &seen.object;
+        if seen.change == Change::Deleted || pod.status.phase.is_final() {
+            self.queue.remove(&object.key);
+            if self.uncount(&object.key) {
+                self.room_was_made();
+            }
+        } else if let Some(node) = &pod.node_name {
+            self.queue.remove(&object.key);
+            self.count(object, pod, node);
+        } else {
+            self.wait(object, ctx);
+        }
+    }
+
+    /// Queues a pod that has no node, if it is for this scheduler to find one.
+    fn wait(&mut self, object: &Arc<Object>, ctx: &mut Context<'_>) {
+        let Some(pod) = object.pod() else { return };
+        let ours = pod.spec.rest.get("schedulerName").and_then(|name| name.as_str());
+        let ours = ours.is_none_or(|name| name == "default-scheduler");
+        if object.is_deleting() || pod.node_name.is_some() {
+            self.queue.remove(&object.key);
+        } else if ours && pod.spec.scheduling_gates.is_empty() && !self.placed.contains_key(&object.key) {
+            self.queue.add(ctx.now, &object.key, pod.spec.priority.unwrap_or(0));
+        }
+    }
+
+    fn node_seen(&mut self, seen: &Seen, ctx: &mut Context<'_>) {
+        let name = &seen.object.key.name;
+        if seen.change == Change::Deleted {
+            self.library.cluster.remove(name);
+            return;
+        }
+        let Some(node) = classes::node(&seen.object) else { return };
+        let (is_new, empty) = (self.library.cluster.get(name).is_none(), node.clone());
+        self.library.cluster.upsert(node);
+        if is_new {
+            for placed in self.placed.values().filter(|placed| placed.node == *name) {
+                self.library.cluster.add_pod(name, &placed.class);
+            }
+        }
+        // Queueing hints: only pods that this node could take at all are worth another try.
+        let Self { queue, classes, .. } = self;
+        queue.happened(|pod| {
+            let pod = ctx.cache.get(&POD, pod).and_then(|object| object.pod());
+            pod.is_some_and(|pod| plugins::filter(&classes.of(pod), &empty).is_ok())
+        });
+    }
+
+    /// A pod went: everything that waits for room may fit now.
+    fn room_was_made(&mut self) {
+        self.queue.happened(|_| true);
+    }
+
+    fn kick(&mut self, ctx: &mut Context<'_>) {
+        if self.queue.is_ready() && !self.cycle_is_due {
+            self.cycle_is_due = true;
+            ctx.wake(CYCLE, ctx.now + self.cycle);
+        }
+    }
+
+    fn schedule(&mut self, key: &ObjectKey, ctx: &mut Context<'_>) {
+        let Some(object) = ctx.cache.get(&POD, key).filter(|object| !object.is_deleting()) else {
+            return self.queue.remove(key);
+        };
+        let Some(pod) = object.pod().filter(|pod| pod.node_name.is_none()) else { return self.queue.remove(key) };
+        let class = self.classes.of(pod);
+        match self.library.schedule(&class) {
+            Decision::Placed { node, .. } => {
+                self.queue.remove(key);
+                self.count(object, pod, &node);
+                self.sent += 1;
+                self.bindings.insert(self.sent, key.clone());
+                ctx.send(self.sent, Request::Bind { pod: key.clone(), uid: object.meta.uid, node });
+            }
+            Decision::Unschedulable(why) => {
+                self.queue.failed(ctx.now, key);
+                if let Some(at) = self.queue.next_flush() {
+                    ctx.wake(FLUSH, at);
+                }
+                if let Some(request) = report(object, &why, ctx) {
+                    ctx.send(0, request);
+                }
+            }
+        }
+    }
+
+    fn count(&mut self, object: &Object, pod: &Pod, node: &SmolStr) {
+        let known = self.placed.get(&object.key);
+        if known.is_some_and(|placed| placed.uid == object.meta.uid && placed.node == *node) {
+            return;
+        }
+        self.uncount(&object.key);
+        let class = self.classes.of(pod);
+        self.library.cluster.add_pod(node, &class);
+        let placed = Placed { uid: object.meta.uid, node: node.clone(), class };
+        self.placed.insert(object.key.clone(), placed);
+    }
+
+    fn uncount(&mut self, key: &ObjectKey) -> bool {
+        let Some(placed) = self.placed.remove(key) else { return false };
+        self.library.cluster.remove_pod(&placed.node, &placed.class);
+        true
+    }
+}
+
+/// Writes the reason into the pod, if it is not there already.
+fn report(object: &Arc<Object>, why: &Unschedulable, ctx: &Context<'_>) -> Option<Request> {
+    let mut changed = Object::clone(object);
+    changed.resource_version = 0;
+    let pod = changed.pod_mut()?;
+    let condition = Condition::new("PodScheduled", false, ctx.now).because("Unschedulable", why.message.as_str());
+    pod.status.set_condition(condition).then_some(Request::UpdateStatus(changed))
+}

@@ -12,7 +12,7 @@
 //! | [`label`] | labels: how they are looked up, which keys and values are allowed |
 //! | [`lifecycle`] | how long a pod lived, read from its status |
 //! | [`owner`] | owner references |
-//! | [`pointer`] | JSON pointers, and patterns of them with `*` |
+//! | [`mod@pointer`] | JSON pointers, and patterns of them with `*` |
 //! | [`quantity`] | amounts of cpu, memory and the rest, as Kubernetes writes and rounds them |
 //! | [`selector`] | label and field selectors, read and evaluated as Kubernetes does |
 //! | [`template`] | pod templates: where they stand, which is which, whose pod this is |

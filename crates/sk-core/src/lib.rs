@@ -13,7 +13,7 @@
 //! | [`lifecycle`] | how long a pod lived, read from its status |
 //! | [`memo`] | what was derived from shared values |
 //! | [`owner`] | owner references |
-//! | [`pointer`] | JSON pointers, and patterns of them with `*` |
+//! | [`mod@pointer`] | JSON pointers, and patterns of them with `*` |
 //! | [`quantity`] | amounts of cpu, memory and the rest, as Kubernetes writes and rounds them |
 //! | [`resources`] | amounts of compute, as the scheduler counts them |
 //! | [`rng`] | seeded randomness, a named stream per use |

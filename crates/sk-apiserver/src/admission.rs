@@ -11,9 +11,7 @@ use sk_core::selector::LabelSelector;
 use sk_core::{ObjectKey, SimTime, SmolStr, TaintEffect, Toleration};
 
 use crate::error::ApiError;
-use crate::kinds::{
-    self, Container, DeploymentStatus, NamespacePhase, PodSpec, PodStatus, ReplicaSetStatus, Resource,
-};
+use crate::kinds::{self, Container, DeploymentStatus, NamespacePhase, PodSpec, PodStatus, ReplicaSetStatus, Resource};
 use crate::store::Store;
 use crate::{Body, Object};
 

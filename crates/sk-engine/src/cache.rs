@@ -9,18 +9,18 @@ use sk_core::{Gvk, ObjectKey, ObjectRef, SmolStr};
 
 /// What a process was told about one object.
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub(crate) struct Seen {
     /// What happened.
-    pub change: Change,
+    pub(crate) change: Change,
     /// The object after it; for a deletion, its last state.
-    pub object: Arc<Object>,
+    pub(crate) object: Arc<Object>,
     /// The object as the process knew it before.
-    pub before: Option<Arc<Object>>,
+    pub(crate) before: Option<Arc<Object>>,
 }
 
 /// The objects a process watches, with the look-ups that controllers need.
 #[derive(Debug, Default)]
-pub struct Cache {
+pub(crate) struct Cache {
     kinds: BTreeMap<Gvk, BTreeMap<ObjectKey, Arc<Object>>>,
     by_owner: BTreeMap<Uid, BTreeSet<ObjectRef>>,
     pods_by_node: BTreeMap<SmolStr, BTreeSet<ObjectKey>>,
@@ -28,28 +28,28 @@ pub struct Cache {
 
 impl Cache {
     /// One object.
-    pub fn get(&self, gvk: &Gvk, key: &ObjectKey) -> Option<&Arc<Object>> {
+    pub(crate) fn get(&self, gvk: &Gvk, key: &ObjectKey) -> Option<&Arc<Object>> {
         self.kinds.get(gvk)?.get(key)
     }
 
     /// All objects of a kind, by namespace and name.
-    pub fn list(&self, gvk: &Gvk) -> impl Iterator<Item = &Arc<Object>> + use<'_> {
+    pub(crate) fn list(&self, gvk: &Gvk) -> impl Iterator<Item = &Arc<Object>> + use<'_> {
         self.kinds.get(gvk).into_iter().flat_map(BTreeMap::values)
     }
 
     /// All objects of all kinds.
-    pub fn all(&self) -> impl Iterator<Item = &Arc<Object>> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Object>> {
         self.kinds.values().flat_map(BTreeMap::values)
     }
 
     /// The objects that name `owner` among their owners.
-    pub fn owned_by(&self, owner: Uid) -> impl Iterator<Item = &Arc<Object>> {
+    pub(crate) fn owned_by(&self, owner: Uid) -> impl Iterator<Item = &Arc<Object>> {
         let references = self.by_owner.get(&owner).into_iter().flatten();
         references.filter_map(|reference| self.get(&reference.gvk, &reference.key))
     }
 
     /// The pods bound to a node.
-    pub fn pods_on(&self, node: &str) -> impl Iterator<Item = &Arc<Object>> {
+    pub(crate) fn pods_on(&self, node: &str) -> impl Iterator<Item = &Arc<Object>> {
         self.pods_by_node.get(node).into_iter().flatten().filter_map(|key| self.get(&POD, key))
     }
 

@@ -49,10 +49,8 @@ fn required_affinity(affinity: &Value) -> Option<Vec<NodeSelectorTerm>> {
         let list = term.get(name).and_then(Value::as_array);
         list.into_iter().flatten().filter_map(requirement).collect::<Vec<_>>()
     };
-    let term = |term: &Value| NodeSelectorTerm {
-        labels: rules(term, "matchExpressions"),
-        fields: rules(term, "matchFields"),
-    };
+    let term =
+        |term: &Value| NodeSelectorTerm { labels: rules(term, "matchExpressions"), fields: rules(term, "matchFields") };
     Some(terms.iter().map(term).collect())
 }
 

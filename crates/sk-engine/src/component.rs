@@ -38,7 +38,7 @@ pub(crate) struct Context<'a> {
 /// What a component asked for.
 pub(crate) enum Wanted {
     /// Send this request when the client's rate limit allows.
-    Send { request: Request, tag: u64 },
+    Send { request: Box<Request>, tag: u64 },
     /// Wake me.
     Wake { at: SimTime, tag: u64 },
 }
@@ -50,7 +50,7 @@ impl<'a> Context<'a> {
 
     /// Sends a request; the answer comes with the same tag.
     pub(crate) fn send(&mut self, tag: u64, request: Request) {
-        self.wanted.push(Wanted::Send { request, tag });
+        self.wanted.push(Wanted::Send { request: Box::new(request), tag });
     }
 
     /// Asks to be woken at `at`, or at once if that has passed.

@@ -48,7 +48,7 @@ enum Happening {
     /// A process learns of what was committed a while ago.
     Deliver { process: usize },
     /// A request reaches the API server.
-    Request { from: Address, tag: u64, request: Request },
+    Request { from: Address, tag: u64, request: Box<Request> },
     /// A component wakes up.
     Wake { who: Address, tag: u64 },
 }
@@ -165,7 +165,7 @@ impl Engine {
             Happening::Deliver { process } => self.deliver(process),
             Happening::Wake { who, tag } => self.call(who, |component, ctx| component.wake(tag, ctx)),
             Happening::Request { from, tag, request } => {
-                let answer = self.handle(request);
+                let answer = self.handle(*request);
                 self.call(from, |component, ctx| component.answered(tag, answer, ctx));
             }
         }

@@ -21,12 +21,7 @@ pub(crate) struct WorkQueue<K> {
 
 impl<K: Ord + Clone> WorkQueue<K> {
     pub(crate) fn new() -> Self {
-        Self {
-            waiting: VecDeque::new(),
-            dirty: BTreeSet::new(),
-            working: BTreeSet::new(),
-            failures: BTreeMap::new(),
-        }
+        Self { waiting: VecDeque::new(), dirty: BTreeSet::new(), working: BTreeSet::new(), failures: BTreeMap::new() }
     }
 
     /// Marks a key as to be looked at. While it is being worked on, it is looked at again afterwards.

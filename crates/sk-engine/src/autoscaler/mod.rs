@@ -25,8 +25,8 @@ use crate::component::{Component, Context};
 use crate::engine::Process;
 use crate::settings::{Autoscaler, Settings};
 
-pub use groups::new_node;
 use groups::Group;
+pub use groups::new_node;
 use view::View;
 
 /// The mark of a node about to be removed: nothing new goes there.

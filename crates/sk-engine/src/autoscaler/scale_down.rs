@@ -24,8 +24,12 @@ pub(super) struct Candidate {
 pub(super) fn removable(view: &View, settings: &Autoscaler) -> Vec<Candidate> {
     let idle = view.nodes.iter().filter(|node| node.is_ready && is_idle(node, settings));
     let (empty, used): (Vec<_>, Vec<_>) = idle.partition(|node| !node.pods.iter().any(|pod| must_move(&pod.object)));
-    let mut elsewhere: BTreeMap<SmolStr, Node> =
-        view.nodes.iter().filter(|node| node.is_ready).map(|view| (view.node.name.clone(), view.node.clone())).collect();
+    let mut elsewhere: BTreeMap<SmolStr, Node> = view
+        .nodes
+        .iter()
+        .filter(|node| node.is_ready)
+        .map(|view| (view.node.name.clone(), view.node.clone()))
+        .collect();
     let mut candidates = Vec::new();
     for node in empty {
         elsewhere.remove(&node.node.name);
@@ -109,9 +113,13 @@ pub(super) fn choose(
     settings: &Autoscaler,
     in_flight: usize,
 ) -> Vec<Candidate> {
-    let mut spare: Vec<usize> = groups.iter().enumerate().map(|(index, group)| {
-        view.size_of(index).saturating_sub(usize::try_from(group.settings.min).unwrap_or(usize::MAX))
-    }).collect();
+    let mut spare: Vec<usize> = groups
+        .iter()
+        .enumerate()
+        .map(|(index, group)| {
+            view.size_of(index).saturating_sub(usize::try_from(group.settings.min).unwrap_or(usize::MAX))
+        })
+        .collect();
     let mut at_once = settings.max_scale_down_parallelism.saturating_sub(in_flight);
     let mut drains = settings.max_drain_parallelism;
     let mut chosen = Vec::new();

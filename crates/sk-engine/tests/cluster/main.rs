@@ -1,0 +1,6 @@
+//! The whole embedded cluster, driven through its API as the driver drives it.
+
+mod autoscaling;
+mod garbage;
+mod harness;
+mod workloads;

@@ -5,7 +5,7 @@ mod support;
 use serde_json::json;
 use sk_core::SimTime;
 use sk_store::OpenError;
-use sk_store::trace::{Change, Format, LivesOf, Mark, from_bytes, open};
+use sk_store::trace::{Change, Format, Mark, from_bytes, open};
 use support::{deployment, event, names, real_traces, story, v2};
 
 #[test]
@@ -63,7 +63,7 @@ fn traces_recorded_by_simkube_2_open() {
         let records = trace.records().unwrap().map(Result::unwrap).count();
         let lives: Vec<_> = trace.lives().unwrap().map(Result::unwrap).collect();
         assert!(records > 0 && !lives.is_empty() && !trace.config().tracked().is_empty(), "{}", path.display());
-        assert!(matches!(lives[0].templates[0].of, LivesOf::PodHash(_)));
+        assert!(lives[0].templates[0].pod_hash.is_some());
         assert!(lives[0].templates[0].lives[0].start > SimTime::EPOCH);
     }
 }

@@ -5,13 +5,12 @@
 //! extension types, maps with keys that are no text, and numbers that JSON lacks are refused.
 
 pub(crate) mod decode;
-#[cfg(test)]
 pub(crate) mod encode;
 pub(crate) mod input;
 
-/// How deep values may nest. The same as `serde_json`'s own limit, so that what is read here can also be written as
-/// JSON and read back; Kubernetes' deepest ordinary objects nest about 20 levels.
-pub(crate) const MAX_DEPTH: usize = 128;
+/// How deep values may nest: below the 127 levels that `serde_json` reads, with room for the lines and lists around
+/// an object, so that what is read here can be written as JSON and read back. Ordinary objects nest about 20 levels.
+pub(crate) const MAX_DEPTH: usize = 100;
 
 /// The largest object in bytes. An API server refuses requests over 3 MiB and etcd by default over 1.5 MiB.
 pub(crate) const MAX_OBJECT_BYTES: usize = 4 << 20;

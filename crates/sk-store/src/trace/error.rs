@@ -27,7 +27,7 @@ pub enum OpenError {
         name: Arc<str>,
     },
     /// It is something else.
-    #[error("{name} is no trace: {looks_like}; a trace is a .sktrace file")]
+    #[error("{name} is no trace: {looks_like}; a trace is a .sktrace file, JSON Lines or Kubernetes manifests")]
     Foreign {
         /// The file.
         name: Arc<str>,
@@ -83,6 +83,8 @@ pub(crate) enum Flaw {
     #[error("it holds something that is no Kubernetes object: {0}")]
     Object(#[source] NotAnObject),
     #[error("{0}")]
+    Line(String),
+    #[error("{0}")]
     Content(String),
 }
 
@@ -105,6 +107,7 @@ impl Flaw {
             Self::Encoding(_) => "the file is damaged or no trace: copy or export it again",
             Self::Config(_) => "correct the configuration and export again",
             Self::Object(_) => "remove or correct it in the trace's source",
+            Self::Line(_) => "correct the line",
             Self::Content(_) => "the program that wrote it made a mistake: export it again",
         }
     }

@@ -5,12 +5,19 @@
 //! memory. It does not judge whether a trace can be replayed; that is validation's work.
 
 mod config;
+mod convert;
 mod error;
+mod header;
+mod jsonl;
 mod lives;
 mod peek;
 mod record;
+mod rows;
 mod source;
+mod spool;
+mod text;
 mod v2;
+mod write;
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -19,12 +26,17 @@ use bytes::Bytes;
 use sk_core::SimTime;
 
 pub use config::{ConfigError, TracerConfig, Tracked};
+pub use convert::convert;
 pub use error::{OpenError, TraceError};
-pub use lives::{Life, LivesOf, OwnerLives, TemplateLives};
+pub use header::Header;
+pub use lives::{Life, OwnerLives, TemplateLives};
 pub use record::{Change, Deletion, Mark, NotAnObject, Object, Record};
+pub use rows::{Gap, IndexPart, NodeEvent, Observation, Reserved, Row, Section, Wait};
 pub use source::Digest;
+pub use write::{Losses, WriteError, Writer};
 
 use error::Place;
+use jsonl::JsonLines;
 use source::Source;
 use v2::V2;
 
@@ -35,6 +47,8 @@ pub enum Format {
     V2,
     /// MessagePack, as SimKube 2's coming version writes it.
     V3,
+    /// Text, one thing per line.
+    JsonLines,
 }
 
 /// An open trace.
@@ -48,6 +62,7 @@ pub struct Trace {
 #[derive(Debug)]
 enum Content {
     V2(V2),
+    JsonLines(JsonLines),
 }
 
 /// Opens a trace file, whatever its form.
@@ -71,6 +86,7 @@ fn open_source(source: Source) -> Result<Trace, OpenError> {
     let content = match beginning.first() {
         None => return Err(OpenError::Empty { name }),
         Some(0x80..=0x8f | 0xde | 0xdf) => Content::V2(V2::open(&source)?),
+        Some(b'{') if beginning.starts_with(jsonl::BEGINNING) => Content::JsonLines(JsonLines::open(&source)?),
         Some(0x90..=0x9f | 0xdc | 0xdd) => return Err(positional(name)),
         Some(_) => return Err(OpenError::Foreign { name, looks_like: looks_like(&beginning) }),
     };
@@ -103,6 +119,7 @@ impl Trace {
         match &self.content {
             Content::V2(trace) if trace.version == 3 => Format::V3,
             Content::V2(_) => Format::V2,
+            Content::JsonLines(_) => Format::JsonLines,
         }
     }
 
@@ -113,8 +130,14 @@ impl Trace {
 
     /// What the tracer was told to record.
     pub fn config(&self) -> &TracerConfig {
+        &self.header().config
+    }
+
+    /// What it says of itself before its first record.
+    pub fn header(&self) -> &Header {
         match &self.content {
-            Content::V2(trace) => &trace.config,
+            Content::V2(trace) => &trace.header,
+            Content::JsonLines(trace) => &trace.header,
         }
     }
 
@@ -122,6 +145,7 @@ impl Trace {
     pub fn span(&self) -> Option<(SimTime, SimTime)> {
         match &self.content {
             Content::V2(trace) => trace.span,
+            Content::JsonLines(trace) => trace.span,
         }
     }
 
@@ -141,14 +165,58 @@ impl Trace {
     pub fn records(&self) -> Result<Records<'_>, TraceError> {
         match &self.content {
             Content::V2(trace) => Ok(Records(Box::new(v2::Records::new(trace)?))),
+            Content::JsonLines(trace) => Ok(Records(Box::new(jsonl::Records::new(trace)?))),
         }
     }
 
-    /// Streams the lives of pods, one owner at a time.
+    /// Streams the rows of one section.
+    pub fn rows(&self, section: Section) -> Result<Rows<'_, Row>, TraceError> {
+        Ok(match (&self.content, section) {
+            (Content::V2(trace), Section::Lives) => Rows::new(v2::Lives::new(trace)?.map(|row| row.map(Row::Lives))),
+            (Content::V2(trace), Section::Index) => Rows::new(v2::Index::new(trace)?.map(|row| row.map(Row::Index))),
+            (Content::V2(_), _) => Rows::new(std::iter::empty()),
+            (Content::JsonLines(trace), section) => Rows::new(jsonl::Rows::new(trace, section)?),
+        })
+    }
+
+    /// How long pods lived, one owner at a time. An owner may come again.
     pub fn lives(&self) -> Result<Rows<'_, OwnerLives>, TraceError> {
-        match &self.content {
-            Content::V2(trace) => Ok(Rows(Box::new(v2::Lives::new(trace)?))),
-        }
+        self.rows(Section::Lives)?.only(|row| match row {
+            Row::Lives(lives) => Some(lives),
+            _ => None,
+        })
+    }
+
+    /// What happened to each pod while the trace was recorded.
+    pub fn observations(&self) -> Result<Rows<'_, Observation>, TraceError> {
+        self.rows(Section::Observations)?.only(|row| match row {
+            Row::Observation(observation) => Some(observation),
+            _ => None,
+        })
+    }
+
+    /// Which nodes came, changed and went.
+    pub fn node_events(&self) -> Result<Rows<'_, NodeEvent>, TraceError> {
+        self.rows(Section::Nodes)?.only(|row| match row {
+            Row::Node(event) => Some(event),
+            _ => None,
+        })
+    }
+
+    /// What pods outside the trace took from each node.
+    pub fn reserved(&self) -> Result<Rows<'_, Reserved>, TraceError> {
+        self.rows(Section::Reserved)?.only(|row| match row {
+            Row::Reserved(reserved) => Some(reserved),
+            _ => None,
+        })
+    }
+
+    /// Times the recording did not see.
+    pub fn gaps(&self) -> Result<Rows<'_, Gap>, TraceError> {
+        self.rows(Section::Gaps)?.only(|row| match row {
+            Row::Gap(gap) => Some(gap),
+            _ => None,
+        })
     }
 }
 
@@ -165,6 +233,22 @@ impl Iterator for Records<'_> {
 
 /// What else a trace holds, as a stream. It ends after the first error.
 pub struct Rows<'a, T>(Box<dyn Iterator<Item = Result<T, TraceError>> + Send + 'a>);
+
+impl<'a, T> Rows<'a, T> {
+    fn new(rows: impl Iterator<Item = Result<T, TraceError>> + Send + 'a) -> Self {
+        Self(Box::new(rows))
+    }
+}
+
+impl<'a> Rows<'a, Row> {
+    /// The rows as what all of them are.
+    fn only<T>(self, pick: fn(Row) -> Option<T>) -> Result<Rows<'a, T>, TraceError>
+    where
+        T: 'a,
+    {
+        Ok(Rows::new(self.filter_map(move |row| row.map(pick).transpose())))
+    }
+}
 
 impl<T> Iterator for Rows<'_, T> {
     type Item = Result<T, TraceError>;

@@ -72,6 +72,13 @@ impl Source {
     }
 }
 
+impl Reader {
+    /// A reader that has nothing.
+    pub(crate) fn nothing() -> Self {
+        Self::Memory(Cursor::new(Bytes::new()))
+    }
+}
+
 impl Read for Reader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {

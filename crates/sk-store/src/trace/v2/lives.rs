@@ -1,12 +1,12 @@
 //! The lives of a v2 trace: a map whose keys are arrays of two texts, which is why no derived reader can have it.
 
-use sk_core::{ObjectKey, ObjectRef};
+use sk_core::{ObjectKey, ObjectRef, SimTime, StableHash};
 
 use super::read::{V2, Walk, time_from_secs};
 use crate::msgpack::Fault;
 use crate::msgpack::decode::{Slice, Token};
 use crate::trace::error::{Flaw, TraceError};
-use crate::trace::lives::{Life, LivesOf, OwnerLives, TemplateLives};
+use crate::trace::lives::{Life, OwnerLives, TemplateLives};
 
 /// The most lives of one owner: 2^21 at 32 bytes is 64 MiB, a CronJob's pods of every minute for four years.
 const MAX_OWNER_LIVES: usize = 1 << 21;
@@ -91,7 +91,7 @@ fn templates(mut slice: Slice<'_>) -> Result<Vec<TemplateLives>, Wrong> {
         let Token::Unsigned(hash) = slice.token()? else {
             return Err(Wrong::Content("a pod hash must be a whole number"));
         };
-        templates.push(TemplateLives { of: LivesOf::PodHash(hash), lives: lives(&mut slice)? });
+        templates.push(TemplateLives { pod_hash: Some(StableHash::new(hash)), lives: lives(&mut slice)? });
     }
     Ok(templates)
 }
@@ -118,7 +118,7 @@ fn life(slice: &mut Slice<'_>) -> Result<Life, Wrong> {
     }
 }
 
-fn secs(slice: &mut Slice<'_>) -> Result<sk_core::SimTime, Wrong> {
+fn secs(slice: &mut Slice<'_>) -> Result<SimTime, Wrong> {
     let secs = match slice.token()? {
         Token::Unsigned(n) => i64::try_from(n).ok(),
         Token::Signed(n) => Some(n),

@@ -3,13 +3,17 @@
 //! The whole file is one value with its events in the middle and its lives at the end, so opening walks it once,
 //! keeping where things are and nothing else; records and lives are then read from there as streams.
 
+mod index;
 mod lives;
 mod read;
 mod records;
+mod write;
 
+pub(crate) use index::Index;
 pub(crate) use lives::Lives;
 pub(crate) use read::V2;
 pub(crate) use records::Records;
+pub(crate) use write::Writer;
 
 /// The tracer configuration, by its bytes: thousands of kinds, each a line.
 const MAX_CONFIG_BYTES: usize = 1 << 20;

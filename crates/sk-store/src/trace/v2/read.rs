@@ -4,11 +4,12 @@ use serde_json::Value;
 use sk_core::SimTime;
 
 use super::{MAX_CONFIG_BYTES, MAX_NAME_BYTES};
+use crate::msgpack::MAX_OBJECT_BYTES;
 use crate::msgpack::decode::{Slice, Token};
 use crate::msgpack::input::Input;
-use crate::msgpack::{Fault, MAX_OBJECT_BYTES};
 use crate::trace::config::TracerConfig;
 use crate::trace::error::{Flaw, OpenError, Place, TraceError};
+use crate::trace::header::Header;
 use crate::trace::source::{Reader, Source};
 
 /// An open v2 trace.
@@ -16,13 +17,14 @@ use crate::trace::source::{Reader, Source};
 pub(crate) struct V2 {
     pub(crate) source: Source,
     pub(crate) version: u64,
-    pub(crate) config: TracerConfig,
+    pub(crate) header: Header,
     pub(crate) span: Option<(SimTime, SimTime)>,
     /// How many events there are, and where the first begins.
     pub(super) events: u64,
     pub(super) events_at: u64,
-    /// Where the map of lives begins.
+    /// Where the maps of lives and of bookkeeping begin.
     pub(super) lives_at: u64,
+    pub(super) index_at: u64,
 }
 
 /// One event, not entered: when, and where its objects are.
@@ -80,7 +82,7 @@ impl Found {
             let looks_like = "it is MessagePack without a `version`".into();
             return Err(OpenError::Foreign { name: walk.source.name().clone(), looks_like });
         };
-        match version {
+        let index_at = match version {
             2 => self.index_at.ok_or_else(|| missing("index"))?,
             _ => self.tracked_objects_at.ok_or_else(|| missing("tracked_objects"))?,
         };
@@ -88,11 +90,12 @@ impl Found {
         Ok(V2 {
             source: walk.source.clone(),
             version,
-            config: self.config.ok_or_else(|| missing("config"))?,
+            header: Header { config: self.config.ok_or_else(|| missing("config"))?, origin: Some(version) },
             span: self.span,
             events,
             events_at,
             lives_at: self.lives_at.ok_or_else(|| missing("pod_lifecycles"))?,
+            index_at,
         })
     }
 }
@@ -118,17 +121,34 @@ impl<'a> Walk<'a> {
         TraceError::new(self.source.name(), Place::new(self.part.clone(), self.input.offset()), flaw)
     }
 
-    fn name(&mut self) -> Result<String, TraceError> {
+    pub(super) fn name(&mut self) -> Result<String, TraceError> {
         let mut bytes = Vec::new();
         self.input.capture(&mut bytes, MAX_NAME_BYTES).map_err(|error| self.error(error))?;
         let name = Slice::new(&bytes).key().map_err(|fault| self.error(fault))?;
         Ok(name.to_owned())
     }
 
-    fn number(&mut self) -> Result<Option<i64>, TraceError> {
+    /// An integer; `None` for anything else.
+    fn signed(&mut self) -> Result<Option<i64>, TraceError> {
+        self.scalar(|token| match token {
+            Token::Unsigned(n) => i64::try_from(n).ok(),
+            Token::Signed(n) => Some(n),
+            _ => None,
+        })
+    }
+
+    /// An integer that is not negative; `None` for anything else.
+    pub(super) fn unsigned(&mut self) -> Result<Option<u64>, TraceError> {
+        self.scalar(|token| match token {
+            Token::Unsigned(n) => Some(n),
+            _ => None,
+        })
+    }
+
+    fn scalar<T>(&mut self, pick: impl FnOnce(Token<'_>) -> T) -> Result<T, TraceError> {
         let mut bytes = Vec::new();
         self.input.capture(&mut bytes, MAX_NAME_BYTES).map_err(|error| self.error(error))?;
-        number(&bytes).map_err(|fault| self.error(fault))
+        Slice::new(&bytes).token().map(pick).map_err(|fault| self.error(fault))
     }
 
     fn top_level(&mut self, key: &str, found: &mut Found) -> Result<(), OpenError> {
@@ -157,12 +177,12 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    fn skip(&mut self) -> Result<(), TraceError> {
+    pub(super) fn skip(&mut self) -> Result<(), TraceError> {
         self.input.skip().map_err(|error| self.error(error))
     }
 
     fn version(&mut self) -> Result<u64, OpenError> {
-        match self.number()? {
+        match self.signed()? {
             Some(version @ (2 | 3)) => Ok(version.unsigned_abs()),
             Some(version) => Err(OpenError::Version {
                 name: self.source.name().clone(),
@@ -208,7 +228,7 @@ impl<'a> Walk<'a> {
     }
 
     fn time(&mut self) -> Result<SimTime, TraceError> {
-        let secs = self.number()?;
+        let secs = self.signed()?;
         secs.and_then(time_from_secs).ok_or_else(|| {
             self.error(Flaw::Content("the event's `ts` is no number of seconds that a clock can show".into()))
         })
@@ -233,13 +253,4 @@ impl<'a> Walk<'a> {
 pub(super) fn time_from_secs(secs: i64) -> Option<SimTime> {
     let time = SimTime::from_secs(secs);
     (time.as_secs() == secs).then_some(time)
-}
-
-/// An integer; `None` for anything else.
-fn number(bytes: &[u8]) -> Result<Option<i64>, Fault> {
-    Ok(match Slice::new(bytes).token()? {
-        Token::Unsigned(n) => i64::try_from(n).ok(),
-        Token::Signed(n) => Some(n),
-        _ => None,
-    })
 }

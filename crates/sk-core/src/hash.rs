@@ -51,22 +51,26 @@ impl fmt::Display for StableHash {
     }
 }
 
-/// A pod's spec without what admission, the scheduler or a newer Kubernetes adds to it.
+/// A pod's spec without what admission, the scheduler or a newer Kubernetes adds to it, and without the ports of its
+/// main containers, which SimKube 2 takes away when it replays.
 pub fn stable_pod_spec(spec: &Value) -> Value {
     let mut stable = spec.clone();
     pod_fields::drop_unknown(&mut stable);
+    drop_additions(&mut stable);
     if let Value::Object(fields) = &mut stable {
-        fields.retain(|name, _| !matches!(name.as_str(), "nodeName" | "serviceAccount" | "serviceAccountName"));
-        keep_own_volumes(fields, "volumes");
-        for container in objects_in(fields, "initContainers") {
-            keep_own_volumes(container, "volumeMounts");
-        }
-        for container in objects_in(fields, "containers") {
-            keep_own_volumes(container, "volumeMounts");
-            container.retain(|name, _| name != "ports");
-        }
+        objects_in(fields, "containers").for_each(|container| container.retain(|name, _| name != "ports"));
     }
     stable
+}
+
+/// Takes away what admission and the scheduler add to a pod's spec, so that all pods of one template look alike.
+pub(crate) fn drop_additions(spec: &mut Value) {
+    let Value::Object(fields) = spec else { return };
+    fields.retain(|name, _| !matches!(name.as_str(), "nodeName" | "serviceAccount" | "serviceAccountName"));
+    keep_own_volumes(fields, "volumes");
+    for containers in ["initContainers", "containers"] {
+        objects_in(fields, containers).for_each(|container| keep_own_volumes(container, "volumeMounts"));
+    }
 }
 
 fn objects_in<'a>(fields: &'a mut Map<String, Value>, list: &str) -> impl Iterator<Item = &'a mut Map<String, Value>> {

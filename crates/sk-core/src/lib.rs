@@ -5,21 +5,41 @@
 //!
 //! | module | what it owns |
 //! |---|---|
+//! | [`duration`] | spans and moments as people write them in flags and scenarios |
 //! | [`gvk`] | group, version and kind |
 //! | [`hash`] | SimKube 2's stable hash, of any value and of a pod's spec |
 //! | [`key`] | namespace and name; a reference to one object |
+//! | [`label`] | labels: how they are looked up, which keys and values are allowed |
+//! | [`lifecycle`] | how long a pod lived, read from its status |
+//! | [`owner`] | owner references |
+//! | [`mod@pointer`] | JSON pointers, and patterns of them with `*` |
 //! | [`quantity`] | amounts of cpu, memory and the rest, as Kubernetes writes and rounds them |
+//! | [`selector`] | label and field selectors, read and evaluated as Kubernetes does |
+//! | [`template`] | pod templates: where they stand, which is which, whose pod this is |
 //! | [`time`] | instants and spans in whole microseconds |
 
+pub mod duration;
 pub mod gvk;
 pub mod hash;
 pub mod key;
+pub mod label;
+pub mod lifecycle;
+pub mod owner;
+pub mod pointer;
 pub mod quantity;
+pub mod selector;
+pub mod template;
 pub mod time;
 
+pub use duration::TimeSpec;
 pub use gvk::Gvk;
 pub use hash::StableHash;
 pub use key::{ObjectKey, ObjectRef};
+pub use lifecycle::PodLifecycle;
+pub use owner::OwnerReference;
+pub use pointer::{Pointer, PointerPattern};
 pub use quantity::Quantity;
+pub use selector::{FieldSelector, LabelSelector};
 pub use smol_str::SmolStr;
+pub use template::TemplateId;
 pub use time::{SimDuration, SimTime};

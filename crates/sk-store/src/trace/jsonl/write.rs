@@ -1,0 +1,50 @@
+//! Writing: one line for each thing, in the order in which things come.
+
+use std::io::Write;
+
+use super::line::{Counts, HeaderLine, Line, VERSION};
+use crate::trace::header::Header;
+use crate::trace::record::Record;
+use crate::trace::rows::Row;
+use crate::trace::write::WriteError;
+
+/// Writes a trace as JSON Lines.
+pub(crate) struct Writer<W> {
+    out: W,
+    counts: Counts,
+}
+
+impl<W: Write> Writer<W> {
+    pub(crate) fn new(mut out: W, header: &Header) -> Result<Self, WriteError> {
+        let line = HeaderLine {
+            simkube: "trace".into(),
+            version: VERSION,
+            config: header.config.as_written().clone(),
+            origin: header.origin,
+            has_end: true,
+        };
+        write_line(&mut out, &line)?;
+        Ok(Self { out, counts: Counts::default() })
+    }
+
+    pub(crate) fn record(&mut self, record: &Record) -> Result<(), WriteError> {
+        self.counts.records += 1;
+        write_line(&mut self.out, &Line::of_record(record))
+    }
+
+    pub(crate) fn row(&mut self, row: &Row) -> Result<(), WriteError> {
+        self.counts.rows += 1;
+        write_line(&mut self.out, &Line::of_row(row))
+    }
+
+    pub(crate) fn finish(mut self) -> Result<W, WriteError> {
+        write_line(&mut self.out, &Line::of_end(self.counts))?;
+        Ok(self.out)
+    }
+}
+
+fn write_line(out: &mut impl Write, line: &impl serde::Serialize) -> Result<(), WriteError> {
+    let mut text = serde_json::to_vec(line).map_err(WriteError::Json)?;
+    text.push(b'\n');
+    out.write_all(&text).map_err(WriteError::Output)
+}

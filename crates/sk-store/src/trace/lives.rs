@@ -1,0 +1,39 @@
+//! How long pods lived, by the object that owned them and by the template they came from.
+
+use serde::{Deserialize, Serialize};
+use sk_core::{ObjectRef, SimTime, StableHash};
+
+use super::text;
+
+/// One pod's life: from its first container's start to its last one's end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Life {
+    /// When it began to run.
+    #[serde(with = "text::time")]
+    pub start: SimTime,
+    /// When it had finished; `None` if it ran until it was deleted or the recording ended.
+    #[serde(default, with = "text::maybe_time", skip_serializing_if = "Option::is_none")]
+    pub end: Option<SimTime>,
+}
+
+/// The lives of one owner's pods of one template.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct TemplateLives {
+    /// The stable hash of the admitted pods' spec: all that a v2 trace knows of a template.
+    #[serde(default, with = "text::maybe_hash", skip_serializing_if = "Option::is_none")]
+    pub pod_hash: Option<StableHash>,
+    /// Their lives, in the order of the trace.
+    pub lives: Vec<Life>,
+}
+
+/// The lives of one owner's pods.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OwnerLives {
+    /// The object that the pods belonged to in the end: their CronJob, not its Job. A bare pod owns itself.
+    pub owner: ObjectRef,
+    /// By template.
+    pub templates: Vec<TemplateLives>,
+}

@@ -1,0 +1,259 @@
+//! A trace: what happened in a cluster, read from any form that people have.
+//!
+//! [`open`] looks at the content, never at the file's name. A [`Trace`] keeps where things are, not the things: each
+//! call of [`Trace::records`] reads the file again, one object in memory at a time, so a trace may be larger than
+//! memory. It does not judge whether a trace can be replayed; that is validation's work.
+
+mod config;
+mod convert;
+mod error;
+mod header;
+mod jsonl;
+mod lives;
+mod peek;
+mod record;
+mod rows;
+mod source;
+mod spool;
+mod text;
+mod v2;
+mod write;
+
+use std::path::Path;
+use std::sync::OnceLock;
+
+use bytes::Bytes;
+use sk_core::SimTime;
+
+pub use config::{ConfigError, TracerConfig, Tracked};
+pub use convert::convert;
+pub use error::{OpenError, TraceError};
+pub use header::Header;
+pub use lives::{Life, OwnerLives, TemplateLives};
+pub use record::{Change, Deletion, Mark, NotAnObject, Object, Record};
+pub use rows::{Gap, IndexPart, NodeEvent, Observation, Reserved, Row, Section, Wait};
+pub use source::Digest;
+pub use write::{Losses, WriteError, Writer};
+
+use error::Place;
+use jsonl::JsonLines;
+use source::Source;
+use v2::V2;
+
+/// In which form a trace is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// MessagePack, as SimKube 2 writes it.
+    V2,
+    /// MessagePack, as SimKube 2's coming version writes it.
+    V3,
+    /// Text, one thing per line.
+    JsonLines,
+}
+
+/// An open trace.
+#[derive(Debug)]
+pub struct Trace {
+    source: Source,
+    content: Content,
+    digest: OnceLock<Digest>,
+}
+
+#[derive(Debug)]
+enum Content {
+    V2(V2),
+    JsonLines(JsonLines),
+}
+
+/// Opens a trace file, whatever its form.
+pub fn open(path: &Path) -> Result<Trace, OpenError> {
+    let source = Source::file(path);
+    if path.is_dir() {
+        let looks_like = "it is a directory".into();
+        return Err(OpenError::Foreign { name: source.name().clone(), looks_like });
+    }
+    open_source(source)
+}
+
+/// Opens a trace that is in memory: compiled in, or read from standard input. Messages call it `name`.
+pub fn from_bytes(name: &str, bytes: impl Into<Bytes>) -> Result<Trace, OpenError> {
+    open_source(Source::memory(name, bytes.into()))
+}
+
+fn open_source(source: Source) -> Result<Trace, OpenError> {
+    let name = source.name().clone();
+    let beginning = source.beginning(512).map_err(|error| OpenError::Io { name: name.clone(), source: error })?;
+    let content = match beginning.first() {
+        None => return Err(OpenError::Empty { name }),
+        Some(0x80..=0x8f | 0xde | 0xdf) => Content::V2(V2::open(&source)?),
+        Some(b'{') if beginning.starts_with(jsonl::BEGINNING) => Content::JsonLines(JsonLines::open(&source)?),
+        Some(0x90..=0x9f | 0xdc | 0xdd) => return Err(positional(name)),
+        Some(_) => return Err(OpenError::Foreign { name, looks_like: looks_like(&beginning) }),
+    };
+    Ok(Trace { source, content, digest: OnceLock::new() })
+}
+
+/// Versions before 2 were MessagePack arrays.
+fn positional(name: std::sync::Arc<str>) -> OpenError {
+    let advice = "export it again with SimKube 2 or newer";
+    OpenError::Version { name, version: "1 or older".into(), advice }
+}
+
+/// What a file that is no trace may be, for the person who has it.
+fn looks_like(beginning: &[u8]) -> String {
+    match beginning {
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => "it is compressed with zstd, decompress it first".into(),
+        [0x1f, 0x8b, ..] => "it is compressed with gzip, decompress it first".into(),
+        [b'P', b'K', ..] => "it is a zip archive, unpack it first".into(),
+        [b'P', b'A', b'R', b'1', ..] => "it is a Parquet file, perhaps of a run".into(),
+        _ => match beginning.iter().find(|byte| !byte.is_ascii_whitespace()) {
+            Some(byte) if beginning.is_ascii() => format!("it is text that begins with `{}`", char::from(*byte)),
+            _ => format!("it begins with the bytes {:02x?}", &beginning[..beginning.len().min(4)]),
+        },
+    }
+}
+
+impl Trace {
+    /// In which form it is written.
+    pub fn format(&self) -> Format {
+        match &self.content {
+            Content::V2(trace) if trace.version == 3 => Format::V3,
+            Content::V2(_) => Format::V2,
+            Content::JsonLines(_) => Format::JsonLines,
+        }
+    }
+
+    /// What messages call it: its path, or the name it was opened under.
+    pub fn name(&self) -> &str {
+        self.source.name()
+    }
+
+    /// What the tracer was told to record.
+    pub fn config(&self) -> &TracerConfig {
+        &self.header().config
+    }
+
+    /// What it says of itself before its first record.
+    pub fn header(&self) -> &Header {
+        match &self.content {
+            Content::V2(trace) => &trace.header,
+            Content::JsonLines(trace) => &trace.header,
+        }
+    }
+
+    /// The times of the earliest and the latest record, marks included; `None` if there is none.
+    pub fn span(&self) -> Option<(SimTime, SimTime)> {
+        match &self.content {
+            Content::V2(trace) => trace.span,
+            Content::JsonLines(trace) => trace.span,
+        }
+    }
+
+    /// The SHA-256 of the trace's bytes, read when first asked for. The same trace in another form has another one.
+    pub fn digest(&self) -> Result<Digest, TraceError> {
+        if let Some(digest) = self.digest.get() {
+            return Ok(*digest);
+        }
+        let digest = self
+            .source
+            .digest()
+            .map_err(|error| TraceError::new(self.source.name(), Place::new("reading all of it", 0), error))?;
+        Ok(*self.digest.get_or_init(|| digest))
+    }
+
+    /// Streams everything that happened, in order.
+    pub fn records(&self) -> Result<Records<'_>, TraceError> {
+        match &self.content {
+            Content::V2(trace) => Ok(Records(Box::new(v2::Records::new(trace)?))),
+            Content::JsonLines(trace) => Ok(Records(Box::new(jsonl::Records::new(trace)?))),
+        }
+    }
+
+    /// Streams the rows of one section.
+    pub fn rows(&self, section: Section) -> Result<Rows<'_, Row>, TraceError> {
+        Ok(match (&self.content, section) {
+            (Content::V2(trace), Section::Lives) => Rows::new(v2::Lives::new(trace)?.map(|row| row.map(Row::Lives))),
+            (Content::V2(trace), Section::Index) => Rows::new(v2::Index::new(trace)?.map(|row| row.map(Row::Index))),
+            (Content::V2(_), _) => Rows::new(std::iter::empty()),
+            (Content::JsonLines(trace), section) => Rows::new(jsonl::Rows::new(trace, section)?),
+        })
+    }
+
+    /// How long pods lived, one owner at a time. An owner may come again.
+    pub fn lives(&self) -> Result<Rows<'_, OwnerLives>, TraceError> {
+        self.rows(Section::Lives)?.only(|row| match row {
+            Row::Lives(lives) => Some(lives),
+            _ => None,
+        })
+    }
+
+    /// What happened to each pod while the trace was recorded.
+    pub fn observations(&self) -> Result<Rows<'_, Observation>, TraceError> {
+        self.rows(Section::Observations)?.only(|row| match row {
+            Row::Observation(observation) => Some(observation),
+            _ => None,
+        })
+    }
+
+    /// Which nodes came, changed and went.
+    pub fn node_events(&self) -> Result<Rows<'_, NodeEvent>, TraceError> {
+        self.rows(Section::Nodes)?.only(|row| match row {
+            Row::Node(event) => Some(event),
+            _ => None,
+        })
+    }
+
+    /// What pods outside the trace took from each node.
+    pub fn reserved(&self) -> Result<Rows<'_, Reserved>, TraceError> {
+        self.rows(Section::Reserved)?.only(|row| match row {
+            Row::Reserved(reserved) => Some(reserved),
+            _ => None,
+        })
+    }
+
+    /// Times the recording did not see.
+    pub fn gaps(&self) -> Result<Rows<'_, Gap>, TraceError> {
+        self.rows(Section::Gaps)?.only(|row| match row {
+            Row::Gap(gap) => Some(gap),
+            _ => None,
+        })
+    }
+}
+
+/// A trace's records, as a stream. It ends after the first error.
+pub struct Records<'a>(Box<dyn Iterator<Item = Result<Record, TraceError>> + Send + 'a>);
+
+impl Iterator for Records<'_> {
+    type Item = Result<Record, TraceError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.next()
+    }
+}
+
+/// What else a trace holds, as a stream. It ends after the first error.
+pub struct Rows<'a, T>(Box<dyn Iterator<Item = Result<T, TraceError>> + Send + 'a>);
+
+impl<'a, T> Rows<'a, T> {
+    fn new(rows: impl Iterator<Item = Result<T, TraceError>> + Send + 'a) -> Self {
+        Self(Box::new(rows))
+    }
+}
+
+impl<'a> Rows<'a, Row> {
+    /// The rows as what all of them are.
+    fn only<T>(self, pick: fn(Row) -> Option<T>) -> Result<Rows<'a, T>, TraceError>
+    where
+        T: 'a,
+    {
+        Ok(Rows::new(self.filter_map(move |row| row.map(pick).transpose())))
+    }
+}
+
+impl<T> Iterator for Rows<'_, T> {
+    type Item = Result<T, TraceError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.next()
+    }
+}

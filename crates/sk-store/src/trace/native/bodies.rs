@@ -1,0 +1,148 @@
+//! The objects of a chunk: each whole, or as the difference from an earlier one in the same chunk.
+//!
+//! A difference is what lies between the part both begin with and the part both end with. Most versions of an object
+//! change one number, so that is a few bytes; where two distant places change, what lies between them repeats bytes
+//! that zstd has just seen.
+
+use super::block::Corrupt;
+use super::varint::{self, Cursor};
+use super::{CHUNK_BYTES, MAX_RAW_BYTES};
+use crate::msgpack::MAX_OBJECT_BYTES;
+
+/// The objects of a chunk as it is written.
+#[derive(Default)]
+pub(super) struct BodiesOut {
+    /// All objects whole, one after another, as the reader will have them.
+    whole: Vec<u8>,
+    ends: Vec<usize>,
+    /// Lengths and references.
+    steps: Vec<u8>,
+    /// Bytes that are new.
+    fresh: Vec<u8>,
+}
+
+impl BodiesOut {
+    /// How many objects there are.
+    pub(super) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Their size.
+    pub(super) fn size(&self) -> usize {
+        self.whole.len()
+    }
+
+    /// Adds an object, as the difference from the earlier one at `base` if there is one.
+    pub(super) fn push(&mut self, body: &[u8], base: Option<usize>) {
+        let base = base.filter(|base| *base < self.ends.len());
+        varint::put_len(&mut self.steps, base.map_or(0, |base| self.ends.len() - base));
+        let fresh = match base {
+            None => body,
+            Some(base) => {
+                let base = &self.whole[range(&self.ends, base)];
+                let prefix = common(body.iter(), base.iter());
+                let suffix = common(body[prefix..].iter().rev(), base[prefix..].iter().rev());
+                varint::put_len(&mut self.steps, prefix);
+                varint::put_len(&mut self.steps, suffix);
+                &body[prefix..body.len() - suffix]
+            }
+        };
+        varint::put_len(&mut self.steps, fresh.len());
+        self.fresh.extend_from_slice(fresh);
+        self.whole.extend_from_slice(body);
+        self.ends.push(self.whole.len());
+    }
+
+    /// The block's bytes: the length of the steps, the steps, the fresh bytes.
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(self.steps.len() + self.fresh.len() + 8);
+        varint::put_len(&mut out, self.steps.len());
+        out.extend_from_slice(&self.steps);
+        out.extend_from_slice(&self.fresh);
+        out
+    }
+}
+
+/// How many elements two sequences begin with in common.
+fn common<'a>(one: impl Iterator<Item = &'a u8>, other: impl Iterator<Item = &'a u8>) -> usize {
+    one.zip(other).take_while(|(one, other)| one == other).count()
+}
+
+fn range(ends: &[usize], index: usize) -> std::ops::Range<usize> {
+    let start = index.checked_sub(1).map_or(0, |before| ends[before]);
+    start..ends[index]
+}
+
+/// The objects of a chunk as it is read, put together one after another.
+pub(super) struct BodiesIn {
+    raw: Vec<u8>,
+    steps_at: usize,
+    steps_end: usize,
+    fresh_at: usize,
+    whole: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl BodiesIn {
+    pub(super) fn new(raw: Vec<u8>) -> Result<Self, Corrupt> {
+        let mut cursor = Cursor::new(&raw);
+        let steps_len = cursor.count()?;
+        let steps_at = raw.len() - cursor.len_left();
+        let steps_end = steps_at + steps_len;
+        Ok(Self { raw, steps_at, steps_end, fresh_at: steps_end, whole: Vec::new(), ends: Vec::new() })
+    }
+
+    /// Puts the next object together.
+    pub(super) fn next(&mut self) -> Result<&[u8], Corrupt> {
+        let steps = &self.raw[self.steps_at..self.steps_end];
+        let mut cursor = Cursor::new(steps);
+        let back = cursor.len()?;
+        let (base, prefix, suffix) = match back {
+            0 => (0..0, 0, 0),
+            _ => {
+                let base = self.ends.len().checked_sub(back).ok_or(Corrupt("a body refers to none before it"))?;
+                (range(&self.ends, base), cursor.len()?, cursor.len()?)
+            }
+        };
+        let fresh_len = cursor.len()?;
+        self.steps_at += steps.len() - cursor.len_left();
+        let shared = prefix.checked_add(suffix).filter(|shared| *shared <= base.len());
+        let shared = shared.ok_or(Corrupt("a body shares more than there is"))?;
+        let fresh_end = self.fresh_at.checked_add(fresh_len).filter(|end| *end <= self.raw.len());
+        let fresh_end = fresh_end.ok_or(Corrupt("a body is longer than its block"))?;
+        if shared + fresh_len > MAX_OBJECT_BYTES || self.whole.len() > CHUNK_BYTES {
+            return Err(Corrupt("its bodies are larger than a chunk may be"));
+        }
+        let start = self.whole.len();
+        self.whole.extend_from_within(base.start..base.start + prefix);
+        self.whole.extend_from_slice(&self.raw[self.fresh_at..fresh_end]);
+        self.whole.extend_from_within(base.end - suffix..base.end);
+        self.fresh_at = fresh_end;
+        self.ends.push(self.whole.len());
+        Ok(&self.whole[start..])
+    }
+}
+
+const _: () = assert!(CHUNK_BYTES + MAX_OBJECT_BYTES < MAX_RAW_BYTES, "a full chunk fits into a block");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bodies_come_back_and_versions_cost_little() {
+        let version = |n: u32| format!("{}{n}{}", "a".repeat(500), "b".repeat(500));
+        let bodies = [version(1), version(22), version(3), String::new(), "aaa".into(), version(3)];
+        let mut out = BodiesOut::default();
+        for (index, body) in bodies.iter().enumerate() {
+            out.push(body.as_bytes(), index.checked_sub(1));
+        }
+        let raw = out.encode();
+        assert!(raw.len() < 2 * 1001 + 50, "{}", raw.len());
+        let mut back = BodiesIn::new(raw).unwrap();
+        for body in &bodies {
+            assert_eq!(back.next().unwrap(), body.as_bytes());
+        }
+        assert!(back.next().is_err(), "there are no more");
+    }
+}

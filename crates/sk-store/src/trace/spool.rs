@@ -1,0 +1,59 @@
+//! Bytes whose number is not known before they are all there: in memory while they are few, else in a temporary file.
+
+use std::io::{self, Read, Seek, SeekFrom, Write};
+
+use tempfile::SpooledTempFile;
+
+use super::write::WriteError;
+
+/// How much of a spool stays in memory.
+const MAX_IN_MEMORY: usize = 4 << 20;
+
+/// Bytes that wait to be written.
+pub(crate) struct Spool {
+    file: SpooledTempFile,
+    len: u64,
+}
+
+impl Spool {
+    pub(crate) fn new() -> Self {
+        Self { file: SpooledTempFile::new(MAX_IN_MEMORY), len: 0 }
+    }
+
+    /// How many bytes it holds.
+    pub(crate) fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Adds bytes at the end.
+    pub(crate) fn append(&mut self, bytes: &[u8]) -> Result<(), WriteError> {
+        self.file.write_all(bytes).map_err(WriteError::Spool)?;
+        self.len += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Copies everything to `out` and becomes empty.
+    pub(crate) fn drain(&mut self, out: &mut impl Write) -> Result<(), WriteError> {
+        self.copy(0, self.len, out)?;
+        *self = Self::new();
+        Ok(())
+    }
+
+    /// Copies `len` bytes from `offset` on to `out`.
+    pub(crate) fn copy(&mut self, offset: u64, len: u64, out: &mut impl Write) -> Result<(), WriteError> {
+        self.file.seek(SeekFrom::Start(offset)).map_err(WriteError::Spool)?;
+        let copied = io::copy(&mut (&mut self.file).take(len), out).map_err(WriteError::Output)?;
+        if copied < len {
+            return Err(WriteError::Spool(io::ErrorKind::UnexpectedEof.into()));
+        }
+        self.file.seek(SeekFrom::End(0)).map_err(WriteError::Spool)?;
+        Ok(())
+    }
+
+    /// Copies everything to the end of another spool and becomes empty.
+    pub(crate) fn drain_into(&mut self, other: &mut Self) -> Result<(), WriteError> {
+        self.drain(&mut other.file)?;
+        other.len = other.file.stream_position().map_err(WriteError::Spool)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,22 @@
+//! Trace format v2: one MessagePack map, as SimKube 2 writes it (and version 3, which has other bookkeeping).
+//!
+//! The whole file is one value with its events in the middle and its lives at the end, so opening walks it once,
+//! keeping where things are and nothing else; records and lives are then read from there as streams.
+
+mod index;
+mod lives;
+mod read;
+mod records;
+mod write;
+
+pub(crate) use index::Index;
+pub(crate) use lives::Lives;
+pub(crate) use read::V2;
+pub(crate) use records::Records;
+pub(crate) use write::Writer;
+
+/// The tracer configuration, by its bytes: thousands of kinds, each a line.
+const MAX_CONFIG_BYTES: usize = 1 << 20;
+
+/// A map key or a short text of the format itself: `pod_lifecycles`, a kind, `namespace/name` (253 + 1 + 253).
+const MAX_NAME_BYTES: usize = 4 << 10;

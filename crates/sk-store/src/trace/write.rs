@@ -1,0 +1,143 @@
+//! Writing a trace: one writer for every form, fed with the records and rows in the order they come.
+//!
+//! Memory does not grow with the trace. The same input gives the same bytes. What a form cannot hold is counted in
+//! [`Losses`], never dropped in silence.
+
+use std::fmt;
+use std::io::{self, Write};
+
+use super::error::TraceError;
+use super::header::Header;
+use super::record::Record;
+use super::rows::Row;
+use super::{Format, jsonl, v2};
+
+/// Why a trace could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError {
+    /// The place it was written to said no.
+    #[error("writing the trace failed: {0}; check that there is room and that you may write there")]
+    Output(#[source] io::Error),
+    /// A temporary file beside it failed.
+    #[error("a temporary file failed: {0}; check that there is room in the folder for temporary files (TMPDIR)")]
+    Spool(#[source] io::Error),
+    /// Something could not become JSON.
+    #[error("something cannot be written as JSON: {0}")]
+    Json(#[source] serde_json::Error),
+    /// An object or a list is longer than readers accept.
+    #[error("{what} is larger than {limit} bytes, which no reader accepts; remove it from the trace")]
+    TooLarge {
+        /// What it is.
+        what: String,
+        /// How large it may be.
+        limit: usize,
+    },
+    /// Records came in the wrong order.
+    #[error("record {seq} came after record {after}; sequence numbers must rise")]
+    Order {
+        /// The sequence number that came.
+        seq: u64,
+        /// The one before it.
+        after: u64,
+    },
+    /// More things than the form can count.
+    #[error("the trace has more than {limit} {what}, which the format cannot hold; slice it first")]
+    TooMany {
+        /// Of what.
+        what: &'static str,
+        /// How many there may be.
+        limit: u64,
+    },
+    /// This form is only read.
+    #[error("traces are not written as {0:?}; choose native, v2 or jsonl")]
+    ReadOnly(Format),
+    /// The trace that is being read gave out.
+    #[error(transparent)]
+    Read(#[from] TraceError),
+}
+
+/// What a form could not hold of what it was given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Losses {
+    /// Records whose time was cut to whole seconds.
+    pub subsecond_times: u64,
+    /// Lives that have no pod hash.
+    pub lives: u64,
+    /// Rows of sections that the form does not have.
+    pub rows: u64,
+}
+
+impl Losses {
+    /// Was nothing lost?
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl fmt::Display for Losses {
+    /// `12 times cut to whole seconds, 3 lives without a pod hash`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parts = [
+            (self.subsecond_times, "times cut to whole seconds"),
+            (self.lives, "lives without a pod hash"),
+            (self.rows, "observations, node events, reservations or gaps"),
+        ];
+        let said: Vec<_> =
+            parts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
+        f.write_str(if said.is_empty() { "nothing" } else { "" })?;
+        f.write_str(&said.join(", "))
+    }
+}
+
+/// Writes a trace in any form that is written.
+pub struct Writer<W: Write> {
+    form: Form<W>,
+    last_seq: Option<u64>,
+}
+
+enum Form<W: Write> {
+    V2(Box<v2::Writer<W>>),
+    JsonLines(jsonl::Writer<W>),
+}
+
+impl<W: Write> Writer<W> {
+    /// Begins a trace in `format`.
+    pub fn new(format: Format, out: W, header: &Header) -> Result<Self, WriteError> {
+        let form = match format {
+            Format::V2 => Form::V2(Box::new(v2::Writer::new(out, header))),
+            Format::JsonLines => Form::JsonLines(jsonl::Writer::new(out, header)?),
+            Format::V3 => return Err(WriteError::ReadOnly(format)),
+        };
+        Ok(Self { form, last_seq: None })
+    }
+
+    /// Adds what happened next. Sequence numbers must rise.
+    pub fn record(&mut self, record: &Record) -> Result<(), WriteError> {
+        if let Some(after) = self.last_seq.filter(|last| record.seq <= *last) {
+            return Err(WriteError::Order { seq: record.seq, after });
+        }
+        self.last_seq = Some(record.seq);
+        match &mut self.form {
+            Form::V2(writer) => writer.record(record),
+            Form::JsonLines(writer) => writer.record(record),
+        }
+    }
+
+    /// Adds a row of any section, in any order.
+    pub fn row(&mut self, row: &Row) -> Result<(), WriteError> {
+        match &mut self.form {
+            Form::V2(writer) => writer.row(row),
+            Form::JsonLines(writer) => writer.row(row),
+        }
+    }
+
+    /// Ends the trace and gives back what was written to. Without this the trace is cut, and readers say so.
+    pub fn finish(self) -> Result<(W, Losses), WriteError> {
+        let (mut out, losses) = match self.form {
+            Form::V2(writer) => writer.finish()?,
+            Form::JsonLines(writer) => (writer.finish()?, Losses::default()),
+        };
+        out.flush().map_err(WriteError::Output)?;
+        Ok((out, losses))
+    }
+}

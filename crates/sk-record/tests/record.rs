@@ -1,5 +1,7 @@
 //! A record written, read back, damaged, replaced and found again.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::fs;
 use std::path::Path;
 

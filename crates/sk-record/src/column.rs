@@ -1,0 +1,379 @@
+//! Columns: the few types a table knows, the buffers rows are gathered in, and the way into and out of Parquet.
+//!
+//! Parquet stores column by column, people think row by row; this file is the only place where the two meet. It uses
+//! the `parquet` crate's column API directly, because the arrow layer would triple what we compile for four flat tables.
+
+use parquet::basic::{LogicalType, Repetition, TimeUnit, Type as Physical};
+use parquet::column::reader::ColumnReader;
+use parquet::column::writer::ColumnWriter;
+use parquet::data_type::ByteArray;
+use parquet::errors::{ParquetError, Result as ParquetResult};
+use parquet::schema::types::{Type, TypePtr};
+use sk_core::SimTime;
+
+/// The longest text of a cell; a longer one is cut and ends in `…`. Kubernetes' names end at 253 bytes, an owner
+/// (`ns/Kind/name`) at 63 + 63 + 253 + 2, the message of an Event at 1,024.
+pub const TEXT_MAX_BYTES: usize = 1024;
+
+/// One table's row: its columns, and how to put and take them in that order.
+pub trait Row: Sized {
+    /// The table's name; its file is `<TABLE>.parquet`.
+    const TABLE: &'static str;
+    /// All columns after `run_id`, in order; derived ones last.
+    const COLUMNS: &'static [Column];
+    /// Puts one cell per column.
+    fn write(&self, row: &mut RowWriter<'_>);
+    /// Takes one cell per column that is not derived.
+    fn read(row: &mut RowReader<'_>) -> Result<Self, Malformed>;
+}
+
+/// What a column is called and holds.
+#[derive(Clone, Copy, Debug)]
+pub struct Column {
+    pub(crate) name: &'static str,
+    pub(crate) kind: Kind,
+    pub(crate) optional: bool,
+    pub(crate) derived: bool,
+}
+
+/// The type of a column's cells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// UTF-8.
+    Text,
+    /// TIMESTAMP in microseconds, UTC, on the trace's own clock.
+    Time,
+    /// 64-bit whole number.
+    Int,
+    /// 64-bit floating point: lengths in seconds, prices, values of a series.
+    Double,
+}
+
+impl Column {
+    pub(crate) const fn required(name: &'static str, kind: Kind) -> Self {
+        Self { name, kind, optional: false, derived: false }
+    }
+
+    pub(crate) const fn optional(name: &'static str, kind: Kind) -> Self {
+        Self { name, kind, optional: true, derived: false }
+    }
+
+    /// A length in seconds computed from other columns: written for people's queries, not read back.
+    pub(crate) const fn derived(name: &'static str) -> Self {
+        Self { name, kind: Kind::Double, optional: true, derived: true }
+    }
+
+    pub(crate) fn parquet_type(&self) -> ParquetResult<TypePtr> {
+        let (physical, logical) = match self.kind {
+            Kind::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+            Kind::Time => (Physical::INT64, Some(LogicalType::timestamp(true, TimeUnit::MICROS))),
+            Kind::Int => (Physical::INT64, None),
+            Kind::Double => (Physical::DOUBLE, None),
+        };
+        let repetition = if self.optional { Repetition::OPTIONAL } else { Repetition::REQUIRED };
+        let builder = Type::primitive_type_builder(self.name, physical);
+        builder.with_repetition(repetition).with_logical_type(logical).build().map(Into::into)
+    }
+
+    /// Does a file's column hold what this one should? A file may come from anywhere.
+    pub(crate) fn accepts(&self, found: &Type) -> bool {
+        let Ok(expected) = self.parquet_type() else { return false };
+        found.is_primitive()
+            && found.get_physical_type() == expected.get_physical_type()
+            && found.get_basic_info().logical_type_ref() == expected.get_basic_info().logical_type_ref()
+            && found.is_optional() == self.optional
+    }
+}
+
+/// The cells of one column that wait to be written or taken. `present` is Parquet's definition level of a flat
+/// column: 1 where there is a value, 0 where there is none; empty for a column that always has one.
+#[derive(Debug)]
+pub(crate) struct Cells {
+    values: Values,
+    present: Vec<i16>,
+    optional: bool,
+}
+
+#[derive(Debug)]
+enum Values {
+    Text(Vec<ByteArray>),
+    Int(Vec<i64>),
+    Double(Vec<f64>),
+}
+
+impl Values {
+    fn as_text(&mut self) -> Option<&mut Vec<ByteArray>> {
+        if let Self::Text(values) = self { Some(values) } else { None }
+    }
+
+    fn as_int(&mut self) -> Option<&mut Vec<i64>> {
+        if let Self::Int(values) = self { Some(values) } else { None }
+    }
+
+    fn as_double(&mut self) -> Option<&mut Vec<f64>> {
+        if let Self::Double(values) = self { Some(values) } else { None }
+    }
+}
+
+impl Cells {
+    pub(crate) fn new(column: &Column) -> Self {
+        let values = match column.kind {
+            Kind::Text => Values::Text(Vec::new()),
+            Kind::Time | Kind::Int => Values::Int(Vec::new()),
+            Kind::Double => Values::Double(Vec::new()),
+        };
+        Self { values, present: Vec::new(), optional: column.optional }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.present.clear();
+        match &mut self.values {
+            Values::Text(values) => values.clear(),
+            Values::Int(values) => values.clear(),
+            Values::Double(values) => values.clear(),
+        }
+    }
+
+    /// Writes all cells as (a part of) one column chunk.
+    pub(crate) fn write_to(&self, writer: &mut ColumnWriter<'_>) -> ParquetResult<()> {
+        let present = self.optional.then_some(self.present.as_slice());
+        match (&self.values, writer) {
+            (Values::Text(values), ColumnWriter::ByteArrayColumnWriter(to)) => to.write_batch(values, present, None)?,
+            (Values::Int(values), ColumnWriter::Int64ColumnWriter(to)) => to.write_batch(values, present, None)?,
+            (Values::Double(values), ColumnWriter::DoubleColumnWriter(to)) => to.write_batch(values, present, None)?,
+            _ => return Err(ParquetError::General("a column's cells and its schema differ in type".into())),
+        };
+        Ok(())
+    }
+
+    /// Reads up to `rows` more cells; answers how many came.
+    pub(crate) fn read_from(&mut self, reader: &mut ColumnReader, rows: usize) -> ParquetResult<usize> {
+        let present = self.optional.then_some(&mut self.present);
+        let (records, ..) = match (&mut self.values, reader) {
+            (Values::Text(values), ColumnReader::ByteArrayColumnReader(from)) => {
+                from.read_records(rows, present, None, values)?
+            }
+            (Values::Int(values), ColumnReader::Int64ColumnReader(from)) => {
+                from.read_records(rows, present, None, values)?
+            }
+            (Values::Double(values), ColumnReader::DoubleColumnReader(from)) => {
+                from.read_records(rows, present, None, values)?
+            }
+            _ => return Err(ParquetError::General("a column's cells and its schema differ in type".into())),
+        };
+        Ok(records)
+    }
+}
+
+/// Takes the cells of one row, column by column, in the order of [`Row::COLUMNS`].
+#[derive(Debug)]
+pub struct RowWriter<'a> {
+    columns: std::slice::IterMut<'a, Cells>,
+    text_bytes: usize,
+}
+
+impl<'a> RowWriter<'a> {
+    pub(crate) fn new(columns: &'a mut [Cells]) -> Self {
+        Self { columns: columns.iter_mut(), text_bytes: 0 }
+    }
+
+    /// How much text the row held: the part of a row's size that varies.
+    pub(crate) fn text_bytes(&self) -> usize {
+        self.text_bytes
+    }
+
+    pub(crate) fn text(&mut self, text: &str) -> &mut Self {
+        self.opt_text(Some(text))
+    }
+
+    pub(crate) fn opt_text(&mut self, text: Option<&str>) -> &mut Self {
+        let text = text.map(cut);
+        self.text_bytes += text.as_ref().map_or(0, ByteArray::len);
+        self.put(text, Values::as_text)
+    }
+
+    pub(crate) fn time(&mut self, time: SimTime) -> &mut Self {
+        self.opt_time(Some(time))
+    }
+
+    pub(crate) fn opt_time(&mut self, time: Option<SimTime>) -> &mut Self {
+        self.put(time.map(SimTime::as_micros), Values::as_int)
+    }
+
+    pub(crate) fn int(&mut self, value: i64) -> &mut Self {
+        self.put(Some(value), Values::as_int)
+    }
+
+    pub(crate) fn opt_double(&mut self, value: Option<f64>) -> &mut Self {
+        self.put(value, Values::as_double)
+    }
+
+    /// A cell of the wrong type is not stored; the column is then shorter than its neighbours and Parquet refuses the
+    /// row group. Only a [`Row`] whose `write` and `COLUMNS` disagree can get there.
+    fn put<T>(&mut self, value: Option<T>, typed: impl Fn(&mut Values) -> Option<&mut Vec<T>>) -> &mut Self {
+        if let Some(cells) = self.columns.next() {
+            if cells.optional {
+                cells.present.push(i16::from(value.is_some()));
+            }
+            if let Some(values) = typed(&mut cells.values) {
+                values.extend(value);
+            }
+        }
+        self
+    }
+}
+
+/// Cuts a text to [`TEXT_MAX_BYTES`], visibly and between characters.
+fn cut(text: &str) -> ByteArray {
+    const MARK: &str = "…";
+    if text.len() <= TEXT_MAX_BYTES {
+        return ByteArray::from(text);
+    }
+    let mut end = TEXT_MAX_BYTES - MARK.len();
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    ByteArray::from(format!("{}{MARK}", &text[..end]).into_bytes())
+}
+
+/// A cell that cannot be what its column says. The reader adds table and row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Malformed {
+    pub(crate) column: &'static str,
+    pub(crate) problem: String,
+}
+
+/// A batch of rows in columns, taken row by row.
+#[derive(Debug)]
+pub(crate) struct Batch {
+    columns: Vec<(Column, Cells, Cursor)>,
+    rows: usize,
+    taken: usize,
+}
+
+#[derive(Debug, Default)]
+struct Cursor {
+    row: usize,
+    value: usize,
+}
+
+impl Batch {
+    pub(crate) fn new(columns: &[Column]) -> Self {
+        let columns = columns.iter().map(|column| (*column, Cells::new(column), Cursor::default())).collect();
+        Self { columns, rows: 0, taken: 0 }
+    }
+
+    /// Replaces the rows by up to `limit` next ones; `readers` stand in the order of the columns.
+    pub(crate) fn refill(&mut self, readers: &mut [ColumnReader], limit: usize) -> ParquetResult<()> {
+        let mut counts = Vec::with_capacity(readers.len());
+        for ((_, cells, cursor), reader) in self.columns.iter_mut().zip(readers) {
+            cells.clear();
+            *cursor = Cursor::default();
+            counts.push(cells.read_from(reader, limit)?);
+        }
+        self.taken = 0;
+        self.rows = counts.first().copied().unwrap_or(0);
+        if counts.iter().any(|count| *count != self.rows) {
+            return Err(ParquetError::General("its columns differ in length".into()));
+        }
+        Ok(())
+    }
+
+    /// Are there rows left to take?
+    pub(crate) fn has_rows(&self) -> bool {
+        self.taken < self.rows
+    }
+
+    /// Takes one row.
+    pub(crate) fn next<R: Row>(&mut self) -> Result<R, Malformed> {
+        self.taken += 1;
+        R::read(&mut RowReader { columns: self.columns.iter_mut() })
+    }
+}
+
+/// Hands out the cells of one row, column by column, in the order of [`Row::COLUMNS`].
+#[derive(Debug)]
+pub struct RowReader<'a> {
+    columns: std::slice::IterMut<'a, (Column, Cells, Cursor)>,
+}
+
+impl RowReader<'_> {
+    pub(crate) fn text(&mut self) -> Result<String, Malformed> {
+        self.required(Self::opt_text_named)
+    }
+
+    pub(crate) fn opt_text(&mut self) -> Result<Option<String>, Malformed> {
+        self.opt_text_named().map(|(_, text)| text)
+    }
+
+    pub(crate) fn time(&mut self) -> Result<SimTime, Malformed> {
+        self.int().map(SimTime::from_micros)
+    }
+
+    pub(crate) fn opt_time(&mut self) -> Result<Option<SimTime>, Malformed> {
+        self.take(Values::as_int).map(|(_, micros)| micros.map(SimTime::from_micros))
+    }
+
+    pub(crate) fn int(&mut self) -> Result<i64, Malformed> {
+        self.required(|row| row.take(Values::as_int))
+    }
+
+    pub(crate) fn opt_double(&mut self) -> Result<Option<f64>, Malformed> {
+        self.take(Values::as_double).map(|(_, value)| value)
+    }
+
+    /// One of a few known words.
+    pub(crate) fn word<T: Copy>(&mut self, all: &[T], word: fn(T) -> &'static str) -> Result<T, Malformed> {
+        self.required(|row| row.opt_word_named(all, word))
+    }
+
+    /// One of a few known words, or none.
+    pub(crate) fn opt_word<T: Copy>(&mut self, all: &[T], word: fn(T) -> &'static str) -> Result<Option<T>, Malformed> {
+        self.opt_word_named(all, word).map(|(_, found)| found)
+    }
+
+    fn opt_word_named<T: Copy>(
+        &mut self,
+        all: &[T],
+        word: fn(T) -> &'static str,
+    ) -> Result<(&'static str, Option<T>), Malformed> {
+        let (column, text) = self.opt_text_named()?;
+        let Some(text) = text else { return Ok((column, None)) };
+        match all.iter().find(|one| word(**one) == text) {
+            Some(found) => Ok((column, Some(*found))),
+            None => Err(Malformed { column, problem: format!("`{text}` is no known word there") }),
+        }
+    }
+
+    fn opt_text_named(&mut self) -> Result<(&'static str, Option<String>), Malformed> {
+        let (column, bytes) = self.take(Values::as_text)?;
+        let Some(bytes) = bytes else { return Ok((column, None)) };
+        let text = String::from_utf8(bytes.data().to_vec());
+        let text = text.map_err(|_| Malformed { column, problem: "the text is not UTF-8".into() })?;
+        Ok((column, Some(text)))
+    }
+
+    fn required<T>(
+        &mut self,
+        take: impl FnOnce(&mut Self) -> Result<(&'static str, Option<T>), Malformed>,
+    ) -> Result<T, Malformed> {
+        let (column, value) = take(self)?;
+        value.ok_or_else(|| Malformed { column, problem: "the cell is empty".into() })
+    }
+
+    fn take<T: Clone>(
+        &mut self,
+        typed: impl Fn(&mut Values) -> Option<&mut Vec<T>>,
+    ) -> Result<(&'static str, Option<T>), Malformed> {
+        let no_column = Malformed { column: "?", problem: "the table has no more columns".into() };
+        let (column, cells, cursor) = self.columns.next().ok_or(no_column)?;
+        let present = !cells.optional || cells.present.get(cursor.row).copied().unwrap_or(0) == 1;
+        cursor.row += 1;
+        if !present {
+            return Ok((column.name, None));
+        }
+        let value = typed(&mut cells.values).and_then(|values| values.get(cursor.value).cloned());
+        cursor.value += 1;
+        Ok((column.name, value))
+    }
+}

@@ -1,0 +1,33 @@
+//! Run records: what a simulation did, on disk, the same for both engines.
+//!
+//! A record is a folder: `run.json` (what was asked and how far to trust it), four Parquet tables (what happened) and
+//! whatever files the caller adds beside them. The tables stream: memory does not grow with the length of a run. A
+//! record holds no wall time, host or path, so the same question gives the same bytes; and it appears under its name
+//! only when it is whole, because it is written aside and renamed.
+//!
+//! Nothing here computes a figure or prints a report: that is sk-report's work, from the record alone.
+//!
+//! | module | what it owns |
+//! |---|---|
+//! | [`rows`] | one row of each table: start here |
+//! | [`meta`] | `run.json` |
+//! | [`writer`] | [`Writer`] → [`Staged`] → a published folder |
+//! | [`reader`] | [`Run`]: meta and row iterators |
+//! | [`resolve`] | what `@`, `@2`, a name or a folder mean |
+//! | [`error`] | what can go wrong, and what to do then |
+
+mod column;
+pub mod error;
+pub mod meta;
+pub mod reader;
+pub mod resolve;
+pub mod rows;
+pub mod writer;
+
+pub use column::{Column, Kind, Row, TEXT_MAX_BYTES};
+pub use error::Error;
+pub use meta::{Autoscaler, Engine, Group, RunMeta, Trace, Warning, WarningKind};
+pub use reader::{Rows, Run};
+pub use resolve::{find_runs, resolve};
+pub use rows::{DecisionRow, EndedBy, NodeRow, Outcome, PodRow, SeriesRow};
+pub use writer::{Staged, Writer};

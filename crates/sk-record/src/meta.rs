@@ -1,0 +1,172 @@
+//! `run.json`: what was asked, of which trace, under which rules, and how far to trust the answer.
+//!
+//! It holds no wall time, host or path: two machines that ask the same question write the same bytes. Times are
+//! RFC 3339 in UTC, lengths end in `_s` and are seconds.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use sk_core::SimTime;
+
+/// The layout of records that this version writes; a reader refuses a higher one.
+pub const RECORD_VERSION: u32 = 1;
+
+/// Everything about a run that is not a row.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunMeta {
+    /// `<name>-<six hex digits>`: the folder's default name. The digits are of a hash over trace, resolved scenario,
+    /// seed and version, so the same question has the same id.
+    pub run_id: String,
+    /// The scenario's name, or the trace's.
+    pub name: String,
+    /// Of SimKube.
+    pub version: String,
+    /// Who replayed it.
+    pub engine: Engine,
+    /// Whose rules were followed, e.g. `1.36`.
+    pub kubernetes: String,
+    /// Where all randomness of the run came from.
+    pub seed: u64,
+    /// What was replayed.
+    pub trace: Trace,
+    /// The simulated window's first moment: figures count from here.
+    #[serde(with = "rfc3339")]
+    pub start: SimTime,
+    /// The simulated window's end: figures count up to here.
+    #[serde(with = "rfc3339")]
+    pub end: SimTime,
+    /// Digest of the resolved scenario.
+    pub scenario_digest: String,
+    /// What prices are in, e.g. `USD`.
+    pub currency: String,
+    /// The node groups of the scenario, in its order.
+    pub groups: Vec<Group>,
+    /// The autoscaler's settings, if one decided about nodes.
+    pub autoscaler: Option<Autoscaler>,
+    /// What decides how far to trust the figures.
+    pub warnings: Vec<Warning>,
+    /// The run was stopped before its end; figures cover the part that was simulated.
+    pub partial: bool,
+}
+
+/// Who replayed the trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Engine {
+    /// The in-process control plane in virtual time.
+    Embedded,
+    /// A real cluster in wall time.
+    Cluster,
+}
+
+/// What was replayed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Trace {
+    /// How the caller named it, without folders: `example:nginx`, `week.sktrace`.
+    pub name: String,
+    /// Digest of its content.
+    pub digest: String,
+    /// `native`, `v2`, `v3`, `jsonl`, `yaml`.
+    pub format: String,
+    /// Its first moment.
+    #[serde(with = "rfc3339")]
+    pub start: SimTime,
+    /// Its last moment.
+    #[serde(with = "rfc3339")]
+    pub end: SimTime,
+    /// It was recorded in a cluster, so there is something to compare with.
+    pub recorded: bool,
+}
+
+/// One node group of the scenario.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Group {
+    /// Its name in the scenario.
+    pub name: String,
+    /// Fewest nodes.
+    pub min: i64,
+    /// Most nodes.
+    pub max: i64,
+    /// Allocatable CPU of a node in thousandths.
+    pub cpu_m: i64,
+    /// Allocatable memory of a node.
+    pub memory_bytes: i64,
+    /// Price of a node-hour, if one is known.
+    pub price_per_hour: Option<f64>,
+}
+
+/// The autoscaler's settings that explain figures.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Autoscaler {
+    /// How often it looks.
+    pub scan_interval_s: f64,
+    /// How long a node stands unneeded before it is removed.
+    pub scale_down_unneeded_time_s: f64,
+    /// Below which share of requests a node counts as unneeded.
+    pub scale_down_utilization_threshold: f64,
+}
+
+/// Something that limits how far the figures can be trusted.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Warning {
+    /// Stable and short, for `--strict` and for looking up.
+    pub code: String,
+    /// What sort of limit it is.
+    pub kind: WarningKind,
+    /// One sentence for a person.
+    pub message: String,
+    /// How many objects or moments it concerns.
+    pub count: u64,
+}
+
+/// The sorts of limits, in the order in which a reader should hear of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WarningKind {
+    /// We made something up: nodes, prices, a duration.
+    Assumed,
+    /// The trace misses a stretch of time or an object.
+    Gap,
+    /// The trace uses what the engine does not model.
+    Unmodelled,
+    /// Anything else worth knowing.
+    Note,
+}
+
+/// `run.json` as it lies on disk: the meta and what the tables must look like to be the ones of this run.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Manifest {
+    /// First, so that a reader of a newer layout finds it before anything it does not know.
+    pub(crate) record: u32,
+    #[serde(flatten)]
+    pub(crate) meta: RunMeta,
+    pub(crate) tables: BTreeMap<String, TableFile>,
+}
+
+/// Size and digest of one table's file: a truncated or changed table is told before Parquet has to cope with it.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct TableFile {
+    pub(crate) rows: u64,
+    pub(crate) bytes: u64,
+    pub(crate) digest: String,
+}
+
+/// Only the version: read before the rest, whose fields may differ.
+#[derive(Debug, Deserialize)]
+pub(crate) struct ManifestVersion {
+    pub(crate) record: u32,
+}
+
+mod rfc3339 {
+    use serde::{Deserialize, Deserializer, Serializer};
+    use sk_core::SimTime;
+
+    pub(super) fn serialize<S: Serializer>(time: &SimTime, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(time)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SimTime, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        SimTime::parse_rfc3339(&text).map_err(serde::de::Error::custom)
+    }
+}

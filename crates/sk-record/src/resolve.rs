@@ -1,0 +1,84 @@
+//! What a RUN word means: a folder, a name under the runs folder, `@` for the newest, `@2` for the one before.
+//!
+//! "Newest" is the modification time of `run.json`: records themselves hold no wall time, so this is the one place
+//! that asks the file system for one.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use crate::error::Error;
+use crate::meta::RunMeta;
+use crate::reader::read_manifest;
+
+/// How many names an error offers to choose from.
+const NAMES_SHOWN: usize = 5;
+
+/// The folder that `text` means: itself a record, or one under `runs_dir`. The record is not opened.
+pub fn resolve(text: &str, runs_dir: &Path) -> Result<PathBuf, Error> {
+    if let Some(place) = back_reference(text) {
+        let runs = newest_first(runs_dir)?;
+        if runs.is_empty() {
+            return Err(Error::NoRuns { dir: runs_dir.to_owned() });
+        }
+        let count = runs.len();
+        let too_far = || Error::TooFarBack { text: text.to_owned(), count, dir: runs_dir.to_owned() };
+        return runs.into_iter().nth(place - 1).ok_or_else(too_far);
+    }
+    for folder in [PathBuf::from(text), runs_dir.join(text)] {
+        if is_record(&folder) {
+            return Ok(folder);
+        }
+    }
+    let runs = newest_first(runs_dir)?;
+    if let Some(found) = runs.iter().find(|run| base_name(&folder_name(run)) == Some(text)) {
+        return Ok(found.clone());
+    }
+    let near = runs.iter().take(NAMES_SHOWN).map(|run| folder_name(run)).collect();
+    Err(Error::Unknown { text: text.to_owned(), dir: runs_dir.to_owned(), near })
+}
+
+/// All readable records under `runs_dir`, newest first; a folder whose `run.json` is not ours is passed over.
+pub fn find_runs(runs_dir: &Path) -> Result<Vec<(PathBuf, RunMeta)>, Error> {
+    let runs = newest_first(runs_dir)?;
+    Ok(runs.into_iter().filter_map(|run| read_manifest(&run).ok().map(|manifest| (run, manifest.meta))).collect())
+}
+
+/// `@` is 1, `@2` is 2; `@0` and anything else is no reference.
+fn back_reference(text: &str) -> Option<usize> {
+    match text.strip_prefix('@')? {
+        "" => Some(1),
+        number => number.parse().ok().filter(|place| *place > 0),
+    }
+}
+
+fn newest_first(runs_dir: &Path) -> Result<Vec<PathBuf>, Error> {
+    let entries = match fs::read_dir(runs_dir) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(source) => return Err(Error::Read { path: runs_dir.to_owned(), source }),
+    };
+    let mut runs: Vec<(SystemTime, PathBuf)> = entries
+        .filter_map(Result::ok)
+        .map(|entry| entry.path())
+        .filter(|path| is_record(path) && !folder_name(path).starts_with('.'))
+        .filter_map(|path| Some((fs::metadata(path.join("run.json")).ok()?.modified().ok()?, path)))
+        .collect();
+    runs.sort_by(|(time_a, path_a), (time_b, path_b)| time_b.cmp(time_a).then_with(|| path_a.cmp(path_b)));
+    Ok(runs.into_iter().map(|(_, path)| path).collect())
+}
+
+fn is_record(folder: &Path) -> bool {
+    folder.join("run.json").is_file()
+}
+
+fn folder_name(path: &Path) -> String {
+    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+/// `pack-36` of `pack-36-8c01fe`.
+fn base_name(folder: &str) -> Option<&str> {
+    let (name, digits) = folder.rsplit_once('-')?;
+    let is_id = digits.len() == 6 && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+    is_id.then_some(name)
+}

@@ -1,0 +1,303 @@
+//! Writing a record: rows stream into a folder aside, which takes its name only when it is whole.
+//!
+//! [`Writer`] takes rows, [`Writer::finish`] closes the tables and gives a [`Staged`] record that can already be read
+//! (figures and the report are computed from it and added as files), and [`Staged::publish`] renames it into place.
+//! Whatever is dropped before that leaves nothing behind. Nothing is synced to the disk platter: a run can be repeated.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::errors::Result as ParquetResult;
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::types::Type;
+
+use crate::column::{Cells, Column, Kind, Row, RowWriter};
+use crate::error::Error;
+use crate::meta::{Manifest, RECORD_VERSION, RunMeta, TableFile};
+use crate::reader::{Run, TABLES, digest_of, table_file};
+use crate::rows::{DecisionRow, NodeRow, PodRow, SeriesRow};
+
+/// A row group is closed at this many rows or this much text, whichever comes first. What the four tables hold in
+/// memory is then at most 4 × (8 MiB of text + 32,768 rows × 19 columns × 40 bytes per cell ≈ 24 MiB) ≈ 128 MiB;
+/// in practice, with pods as the one wide table, about 30 MiB.
+const ROW_GROUP_ROWS: usize = 32_768;
+const ROW_GROUP_TEXT_BYTES: usize = 8 << 20;
+
+/// What `run_id` is called, as a column and in a table's key-value metadata.
+pub(crate) const RUN_ID: &str = "run_id";
+
+const META_FILE: &str = "run.json";
+
+/// Takes the rows of one run, in any order that does not depend on chance.
+#[derive(Debug)]
+pub struct Writer {
+    folder: Folder,
+    run_id: String,
+    pods: Table,
+    nodes: Table,
+    series: Table,
+    decisions: Table,
+}
+
+impl Writer {
+    /// Begins a record that will be published as the folder `dir`. Nothing appears there before [`Staged::publish`].
+    pub fn create(dir: &Path, run_id: &str) -> Result<Self, Error> {
+        let folder = Folder::create(dir)?;
+        Ok(Self {
+            pods: Table::create::<PodRow>(&folder.staging, run_id)?,
+            nodes: Table::create::<NodeRow>(&folder.staging, run_id)?,
+            series: Table::create::<SeriesRow>(&folder.staging, run_id)?,
+            decisions: Table::create::<DecisionRow>(&folder.staging, run_id)?,
+            run_id: run_id.to_owned(),
+            folder,
+        })
+    }
+
+    /// Adds a pod.
+    pub fn push_pod(&mut self, row: &PodRow) -> Result<(), Error> {
+        self.pods.push(row)
+    }
+
+    /// Adds a node.
+    pub fn push_node(&mut self, row: &NodeRow) -> Result<(), Error> {
+        self.nodes.push(row)
+    }
+
+    /// Adds a change of a series.
+    pub fn push_series(&mut self, row: &SeriesRow) -> Result<(), Error> {
+        self.series.push(row)
+    }
+
+    /// Adds an answer of the scheduler.
+    pub fn push_decision(&mut self, row: &DecisionRow) -> Result<(), Error> {
+        self.decisions.push(row)
+    }
+
+    /// Adds a whole file beside the tables, e.g. `scenario.yaml`.
+    pub fn add_file(&mut self, name: &str, content: &[u8]) -> Result<(), Error> {
+        self.folder.add_file(name, content)
+    }
+
+    /// Closes the tables and writes `run.json`. The record can be read, but has not yet taken its name.
+    pub fn finish(self, meta: &RunMeta) -> Result<Staged, Error> {
+        if meta.run_id != self.run_id {
+            return Err(Error::OtherRun { begun: self.run_id, finished: meta.run_id.clone() });
+        }
+        let mut tables = BTreeMap::new();
+        for table in [self.pods, self.nodes, self.series, self.decisions] {
+            tables.insert(table.name.to_owned(), table.finish()?);
+        }
+        let manifest = Manifest { record: RECORD_VERSION, meta: meta.clone(), tables };
+        let mut json = serde_json::to_vec_pretty(&manifest).map_err(|source| Error::EncodeMeta { source })?;
+        json.push(b'\n');
+        write_file(&self.folder.staging.join(META_FILE), &json)?;
+        Ok(Staged { folder: self.folder })
+    }
+}
+
+/// A record that is whole but not yet in place.
+#[derive(Debug)]
+pub struct Staged {
+    folder: Folder,
+}
+
+impl Staged {
+    /// Reads the record, to compute what is to be added to it.
+    pub fn run(&self) -> Result<Run, Error> {
+        Run::open(&self.folder.staging)
+    }
+
+    /// Adds a whole file beside the tables, e.g. `summary.json`.
+    pub fn add_file(&mut self, name: &str, content: &[u8]) -> Result<(), Error> {
+        self.folder.add_file(name, content)
+    }
+
+    /// Gives the record its name and returns it. A record of that name is replaced: the same question has the same
+    /// folder. Anything else of that name is left alone and the call fails.
+    pub fn publish(self) -> Result<PathBuf, Error> {
+        self.folder.publish()
+    }
+}
+
+/// The folder a record is written in and the one it shall become. Removed when dropped unpublished.
+#[derive(Debug)]
+struct Folder {
+    staging: PathBuf,
+    target: PathBuf,
+    published: bool,
+}
+
+impl Folder {
+    fn create(target: &Path) -> Result<Self, Error> {
+        check_replaceable(target)?;
+        // The process id keeps two runs of the same question apart; the leading dot keeps both out of `skctl list`.
+        let staging = sibling(target, "new")?;
+        if staging.exists() {
+            fs::remove_dir_all(&staging).map_err(|source| Error::Write { path: staging.clone(), source })?;
+        }
+        fs::create_dir_all(&staging).map_err(|source| Error::Write { path: staging.clone(), source })?;
+        Ok(Self { staging, target: target.to_owned(), published: false })
+    }
+
+    fn add_file(&self, name: &str, content: &[u8]) -> Result<(), Error> {
+        let plain = Path::new(name).file_name().is_some_and(|file| file == name);
+        let taken = name == META_FILE || TABLES.iter().any(|table| table_file(table) == name);
+        if !plain || taken || name.starts_with('.') {
+            return Err(Error::FileName { name: name.to_owned() });
+        }
+        write_file(&self.staging.join(name), content)
+    }
+
+    /// Two renames: between them, for a moment, there is no record of that name, but never a half-made one.
+    fn publish(mut self) -> Result<PathBuf, Error> {
+        check_replaceable(&self.target)?;
+        let old = sibling(&self.target, "old")?;
+        let replaces = self.target.exists();
+        if replaces {
+            rename(&self.target, &old)?;
+        }
+        if let Err(error) = rename(&self.staging, &self.target) {
+            if replaces {
+                rename(&old, &self.target)?;
+            }
+            return Err(error);
+        }
+        self.published = true;
+        if replaces {
+            fs::remove_dir_all(&old).map_err(|source| Error::Write { path: old, source })?;
+        }
+        Ok(self.target.clone())
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if !self.published {
+            // There is no one to tell, and a leftover does no harm: its name starts with a dot.
+            let _ = fs::remove_dir_all(&self.staging);
+        }
+    }
+}
+
+/// A place is free, an empty folder, or an older record; people's other folders are not ours to replace.
+fn check_replaceable(target: &Path) -> Result<(), Error> {
+    if !target.exists() || target.join(META_FILE).is_file() {
+        return Ok(());
+    }
+    let empty = fs::read_dir(target).is_ok_and(|mut entries| entries.next().is_none());
+    if empty { Ok(()) } else { Err(Error::Occupied { path: target.to_owned() }) }
+}
+
+fn sibling(target: &Path, role: &str) -> Result<PathBuf, Error> {
+    let refuse = || Error::NoFolder { path: target.to_owned() };
+    let name = target.file_name().and_then(|name| name.to_str()).ok_or_else(refuse)?;
+    Ok(target.with_file_name(format!(".{name}.{role}-{}", std::process::id())))
+}
+
+fn rename(from: &Path, to: &Path) -> Result<(), Error> {
+    fs::rename(from, to).map_err(|source| Error::Write { path: to.to_owned(), source })
+}
+
+fn write_file(path: &Path, content: &[u8]) -> Result<(), Error> {
+    fs::write(path, content).map_err(|source| Error::Write { path: path.to_owned(), source })
+}
+
+/// One table being written: rows gather in columns, a full set of columns becomes a row group.
+struct Table {
+    name: &'static str,
+    path: PathBuf,
+    writer: SerializedFileWriter<BufWriter<File>>,
+    run_id: String,
+    columns: Vec<Cells>,
+    rows: usize,
+    text_bytes: usize,
+    written: u64,
+}
+
+impl std::fmt::Debug for Table {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Table({}, {} rows)", self.name, self.written + self.rows as u64)
+    }
+}
+
+impl Table {
+    fn create<R: Row>(folder: &Path, run_id: &str) -> Result<Self, Error> {
+        let name = R::TABLE;
+        let path = folder.join(table_file(name));
+        let file = File::create(&path).map_err(|source| Error::Write { path: path.clone(), source })?;
+        let columns: Vec<Column> = with_run_id::<R>();
+        let writer = new_parquet(BufWriter::new(file), name, run_id, &columns)
+            .map_err(|source| Error::Encode { table: name, source })?;
+        let columns = columns.iter().map(Cells::new).collect();
+        Ok(Self { name, path, writer, run_id: run_id.to_owned(), columns, rows: 0, text_bytes: 0, written: 0 })
+    }
+
+    fn push<R: Row>(&mut self, row: &R) -> Result<(), Error> {
+        let mut cells = RowWriter::new(&mut self.columns);
+        cells.text(&self.run_id);
+        row.write(&mut cells);
+        self.text_bytes += cells.text_bytes();
+        self.rows += 1;
+        if self.rows >= ROW_GROUP_ROWS || self.text_bytes >= ROW_GROUP_TEXT_BYTES {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), Error> {
+        self.write_row_group().map_err(|source| Error::Encode { table: self.name, source })?;
+        self.columns.iter_mut().for_each(Cells::clear);
+        self.written += self.rows as u64;
+        self.rows = 0;
+        self.text_bytes = 0;
+        Ok(())
+    }
+
+    fn write_row_group(&mut self) -> ParquetResult<()> {
+        let mut group = self.writer.next_row_group()?;
+        for cells in &self.columns {
+            let Some(mut column) = group.next_column()? else { break };
+            cells.write_to(column.untyped())?;
+            column.close()?;
+        }
+        group.close().map(|_| ())
+    }
+
+    fn finish(mut self) -> Result<TableFile, Error> {
+        if self.rows > 0 {
+            self.flush()?;
+        }
+        let encode = |source| Error::Encode { table: self.name, source };
+        let buffer = self.writer.into_inner().map_err(encode)?;
+        let file = buffer.into_inner().map_err(std::io::IntoInnerError::into_error);
+        file.map_err(|source| Error::Write { path: self.path.clone(), source })?;
+        let (bytes, digest) = digest_of(&self.path)?;
+        Ok(TableFile { rows: self.written, bytes, digest })
+    }
+}
+
+fn with_run_id<R: Row>() -> Vec<Column> {
+    std::iter::once(Column::required(RUN_ID, Kind::Text)).chain(R::COLUMNS.iter().copied()).collect()
+}
+
+fn new_parquet(
+    to: BufWriter<File>,
+    table: &str,
+    run_id: &str,
+    columns: &[Column],
+) -> ParquetResult<SerializedFileWriter<BufWriter<File>>> {
+    let fields = columns.iter().map(Column::parquet_type).collect::<ParquetResult<_>>()?;
+    let schema = Type::group_type_builder(table).with_fields(fields).build()?;
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::ZSTD(ZstdLevel::try_new(3)?))
+        .set_created_by("simkube".into())
+        .set_key_value_metadata(Some(vec![KeyValue::new(RUN_ID.into(), run_id.to_owned())]))
+        .build();
+    SerializedFileWriter::new(to, Arc::new(schema), Arc::new(properties))
+}

@@ -60,12 +60,12 @@ impl ApiServer {
         match request {
             Request::Create(object) => self.create(now, object),
             Request::Apply(object) => self.apply(now, object),
-            Request::Update(object) => self.update(object),
-            Request::UpdateStatus(object) => self.update_status(&object),
+            Request::Update(object) => self.update(now, object),
+            Request::UpdateStatus(object) => self.update_status(now, &object),
             Request::Bind { pod, uid, node } => self.bind(now, &pod, uid, node),
             Request::Evict { pod } => self.evict(now, pod),
             Request::Delete { target, options } => self.delete(now, &target, options),
-            Request::FinalizeNamespace { name } => self.finalize_namespace(&name),
+            Request::FinalizeNamespace { name } => self.finalize_namespace(now, &name),
         }
     }
 
@@ -79,7 +79,7 @@ impl ApiServer {
         object.meta.generation = 1;
         object.meta.deletion = None;
         self.admission.admit(&mut object, &self.store, now)?;
-        Ok(self.commit(object))
+        Ok(self.commit(now, object))
     }
 
     /// Makes the name of an object that has only a prefix.
@@ -108,10 +108,10 @@ impl ApiServer {
         wanted.meta.labels = object.meta.labels;
         wanted.meta.annotations = object.meta.annotations;
         wanted.body = with_status_of(object.body, &stored.body);
-        self.replace(&stored.clone(), wanted)
+        self.replace(now, &stored.clone(), wanted)
     }
 
-    fn update(&mut self, object: Object) -> Answer {
+    fn update(&mut self, now: SimTime, object: Object) -> Answer {
         let stored = self.stored(&object)?;
         let server_owned = &stored.meta;
         let wanted = Object {
@@ -125,14 +125,14 @@ impl ApiServer {
             body: with_status_of(object.body, &stored.body),
             ..object
         };
-        self.replace(&stored, wanted)
+        self.replace(now, &stored, wanted)
     }
 
-    fn update_status(&mut self, object: &Object) -> Answer {
+    fn update_status(&mut self, now: SimTime, object: &Object) -> Answer {
         let stored = self.stored(object)?;
         let mut wanted = Object::clone(&stored);
         wanted.body = with_status_of(stored.body.clone(), &object.body);
-        self.replace(&stored, wanted)
+        self.replace(now, &stored, wanted)
     }
 
     /// The object that an update speaks of, unless the update comes too late.
@@ -149,7 +149,7 @@ impl ApiServer {
     }
 
     /// Commits a changed object; one that says nothing new is not committed, as in Kubernetes.
-    fn replace(&mut self, stored: &Arc<Object>, mut wanted: Object) -> Answer {
+    fn replace(&mut self, now: SimTime, stored: &Arc<Object>, mut wanted: Object) -> Answer {
         wanted.resource_version = stored.resource_version;
         if wanted == **stored {
             return Ok(stored.clone());
@@ -160,9 +160,9 @@ impl ApiServer {
         }
         let finished = wanted.meta.finalizers.is_empty() && kinds_finalizers(&wanted).is_empty();
         if wanted.meta.deletion.is_some_and(|deletion| deletion.grace_secs == 0) && finished {
-            return self.remove(&wanted.reference());
+            return self.remove(now, &wanted.reference());
         }
-        Ok(self.commit(wanted))
+        Ok(self.commit(now, wanted))
     }
 
     fn bind(&mut self, now: SimTime, key: &ObjectKey, uid: Uid, node: SmolStr) -> Answer {
@@ -183,7 +183,7 @@ impl ApiServer {
         }
         pod.node_name = Some(node);
         pod.status.set_condition(Condition::new("PodScheduled", true, now));
-        Ok(self.commit(bound))
+        Ok(self.commit(now, bound))
     }
 
     /// The eviction API: the pod learns why it goes, then it is deleted. Disruption budgets are not modelled yet.
@@ -196,7 +196,7 @@ impl ApiServer {
                 let condition = Condition::new("DisruptionTarget", true, now);
                 pod.status.set_condition(condition.because("EvictionByEvictionAPI", "Eviction API: evicting"));
             }
-            self.commit(marked);
+            self.commit(now, marked);
         }
         self.delete(now, &target, DeleteOptions { uid: Some(stored.meta.uid), ..DeleteOptions::default() })
     }
@@ -214,7 +214,7 @@ impl ApiServer {
         }
         let grace_secs = grace_of(&stored, options.grace_secs);
         if grace_secs == 0 && going.meta.finalizers.is_empty() && kinds_finalizers(&going).is_empty() {
-            return self.remove(target);
+            return self.remove(now, target);
         }
         let at = now + sk_core::SimDuration::from_secs(grace_secs);
         // A second request can only shorten the grace of the first.
@@ -226,16 +226,16 @@ impl ApiServer {
         if let Body::Namespace(namespace) = &mut going.body {
             namespace.phase = NamespacePhase::Terminating;
         }
-        if going == *stored { Ok(stored) } else { Ok(self.commit(going)) }
+        if going == *stored { Ok(stored) } else { Ok(self.commit(now, going)) }
     }
 
-    fn finalize_namespace(&mut self, name: &SmolStr) -> Answer {
+    fn finalize_namespace(&mut self, now: SimTime, name: &SmolStr) -> Answer {
         let stored = self.get(&ObjectRef::new(kinds::NAMESPACE, ObjectKey::cluster(name.clone())))?.clone();
         let mut done = Object::clone(&stored);
         if let Body::Namespace(namespace) = &mut done.body {
             namespace.finalizers.retain(|finalizer| *finalizer != kinds::KUBERNETES_FINALIZER);
         }
-        self.replace(&stored, done)
+        self.replace(now, &stored, done)
     }
 
     fn get(&self, target: &ObjectRef) -> Result<&Arc<Object>, ApiError> {
@@ -249,15 +249,15 @@ impl ApiServer {
         ApiError::conflict(&Resource::of(&stored.gvk), &stored.key.name, &what)
     }
 
-    fn remove(&mut self, target: &ObjectRef) -> Answer {
+    fn remove(&mut self, now: SimTime, target: &ObjectRef) -> Answer {
         self.priorities_may_change(&target.gvk);
-        let removed = self.store.commit_removal(target);
+        let removed = self.store.commit_removal(now, target);
         removed.ok_or_else(|| ApiError::not_found(&Resource::of(&target.gvk), &target.key.name))
     }
 
-    fn commit(&mut self, object: Object) -> Arc<Object> {
+    fn commit(&mut self, now: SimTime, object: Object) -> Arc<Object> {
         self.priorities_may_change(&object.gvk);
-        self.store.commit(object)
+        self.store.commit(now, object)
     }
 
     fn priorities_may_change(&mut self, gvk: &Gvk) {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use sk_core::{Gvk, ObjectKey, ObjectRef};
+use sk_core::{Gvk, ObjectKey, ObjectRef, SimTime};
 
 use crate::Object;
 
@@ -25,6 +25,8 @@ pub enum Change {
 /// One entry of the watch log.
 #[derive(Clone, Debug)]
 pub struct WatchEvent {
+    /// When it was committed.
+    pub at: SimTime,
     /// What happened.
     pub change: Change,
     /// The object after it, with the resource version of the change.
@@ -71,18 +73,19 @@ impl Store {
     }
 
     /// Stores a new or changed object. Nothing else changes state, so its resource version is the order of the run.
-    pub fn commit(&mut self, mut object: Object) -> Arc<Object> {
+    pub fn commit(&mut self, now: SimTime, mut object: Object) -> Arc<Object> {
         self.resource_version += 1;
         object.resource_version = self.resource_version;
         let object = Arc::new(object);
         let kind = self.kinds.entry(object.gvk.clone()).or_default();
         let known = kind.insert(object.key.clone(), object.clone());
-        self.record(if known.is_some() { Change::Modified } else { Change::Added }, object.clone());
+        let change = if known.is_some() { Change::Modified } else { Change::Added };
+        self.record(WatchEvent { at: now, change, object: object.clone() });
         object
     }
 
     /// Removes an object; its last state goes into the log with the version of the removal.
-    pub(crate) fn commit_removal(&mut self, target: &ObjectRef) -> Option<Arc<Object>> {
+    pub(crate) fn commit_removal(&mut self, now: SimTime, target: &ObjectRef) -> Option<Arc<Object>> {
         let kind = self.kinds.get_mut(&target.gvk)?;
         let mut object = Object::clone(&*kind.remove(&target.key)?);
         if kind.is_empty() {
@@ -91,7 +94,7 @@ impl Store {
         self.resource_version += 1;
         object.resource_version = self.resource_version;
         let object = Arc::new(object);
-        self.record(Change::Deleted, object.clone());
+        self.record(WatchEvent { at: now, change: Change::Deleted, object: object.clone() });
         Some(object)
     }
 
@@ -105,11 +108,11 @@ impl Store {
         Ok(self.log.iter().skip(skip))
     }
 
-    fn record(&mut self, change: Change, object: Arc<Object>) {
+    fn record(&mut self, event: WatchEvent) {
         if self.log.len() == WATCH_LOG_CAPACITY {
             self.log.pop_front();
         }
-        self.log.push_back(WatchEvent { change, object });
+        self.log.push_back(event);
     }
 }
 
@@ -127,9 +130,9 @@ mod tests {
     #[test]
     fn every_change_gets_the_next_version_and_is_logged_once() {
         let mut store = Store::default();
-        store.commit(widget("a"));
-        store.commit(widget("a"));
-        store.commit_removal(&widget("a").reference());
+        store.commit(SimTime::EPOCH, widget("a"));
+        store.commit(SimTime::EPOCH, widget("a"));
+        store.commit_removal(SimTime::EPOCH, &widget("a").reference());
         let seen: Vec<_> = store.watch(0).unwrap().map(|event| (event.change, event.object.resource_version)).collect();
         assert_eq!(seen, [(Change::Added, 1), (Change::Modified, 2), (Change::Deleted, 3)]);
         assert_eq!(store.watch(2).unwrap().count(), 1);
@@ -141,7 +144,7 @@ mod tests {
     fn a_watcher_that_lags_too_far_is_told_to_list_again() {
         let mut store = Store::default();
         for _ in 0..WATCH_LOG_CAPACITY + 10 {
-            store.commit(widget("a"));
+            store.commit(SimTime::EPOCH, widget("a"));
         }
         assert_eq!(store.watch(9).map(Iterator::count), Err(Expired { asked: 9, oldest: 10 }));
         assert_eq!(store.watch(10).map(Iterator::count), Ok(WATCH_LOG_CAPACITY));

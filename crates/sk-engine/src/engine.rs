@@ -113,11 +113,22 @@ impl Engine {
 
     /// Lets everything happen that is due by `until`, and makes that the time. Time never goes back.
     pub fn advance_to(&mut self, until: SimTime) {
+        while !self.advance(until, u64::MAX) {}
+    }
+
+    /// The same, but stops after `changes` changes at the latest, so that a reader of [`Self::watch`] can keep up with
+    /// the log. `true`: the time is `until`.
+    pub fn advance(&mut self, until: SimTime, changes: u64) -> bool {
+        let stop_at = self.resource_version().saturating_add(changes);
         while let Some((at, happening)) = self.agenda.pop_due(until) {
             self.now = self.now.max(at);
             self.happen(happening);
+            if self.resource_version() >= stop_at {
+                return false;
+            }
         }
         self.now = self.now.max(until);
+        true
     }
 
     /// Sends a request from outside, now.
@@ -194,7 +205,7 @@ impl Engine {
                 let fresh = events.take_while(|event| event.object.resource_version <= until);
                 fresh.filter(|event| process.watches(&event.object.gvk)).cloned().collect()
             }
-            Err(Expired { .. }) => relist(process, &self.api),
+            Err(Expired { .. }) => relist(process, &self.api, self.now),
         };
         process.cursor = process.cursor.max(until);
         for event in events {
@@ -228,22 +239,22 @@ impl Engine {
 
 /// After 410 Gone: the changes that lead from what the process knows to what there is now. Versions in between are lost,
 /// as they are for a real informer.
-fn relist(process: &mut Process, api: &ApiServer) -> Vec<WatchEvent> {
+fn relist(process: &mut Process, api: &ApiServer, now: SimTime) -> Vec<WatchEvent> {
     let store = api.store();
     let mut events = Vec::new();
     for known in process.cache.all() {
         let same = store.get(&known.gvk, &known.key).is_some_and(|object| object.meta.uid == known.meta.uid);
         if !same {
-            events.push(WatchEvent { change: Change::Deleted, object: known.clone() });
+            events.push(WatchEvent { at: now, change: Change::Deleted, object: known.clone() });
         }
     }
     for object in store.all().filter(|object| process.watches(&object.gvk)) {
         match process.cache.get(&object.gvk, &object.key) {
             Some(known) if known.resource_version == object.resource_version => {}
             Some(known) if known.meta.uid == object.meta.uid => {
-                events.push(WatchEvent { change: Change::Modified, object: object.clone() });
+                events.push(WatchEvent { at: now, change: Change::Modified, object: object.clone() });
             }
-            _ => events.push(WatchEvent { change: Change::Added, object: object.clone() }),
+            _ => events.push(WatchEvent { at: now, change: Change::Added, object: object.clone() }),
         }
     }
     process.cursor = store.resource_version();

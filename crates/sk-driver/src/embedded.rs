@@ -1,0 +1,239 @@
+//! The embedded target: replays a plan on the engine in virtual time.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use sk_core::{SimDuration, SimTime};
+use sk_engine::Engine;
+use sk_engine::api::{ApiError, DeleteOptions, Expired, Notice, Object, Propagation, Request};
+use sk_record::{Engine as EngineName, RunMeta, Staged, Warning, WarningKind, Writer};
+use sk_store::trace::{Trace, TraceError};
+
+use crate::identity::RunId;
+use crate::mutate::Mutator;
+use crate::plan::{Action, Operation, Plan, Window};
+use crate::record::Recorder;
+use crate::setup::Setup;
+
+/// The Kubernetes whose rules the engine follows.
+pub const KUBERNETES: &str = "1.36";
+/// The recorder reads the log at least this often: half of what the log keeps, so that nothing is ever missed.
+const CHANGES_PER_STEP: u64 = 1 << 15;
+/// Progress is reported at least this often in simulated time, so that a quiet night can still be interrupted.
+const LONGEST_STEP: SimDuration = SimDuration::from_mins(30);
+/// How many different refusals are told apart; the rest is counted as one.
+const MAX_REFUSALS: usize = 20;
+
+/// What is replayed, and what to call it.
+pub struct Question<'a> {
+    /// The trace.
+    pub trace: &'a Trace,
+    /// Which part of it.
+    pub window: Window,
+    /// How the cluster is set up.
+    pub setup: &'a Setup,
+    /// The resolved scenario as text; part of the run's identity, and kept in the run folder.
+    pub scenario: &'a str,
+    /// How the run is called.
+    pub name: &'a str,
+    /// The program's version; part of the run's identity.
+    pub version: &'a str,
+    /// What the caller assumed because nobody said it.
+    pub assumptions: Vec<Warning>,
+}
+
+/// Why a run did not end.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The trace could not be read to its end.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+    /// The record could not be written.
+    #[error(transparent)]
+    Record(#[from] sk_record::Error),
+    /// The recorder lost sight of the engine: a bug, and not to be hidden.
+    #[error("the recorder fell behind the engine, so the record would not be whole: {0}; please report this")]
+    Behind(#[from] Expired),
+}
+
+impl Question<'_> {
+    /// What this run is called in all time.
+    pub fn run_id(&self) -> Result<RunId, TraceError> {
+        let digest = self.trace.digest()?;
+        let Window { start, end } = self.window;
+        Ok(RunId::of(&[
+            self.version.as_bytes(),
+            digest.as_bytes(),
+            self.scenario.as_bytes(),
+            &self.setup.settings.seed.to_le_bytes(),
+            &start.as_micros().to_le_bytes(),
+            &end.as_micros().to_le_bytes(),
+        ]))
+    }
+}
+
+/// Runs the simulation and leaves its record beside `dir`, to be published there. `progress` is told the simulated time
+/// now and then; when it breaks, the run ends early and its record is marked partial.
+pub fn run(
+    question: &Question<'_>,
+    dir: &Path,
+    progress: &mut dyn FnMut(SimTime) -> ControlFlow<()>,
+) -> Result<Staged, RunError> {
+    let run_id = question.run_id()?;
+    let mut writer = Writer::create(dir, &run_id.to_string())?;
+    writer.add_file("scenario.yaml", question.scenario.as_bytes())?;
+    let mut replay = Replay::new(question, writer)?;
+    let mut plan = Plan::new(question.trace.records()?, question.trace.config(), question.window);
+    let mut finished = ControlFlow::Continue(());
+    for operation in &mut plan {
+        let operation = operation?;
+        finished = replay.advance(operation.at, progress)?;
+        if finished.is_break() {
+            break;
+        }
+        replay.perform(operation)?;
+    }
+    if finished.is_continue() {
+        finished = replay.advance(question.window.end, progress)?;
+    }
+    let end = replay.engine.now();
+    let mut warnings = question.assumptions.clone();
+    warnings.extend(gaps(question.trace)?);
+    warnings.extend(plan.unmodelled().findings().map(|(finding, count)| Warning {
+        code: finding.code.to_owned(),
+        kind: WarningKind::Unmodelled,
+        message: finding.message.to_owned(),
+        count,
+    }));
+    let meta = meta(question, run_id, end, finished.is_break())?;
+    replay.finish(meta, warnings)
+}
+
+/// A replay under way.
+struct Replay {
+    engine: Engine,
+    recorder: Recorder,
+    /// The version up to which the recorder has seen everything.
+    cursor: u64,
+    refusals: BTreeMap<String, u64>,
+}
+
+impl Replay {
+    fn new(question: &Question<'_>, writer: Writer) -> Result<Self, RunError> {
+        let setup = question.setup;
+        let mut engine = Engine::new(setup.settings.clone(), question.window.start);
+        let lives = question.trace.lives()?.collect::<Result<Vec<_>, _>>()?;
+        engine.set_pod_hook(Box::new(Mutator::new(setup.settings.seed, setup.delays, lives)));
+        let prices = setup.settings.groups.iter().filter_map(|group| Some((group.name.clone(), group.price_per_hour?)));
+        let recorder = Recorder::new(writer, prices.collect());
+        Ok(Self { engine, recorder, cursor: 0, refusals: BTreeMap::new() })
+    }
+
+    /// Lets the cluster live until `until`.
+    fn advance(
+        &mut self,
+        until: SimTime,
+        progress: &mut dyn FnMut(SimTime) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>, RunError> {
+        loop {
+            let step = until.min(self.engine.now() + LONGEST_STEP);
+            let reached = self.engine.advance(step, CHANGES_PER_STEP);
+            self.catch_up()?;
+            if progress(self.engine.now()).is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+            if reached && step == until {
+                return Ok(ControlFlow::Continue(()));
+            }
+        }
+    }
+
+    fn catch_up(&mut self) -> Result<(), RunError> {
+        for event in self.engine.watch(self.cursor)? {
+            self.recorder.see(event)?;
+            self.cursor = event.object.resource_version;
+        }
+        Ok(())
+    }
+
+    /// A refused object is counted with the server's words, and the run goes on.
+    fn perform(&mut self, operation: Operation) -> Result<(), RunError> {
+        let answer = match operation.action {
+            Action::Apply(value) => {
+                Object::from_json(value).and_then(|object| self.engine.handle(Request::Apply(object)))
+            }
+            Action::Delete(target) => {
+                // The recorded cluster had already decided what goes with it, and recorded that too.
+                let options = DeleteOptions { propagation: Propagation::Background, ..DeleteOptions::default() };
+                self.engine.handle(Request::Delete { target, options })
+            }
+        };
+        if let Err(error) = answer {
+            self.refused(&error);
+        }
+        self.catch_up()
+    }
+
+    fn refused(&mut self, error: &ApiError) {
+        let known = self.refusals.contains_key(&error.message);
+        let text = if known || self.refusals.len() < MAX_REFUSALS { error.message.as_str() } else { "other objects" };
+        *self.refusals.entry(text.to_owned()).or_default() += 1;
+    }
+
+    fn finish(self, mut meta: RunMeta, mut warnings: Vec<Warning>) -> Result<Staged, RunError> {
+        warnings.extend(self.refusals.into_iter().map(|(message, count)| Warning {
+            code: "refused".to_owned(),
+            kind: WarningKind::Note,
+            message: format!("refused: {message}"),
+            count,
+        }));
+        warnings.extend(self.engine.notices().iter().map(|(notice, count)| match notice {
+            Notice::UnknownPriorityClass(class) => Warning {
+                code: "priority-class".to_owned(),
+                kind: WarningKind::Assumed,
+                message: format!("priority class {class} is not in the trace: its pods were given priority 0"),
+                count: *count,
+            },
+        }));
+        meta.warnings = warnings;
+        Ok(self.recorder.finish()?.finish(&meta)?)
+    }
+}
+
+/// What the recording itself missed.
+fn gaps(trace: &Trace) -> Result<Vec<Warning>, TraceError> {
+    let count = trace.gaps()?.try_fold(0, |count, gap| gap.map(|_| count + 1))?;
+    let message = "the tracer was not watching for a while: changes may be missing".to_owned();
+    let warning = Warning { code: "gap".to_owned(), kind: WarningKind::Gap, message, count };
+    Ok(if count == 0 { Vec::new() } else { vec![warning] })
+}
+
+fn meta(question: &Question<'_>, run_id: RunId, end: SimTime, partial: bool) -> Result<RunMeta, TraceError> {
+    let (trace, setup) = (question.trace, question.setup);
+    let (first, last) = trace.span().unwrap_or((question.window.start, question.window.end));
+    Ok(RunMeta {
+        run_id: run_id.to_string(),
+        name: question.name.to_owned(),
+        version: question.version.to_owned(),
+        engine: EngineName::Embedded,
+        kubernetes: KUBERNETES.to_owned(),
+        seed: setup.settings.seed,
+        trace: sk_record::Trace {
+            name: trace.name().rsplit('/').next().unwrap_or_default().to_owned(),
+            digest: trace.digest()?.to_string(),
+            format: trace.format().to_string(),
+            start: first,
+            end: last,
+            recorded: trace.observations()?.next().is_some(),
+        },
+        start: question.window.start,
+        end,
+        scenario_digest: RunId::of(&[question.scenario.as_bytes()]).to_string(),
+        currency: setup.currency.clone(),
+        groups: setup.groups(),
+        autoscaler: Some(setup.autoscaler()),
+        warnings: Vec::new(),
+        partial,
+    })
+}

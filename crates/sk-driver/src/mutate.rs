@@ -1,0 +1,155 @@
+//! What the driver writes on every new pod: how long it takes to start and how long it lives.
+//!
+//! On a real cluster this is a mutating webhook; in the embedded engine it is called in the process. Lives come from the
+//! trace: the n-th pod of an owner gets the owner's n-th recorded life, in the order of their starts, beginning again
+//! after the last.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use sk_core::rng::Stream;
+use sk_core::{ObjectRef, SimDuration, SimTime, SmolStr};
+use sk_engine::annotations::{CREATE_DELAY, LIFETIME, READY_DELAY, micros, millis};
+use sk_engine::api::{AdmitPod, Object};
+use sk_store::trace::{Life, OwnerLives};
+
+use crate::plan::{OWNER_ANNOTATION, parse_owner};
+
+/// Annotation: the pod's number among those of its owner.
+const SEQUENCE_ANNOTATION: SmolStr = SmolStr::new_static("static.simkube.io/pod-sequence-number");
+
+/// How long pods take to start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StartDelays {
+    /// Fetching the image takes at least this long.
+    pub image_pull: SimDuration,
+    /// And up to this much longer.
+    pub image_pull_jitter: SimDuration,
+    /// Starting takes at least this long.
+    pub startup: SimDuration,
+    /// And up to this much longer.
+    pub startup_jitter: SimDuration,
+}
+
+/// Gives pods their delays and lives.
+pub struct Mutator {
+    delays: StartDelays,
+    jitter: Stream,
+    owners: BTreeMap<ObjectRef, Lives>,
+}
+
+struct Lives {
+    by_start: Vec<Life>,
+    given: u64,
+}
+
+impl Mutator {
+    /// With the lives that a trace holds.
+    pub fn new(seed: u64, delays: StartDelays, lives: impl IntoIterator<Item = OwnerLives>) -> Self {
+        let owners = lives.into_iter().map(|owner| {
+            let mut by_start: Vec<Life> = owner.templates.into_iter().flat_map(|template| template.lives).collect();
+            by_start.sort_unstable();
+            (owner.owner, Lives { by_start, given: 0 })
+        });
+        Self { delays, jitter: Stream::new(seed, "pod-start"), owners: owners.collect() }
+    }
+
+    fn jittered(&mut self, least: SimDuration, jitter: SimDuration) -> SimDuration {
+        let spread = u64::try_from(jitter.as_micros()).unwrap_or(0);
+        if spread == 0 {
+            return least;
+        }
+        let more = self.jitter.below(spread.saturating_add(1));
+        least + SimDuration::from_micros(i64::try_from(more).unwrap_or(i64::MAX))
+    }
+
+    /// The next life of the pod's owner, and its number.
+    fn next_life(&mut self, pod: &Object) -> Option<(u64, Life)> {
+        let owner = parse_owner(pod.meta.annotations.get(OWNER_ANNOTATION)?)?;
+        let lives = self.owners.get_mut(&owner)?;
+        let count = u64::try_from(lives.by_start.len()).ok().filter(|count| *count > 0)?;
+        let number = lives.given;
+        lives.given += 1;
+        let index = usize::try_from(number % count).ok()?;
+        Some((number, lives.by_start[index]))
+    }
+}
+
+impl AdmitPod for Mutator {
+    fn admit(&mut self, pod: &mut Object, _now: SimTime) {
+        let pull = self.jittered(self.delays.image_pull, self.delays.image_pull_jitter);
+        let startup = self.jittered(self.delays.startup, self.delays.startup_jitter);
+        let life = self.next_life(pod);
+        let annotations = Arc::make_mut(&mut pod.meta.annotations);
+        annotations.insert(CREATE_DELAY, millis(pull));
+        annotations.insert(READY_DELAY, millis(startup));
+        if let Some((number, life)) = life {
+            annotations.insert(SEQUENCE_ANNOTATION, number.to_string().into());
+            if let Some(end) = life.end {
+                annotations.insert(LIFETIME, micros(end.since(life.start)));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use sk_store::trace::TemplateLives;
+
+    use super::*;
+
+    fn pod(owner: Option<&str>) -> Object {
+        let mut json = json!({
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "a", "annotations": {}},
+            "spec": {"containers": []},
+        });
+        if let Some(owner) = owner {
+            json["metadata"]["annotations"][OWNER_ANNOTATION] = json!(owner);
+        }
+        Object::from_json(json).unwrap()
+    }
+
+    fn lives(lengths: &[Option<i64>]) -> OwnerLives {
+        let life = |(index, length): (usize, &Option<i64>)| {
+            let start = SimTime::from_secs(index as i64);
+            Life { start, end: length.map(|length| start + SimDuration::from_secs(length)) }
+        };
+        let lives = lengths.iter().enumerate().map(life).collect();
+        let owner = parse_owner("batch/v1.Job:a/j").unwrap();
+        OwnerLives { owner, templates: vec![TemplateLives { pod_hash: None, lives }] }
+    }
+
+    #[test]
+    fn pods_take_their_owners_lives_in_order_and_begin_again() {
+        let mut mutator = Mutator::new(1, StartDelays::default(), [lives(&[Some(10), None, Some(30)])]);
+        let mut admit = |owner: Option<&str>| {
+            let mut pod = pod(owner);
+            mutator.admit(&mut pod, SimTime::EPOCH);
+            pod.meta.annotations.get(&LIFETIME).cloned()
+        };
+        let given: Vec<_> = (0..4).map(|_| admit(Some("batch/v1.Job:a/j"))).collect();
+        let ten = Some("10000000us".into());
+        assert_eq!(given, [ten.clone(), None, Some("30000000us".into()), ten]);
+        assert_eq!((admit(Some("batch/v1.Job:a/other")), admit(Some("rubbish")), admit(None)), (None, None, None));
+    }
+
+    #[test]
+    fn jitter_comes_on_top_and_follows_from_the_seed() {
+        let second = SimDuration::from_secs(1);
+        let delays = StartDelays { image_pull: second, image_pull_jitter: second, ..StartDelays::default() };
+        let draw = |seed| {
+            let mut mutator = Mutator::new(seed, delays, []);
+            let mut draw = || {
+                let mut pod = pod(None);
+                mutator.admit(&mut pod, SimTime::EPOCH);
+                let text = pod.meta.annotations[&CREATE_DELAY].clone();
+                text.trim_end_matches("ms").parse::<i64>().unwrap()
+            };
+            (0..50).map(|_| draw()).collect::<Vec<_>>()
+        };
+        assert!(draw(1).iter().all(|millis| (1_000..=2_001).contains(millis)));
+        assert_eq!(draw(1), draw(1));
+        assert_ne!(draw(1), draw(2));
+    }
+}

@@ -1,0 +1,165 @@
+//! From a trace to timed operations: pure, the same for both engines.
+//!
+//! Records become operations one by one, so a plan never holds the trace. What a server allots is taken off
+//! ([`clean`]), what the engine does not model is counted ([`unmodelled`]), and every namespace is created before the
+//! first object in it.
+
+mod clean;
+mod templates;
+mod unmodelled;
+
+use std::collections::{BTreeSet, VecDeque};
+
+use serde_json::{Value, json};
+use sk_core::template::{TEMPLATE_ANNOTATION, TemplateId};
+use sk_core::{Gvk, ObjectRef, SimTime, SmolStr};
+use sk_store::trace::{Change, Object, Record, TraceError, TracerConfig};
+
+pub use unmodelled::{Finding, Unmodelled};
+
+/// Annotation on a pod template: which recorded object its pods belong to.
+pub const OWNER_ANNOTATION: &str = "static.simkube.io/owner";
+
+/// Namespaces every cluster has.
+const BUILT_IN_NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
+
+/// Something to do at a time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Operation {
+    /// When, on the trace's own clock.
+    pub at: SimTime,
+    /// What.
+    pub action: Action,
+}
+
+/// What to do.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Create the object, or make it this.
+    Apply(Value),
+    /// Delete the object.
+    Delete(ObjectRef),
+}
+
+/// The operations of a trace, in order.
+pub struct Plan<'t, R> {
+    records: R,
+    config: &'t TracerConfig,
+    window: Window,
+    known_namespaces: BTreeSet<SmolStr>,
+    /// Operations made from records already read.
+    ready: VecDeque<Operation>,
+    unmodelled: Unmodelled,
+}
+
+/// Which part of a trace is replayed. Changes before the start make up the state at the start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// The first moment.
+    pub start: SimTime,
+    /// The moment after the last.
+    pub end: SimTime,
+}
+
+impl<'t, R: Iterator<Item = Result<Record, TraceError>>> Plan<'t, R> {
+    /// Plans the replay of `records` within `window`.
+    pub fn new(records: R, config: &'t TracerConfig, window: Window) -> Self {
+        Self {
+            records,
+            config,
+            window,
+            known_namespaces: BUILT_IN_NAMESPACES.map(SmolStr::new_static).into(),
+            ready: VecDeque::new(),
+            unmodelled: Unmodelled::default(),
+        }
+    }
+
+    /// What was met so far that the engine does not model.
+    pub fn unmodelled(&self) -> &Unmodelled {
+        &self.unmodelled
+    }
+
+    fn take(&mut self, record: Record) {
+        let at = record.at.max(self.window.start);
+        match record.change {
+            Change::Apply(object) => self.apply(at, object),
+            Change::Delete(deletion) if is_replayed(&deletion.object.gvk) => {
+                self.ready.push_back(Operation { at, action: Action::Delete(deletion.object) });
+            }
+            Change::Delete(_) | Change::Mark(_) => {}
+        }
+    }
+
+    fn apply(&mut self, at: SimTime, object: Object) {
+        let reference = object.reference().clone();
+        self.unmodelled.look_at(&reference, object.value(), self.config);
+        if !is_replayed(&reference.gvk) {
+            return;
+        }
+        let namespace = match (&reference.key.namespace, reference.gvk.kind.as_str()) {
+            (_, "Namespace") => {
+                self.known_namespaces.insert(reference.key.name.clone());
+                None
+            }
+            (namespace, _) => namespace.clone(),
+        };
+        if let Some(namespace) = namespace.filter(|namespace| self.known_namespaces.insert(namespace.clone())) {
+            let json = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
+            self.ready.push_back(Operation { at, action: Action::Apply(json) });
+        }
+        let mut value = object.into_value();
+        clean::remove_what_a_server_allots(&reference.gvk, &mut value);
+        self.stamp(&reference, &mut value);
+        self.ready.push_back(Operation { at, action: Action::Apply(value) });
+    }
+
+    /// Writes into every pod template which it is, so that a pod made from it can be given a recorded life.
+    fn stamp(&self, owner: &ObjectRef, value: &mut Value) {
+        for template in TemplateId::all_in(value, &templates::paths(&owner.gvk, self.config)) {
+            let Some(place) = template.path.get_mut(value).and_then(Value::as_object_mut) else { continue };
+            let metadata = place.entry("metadata").or_insert_with(|| json!({}));
+            let Some(metadata) = metadata.as_object_mut() else { continue };
+            let annotations = metadata.entry("annotations").or_insert_with(|| json!({}));
+            if annotations.is_null() {
+                *annotations = json!({});
+            }
+            let Some(annotations) = annotations.as_object_mut() else { continue };
+            annotations.insert(TEMPLATE_ANNOTATION.into(), template.to_string().into());
+            annotations.insert(OWNER_ANNOTATION.into(), owner_text(owner).into());
+        }
+    }
+}
+
+impl<R: Iterator<Item = Result<Record, TraceError>>> Iterator for Plan<'_, R> {
+    type Item = Result<Operation, TraceError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(operation) = self.ready.pop_front() {
+                return Some(Ok(operation));
+            }
+            match self.records.next()? {
+                Err(error) => return Some(Err(error)),
+                // The window does not include its end.
+                Ok(record) if record.at >= self.window.end && !matches!(record.change, Change::Mark(_)) => return None,
+                Ok(record) => self.take(record),
+            }
+        }
+    }
+}
+
+/// How an owner is written into [`OWNER_ANNOTATION`]: `apps/v1.Deployment:default/nginx`.
+pub(crate) fn owner_text(owner: &ObjectRef) -> String {
+    format!("{}:{}", owner.gvk, owner.key)
+}
+
+/// Reads [`OWNER_ANNOTATION`].
+pub(crate) fn parse_owner(text: &str) -> Option<ObjectRef> {
+    let (gvk, key) = text.split_once(':')?;
+    Some(ObjectRef::new(gvk.parse().ok()?, key.parse().ok()?))
+}
+
+/// Nodes come from the scenario, never from the trace's objects, so that a run has one inventory and not two.
+fn is_replayed(gvk: &Gvk) -> bool {
+    !(gvk.group.is_empty() && gvk.kind == "Node")
+}

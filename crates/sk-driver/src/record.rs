@@ -1,0 +1,229 @@
+//! From watched changes to the rows of a run record: the same for both engines.
+//!
+//! Holds one row per pod and node that is alive; a row is written when its pod or node is gone, or when the run ends.
+
+use std::collections::BTreeMap;
+
+use sk_core::{ObjectKey, SimTime, SmolStr};
+use sk_engine::annotations::NODE_GROUP;
+use sk_engine::api::{Body, Change, Object, Uid, WatchEvent};
+use sk_engine::kinds::{ConditionStatus, Node, Pod, PodPhase};
+use sk_record::{DecisionRow, EndedBy, Error, NodeRow, Outcome, PodRow, SeriesRow, Writer};
+
+/// The series of desired replicas.
+const REPLICAS: &str = "replicas";
+
+/// Turns changes into rows.
+pub(crate) struct Recorder {
+    writer: Writer,
+    /// Price of a node-hour by group.
+    prices: BTreeMap<SmolStr, f64>,
+    pods: BTreeMap<ObjectKey, PodRow>,
+    nodes: BTreeMap<SmolStr, NodeRow>,
+    /// Every object that may own others: what it is called at the top of its chain.
+    owners: BTreeMap<Uid, String>,
+    replicas: BTreeMap<String, i64>,
+}
+
+impl Recorder {
+    pub(crate) fn new(writer: Writer, prices: BTreeMap<SmolStr, f64>) -> Self {
+        Self {
+            writer,
+            prices,
+            pods: BTreeMap::new(),
+            nodes: BTreeMap::new(),
+            owners: BTreeMap::new(),
+            replicas: BTreeMap::new(),
+        }
+    }
+
+    /// Takes in one change.
+    pub(crate) fn see(&mut self, event: &WatchEvent) -> Result<(), Error> {
+        match &event.object.body {
+            Body::Pod(pod) => self.see_pod(event, pod),
+            Body::Node(node) => self.see_node(event, node),
+            _ => self.see_owner(event),
+        }
+    }
+
+    /// Writes what is still alive; the caller ends the record.
+    pub(crate) fn finish(mut self) -> Result<Writer, Error> {
+        for row in std::mem::take(&mut self.pods).into_values() {
+            self.writer.push_pod(&row)?;
+        }
+        for row in std::mem::take(&mut self.nodes).into_values() {
+            self.writer.push_node(&row)?;
+        }
+        Ok(self.writer)
+    }
+
+    fn see_pod(&mut self, event: &WatchEvent, pod: &Pod) -> Result<(), Error> {
+        let (object, at) = (&event.object, event.at);
+        if !self.pods.contains_key(&object.key) {
+            let row = new_pod_row(object, pod, at, self.owner_of(object));
+            self.pods.insert(object.key.clone(), row);
+        }
+        self.decide(event, pod)?;
+        let Some(row) = self.pods.get_mut(&object.key) else { return Ok(()) };
+        row.phase = format!("{:?}", pod.status.phase);
+        if pod.status.phase != PodPhase::Pending {
+            row.started = row.started.or(pod.status.started);
+        }
+        if pod.status.phase.is_final() {
+            row.finished = row.finished.or(pod.status.finished).or(Some(at));
+            row.ended_by.get_or_insert(match pod.status.phase {
+                PodPhase::Failed => EndedBy::Failed,
+                _ => EndedBy::Finished,
+            });
+        }
+        if event.change == Change::Deleted {
+            row.deleted = Some(at);
+            row.ended_by.get_or_insert(end_of(pod, &self.nodes));
+            let row = self.pods.remove(&object.key).expect("the row was there a moment ago");
+            self.writer.push_pod(&row)?;
+        }
+        Ok(())
+    }
+
+    /// The scheduler's word on a pod, as it stands in the pod itself.
+    fn decide(&mut self, event: &WatchEvent, pod: &Pod) -> Result<(), Error> {
+        let Some(row) = self.pods.get_mut(&event.object.key) else { return Ok(()) };
+        let mut decision = DecisionRow {
+            time: event.at,
+            namespace: row.namespace.clone(),
+            pod: row.name.clone(),
+            owner: row.owner.clone(),
+            outcome: Outcome::Unschedulable,
+            node: None,
+            message: None,
+        };
+        if let (Some(node), None) = (&pod.node_name, row.scheduled) {
+            row.scheduled = Some(event.at);
+            row.node = Some(node.to_string());
+            row.group = self.nodes.get(node).and_then(|node| node.group.clone());
+            decision.outcome = Outcome::Scheduled;
+            decision.node = Some(node.to_string());
+            return self.writer.push_decision(&decision);
+        }
+        let refused = pod.status.condition("PodScheduled").filter(|condition| condition.status == ConditionStatus::False);
+        let message = refused.map(|condition| condition.message.to_string());
+        if message.is_some() && row.scheduled.is_none() && message != row.waited_for {
+            row.waited_for.clone_from(&message);
+            decision.message = message;
+            return self.writer.push_decision(&decision);
+        }
+        Ok(())
+    }
+
+    fn see_node(&mut self, event: &WatchEvent, node: &Node) -> Result<(), Error> {
+        let (object, at) = (&event.object, event.at);
+        let group = object.meta.labels.get(&NODE_GROUP);
+        let price_per_hour = group.and_then(|group| self.prices.get(group)).copied();
+        let row = self.nodes.entry(object.key.name.clone()).or_insert_with(|| {
+            let (allocatable, pods) = node.allocatable();
+            NodeRow {
+                name: object.key.name.to_string(),
+                group: group.map(SmolStr::to_string),
+                created: at,
+                ready: None,
+                deleted: None,
+                cpu_m: allocatable.cpu_milli,
+                memory_bytes: allocatable.memory,
+                pods,
+                price_per_hour,
+            }
+        });
+        if node.is_ready() {
+            row.ready.get_or_insert(at);
+        }
+        if event.change == Change::Deleted {
+            row.deleted = Some(at);
+            let row = self.nodes.remove(&object.key.name).expect("the row was there a moment ago");
+            self.writer.push_node(&row)?;
+        }
+        Ok(())
+    }
+
+    fn see_owner(&mut self, event: &WatchEvent) -> Result<(), Error> {
+        let object = &event.object;
+        let owner = self.owner_of(object);
+        if object.controller().is_none() {
+            self.see_replicas(event, &owner)?;
+        }
+        match event.change {
+            Change::Deleted => self.owners.remove(&object.meta.uid),
+            _ => self.owners.insert(object.meta.uid, owner),
+        };
+        Ok(())
+    }
+
+    /// The desired replicas of what was replayed, as a step function.
+    fn see_replicas(&mut self, event: &WatchEvent, owner: &str) -> Result<(), Error> {
+        let replicas = match &event.object.body {
+            Body::Deployment(deployment) => Some(i64::from(deployment.spec.replicas)),
+            Body::ReplicaSet(set) => Some(i64::from(set.spec.replicas)),
+            Body::Other(other) => {
+                other.fields.get("spec").and_then(|spec| spec.get("replicas")).and_then(serde_json::Value::as_i64)
+            }
+            _ => None,
+        };
+        let Some(replicas) = replicas else { return Ok(()) };
+        let value = (event.change != Change::Deleted).then_some(replicas);
+        let before = match value {
+            Some(value) => self.replicas.insert(owner.to_owned(), value),
+            None => self.replicas.remove(owner),
+        };
+        if before == value {
+            return Ok(());
+        }
+        self.writer.push_series(&SeriesRow {
+            time: event.at,
+            series: REPLICAS.to_owned(),
+            key: owner.to_owned(),
+            value: value.map(|value| value as f64),
+        })
+    }
+
+    /// `namespace/Kind/name` at the top of the object's chain of controllers.
+    fn owner_of(&self, object: &Object) -> String {
+        let above = object.controller().and_then(|owner| self.owners.get(&owner.uid)).cloned();
+        above.unwrap_or_else(|| match &object.key.namespace {
+            Some(namespace) => format!("{namespace}/{}/{}", object.gvk.kind, object.key.name),
+            None => format!("{}/{}", object.gvk.kind, object.key.name),
+        })
+    }
+}
+
+fn new_pod_row(object: &Object, pod: &Pod, at: SimTime, owner: String) -> PodRow {
+    let requests = pod.spec.requests();
+    PodRow {
+        namespace: object.key.namespace_or_empty().to_owned(),
+        name: object.key.name.to_string(),
+        uid: object.meta.uid.to_string(),
+        owner,
+        created: at,
+        scheduled: None,
+        started: None,
+        finished: None,
+        deleted: None,
+        node: None,
+        group: None,
+        cpu_m: requests.cpu_milli,
+        memory_bytes: requests.memory,
+        phase: String::new(),
+        waited_for: None,
+        ended_by: None,
+    }
+}
+
+/// Why a pod that was deleted went.
+fn end_of(pod: &Pod, nodes: &BTreeMap<SmolStr, NodeRow>) -> EndedBy {
+    let disruption = pod.status.condition("DisruptionTarget").map(|condition| condition.reason.as_str());
+    let node_is_gone = pod.node_name.as_ref().is_some_and(|node| !nodes.contains_key(node));
+    match disruption {
+        Some("PreemptionByScheduler") => EndedBy::Preempted,
+        Some("EvictionByEvictionAPI") => EndedBy::Evicted,
+        _ if node_is_gone => EndedBy::NodeLost,
+        _ => EndedBy::Deleted,
+    }
+}

@@ -26,8 +26,8 @@ use crate::engine::Process;
 use crate::settings::{Autoscaler, Settings};
 
 use groups::Group;
-use scale_down::Candidate;
 pub use groups::new_node;
+use scale_down::Candidate;
 use view::View;
 
 /// The mark of a node about to be removed: nothing new goes there.

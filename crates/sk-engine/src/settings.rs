@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use sk_core::{SimDuration, SmolStr, Taint};
+use sk_core::{Quantity, SimDuration, SmolStr, Taint};
 
 use crate::limiter::RateLimit;
 
@@ -87,10 +87,10 @@ pub struct NodeGroup {
     pub min: u32,
     /// Never more nodes than this.
     pub max: u32,
-    /// The whole machine: resource name to canonical quantity.
-    pub capacity: BTreeMap<SmolStr, SmolStr>,
+    /// The whole machine.
+    pub capacity: BTreeMap<SmolStr, Quantity>,
     /// What is left for pods.
-    pub allocatable: BTreeMap<SmolStr, SmolStr>,
+    pub allocatable: BTreeMap<SmolStr, Quantity>,
     /// Labels of its nodes.
     pub labels: BTreeMap<SmolStr, SmolStr>,
     /// Taints of its nodes.

@@ -70,7 +70,7 @@ pub struct DemoArgs {
 }
 
 /// `skctl run`
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub struct RunArgs {
     /// The trace: a file, `example:NAME`, plain Kubernetes YAML, a folder of it, or `-`.
     pub trace: String,

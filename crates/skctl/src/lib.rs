@@ -10,6 +10,7 @@ mod examples;
 mod failure;
 mod progress;
 mod runs;
+mod scenarios;
 mod times;
 mod traces;
 

@@ -60,5 +60,5 @@ pub fn new_node(group: &NodeGroup, name: &str, now: SimTime, delay: SimDuration)
         "spec": {"taints": taints, "providerID": SmolStr::from(format!("simkube://{}/{name}", group.name))},
         "status": {"capacity": group.capacity, "allocatable": group.allocatable, "conditions": [ready]},
     });
-    Object::from_json(json).expect("quantities of a group were checked when it was read")
+    Object::from_json(json).expect("a node made here is well-formed")
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use sk_core::{Gvk, ObjectKey, ObjectRef, SimDuration, SimTime, SmolStr};
+use sk_core::{Gvk, ObjectKey, ObjectRef, Quantity, SimDuration, SimTime, SmolStr};
 use sk_engine::api::{DeleteOptions, Object, Propagation, Request};
 use sk_engine::kinds::{NODE, POD, PodPhase};
 use sk_engine::{Engine, NodeGroup, Settings, Timing};
@@ -16,8 +16,9 @@ pub(crate) struct Cluster {
 
 pub(crate) fn group(name: &str, cpu: &str, min: u32, max: u32) -> NodeGroup {
     let amounts = [("cpu", cpu), ("memory", "4Gi"), ("pods", "110")];
-    let amounts: BTreeMap<SmolStr, SmolStr> =
-        amounts.into_iter().map(|(name, amount)| (name.into(), amount.into())).collect();
+    let quantity = |amount: &str| amount.parse().expect("the test's quantity is well-formed");
+    let amounts: BTreeMap<SmolStr, Quantity> =
+        amounts.into_iter().map(|(name, amount)| (name.into(), quantity(amount))).collect();
     NodeGroup {
         name: name.into(),
         min,

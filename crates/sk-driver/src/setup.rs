@@ -1,0 +1,108 @@
+//! From the scenario people write to what the engine is set up with.
+
+use sk_api::scenario::{Expander, Group, Profile, Ready, Scenario};
+use sk_core::{Resources, SimDuration, SmolStr};
+use sk_engine::{Autoscaler, NodeGroup, Settings, Timing};
+use sk_record::{Autoscaler as AutoscalerMeta, Group as GroupMeta};
+
+use crate::mutate::StartDelays;
+
+/// How a simulated cluster is set up.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// The engine's settings.
+    pub settings: Settings,
+    /// How long pods take to start.
+    pub delays: StartDelays,
+    /// What prices are in.
+    pub currency: String,
+}
+
+impl Setup {
+    /// As the scenario says. What of it is not carried out was refused before (`Scenario::unsupported`).
+    pub fn new(scenario: &Scenario) -> Self {
+        let timing = &scenario.timing;
+        let settings = Settings {
+            seed: scenario.seed,
+            timing: match timing.profile {
+                Profile::Ideal => Timing::ideal(),
+                Profile::RealLike => Timing::real_like(),
+            },
+            groups: scenario.cluster.groups.iter().map(|(name, group)| node_group(name, group)).collect(),
+            autoscaler: autoscaler(&scenario.autoscaler),
+        };
+        let delays = StartDelays {
+            image_pull: timing.image_pull_delay,
+            image_pull_jitter: timing.image_pull_jitter,
+            startup: timing.pod_startup_delay,
+            startup_jitter: timing.pod_startup_jitter,
+        };
+        Self { settings, delays, currency: scenario.cluster.currency.to_string() }
+    }
+
+    /// The groups as a run record keeps them.
+    pub fn groups(&self) -> Vec<GroupMeta> {
+        let meta = |group: &NodeGroup| {
+            let size = Resources::from_quantities(&group.allocatable);
+            GroupMeta {
+                name: group.name.to_string(),
+                min: group.min.into(),
+                max: group.max.into(),
+                cpu_m: size.cpu_milli,
+                memory_bytes: size.memory,
+                price_per_hour: group.price_per_hour,
+            }
+        };
+        self.settings.groups.iter().map(meta).collect()
+    }
+
+    /// The autoscaler's settings as a run record keeps them.
+    pub fn autoscaler(&self) -> AutoscalerMeta {
+        let autoscaler = &self.settings.autoscaler;
+        AutoscalerMeta {
+            scan_interval_s: autoscaler.scan_interval.as_secs_f64(),
+            scale_down_unneeded_time_s: autoscaler.scale_down_unneeded_time.as_secs_f64(),
+            scale_down_utilization_threshold: autoscaler.scale_down_utilization_threshold_milli as f64 / 1000.0,
+        }
+    }
+}
+
+fn node_group(name: &SmolStr, group: &Group) -> NodeGroup {
+    NodeGroup {
+        name: name.clone(),
+        min: group.min,
+        max: group.max,
+        capacity: group.capacity(),
+        allocatable: group.allocatable.clone(),
+        labels: group.labels.clone(),
+        taints: group.taints.clone(),
+        ready_delay: ready_delay(group.ready),
+        price_per_hour: group.price,
+    }
+}
+
+/// A spread of times is refused before a run; its median is the nearest single time.
+fn ready_delay(ready: Ready) -> SimDuration {
+    match ready {
+        Ready::After(delay) => delay,
+        Ready::Spread { p50, .. } => p50,
+    }
+}
+
+fn autoscaler(written: &sk_api::scenario::Autoscaler) -> Autoscaler {
+    Autoscaler {
+        scan_interval: written.scan_interval,
+        expander: match written.expander {
+            Expander::Random => sk_engine::Expander::Random,
+            Expander::LeastWaste => sk_engine::Expander::LeastWaste,
+            Expander::MostPods => sk_engine::Expander::MostPods,
+        },
+        scale_down_enabled: written.scale_down_enabled,
+        scale_down_unneeded_time: written.scale_down_unneeded_time,
+        scale_down_delay_after_add: written.scale_down_delay_after_add,
+        scale_down_utilization_threshold_milli: (written.scale_down_utilization_threshold * 1000.0).round() as i64,
+        max_scale_down_parallelism: written.max_scale_down_parallelism as usize,
+        max_drain_parallelism: written.max_drain_parallelism as usize,
+        skip_nodes_with_system_pods: written.skip_nodes_with_system_pods,
+    }
+}

@@ -1,0 +1,18 @@
+//! `skctl demo`: the bundled example, end to end.
+
+use anyhow::Result;
+
+use crate::cli::{DemoArgs, RunArgs};
+use crate::commands::run;
+use crate::failure::Outcome;
+
+/// What the demo stands for.
+const TRACE: &str = "example:nginx";
+
+pub(crate) fn run(args: &DemoArgs, quiet: bool) -> Result<Outcome> {
+    if !quiet {
+        anstream::eprintln!("$ skctl run {TRACE}");
+    }
+    let run_args = RunArgs { trace: TRACE.to_owned(), open: !args.no_open && run::can_open(), ..RunArgs::default() };
+    run::run(&run_args, quiet)
+}

@@ -1,0 +1,40 @@
+//! `skctl list`: the runs in ./runs, newest first.
+
+use std::io::Write;
+use std::path::Path;
+
+use anyhow::Result;
+use serde_json::json;
+
+use crate::cli::{ListArgs, ListFormat};
+use crate::failure::Outcome;
+use crate::runs::RUNS;
+
+pub(crate) fn run(args: &ListArgs) -> Result<Outcome> {
+    let runs = sk_record::find_runs(Path::new(RUNS))?;
+    let mut out = anstream::stdout().lock();
+    match args.output {
+        ListFormat::Json => {
+            let rows = runs.iter().map(|(dir, meta)| {
+                json!({
+                    "dir": dir, "name": meta.name, "run_id": meta.run_id, "trace": meta.trace.name, "seed": meta.seed,
+                    "simulated_s": meta.end.since(meta.start).as_secs_f64(), "partial": meta.partial,
+                })
+            });
+            writeln!(out, "{}", serde_json::to_string_pretty(&rows.collect::<Vec<_>>())?)?;
+        }
+        ListFormat::Table if runs.is_empty() => {
+            writeln!(out, "no runs in ./{RUNS} yet; `skctl demo` makes one")?;
+        }
+        ListFormat::Table => {
+            writeln!(out, "{:<28} {:<24} {:>10}  SEED", "RUN", "TRACE", "SIMULATED")?;
+            for (dir, meta) in &runs {
+                let name = dir.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+                let simulated = meta.end.since(meta.start).to_string();
+                let partial = if meta.partial { "  (partial)" } else { "" };
+                writeln!(out, "{name:<28} {:<24} {simulated:>10}  {}{partial}", meta.trace.name, meta.seed)?;
+            }
+        }
+    }
+    Ok(Outcome::Good)
+}

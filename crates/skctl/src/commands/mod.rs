@@ -1,0 +1,8 @@
+//! One file per word that people type.
+
+pub(crate) mod completions;
+pub(crate) mod demo;
+pub(crate) mod list;
+pub(crate) mod report;
+pub(crate) mod run;
+pub(crate) mod version;

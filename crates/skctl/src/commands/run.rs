@@ -1,0 +1,139 @@
+//! `skctl run TRACE`: simulate, judge, print, leave a run folder.
+
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use sk_core::SimTime;
+use sk_driver::embedded::{self, Question};
+use sk_driver::setup::Setup;
+use sk_record::{Staged, Warning, WarningKind};
+use sk_report::terminal::Occasion;
+use sk_report::{Analysis, Checked, Verdict};
+use sk_store::trace::Trace;
+
+use crate::cli::RunArgs;
+use crate::failure::Outcome;
+use crate::progress::Progress;
+use crate::scenarios::{self, Resolved};
+use crate::times::{self, Asked};
+use crate::{runs, traces};
+
+pub(crate) fn run(args: &RunArgs, quiet: bool) -> Result<Outcome> {
+    let scenario_file = args.scenario.as_deref();
+    let trace = traces::open(&args.trace)
+        .map_err(|error| traces::hint_for_the_old_form(&args.trace, scenario_file, error))?;
+    let Resolved { scenario, mut assumptions } = scenarios::resolve(args)?;
+    let setup = Setup::new(&scenario);
+    let assertions: Vec<_> = scenario.assertions.iter().map(for_report).collect();
+    let checked = sk_report::check(&assertions, &setup.groups())?;
+    let (window, length_is_assumed) = times::window(asked(args, &scenario), span(&trace), now())?;
+    if length_is_assumed {
+        assumptions.push(assumed_length());
+    }
+    let name = args.name.clone().or_else(|| scenario.name.as_ref().map(ToString::to_string));
+    let name = name.unwrap_or_else(|| traces::default_name(&args.trace));
+    let text = scenario.to_yaml();
+    let question = Question {
+        trace: &trace,
+        window,
+        setup: &setup,
+        scenario: &text,
+        name: &name,
+        version: env!("CARGO_PKG_VERSION"),
+        assumptions,
+    };
+    let short = question.run_id()?.short();
+    let dir = args.out.clone().unwrap_or_else(|| runs::default_dir(&runs::folder_name(&name), &short));
+
+    let mut progress = Progress::new(window.start, window.end, quiet)?;
+    let staged = embedded::run(&question, &dir, &mut |at| progress.at(at))?;
+    let wall_s = progress.finish().as_secs_f64();
+    conclude(args, staged, &checked, &text, wall_s)
+}
+
+/// Judges the staged run, publishes it and prints the summary.
+fn conclude(args: &RunArgs, mut staged: Staged, checked: &Checked, scenario: &str, wall_s: f64) -> Result<Outcome> {
+    let analysis = Analysis::of(&staged.run()?)?;
+    let verdicts = checked.judge(&analysis.summary)?;
+    let summary = sk_report::json::render(&analysis, &verdicts)?;
+    staged.add_file("summary.json", summary.as_bytes())?;
+    let page = sk_report::html::render(&analysis, &verdicts, Some(scenario))?;
+    staged.add_file("report.html", page.as_bytes())?;
+    let junit = sk_report::junit::render(&analysis, &verdicts);
+    staged.add_file("junit.xml", junit.as_bytes())?;
+    let dir = staged.publish()?;
+
+    let report = dir.join("report.html");
+    let tries = tries(args);
+    let occasion = Occasion { wall_s: Some(wall_s), report: Some(&report.display().to_string()), tries: &tries };
+    write!(anstream::stdout(), "{}", sk_report::terminal::render(&analysis, &verdicts, &occasion))?;
+    if args.open {
+        open_report(&report);
+    }
+    Ok(outcome(args, &analysis, &verdicts))
+}
+
+fn outcome(args: &RunArgs, analysis: &Analysis, verdicts: &[Verdict]) -> Outcome {
+    let doubts = analysis.meta.warnings.iter().filter(|warning| warning.kind != WarningKind::Note).count();
+    if analysis.meta.partial {
+        Outcome::Interrupted
+    } else if verdicts.iter().any(|verdict| !verdict.passed) {
+        Outcome::Bad
+    } else if args.strict && doubts > 0 {
+        anstream::eprintln!("--strict: {doubts} warnings limit how far this run can be trusted; see TRUST above");
+        Outcome::Bad
+    } else {
+        Outcome::Good
+    }
+}
+
+/// Commands worth trying next.
+fn tries(args: &RunArgs) -> Vec<String> {
+    let scenario = args.scenario.as_ref().map(|path| format!(" -f {}", path.display())).unwrap_or_default();
+    vec![
+        "skctl report @ -o markdown".to_owned(),
+        format!("skctl run {}{scenario} --set autoscaler.scale-down-unneeded-time=2m", args.trace),
+    ]
+}
+
+fn for_report(assertion: &sk_api::scenario::Assertion) -> sk_report::Assertion {
+    sk_report::Assertion { name: assertion.name.clone(), text: assertion.that.clone() }
+}
+
+fn span(trace: &Trace) -> (SimTime, SimTime) {
+    trace.span().unwrap_or((SimTime::EPOCH, SimTime::EPOCH))
+}
+
+/// The wall clock, for times like `-2h`; it never reaches the simulation.
+fn now() -> SimTime {
+    SimTime::from_micros(jiff::Timestamp::now().as_microsecond())
+}
+
+fn asked<'a>(args: &'a RunArgs, scenario: &'a sk_api::scenario::Scenario) -> Asked<'a> {
+    let _ = scenario;
+    Asked { start: args.start.as_deref(), end: args.end.as_deref(), duration: args.duration.as_deref() }
+}
+
+fn assumed_length() -> Warning {
+    Warning {
+        code: "assumed-duration".to_owned(),
+        kind: WarningKind::Assumed,
+        message: format!("assumed duration: {}; say yours with -D", times::ASSUMED_DURATION),
+        count: 1,
+    }
+}
+
+/// Is there somebody to look, and something to look with?
+pub(crate) fn can_open() -> bool {
+    let has_display = cfg!(target_os = "macos")
+        || cfg!(windows)
+        || ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| std::env::var_os(name).is_some());
+    std::io::stdout().is_terminal() && has_display
+}
+
+fn open_report(report: &PathBuf) {
+    if let Err(error) = open::that_detached(report).with_context(|| format!("could not open {}", report.display())) {
+        anstream::eprintln!("{error:#}; open it by hand");
+    }
+}

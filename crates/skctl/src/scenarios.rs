@@ -1,0 +1,62 @@
+//! From `-f`, `--set`, `--assert` and `--seed` to a resolved scenario.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use sk_api::scenario::{Assertion, Assignment, Scenario};
+use sk_record::{Warning, WarningKind};
+
+use crate::cli::RunArgs;
+use crate::examples;
+
+/// The nodes a run gets when nobody says which.
+const ASSUMED: &str = include_str!("assumed.yaml");
+
+/// A scenario and what had to be assumed for it.
+pub(crate) struct Resolved {
+    pub(crate) scenario: Scenario,
+    pub(crate) assumptions: Vec<Warning>,
+}
+
+/// The scenario that the arguments ask for.
+pub(crate) fn resolve(args: &RunArgs) -> Result<Resolved> {
+    let mut assumptions = Vec::new();
+    let (name, text) = match (&args.scenario, args.trace.strip_prefix(examples::PREFIX)) {
+        (Some(path), _) => (path.display().to_string(), read(path)?),
+        (None, Some(example)) => (format!("{}{example}.yaml", examples::PREFIX), examples::find(example)?.scenario.into()),
+        (None, None) => {
+            assumptions.push(assumed_nodes());
+            ("the assumed scenario".to_owned(), ASSUMED.to_owned())
+        }
+    };
+    let sets = args.set.iter().map(|text| text.parse::<Assignment>()).collect::<Result<Vec<_>, _>>()?;
+    let mut scenario = Scenario::parse_with(&name, &text, &sets)?;
+    refuse_unsupported(&name, &scenario)?;
+    scenario.assertions.extend(args.assert.iter().map(|text| Assertion::new(text)));
+    if let Some(seed) = args.seed {
+        scenario.seed = seed;
+    }
+    Ok(Resolved { scenario, assumptions })
+}
+
+fn read(path: &Path) -> Result<String> {
+    std::fs::read_to_string(path).with_context(|| format!("could not read the scenario {}", path.display()))
+}
+
+/// Never ignored in silence: what this version cannot do is refused by name.
+fn refuse_unsupported(name: &str, scenario: &Scenario) -> Result<()> {
+    let unsupported: Vec<String> = scenario.unsupported().iter().map(|part| format!("  {part}")).collect();
+    if !unsupported.is_empty() {
+        bail!("{name} asks for what this version cannot do yet:\n{}\nTake it out to run without it.", unsupported.join("\n"));
+    }
+    Ok(())
+}
+
+fn assumed_nodes() -> Warning {
+    Warning {
+        code: "assumed-nodes".to_owned(),
+        kind: WarningKind::Assumed,
+        message: "assumed nodes: 4 CPU, 16Gi, 1 to 100 of them; say yours with -f SCENARIO".to_owned(),
+        count: 1,
+    }
+}

@@ -13,96 +13,106 @@ use crate::{Node, PodClass};
 /// All nodes the scheduler knows.
 #[derive(Clone, Debug, Default)]
 pub struct Cluster {
-    nodes: BTreeMap<SmolStr, Node>,
-    /// Zones in first-seen order, each with its nodes in the order of their arrival.
-    zones: Vec<(SmolStr, Vec<SmolStr>)>,
+    /// A node keeps its slot while it lives; a search walks slots, not names.
+    slots: Vec<Option<Node>>,
+    free: Vec<usize>,
+    by_name: BTreeMap<SmolStr, usize>,
+    /// Zones in first-seen order, each with the slots of its nodes in the order of their arrival.
+    zones: Vec<(SmolStr, Vec<usize>)>,
     /// The walk over `zones`; `None` after a change until somebody asks.
-    order: Option<Vec<SmolStr>>,
+    order: Option<Vec<usize>>,
 }
 
 impl Cluster {
     /// How many nodes.
     pub fn len(&self) -> usize {
-        self.nodes.len()
+        self.by_name.len()
     }
 
     /// No nodes at all?
     pub fn is_empty(&self) -> bool {
-        self.nodes.is_empty()
+        self.by_name.is_empty()
     }
 
     /// A node by name.
     pub fn get(&self, name: &str) -> Option<&Node> {
-        self.nodes.get(name)
-    }
-
-    /// All nodes by name.
-    pub fn iter(&self) -> impl Iterator<Item = &Node> {
-        self.nodes.values()
+        self.slots[*self.by_name.get(name)?].as_ref()
     }
 
     /// Adds a node, or takes over its new properties and keeps the pods counted on it.
     pub fn upsert(&mut self, node: Node) {
-        let (name, zone) = (node.name.clone(), node.zone());
-        match self.nodes.get_mut(&name) {
-            Some(known) => {
+        let zone = node.zone();
+        match self.by_name.get(&node.name).copied() {
+            Some(slot) => {
+                let Some(known) = &mut self.slots[slot] else { return };
                 let old_zone = known.zone();
                 known.update(node);
                 if old_zone != zone {
-                    self.leave_zone(&old_zone, &name);
-                    self.enter_zone(zone, name);
+                    self.leave_zone(&old_zone, slot);
+                    self.enter_zone(zone, slot);
                 }
             }
             None => {
-                self.nodes.insert(name.clone(), node);
-                self.enter_zone(zone, name);
+                let slot = self.free.pop().unwrap_or_else(|| {
+                    self.slots.push(None);
+                    self.slots.len() - 1
+                });
+                self.by_name.insert(node.name.clone(), slot);
+                self.slots[slot] = Some(node);
+                self.enter_zone(zone, slot);
             }
         }
     }
 
     /// Removes a node; pods still on it are forgotten with it.
     pub fn remove(&mut self, name: &str) -> Option<Node> {
-        let node = self.nodes.remove(name)?;
-        self.leave_zone(&node.zone(), name);
+        let slot = self.by_name.remove(name)?;
+        let node = self.slots[slot].take()?;
+        self.free.push(slot);
+        self.leave_zone(&node.zone(), slot);
         Some(node)
     }
 
     /// Counts a pod in on `node`; `false` when there is no such node.
     pub fn add_pod(&mut self, node: &str, class: &PodClass) -> bool {
-        self.nodes.get_mut(node).map(|node| node.add_pod(class)).is_some()
+        self.get_mut(node).map(|node| node.add_pod(class)).is_some()
     }
 
     /// Counts a pod out from `node`; `false` when there is no such node.
     pub fn remove_pod(&mut self, node: &str, class: &PodClass) -> bool {
-        self.nodes.get_mut(node).map(|node| node.remove_pod(class)).is_some()
+        self.get_mut(node).map(|node| node.remove_pod(class)).is_some()
     }
 
     /// The nodes in search order.
     pub(crate) fn in_order(&mut self) -> Vec<&Node> {
         let order = self.order.get_or_insert_with(|| round_robin(&self.zones));
-        order.iter().filter_map(|name| self.nodes.get(name)).collect()
+        order.iter().filter_map(|slot| self.slots[*slot].as_ref()).collect()
     }
 
-    fn enter_zone(&mut self, zone: SmolStr, name: SmolStr) {
+    fn get_mut(&mut self, name: &str) -> Option<&mut Node> {
+        self.slots[*self.by_name.get(name)?].as_mut()
+    }
+
+    fn enter_zone(&mut self, zone: SmolStr, slot: usize) {
         self.order = None;
         match self.zones.iter_mut().find(|(known, _)| *known == zone) {
-            Some((_, names)) => names.push(name),
-            None => self.zones.push((zone, vec![name])),
+            Some((_, slots)) => slots.push(slot),
+            None => self.zones.push((zone, vec![slot])),
         }
     }
 
-    fn leave_zone(&mut self, zone: &str, name: &str) {
+    fn leave_zone(&mut self, zone: &str, slot: usize) {
         self.order = None;
-        if let Some((_, names)) = self.zones.iter_mut().find(|(known, _)| known == zone) {
-            names.retain(|known| known != name);
+        if let Some((_, slots)) = self.zones.iter_mut().find(|(known, _)| known == zone) {
+            slots.retain(|known| *known != slot);
         }
-        self.zones.retain(|(_, names)| !names.is_empty());
+        self.zones.retain(|(_, slots)| !slots.is_empty());
     }
 }
 
-fn round_robin(zones: &[(SmolStr, Vec<SmolStr>)]) -> Vec<SmolStr> {
-    let longest = zones.iter().map(|(_, names)| names.len()).max().unwrap_or(0);
-    (0..longest).flat_map(|index| zones.iter().filter_map(move |(_, names)| names.get(index).cloned())).collect()
+fn round_robin(zones: &[(SmolStr, Vec<usize>)]) -> Vec<usize> {
+    let longest = zones.iter().map(|(_, slots)| slots.len()).max().unwrap_or(0);
+    (0..longest).flat_map(|index| zones.iter().filter_map(move |(_, slots)| slots.get(index).copied())).collect()
 }
 
 #[cfg(test)]

@@ -112,7 +112,9 @@ impl ClusterAutoscaler {
                     return;
                 }
                 let sizes = (0..self.groups.len()).map(|group| view.size_of(group)).collect();
-                Idle { removable: scale_down::removable(&view, &self.settings), sizes }
+                let removable = scale_down::removable(&view, &self.settings);
+                self.remember_unneeded(&removable, ctx.now);
+                Idle { removable, sizes }
             }
         };
         if !self.settings.scale_down_enabled || !self.scale_down(&idle, ctx) {
@@ -136,12 +138,15 @@ impl ClusterAutoscaler {
         true
     }
 
+    /// A node that could go keeps the time since when; one that is needed again begins anew.
+    fn remember_unneeded(&mut self, removable: &[Candidate], now: SimTime) {
+        let before = std::mem::take(&mut self.unneeded);
+        let since = |node: &SmolStr| before.get(node).copied().unwrap_or(now);
+        self.unneeded = removable.iter().map(|node| (node.name.clone(), since(&node.name))).collect();
+    }
+
     /// Removes nodes that have been unneeded for long enough; `true` if it did.
     fn scale_down(&mut self, idle: &Idle, ctx: &mut Context<'_>) -> bool {
-        self.unneeded.retain(|node, _| idle.removable.iter().any(|candidate| candidate.name == *node));
-        for candidate in &idle.removable {
-            self.unneeded.entry(candidate.name.clone()).or_insert(ctx.now);
-        }
         let cooling = self.settings.scale_down_delay_after_add;
         if self.last_scale_up.is_some_and(|at| ctx.now.since(at) < cooling) {
             return false;

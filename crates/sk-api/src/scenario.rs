@@ -1,0 +1,185 @@
+//! The scenario file: which cluster a trace is replayed on, how, and what must hold afterwards.
+//!
+//! Start with [`Scenario::parse`]: YAML becomes a tree that knows where everything stands (`yaml`), the tree becomes
+//! typed data (`decode`), and what no single field can know is checked (`check`). Every error names file, line and
+//! column, or the `--set` that it came from, and says what to do. What this version reads but does not carry out is
+//! named by [`Scenario::unsupported`]; whoever runs a scenario refuses it by that.
+//!
+//! | module | what it owns |
+//! |---|---|
+//! | [`trace`], [`cluster`], [`group`], [`autoscaler`], [`scheduler`], [`timing`], [`timeline`], [`assertion`] | the sections |
+//! | [`assign`] | `--set`: changes from the command line |
+//! | [`path`] | how a field is named in messages and by `--set` |
+//! | [`error`] | what is wrong, and where |
+//! | [`unsupported`] | what is read but not carried out |
+
+pub mod assertion;
+pub mod assign;
+pub mod autoscaler;
+mod check;
+pub mod cluster;
+mod decode;
+pub mod error;
+pub mod group;
+pub mod path;
+pub mod scheduler;
+mod spelling;
+mod suggest;
+mod text_or;
+pub mod timeline;
+pub mod timing;
+pub mod trace;
+pub mod unsupported;
+mod yaml;
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use sk_core::SmolStr;
+
+pub use assertion::{Assertion, Holds};
+pub use assign::Assignment;
+pub use autoscaler::{Autoscaler, Expander};
+pub use cluster::{Cluster, Nodes, Reserved};
+pub use error::{Fault, Place, ScenarioError};
+pub use group::{Group, Ready};
+pub use path::Path;
+pub use scheduler::Scheduler;
+pub use timeline::{Happening, Variant};
+pub use timing::{Profile, Timing};
+pub use trace::{Begin, Placement, Trace};
+pub use unsupported::Unsupported;
+
+use yaml::Document;
+
+/// The seed of a run that says none.
+const DEFAULT_SEED: u64 = 1;
+
+/// Which cluster a trace is replayed on, how, and what must hold afterwards.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase", expecting = "a scenario: a mapping that begins with apiVersion")]
+pub struct Scenario {
+    /// The version of this format.
+    pub api_version: ApiVersion,
+    /// What this file is.
+    pub kind: Kind,
+    /// What the run is called. Default: the trace's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<SmolStr>,
+    /// Which trace, and which part of it. Default: all of the trace that the command line names.
+    #[serde(default)]
+    pub trace: Trace,
+    /// In what state the run begins.
+    #[serde(default)]
+    pub begin: Begin,
+    /// The cluster to replay on.
+    #[serde(default)]
+    pub cluster: Cluster,
+    /// How the cluster grows and shrinks: cluster-autoscaler's own flags.
+    #[serde(default)]
+    pub autoscaler: Autoscaler,
+    /// How pods are placed: a `KubeSchedulerConfiguration`, in a file or in place. Default: kube-scheduler's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scheduler: Option<Scheduler>,
+    /// How fast the control plane and the nodes are.
+    #[serde(default)]
+    pub timing: Timing,
+    /// What else happens: faults and changes, on the trace's clock.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub timeline: Vec<Happening>,
+    /// This scenario with some fields changed, by name; the first is what the others are compared with.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "timeline::variants")]
+    pub variants: Vec<Variant>,
+    /// Where all randomness comes from. Default: 1.
+    #[serde(default = "default_seed")]
+    pub seed: u64,
+    /// How often the run is repeated, each time with another seed. Default: 1.
+    #[serde(default = "default_repetitions")]
+    pub repetitions: u32,
+    /// What must hold afterwards: CEL expressions over the run's figures. Default: nothing.
+    #[serde(rename = "assert", default, skip_serializing_if = "Vec::is_empty")]
+    pub assertions: Vec<Assertion>,
+    #[serde(skip)]
+    source: Source,
+}
+
+fn default_seed() -> u64 {
+    DEFAULT_SEED
+}
+
+fn default_repetitions() -> u32 {
+    1
+}
+
+/// The version of the scenario file's format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ApiVersion {
+    /// The only one there is.
+    #[serde(rename = "simkube.io/v1")]
+    V1,
+}
+
+/// The kind of a scenario file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Kind {
+    /// A scenario.
+    Scenario,
+}
+
+/// The text a scenario was read from, if any.
+#[derive(Clone, Default)]
+struct Source(Option<Arc<Document>>);
+
+impl fmt::Debug for Source {
+    /// Without the text, which says once more what the other fields say.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Source").finish_non_exhaustive()
+    }
+}
+
+impl PartialEq for Source {
+    /// Scenarios that say the same are equal, wherever in their files they say it.
+    fn eq(&self, _other: &Self) -> bool {
+        true
+    }
+}
+
+impl Scenario {
+    /// Reads a scenario. `file` is only what errors call it.
+    pub fn parse(file: &str, text: &str) -> Result<Self, ScenarioError> {
+        Self::from_document(Document::parse(file, text)?)
+    }
+
+    /// Reads a scenario and changes some of its fields, in order, before anything is checked.
+    pub fn parse_with(file: &str, text: &str, sets: &[Assignment]) -> Result<Self, ScenarioError> {
+        let mut document = Document::parse(file, text)?;
+        assign::apply(&mut document, sets)?;
+        Self::from_document(document)
+    }
+
+    fn from_document(document: Document) -> Result<Self, ScenarioError> {
+        autoscaler::refuse_unmodelled(&document)?;
+        let mut scenario = Self::deserialize(&document.root).map_err(|error| {
+            let place = document.place(error.mark.unwrap_or(document.root.mark));
+            ScenarioError::Shape(Fault { place, path: error.path(), problem: error.problem })
+        })?;
+        check::check(&scenario, &document)?;
+        scenario.cluster.groups.values_mut().for_each(Group::resolve);
+        scenario.source = Source(Some(Arc::new(document)));
+        Ok(scenario)
+    }
+
+    /// What it asks for that this version does not carry out, in the order of the file's sections. A run must refuse a
+    /// scenario for which this is not empty.
+    pub fn unsupported(&self) -> Vec<Unsupported> {
+        let found = unsupported::find(self).into_iter();
+        found.map(|(path, why)| Unsupported { place: self.place(&path), path, why }).collect()
+    }
+
+    /// Where something stands in the text that this was read from, or the nearest thing around it that stands there.
+    /// `None` for a scenario that was not read from text.
+    pub fn place(&self, path: &Path) -> Option<Place> {
+        self.source.0.as_ref().map(|document| document.place_of(path))
+    }
+}

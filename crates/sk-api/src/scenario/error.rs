@@ -1,0 +1,141 @@
+//! What is wrong with a scenario, and where it stands in what a person wrote.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::path::Path;
+use super::yaml::MAX_FILE_BYTES;
+
+/// The most faults that are kept of one scenario. Nobody reads more at once.
+pub(crate) const MAX_FAULTS: usize = 50;
+
+/// The most characters of somebody's text that a message repeats.
+const MAX_SHOWN_CHARS: usize = 60;
+
+/// A place in what a person wrote.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In a file; prints as `pack.yaml:7:12`, which editors and terminals open.
+    File {
+        /// The file's name as the caller gave it.
+        name: Arc<str>,
+        /// The line, from 1.
+        line: u64,
+        /// The character in the line, from 1.
+        column: u64,
+    },
+    /// In an assignment on the command line.
+    Set {
+        /// The whole assignment.
+        text: Arc<str>,
+    },
+}
+
+impl Place {
+    /// The line in the file, if it stands in the file.
+    pub fn line(&self) -> Option<u64> {
+        match self {
+            Self::File { line, .. } => Some(*line),
+            Self::Set { .. } => None,
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File { name, line, column } => write!(f, "{name}:{line}:{column}"),
+            Self::Set { text } => write!(f, "--set {}", shown(text)),
+        }
+    }
+}
+
+/// One thing that is wrong: where, with what, and what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// Where it stands.
+    pub place: Place,
+    /// What it is about.
+    pub path: Path,
+    /// What is wrong and what to do.
+    pub problem: String,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.path.steps().is_empty() {
+            return write!(f, "{}: {}", self.place, self.problem);
+        }
+        write!(f, "{}: {}: {}", self.place, self.path, self.problem)
+    }
+}
+
+/// Why a text is no scenario that can be used, by the step at which that showed.
+#[derive(Debug, thiserror::Error)]
+pub enum ScenarioError {
+    /// It was not read at all.
+    #[error(
+        "{file}: {bytes} bytes are too many, a scenario has at most {MAX_FILE_BYTES}: is this a trace? \
+         Scenarios are short YAML files, see docs/scenario.md"
+    )]
+    TooLarge {
+        /// The file's name.
+        file: String,
+        /// Its size.
+        bytes: usize,
+    },
+    /// It is no YAML, or YAML that is too large.
+    #[error("{place}: {problem}")]
+    Yaml {
+        /// Where it went wrong.
+        place: Place,
+        /// What is wrong and what to do.
+        problem: String,
+        /// What the YAML reader says.
+        #[source]
+        source: Box<serde_saphyr::Error>,
+    },
+    /// An assignment on the command line could not be carried out.
+    #[error("{0}")]
+    Set(Fault),
+    /// It is YAML, but an unknown field, a missing one or a value of another kind stands in it.
+    #[error("{0}")]
+    Shape(Fault),
+    /// Each field can be read, but what they say cannot be.
+    #[error("{}", lines(.0))]
+    Meaning(Vec<Fault>),
+}
+
+impl ScenarioError {
+    /// What is wrong, thing by thing, with places; empty if it could not be read that far.
+    pub fn faults(&self) -> &[Fault] {
+        match self {
+            Self::TooLarge { .. } | Self::Yaml { .. } => &[],
+            Self::Set(fault) | Self::Shape(fault) => std::slice::from_ref(fault),
+            Self::Meaning(faults) => faults,
+        }
+    }
+}
+
+fn lines(faults: &[Fault]) -> String {
+    faults.iter().map(Fault::to_string).collect::<Vec<_>>().join("\n")
+}
+
+/// Somebody's text, short enough for a message and on one line.
+pub(crate) fn shown(text: &str) -> String {
+    let mut shown: String = text.chars().take(MAX_SHOWN_CHARS).flat_map(char::escape_debug).collect();
+    if text.chars().nth(MAX_SHOWN_CHARS).is_some() {
+        shown.push('…');
+    }
+    shown
+}
+
+/// Several names for a message: `` `a`, `b` and `c` ``.
+pub(crate) fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    let quoted: Vec<_> = names.into_iter().map(|name| format!("`{}`", shown(name))).collect();
+    match quoted.split_last() {
+        None => "none".to_owned(),
+        Some((only, [])) => only.clone(),
+        Some((last, others)) => format!("{} and {last}", others.join(", ")),
+    }
+}

@@ -1,0 +1,118 @@
+//! What else happens during a run: faults and changes at given times, and the variants of a scenario that are run side
+//! by side.
+
+use std::collections::BTreeMap;
+
+use serde::de::{Deserializer, MapAccess, Visitor};
+use serde::ser::{SerializeMap, Serializer};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sk_core::{SimDuration, SmolStr, TimeSpec};
+
+use super::spelling;
+
+/// Fields that change, by path, with their new values: `cluster.groups.general.max: 60`.
+pub type Changes = BTreeMap<String, Value>;
+
+/// One thing that happens, once or again and again: `at` or `every`, and one of the four others.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase", expecting = "a mapping such as {at: +3d, stockout: …}")]
+pub struct Happening {
+    /// When, on the trace's clock.
+    #[serde(with = "spelling::some_moment", skip_serializing_if = "Option::is_none")]
+    pub at: Option<TimeSpec>,
+    /// How often.
+    #[serde(with = "spelling::some_duration", skip_serializing_if = "Option::is_none")]
+    pub every: Option<SimDuration>,
+    /// The cloud has no more nodes of a group.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stockout: Option<Stockout>,
+    /// All nodes of a zone are gone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lose_zone: Option<LoseZone>,
+    /// The cloud takes nodes back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reclaim: Option<Reclaim>,
+    /// Fields of this scenario change.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub set: Changes,
+}
+
+/// The cloud has no more nodes of a group.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a mapping such as {group: general, for: 20m}")]
+pub struct Stockout {
+    /// Of which group.
+    pub group: SmolStr,
+    /// How long.
+    #[serde(rename = "for", with = "spelling::duration")]
+    pub length: SimDuration,
+}
+
+/// All nodes of a zone are gone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a mapping such as {zone: eu-central-1b, for: 15m}")]
+pub struct LoseZone {
+    /// The zone, by label `topology.kubernetes.io/zone`.
+    pub zone: SmolStr,
+    /// How long.
+    #[serde(rename = "for", with = "spelling::duration")]
+    pub length: SimDuration,
+}
+
+/// The cloud takes nodes back.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a mapping such as {group: spot, share: 0.1, notice: 2m}")]
+pub struct Reclaim {
+    /// Of which group.
+    pub group: SmolStr,
+    /// Which share of its nodes, from 0 to 1.
+    pub share: f64,
+    /// How long before that it says so. Default: `0s`.
+    #[serde(default, with = "spelling::duration")]
+    pub notice: SimDuration,
+}
+
+/// The scenario with some fields changed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Variant {
+    /// Its name.
+    pub name: SmolStr,
+    /// What is changed.
+    pub changes: Changes,
+}
+
+/// For `#[serde(with)]`: variants as a mapping, in the order written, because the first is what others are compared with.
+pub(crate) mod variants {
+    use super::*;
+
+    pub(crate) fn serialize<S: Serializer>(variants: &[Variant], serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(variants.len()))?;
+        for variant in variants {
+            map.serialize_entry(&variant.name, &variant.changes)?;
+        }
+        map.end()
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Variant>, D::Error> {
+        struct VariantsVisitor;
+
+        impl<'de> Visitor<'de> for VariantsVisitor {
+            type Value = Vec<Variant>;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a mapping from each variant's name to the fields it changes")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Vec<Variant>, A::Error> {
+                let mut variants = Vec::new();
+                while let Some((name, changes)) = map.next_entry()? {
+                    variants.push(Variant { name, changes });
+                }
+                Ok(variants)
+            }
+        }
+
+        deserializer.deserialize_map(VariantsVisitor)
+    }
+}

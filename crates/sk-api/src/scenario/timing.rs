@@ -1,0 +1,120 @@
+//! How fast the control plane and the nodes are.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use sk_core::SimDuration;
+
+use super::error::shown;
+use super::spelling;
+use super::suggest::did_you_mean;
+use super::text_or::TextOr;
+
+/// From a pod's image being there until it runs, in the `real-like` profile, unless something else is said. The kubelet
+/// looks at its containers once a second (`genericPlegRelistPeriod`, Kubernetes 1.36, pkg/kubelet/kubelet.go): one look
+/// for the sandbox and one for the container. An assumption, not a measurement.
+const REAL_LIKE_POD_STARTUP: SimDuration = SimDuration::from_secs(2);
+
+/// How fast things go.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(from = "Written", rename_all = "camelCase")]
+pub struct Timing {
+    /// How fast the control plane is.
+    pub profile: Profile,
+    /// From a pod being bound until its image is there.
+    #[serde(with = "spelling::duration")]
+    pub image_pull_delay: SimDuration,
+    /// How much longer than that it takes at most, evenly spread.
+    #[serde(with = "spelling::duration")]
+    pub image_pull_jitter: SimDuration,
+    /// From its image being there until a pod runs and is ready.
+    #[serde(with = "spelling::duration")]
+    pub pod_startup_delay: SimDuration,
+    /// How much longer than that it takes at most, evenly spread.
+    #[serde(with = "spelling::duration")]
+    pub pod_startup_jitter: SimDuration,
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        Written::default().into()
+    }
+}
+
+/// What may be left out of [`Timing`].
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase", expecting = "a mapping such as {profile: real-like}")]
+struct Written {
+    /// How fast the control plane is: `ideal` (no latencies) or `real-like` (Kubernetes' own limits). Default:
+    /// `real-like`.
+    profile: Profile,
+    /// From a pod being bound until its image is there. Default: `0s`, the image is on the node.
+    #[serde(with = "spelling::some_duration")]
+    image_pull_delay: Option<SimDuration>,
+    /// How much longer than that it takes at most, evenly spread. Default: `0s`.
+    #[serde(with = "spelling::some_duration")]
+    image_pull_jitter: Option<SimDuration>,
+    /// From its image being there until a pod runs and is ready. Default: `2s` when `real-like`, an assumption; `0s`
+    /// when `ideal`.
+    #[serde(with = "spelling::some_duration")]
+    pod_startup_delay: Option<SimDuration>,
+    /// How much longer than that it takes at most, evenly spread. Default: `0s`.
+    #[serde(with = "spelling::some_duration")]
+    pod_startup_jitter: Option<SimDuration>,
+}
+
+impl From<Written> for Timing {
+    fn from(written: Written) -> Self {
+        let pod_startup_delay = match written.profile {
+            Profile::Ideal => SimDuration::ZERO,
+            Profile::RealLike | Profile::Custom(_) => REAL_LIKE_POD_STARTUP,
+        };
+        Self {
+            profile: written.profile,
+            image_pull_delay: written.image_pull_delay.unwrap_or_default(),
+            image_pull_jitter: written.image_pull_jitter.unwrap_or_default(),
+            pod_startup_delay: written.pod_startup_delay.unwrap_or(pod_startup_delay),
+            pod_startup_jitter: written.pod_startup_jitter.unwrap_or_default(),
+        }
+    }
+}
+
+/// How fast the control plane is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "TextOr<Map<String, Value>>", into = "TextOr<Map<String, Value>>")]
+pub enum Profile {
+    /// `ideal`: no latencies and no limits.
+    Ideal,
+    /// `real-like`: Kubernetes' own limits, and the latencies of a healthy small cluster.
+    #[default]
+    RealLike,
+    /// Each limit and latency by itself.
+    Custom(Map<String, Value>),
+}
+
+impl TryFrom<TextOr<Map<String, Value>>> for Profile {
+    type Error = String;
+
+    fn try_from(written: TextOr<Map<String, Value>>) -> Result<Self, String> {
+        match written {
+            TextOr::Long(settings) => Ok(Self::Custom(settings)),
+            TextOr::Text(text) => match text.as_str() {
+                "ideal" => Ok(Self::Ideal),
+                "real-like" => Ok(Self::RealLike),
+                _ => {
+                    let advice = did_you_mean(&text, ["ideal", "real-like"]);
+                    Err(format!("`{}` is neither `ideal` nor `real-like`{advice}", shown(&text)))
+                }
+            },
+        }
+    }
+}
+
+impl From<Profile> for TextOr<Map<String, Value>> {
+    fn from(profile: Profile) -> Self {
+        match profile {
+            Profile::Ideal => Self::Text("ideal".to_owned()),
+            Profile::RealLike => Self::Text("real-like".to_owned()),
+            Profile::Custom(settings) => Self::Long(settings),
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Which trace is replayed, which part of it, where the run begins, and what is changed on the way.
+
+use serde::{Deserialize, Serialize};
+use sk_core::{SimDuration, TimeSpec};
+
+use super::spelling;
+
+/// Which trace, which part of it, and what is changed on the way.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default, expecting = "a mapping such as {start: +1h, duration: 7d}")]
+pub struct Trace {
+    /// Where the trace is, unless the command line says: a path or URL. Default: only the command line says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// Where the replay starts: RFC 3339, `2026-11-10T14:00`, `+30m` after the trace's start, or `-2h` before now.
+    /// Default: the trace's start.
+    #[serde(with = "spelling::some_moment", skip_serializing_if = "Option::is_none")]
+    pub start: Option<TimeSpec>,
+    /// How much of the trace is replayed. Default: all of it. Not together with `end`.
+    #[serde(with = "spelling::some_duration", skip_serializing_if = "Option::is_none")]
+    pub duration: Option<SimDuration>,
+    /// Where the replay ends, as `start` is written. Default: the trace's end.
+    #[serde(with = "spelling::some_moment", skip_serializing_if = "Option::is_none")]
+    pub end: Option<TimeSpec>,
+    /// Manifests whose objects replace those of the same kind, namespace and name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub overlay: Vec<String>,
+    /// A jq program that changes each object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub transform: Option<String>,
+}
+
+/// In what state a run begins.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default, expecting = "a mapping such as {placement: recorded, warmup: 15m}")]
+pub struct Begin {
+    /// Where pods are that ran before the start. Default: `schedule`.
+    pub placement: Placement,
+    /// How long is simulated before figures count. Default: `0s`.
+    #[serde(with = "spelling::duration")]
+    pub warmup: SimDuration,
+}
+
+/// Where pods are that ran before the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Placement {
+    /// On the node that they had.
+    Recorded,
+    /// Where the scheduler puts them anew.
+    #[default]
+    Schedule,
+}

@@ -1,0 +1,295 @@
+//! YAML text as a tree that remembers where each thing stands.
+//!
+//! The tree is what `--set` changes and what typed data is decoded from, so that every error and every refusal can
+//! name line and column. Reading is bounded in bytes, nodes, depth and aliases before anything is kept; documents after
+//! the first, unknown tags, and numbers that are none (`.nan`, `.inf`) are refused.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_saphyr::budget::BudgetBreach;
+use serde_saphyr::{Error as YamlError, Location, MessageFormatter, Spanned, UserMessageFormatter};
+
+use super::error::{Place, ScenarioError, shown};
+use super::path::{Path, Step};
+
+/// The largest scenario that is read. The longest sample in the documentation has 3 KB; a group takes about 200 bytes,
+/// so this is room for some 5,000 groups.
+pub(crate) const MAX_FILE_BYTES: usize = 1 << 20;
+
+/// The most values that one scenario holds: 5,000 groups of 20 values each. At 80 bytes a node that is 8 MB.
+const MAX_NODES: usize = 100_000;
+
+/// The deepest nesting. A scenario's own is 6, an inline scheduler configuration's about 12.
+pub(crate) const MAX_DEPTH: usize = 32;
+
+/// The longest single text: an assertion of 4,096 characters of four bytes.
+pub(crate) const MAX_SCALAR_BYTES: usize = 16 << 10;
+
+/// How many anchors, and how many aliases and merges of them, a scenario may have.
+const MAX_ANCHORS: usize = 256;
+
+/// The most values that aliases may repeat, all together: with [`MAX_SCALAR_BYTES`] each that is 64 MB at worst.
+const MAX_REPEATED: usize = 4_096;
+
+/// A scenario's text as a tree, with the names that its places are told by.
+#[derive(Clone, Debug)]
+pub(crate) struct Document {
+    file: Arc<str>,
+    /// The assignments that changed it, as they were written.
+    pub(crate) sets: Vec<Arc<str>>,
+    pub(crate) root: Node,
+}
+
+/// A value and where it stands.
+#[derive(Clone, Debug)]
+pub(crate) struct Node {
+    pub(crate) value: Value,
+    pub(crate) mark: Mark,
+}
+
+/// What YAML can say.
+#[derive(Clone, Debug)]
+pub(crate) enum Value {
+    Null,
+    Bool(bool),
+    Integer(i64),
+    /// Beyond the largest `i64`.
+    Unsigned(u64),
+    Float(f64),
+    Text(String),
+    List(Vec<Node>),
+    Map(Vec<Entry>),
+}
+
+/// One entry of a mapping, in the order written.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub(crate) key: String,
+    pub(crate) mark: Mark,
+    pub(crate) node: Node,
+}
+
+/// Where something stands: in the file or in one of the assignments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mark {
+    File { line: u64, column: u64 },
+    Set { index: usize },
+}
+
+impl Document {
+    pub(crate) fn parse(file: &str, text: &str) -> Result<Self, ScenarioError> {
+        if text.len() > MAX_FILE_BYTES {
+            return Err(ScenarioError::TooLarge { file: file.to_owned(), bytes: text.len() });
+        }
+        let file: Arc<str> = file.into();
+        let root = read(text).map_err(|source| {
+            let (line, column) = source.location().map_or((1, 1), |at| (at.line(), at.column()));
+            let place = Place::File { name: file.clone(), line, column };
+            ScenarioError::Yaml { place, problem: in_plain_words(&source), source: Box::new(source) }
+        })?;
+        Ok(Self { file, sets: Vec::new(), root })
+    }
+
+    pub(crate) fn place(&self, mark: Mark) -> Place {
+        match mark {
+            Mark::File { line, column } => Place::File { name: self.file.clone(), line, column },
+            Mark::Set { index } => Place::Set { text: self.sets[index].clone() },
+        }
+    }
+
+    /// Where this stands; for what was left to its default, the nearest thing around it that was written.
+    pub(crate) fn place_of(&self, path: &Path) -> Place {
+        let mut node = &self.root;
+        for step in path.steps() {
+            match node.step(step) {
+                Some(inner) => node = inner,
+                None => break,
+            }
+        }
+        self.place(node.mark)
+    }
+}
+
+impl Node {
+    pub(crate) fn get(&self, key: &str) -> Option<&Self> {
+        match &self.value {
+            Value::Map(entries) => entries.iter().find(|entry| entry.key == key).map(|entry| &entry.node),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn entries(&self) -> &[Entry] {
+        match &self.value {
+            Value::Map(entries) => entries,
+            _ => &[],
+        }
+    }
+
+    /// Gives this and everything in it another place.
+    pub(crate) fn remark(&mut self, mark: Mark) {
+        self.mark = mark;
+        match &mut self.value {
+            Value::List(nodes) => nodes.iter_mut().for_each(|node| node.remark(mark)),
+            Value::Map(entries) => entries.iter_mut().for_each(|entry| {
+                entry.mark = mark;
+                entry.node.remark(mark);
+            }),
+            _ => {}
+        }
+    }
+
+    fn step(&self, step: &Step) -> Option<&Self> {
+        match (step, &self.value) {
+            (Step::Field(name), _) => self.get(name),
+            (Step::Index(index), Value::List(nodes)) => nodes.get(*index),
+            (Step::Index(_), _) => None,
+        }
+    }
+}
+
+/// Reads one YAML document.
+pub(crate) fn read(text: &str) -> Result<Node, YamlError> {
+    let options = serde_saphyr::options! {
+        budget: serde_saphyr::budget! {
+            max_events: 4 * MAX_NODES,
+            max_nodes: MAX_NODES,
+            max_depth: MAX_DEPTH,
+            flow_nesting_limit: MAX_DEPTH,
+            max_documents: 1,
+            max_anchors: MAX_ANCHORS,
+            max_aliases: MAX_ANCHORS,
+            max_merge_keys: MAX_ANCHORS,
+            max_recorded_anchor_events: MAX_NODES,
+            max_recorded_anchor_bytes: MAX_FILE_BYTES,
+            max_total_scalar_bytes: MAX_FILE_BYTES,
+            max_total_comment_bytes: MAX_FILE_BYTES,
+        },
+        alias_limits: serde_saphyr::alias_limits! {
+            max_total_replayed_events: MAX_REPEATED,
+            max_replay_stack_depth: MAX_DEPTH,
+            max_alias_expansions_per_anchor: MAX_ANCHORS,
+        },
+        strict_booleans: true,
+        reject_unsupported_tags: true,
+        with_snippet: false,
+    };
+    serde_saphyr::from_str_with_options(text, options)
+}
+
+/// What the reader found, said to somebody who has a file open and not our code.
+pub(crate) fn in_plain_words(error: &YamlError) -> String {
+    match error {
+        YamlError::AliasError { error, .. } => in_plain_words(error),
+        YamlError::DuplicateMappingKey { key: Some(key), .. } => {
+            format!("`{}` stands here twice: keep one of them", shown(key))
+        }
+        YamlError::MultipleDocuments { .. } => {
+            "a scenario is one YAML document: remove what follows `---`, or make it a file of its own".to_owned()
+        }
+        YamlError::Budget { breach: BudgetBreach::Depth { .. }, .. } => {
+            format!("this is nested more than {MAX_DEPTH} deep: no scenario is")
+        }
+        YamlError::Budget { .. }
+        | YamlError::AliasReplayLimitExceeded { .. }
+        | YamlError::AliasExpansionLimitExceeded { .. }
+        | YamlError::AliasReplayStackDepthExceeded { .. } => {
+            format!("this is more than a scenario may hold: {}; make it smaller", reader_message(error))
+        }
+        YamlError::UnknownAnchor { .. } => {
+            "nothing before this has the name (`&name`) that it repeats (`*name`)".to_owned()
+        }
+        YamlError::NonFiniteFloat { value, .. } => format!("`{}` is no number to simulate with", shown(value)),
+        YamlError::Message { msg, .. } => shown(msg),
+        _ => format!("this is no YAML that can be read: {}", reader_message(error)),
+    }
+}
+
+fn reader_message(error: &YamlError) -> String {
+    UserMessageFormatter.format_message(error).escape_debug().to_string()
+}
+
+impl<'de> Deserialize<'de> for Node {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let spanned = Spanned::<Value>::deserialize(deserializer)?;
+        // Of something repeated with `*name`, the place where it was written is where it can be mended.
+        Ok(Self { value: spanned.value, mark: Mark::at(spanned.defined) })
+    }
+}
+
+impl Mark {
+    fn at(location: Location) -> Self {
+        Self::File { line: location.line(), column: location.column() }
+    }
+}
+
+impl<'de> Deserialize<'de> for Value {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ValueVisitor)
+    }
+}
+
+struct ValueVisitor;
+
+impl<'de> Visitor<'de> for ValueVisitor {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(Value::Integer(value))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(i64::try_from(value).map_or(Value::Unsigned(value), Value::Integer))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(Value::Float(value))
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Value, E> {
+        checked_length(text)?;
+        Ok(Value::Text(text.to_owned()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
+        let mut nodes = Vec::new();
+        while let Some(node) = list.next_element()? {
+            nodes.push(node);
+        }
+        Ok(Value::List(nodes))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
+        let mut entries = Vec::new();
+        while let Some((key, mut node)) = map.next_entry::<Spanned<String>, Node>()? {
+            checked_length(&key.value)?;
+            let mark = Mark::at(key.defined);
+            // A whole section is shown where its name stands, not where the first thing in it does.
+            if matches!(node.value, Value::List(_) | Value::Map(_)) {
+                node.mark = mark;
+            }
+            entries.push(Entry { key: key.value, mark, node });
+        }
+        Ok(Value::Map(entries))
+    }
+}
+
+fn checked_length<E: serde::de::Error>(text: &str) -> Result<(), E> {
+    if text.len() <= MAX_SCALAR_BYTES {
+        return Ok(());
+    }
+    Err(E::custom(format_args!("this text is longer than {MAX_SCALAR_BYTES} bytes: shorten it")))
+}

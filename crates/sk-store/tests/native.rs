@@ -75,10 +75,10 @@ fn rows() -> Vec<Row> {
 
 #[test]
 fn records_and_rows_come_back_over_many_chunks() {
-    let (records, rows) = (many(600), rows());
+    let (records, rows) = (many(400), rows());
     let trace = support::open(native(&records, &rows));
-    assert_eq!(trace.record_count(), Some(600));
-    assert_eq!(trace.span(), Some((SimTime::EPOCH, SimTime::from_micros(599 * 1001))));
+    assert_eq!(trace.record_count(), Some(400));
+    assert_eq!(trace.span(), Some((SimTime::EPOCH, SimTime::from_micros(399 * 1001))));
     assert!(trace.records().unwrap().map(Result::unwrap).eq(records.iter().cloned()));
     assert!(trace.heads().unwrap().map(Result::unwrap).eq(records.iter().map(Head::of)));
     let back = Section::ALL.iter().flat_map(|section| trace.rows(*section).unwrap().map(Result::unwrap));
@@ -93,12 +93,12 @@ fn records_and_rows_come_back_over_many_chunks() {
 
 #[test]
 fn a_part_is_found_by_time_and_by_object() {
-    let records = many(600);
+    let records = many(400);
     let trace = support::open(native(&records, &[]));
-    let (start, end) = (SimTime::from_micros(400 * 1001), SimTime::from_micros(410 * 1001));
+    let (start, end) = (SimTime::from_micros(340 * 1001), SimTime::from_micros(350 * 1001));
     let part: Vec<_> =
         trace.select(&Selection::all().from(start).until(end)).unwrap().map(|record| record.unwrap().seq).collect();
-    assert_eq!(part, (400..410).collect::<Vec<_>>(), "the end is not included");
+    assert_eq!(part, (340..350).collect::<Vec<_>>(), "the end is not included");
     let object = Object::new(deployment("d3", 1)).unwrap().reference().clone();
     let of_it = Selection::all().of(object.clone());
     let found: Vec<_> = trace.select(&of_it).unwrap().map(Result::unwrap).collect();
@@ -110,7 +110,7 @@ fn a_part_is_found_by_time_and_by_object() {
 #[test]
 fn reaching_into_a_trace_reads_only_what_is_needed() {
     // A chunk in the middle is damaged; what lies in the first one is still read.
-    let mut bytes = native(&many(600), &[]);
+    let mut bytes = native(&many(900), &[]);
     let whole = support::open(bytes.clone());
     assert_eq!(whole.select(&Selection::all().until(SimTime::from_micros(5))).unwrap().count(), 1);
     let middle = bytes.len() / 2;

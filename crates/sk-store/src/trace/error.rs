@@ -88,6 +88,8 @@ pub(crate) enum Flaw {
     #[error("{0}")]
     Line(String),
     #[error("{0}")]
+    Manifest(String),
+    #[error("{0}")]
     Block(#[source] Corrupt),
     #[error("{}", say_cut(*.whole, *.records, *.until))]
     CutChunks { whole: u64, records: u64, until: Option<SimTime> },
@@ -121,6 +123,7 @@ impl Flaw {
             Self::Config(_) => "correct the configuration and export again",
             Self::Object(_) => "remove or correct it in the trace's source",
             Self::Line(_) => "correct the line",
+            Self::Manifest(_) => "correct the file",
             Self::Content(_) => "the program that wrote it made a mistake: export it again",
         }
     }

@@ -11,6 +11,7 @@ mod head;
 mod header;
 mod jsonl;
 mod lives;
+mod manifests;
 mod native;
 mod peek;
 mod record;
@@ -42,6 +43,7 @@ pub use write::{Losses, WriteError, Writer};
 
 use error::Place;
 use jsonl::JsonLines;
+use manifests::ManifestFile;
 use native::Native;
 use source::Source;
 use v2::V2;
@@ -57,6 +59,8 @@ pub enum Format {
     Native,
     /// Text, one thing per line.
     JsonLines,
+    /// Plain Kubernetes manifests; everything is created at time 0. Only read.
+    Manifests,
 }
 
 /// An open trace.
@@ -71,6 +75,8 @@ pub struct Trace {
 enum Content {
     V2(V2),
     JsonLines(JsonLines),
+    /// Read at once and kept as lines.
+    Manifests(JsonLines),
     Native(Native),
 }
 
@@ -78,8 +84,9 @@ enum Content {
 pub fn open(path: &Path) -> Result<Trace, OpenError> {
     let source = Source::file(path);
     if path.is_dir() {
-        let looks_like = "it is a directory".into();
-        return Err(OpenError::Foreign { name: source.name().clone(), looks_like });
+        let (files, digest) = manifests::read_folder(path)?;
+        let content = Content::Manifests(manifests::open(source.name(), &files)?);
+        return Ok(Trace { source, content, digest: OnceLock::from(digest) });
     }
     open_source(source)
 }
@@ -98,6 +105,12 @@ fn open_source(source: Source) -> Result<Trace, OpenError> {
         Some(_) if beginning.starts_with(&native::MAGIC) => Content::Native(Native::open(&source)?),
         Some(b'{') if beginning.starts_with(jsonl::BEGINNING) => Content::JsonLines(JsonLines::open(&source)?),
         Some(0x90..=0x9f | 0xdc | 0xdd) => return Err(positional(name)),
+        Some(_) if is_text(&beginning) => {
+            let text = source
+                .all(manifests::MAX_BYTES)
+                .map_err(|error| OpenError::Io { name: name.clone(), source: error })?;
+            Content::Manifests(manifests::open(&name, &[ManifestFile { name: name.clone(), text }])?)
+        }
         Some(_) => return Err(OpenError::Foreign { name, looks_like: looks_like(&beginning) }),
     };
     Ok(Trace { source, content, digest: OnceLock::new() })
@@ -116,11 +129,20 @@ fn looks_like(beginning: &[u8]) -> String {
         [0x1f, 0x8b, ..] => "it is compressed with gzip, decompress it first".into(),
         [b'P', b'K', ..] => "it is a zip archive, unpack it first".into(),
         [b'P', b'A', b'R', b'1', ..] => "it is a Parquet file, perhaps of a run".into(),
-        _ => match beginning.iter().find(|byte| !byte.is_ascii_whitespace()) {
-            Some(byte) if beginning.is_ascii() => format!("it is text that begins with `{}`", char::from(*byte)),
-            _ => format!("it begins with the bytes {:02x?}", &beginning[..beginning.len().min(4)]),
-        },
+        _ => format!("it begins with the bytes {:02x?}", &beginning[..beginning.len().min(4)]),
     }
+}
+
+/// Could this be the beginning of a text? The last character may be cut.
+fn is_text(beginning: &[u8]) -> bool {
+    let text = match std::str::from_utf8(beginning) {
+        Ok(text) => text,
+        Err(error) if error.error_len().is_none() => {
+            std::str::from_utf8(&beginning[..error.valid_up_to()]).unwrap_or_default()
+        }
+        Err(_) => return false,
+    };
+    !text.is_empty() && !text.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\r' | '\t'))
 }
 
 impl Trace {
@@ -130,6 +152,7 @@ impl Trace {
             Content::V2(trace) if trace.version == 3 => Format::V3,
             Content::V2(_) => Format::V2,
             Content::JsonLines(_) => Format::JsonLines,
+            Content::Manifests(_) => Format::Manifests,
             Content::Native(_) => Format::Native,
         }
     }
@@ -148,7 +171,7 @@ impl Trace {
     pub fn header(&self) -> &Header {
         match &self.content {
             Content::V2(trace) => &trace.header,
-            Content::JsonLines(trace) => &trace.header,
+            Content::JsonLines(trace) | Content::Manifests(trace) => &trace.header,
             Content::Native(trace) => &trace.header,
         }
     }
@@ -157,7 +180,7 @@ impl Trace {
     pub fn span(&self) -> Option<(SimTime, SimTime)> {
         match &self.content {
             Content::V2(trace) => trace.span,
-            Content::JsonLines(trace) => trace.span,
+            Content::JsonLines(trace) | Content::Manifests(trace) => trace.span,
             Content::Native(trace) => trace.span(),
         }
     }
@@ -192,7 +215,7 @@ impl Trace {
         let records: Records<'_> = match &self.content {
             Content::Native(trace) => return Ok(Rows::new(native::Records::new(trace, selection)?)),
             Content::V2(trace) => Rows::new(v2::Records::new(trace)?),
-            Content::JsonLines(trace) => Rows::new(jsonl::Records::new(trace)?),
+            Content::JsonLines(trace) | Content::Manifests(trace) => Rows::new(jsonl::Records::new(trace)?),
         };
         if *selection == Selection::all() {
             return Ok(records);
@@ -223,7 +246,9 @@ impl Trace {
             (Content::V2(trace), Section::Lives) => Rows::new(v2::Lives::new(trace)?.map(|row| row.map(Row::Lives))),
             (Content::V2(trace), Section::Index) => Rows::new(v2::Index::new(trace)?.map(|row| row.map(Row::Index))),
             (Content::V2(_), _) => Rows::new(std::iter::empty()),
-            (Content::JsonLines(trace), section) => Rows::new(jsonl::Rows::new(trace, section)?),
+            (Content::JsonLines(trace) | Content::Manifests(trace), section) => {
+                Rows::new(jsonl::Rows::new(trace, section)?)
+            }
             (Content::Native(trace), section) => Rows::new(native::Rows::new(trace, section)?),
         })
     }

@@ -108,7 +108,7 @@ impl<W: Write> Writer<W> {
             Format::V2 => Form::V2(Box::new(v2::Writer::new(out, header))),
             Format::JsonLines => Form::JsonLines(jsonl::Writer::new(out, header)?),
             Format::Native => Form::Native(Box::new(native::Writer::new(out, header)?)),
-            Format::V3 => return Err(WriteError::ReadOnly(format)),
+            Format::V3 | Format::Manifests => return Err(WriteError::ReadOnly(format)),
         };
         Ok(Self { form, last_seq: None })
     }

@@ -5,7 +5,6 @@
 //! memory. It does not judge whether a trace can be replayed; that is validation's work.
 
 mod config;
-mod convert;
 mod error;
 mod head;
 mod header;
@@ -13,6 +12,7 @@ mod jsonl;
 mod lives;
 mod manifests;
 mod native;
+mod ops;
 mod peek;
 mod record;
 mod rows;
@@ -30,11 +30,11 @@ use bytes::Bytes;
 use sk_core::SimTime;
 
 pub use config::{ConfigError, TracerConfig, Tracked};
-pub use convert::convert;
 pub use error::{OpenError, TraceError};
 pub use head::{Head, Labels, What};
 pub use header::Header;
 pub use lives::{Life, OwnerLives, TemplateLives};
+pub use ops::{Factor, ParseFactorError, Scale, Slice, convert, merge, scale, shift, slice};
 pub use record::{Change, Deletion, Mark, NotAnObject, Object, Record};
 pub use rows::{Gap, IndexPart, NodeEvent, Observation, Reserved, Row, Section, Wait};
 pub use selection::Selection;

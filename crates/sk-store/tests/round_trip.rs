@@ -134,3 +134,21 @@ fn a_wrong_line_is_named_by_its_number_and_what_is_wrong() {
     let newer = r#"{"simkube":"trace","version":9,"config":{}}"#;
     assert!(from_bytes("x", newer).unwrap_err().to_string().contains("newer skctl"));
 }
+
+#[test]
+fn the_lines_that_the_documentation_shows_are_a_trace() {
+    let page = include_str!("../../../docs/trace-format.md");
+    let shown: Vec<_> = page.lines().filter(|line| line.starts_with("{\"")).collect();
+    let text = shown.join("\n").replace('…', "2026-01-05T09:00:00Z");
+    let trace = support::open(text);
+    assert_eq!(trace.records().unwrap().map(Result::unwrap).count(), 4);
+    assert_eq!((trace.lives().unwrap().count(), trace.gaps().unwrap().count()), (1, 1));
+    there_and_back_from_text(&trace);
+}
+
+/// Text to native to text gives the same lines.
+fn there_and_back_from_text(trace: &Trace) {
+    let text = converted(trace, Format::JsonLines);
+    let native = converted(trace, Format::Native);
+    assert!(converted(&support::open(native), Format::JsonLines) == text);
+}

@@ -94,7 +94,7 @@ fn a_flipped_bit_never_panics() {
 fn what_is_no_trace_is_refused_with_what_it_is_and_what_to_do() {
     let folder = tempfile::tempdir().unwrap();
     let refuse = |bytes: &[u8]| from_bytes("x", bytes.to_vec()).unwrap_err().to_string();
-    assert!(open(folder.path()).unwrap_err().to_string().contains("directory"));
+    assert!(open(folder.path()).unwrap_err().to_string().contains("a folder without .yaml"));
     let missing = open(&folder.path().join("none.sktrace")).unwrap_err();
     assert!(matches!(&missing, OpenError::Io { .. }) && missing.to_string().contains("none.sktrace"), "{missing}");
     assert!(refuse(b"").contains("x is empty"));

@@ -14,7 +14,7 @@ fn converted(trace: &Trace, format: Format) -> Vec<u8> {
     bytes
 }
 
-const FORMS: &[Format] = &[Format::JsonLines];
+const FORMS: &[Format] = &[Format::JsonLines, Format::Native];
 
 /// There and back again, through every form.
 fn there_and_back(original: &[u8]) {
@@ -133,4 +133,22 @@ fn a_wrong_line_is_named_by_its_number_and_what_is_wrong() {
     assert!(from_bytes("x", twice).unwrap_err().to_string().contains("does not rise"));
     let newer = r#"{"simkube":"trace","version":9,"config":{}}"#;
     assert!(from_bytes("x", newer).unwrap_err().to_string().contains("newer skctl"));
+}
+
+#[test]
+fn the_lines_that_the_documentation_shows_are_a_trace() {
+    let page = include_str!("../../../docs/trace-format.md");
+    let shown: Vec<_> = page.lines().filter(|line| line.starts_with("{\"")).collect();
+    let text = shown.join("\n").replace('…', "2026-01-05T09:00:00Z");
+    let trace = support::open(text);
+    assert_eq!(trace.records().unwrap().map(Result::unwrap).count(), 4);
+    assert_eq!((trace.lives().unwrap().count(), trace.gaps().unwrap().count()), (1, 1));
+    there_and_back_from_text(&trace);
+}
+
+/// Text to native to text gives the same lines.
+fn there_and_back_from_text(trace: &Trace) {
+    let text = converted(trace, Format::JsonLines);
+    let native = converted(trace, Format::Native);
+    assert!(converted(&support::open(native), Format::JsonLines) == text);
 }

@@ -5,14 +5,18 @@
 //! memory. It does not judge whether a trace can be replayed; that is validation's work.
 
 mod config;
-mod convert;
 mod error;
+mod head;
 mod header;
 mod jsonl;
 mod lives;
+mod manifests;
+mod native;
+mod ops;
 mod peek;
 mod record;
 mod rows;
+mod selection;
 mod source;
 mod spool;
 mod text;
@@ -26,17 +30,21 @@ use bytes::Bytes;
 use sk_core::SimTime;
 
 pub use config::{ConfigError, TracerConfig, Tracked};
-pub use convert::convert;
 pub use error::{OpenError, TraceError};
+pub use head::{Head, Labels, What};
 pub use header::Header;
 pub use lives::{Life, OwnerLives, TemplateLives};
+pub use ops::{Factor, ParseFactorError, Scale, Slice, convert, merge, scale, shift, slice};
 pub use record::{Change, Deletion, Mark, NotAnObject, Object, Record};
 pub use rows::{Gap, IndexPart, NodeEvent, Observation, Reserved, Row, Section, Wait};
+pub use selection::Selection;
 pub use source::Digest;
 pub use write::{Losses, WriteError, Writer};
 
 use error::Place;
 use jsonl::JsonLines;
+use manifests::ManifestFile;
+use native::Native;
 use source::Source;
 use v2::V2;
 
@@ -47,8 +55,12 @@ pub enum Format {
     V2,
     /// MessagePack, as SimKube 2's coming version writes it.
     V3,
+    /// Our own: chunks, compressed, with random access. See docs/trace-format.md.
+    Native,
     /// Text, one thing per line.
     JsonLines,
+    /// Plain Kubernetes manifests; everything is created at time 0. Only read.
+    Manifests,
 }
 
 /// An open trace.
@@ -63,14 +75,18 @@ pub struct Trace {
 enum Content {
     V2(V2),
     JsonLines(JsonLines),
+    /// Read at once and kept as lines.
+    Manifests(JsonLines),
+    Native(Native),
 }
 
 /// Opens a trace file, whatever its form.
 pub fn open(path: &Path) -> Result<Trace, OpenError> {
     let source = Source::file(path);
     if path.is_dir() {
-        let looks_like = "it is a directory".into();
-        return Err(OpenError::Foreign { name: source.name().clone(), looks_like });
+        let (files, digest) = manifests::read_folder(path)?;
+        let content = Content::Manifests(manifests::open(source.name(), &files)?);
+        return Ok(Trace { source, content, digest: OnceLock::from(digest) });
     }
     open_source(source)
 }
@@ -86,8 +102,15 @@ fn open_source(source: Source) -> Result<Trace, OpenError> {
     let content = match beginning.first() {
         None => return Err(OpenError::Empty { name }),
         Some(0x80..=0x8f | 0xde | 0xdf) => Content::V2(V2::open(&source)?),
+        Some(_) if beginning.starts_with(&native::MAGIC) => Content::Native(Native::open(&source)?),
         Some(b'{') if beginning.starts_with(jsonl::BEGINNING) => Content::JsonLines(JsonLines::open(&source)?),
         Some(0x90..=0x9f | 0xdc | 0xdd) => return Err(positional(name)),
+        Some(_) if is_text(&beginning) => {
+            let text = source
+                .all(manifests::MAX_BYTES)
+                .map_err(|error| OpenError::Io { name: name.clone(), source: error })?;
+            Content::Manifests(manifests::open(&name, &[ManifestFile { name: name.clone(), text }])?)
+        }
         Some(_) => return Err(OpenError::Foreign { name, looks_like: looks_like(&beginning) }),
     };
     Ok(Trace { source, content, digest: OnceLock::new() })
@@ -106,11 +129,20 @@ fn looks_like(beginning: &[u8]) -> String {
         [0x1f, 0x8b, ..] => "it is compressed with gzip, decompress it first".into(),
         [b'P', b'K', ..] => "it is a zip archive, unpack it first".into(),
         [b'P', b'A', b'R', b'1', ..] => "it is a Parquet file, perhaps of a run".into(),
-        _ => match beginning.iter().find(|byte| !byte.is_ascii_whitespace()) {
-            Some(byte) if beginning.is_ascii() => format!("it is text that begins with `{}`", char::from(*byte)),
-            _ => format!("it begins with the bytes {:02x?}", &beginning[..beginning.len().min(4)]),
-        },
+        _ => format!("it begins with the bytes {:02x?}", &beginning[..beginning.len().min(4)]),
     }
+}
+
+/// Could this be the beginning of a text? The last character may be cut.
+fn is_text(beginning: &[u8]) -> bool {
+    let text = match std::str::from_utf8(beginning) {
+        Ok(text) => text,
+        Err(error) if error.error_len().is_none() => {
+            std::str::from_utf8(&beginning[..error.valid_up_to()]).unwrap_or_default()
+        }
+        Err(_) => return false,
+    };
+    !text.is_empty() && !text.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\r' | '\t'))
 }
 
 impl Trace {
@@ -120,6 +152,8 @@ impl Trace {
             Content::V2(trace) if trace.version == 3 => Format::V3,
             Content::V2(_) => Format::V2,
             Content::JsonLines(_) => Format::JsonLines,
+            Content::Manifests(_) => Format::Manifests,
+            Content::Native(_) => Format::Native,
         }
     }
 
@@ -137,7 +171,8 @@ impl Trace {
     pub fn header(&self) -> &Header {
         match &self.content {
             Content::V2(trace) => &trace.header,
-            Content::JsonLines(trace) => &trace.header,
+            Content::JsonLines(trace) | Content::Manifests(trace) => &trace.header,
+            Content::Native(trace) => &trace.header,
         }
     }
 
@@ -145,7 +180,16 @@ impl Trace {
     pub fn span(&self) -> Option<(SimTime, SimTime)> {
         match &self.content {
             Content::V2(trace) => trace.span,
-            Content::JsonLines(trace) => trace.span,
+            Content::JsonLines(trace) | Content::Manifests(trace) => trace.span,
+            Content::Native(trace) => trace.span(),
+        }
+    }
+
+    /// How many records it has, marks included, where the form says so without being read through.
+    pub fn record_count(&self) -> Option<u64> {
+        match &self.content {
+            Content::Native(trace) => Some(trace.record_count()),
+            _ => None,
         }
     }
 
@@ -163,9 +207,36 @@ impl Trace {
 
     /// Streams everything that happened, in order.
     pub fn records(&self) -> Result<Records<'_>, TraceError> {
+        self.select(&Selection::all())
+    }
+
+    /// Streams the selected part of what happened, in order.
+    pub fn select(&self, selection: &Selection) -> Result<Records<'_>, TraceError> {
+        let records: Records<'_> = match &self.content {
+            Content::Native(trace) => return Ok(Rows::new(native::Records::new(trace, selection)?)),
+            Content::V2(trace) => Rows::new(v2::Records::new(trace)?),
+            Content::JsonLines(trace) | Content::Manifests(trace) => Rows::new(jsonl::Records::new(trace)?),
+        };
+        if *selection == Selection::all() {
+            return Ok(records);
+        }
+        let selection = selection.clone();
+        Ok(Rows::new(records.filter(move |record| match record {
+            Ok(record) => selection.takes(&Head::of(record)),
+            Err(_) => true,
+        })))
+    }
+
+    /// Streams the heads of what happened, in order: in the native format without reading any object.
+    pub fn heads(&self) -> Result<Rows<'_, Head>, TraceError> {
+        self.select_heads(&Selection::all())
+    }
+
+    /// Streams the heads of the selected part.
+    pub fn select_heads(&self, selection: &Selection) -> Result<Rows<'_, Head>, TraceError> {
         match &self.content {
-            Content::V2(trace) => Ok(Records(Box::new(v2::Records::new(trace)?))),
-            Content::JsonLines(trace) => Ok(Records(Box::new(jsonl::Records::new(trace)?))),
+            Content::Native(trace) => Ok(Rows::new(native::Heads::new(trace, selection)?)),
+            _ => Ok(Rows::new(self.select(selection)?.map(|record| record.map(|record| Head::of(&record))))),
         }
     }
 
@@ -175,7 +246,10 @@ impl Trace {
             (Content::V2(trace), Section::Lives) => Rows::new(v2::Lives::new(trace)?.map(|row| row.map(Row::Lives))),
             (Content::V2(trace), Section::Index) => Rows::new(v2::Index::new(trace)?.map(|row| row.map(Row::Index))),
             (Content::V2(_), _) => Rows::new(std::iter::empty()),
-            (Content::JsonLines(trace), section) => Rows::new(jsonl::Rows::new(trace, section)?),
+            (Content::JsonLines(trace) | Content::Manifests(trace), section) => {
+                Rows::new(jsonl::Rows::new(trace, section)?)
+            }
+            (Content::Native(trace), section) => Rows::new(native::Rows::new(trace, section)?),
         })
     }
 
@@ -221,17 +295,9 @@ impl Trace {
 }
 
 /// A trace's records, as a stream. It ends after the first error.
-pub struct Records<'a>(Box<dyn Iterator<Item = Result<Record, TraceError>> + Send + 'a>);
+pub type Records<'a> = Rows<'a, Record>;
 
-impl Iterator for Records<'_> {
-    type Item = Result<Record, TraceError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.0.next()
-    }
-}
-
-/// What else a trace holds, as a stream. It ends after the first error.
+/// What a trace holds, as a stream. It ends after the first error.
 pub struct Rows<'a, T>(Box<dyn Iterator<Item = Result<T, TraceError>> + Send + 'a>);
 
 impl<'a, T> Rows<'a, T> {

@@ -50,6 +50,20 @@ impl Source {
         })
     }
 
+    /// All bytes, if they are at most `limit`.
+    pub(crate) fn all(&self, limit: u64) -> io::Result<Bytes> {
+        if let Place::Memory(bytes) = &self.place
+            && bytes.len() as u64 <= limit
+        {
+            return Ok(bytes.clone());
+        }
+        let all = self.beginning(limit.saturating_add(1))?;
+        if all.len() as u64 > limit {
+            return Err(io::Error::other(format!("it is larger than {limit} bytes")));
+        }
+        Ok(all.into())
+    }
+
     /// The first `len` bytes, or all if there are fewer.
     pub(crate) fn beginning(&self, len: u64) -> io::Result<Vec<u8>> {
         let mut beginning = Vec::new();
@@ -65,7 +79,7 @@ impl Source {
         loop {
             let len = reader.read(&mut buffer)?;
             if len == 0 {
-                return Ok(Digest(hasher.finalize().into()));
+                return Ok(hasher.into());
             }
             hasher.update(&buffer[..len]);
         }
@@ -105,6 +119,12 @@ impl Digest {
     /// The 32 bytes.
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
+    }
+}
+
+impl From<Sha256> for Digest {
+    fn from(hasher: Sha256) -> Self {
+        Self(hasher.finalize().into())
     }
 }
 

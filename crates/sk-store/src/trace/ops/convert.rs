@@ -2,9 +2,9 @@
 
 use std::io::Write;
 
-use super::rows::Section;
-use super::write::{Losses, WriteError, Writer};
-use super::{Format, Trace};
+use crate::trace::rows::Section;
+use crate::trace::write::{Losses, WriteError, Writer};
+use crate::trace::{Format, Trace};
 
 /// Writes all of `trace` to `out` in `format`; says what that form could not hold.
 pub fn convert<W: Write>(trace: &Trace, format: Format, out: W) -> Result<(W, Losses), WriteError> {

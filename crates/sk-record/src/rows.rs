@@ -2,7 +2,8 @@
 //!
 //! Every table also has a first column `run_id`, which the writer adds: with it `runs/*/pods.parquet` can be told apart
 //! in one query. Columns ending in `_s` are lengths in seconds, derived from the times beside them for people who
-//! query by hand; they are written and never read back. Text longer than [`crate::TEXT_MAX_BYTES`] is cut.
+//! query by hand; they are written and never read back. A group's column is called `node_group`, because `group` is a
+//! word of SQL. Text longer than [`crate::TEXT_MAX_BYTES`] is cut.
 
 use sk_core::{SimDuration, SimTime};
 
@@ -179,7 +180,7 @@ impl Row for PodRow {
         Column::optional("finished", Kind::Time),
         Column::optional("deleted", Kind::Time),
         Column::optional("node", Kind::Text),
-        Column::optional("group", Kind::Text),
+        Column::optional("node_group", Kind::Text),
         Column::required("cpu_m", Kind::Int),
         Column::required("memory_bytes", Kind::Int),
         Column::required("phase", Kind::Text),
@@ -226,7 +227,7 @@ impl Row for NodeRow {
     const TABLE: &'static str = "nodes";
     const COLUMNS: &'static [Column] = &[
         Column::required("name", Kind::Text),
-        Column::optional("group", Kind::Text),
+        Column::optional("node_group", Kind::Text),
         Column::required("created", Kind::Time),
         Column::optional("ready", Kind::Time),
         Column::optional("deleted", Kind::Time),

@@ -382,9 +382,9 @@
     return rows;
   }
   function followDecisions() {
-    byId("decisions").hidden = !zoomed();
-    if (!zoomed()) return;
     const inside = data.decisions.filter(([t, wait]) => (view.wait === null ? t >= view.from && t <= view.to : wait === view.wait));
+    byId("decisions").hidden = !zoomed() || !inside.length;
+    if (byId("decisions").hidden) return;
     const rows = alike(inside).slice(0, ROWS_MAX).map(({ t, pods, node, message }) =>
       html("tr", {},
         html("td", {}, moment(t)),

@@ -17,6 +17,10 @@ const POINTS_MAX: usize = 2_000;
 /// Groups drawn apart; the rest, the smallest, are drawn together.
 const GROUPS_MAX: usize = 20;
 
+/// Text of decisions in the page. The answers to ten thousand pods are mostly the same few messages, kept once; should
+/// they all differ, the later ones stay in decisions.parquet.
+const DECISIONS_MAX_BYTES: usize = 3_000_000;
+
 type Point = (i64, i64);
 
 #[derive(Debug, Serialize)]
@@ -136,18 +140,30 @@ fn decisions(analysis: &Analysis, clock: Clock) -> (Vec<&str>, Vec<DecisionData<
     let mut messages: Vec<&str> = Vec::new();
     let mut known: BTreeMap<&str, usize> = BTreeMap::new();
     let mut rows = Vec::new();
+    let mut bytes = 0;
     for (wait, decision) in &analysis.decisions {
+        let node = decision.node.as_deref().filter(|_| decision.outcome == Outcome::Scheduled);
+        let pod = format!("{}/{}", decision.namespace, decision.pod);
+        let new_message = decision.message.as_deref().filter(|message| !known.contains_key(message));
+        bytes += [Some(pod.as_str()), node, new_message].into_iter().flatten().map(embedded_bytes).sum::<usize>();
+        if bytes > DECISIONS_MAX_BYTES {
+            break;
+        }
         let message = decision.message.as_deref().map(|message| {
             *known.entry(message).or_insert_with(|| {
                 messages.push(message);
                 messages.len() - 1
             })
         });
-        let node = decision.node.as_deref().filter(|_| decision.outcome == Outcome::Scheduled);
-        let pod = format!("{}/{}", decision.namespace, decision.pod);
         rows.push((clock.millis(decision.time), *wait, pod, node, message));
     }
     (messages, rows)
+}
+
+/// What a text takes in the page: `<`, quotes and control characters are written as up to six.
+fn embedded_bytes(text: &str) -> usize {
+    let longer = text.bytes().filter(|byte| matches!(byte, b'<' | b'"' | b'\\' | 0..32)).count();
+    text.len() + 5 * longer
 }
 
 fn nodes(analysis: &Analysis, clock: Clock) -> Vec<NodeData<'_>> {

@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 
 use sk_core::{SimDuration, SimTime};
-use sk_record::{DecisionRow, EndedBy, Error, NodeRow, RunMeta, SeriesRow, WarningKind};
+use sk_record::{DecisionRow, Error, NodeRow, RunMeta, SeriesRow, WarningKind};
 
-use crate::causes::{EmptyCause, PendingCause, PendingCauses, Wait, empty_causes};
+use crate::causes::{EmptyCause, PendingCause, empty_causes};
 use crate::figures::{Churn, Summary, Warnings};
 use crate::fleet::Fleet;
-use crate::incidents::{Incident, Incidents, decisions};
+use crate::incidents::{Incident, decisions};
+use crate::pods::Pods;
 use crate::source::Source;
-use crate::step::{Changes, Step, Window, hours};
-use crate::tally::{Tally, end_of, percentile, wait_end};
+use crate::step::{Step, Window, hours};
 
 /// Nodes shown one by one: 200 rows of [`LOADS`] shares are 77 KB.
 pub const NODES_MAX: usize = 200;
@@ -92,7 +92,7 @@ impl Analysis {
         let meta = source.meta().clone();
         let window = Window::new(meta.start, meta.end);
         let mut fleet = Fleet::new(source.nodes()?.collect::<Result<_, _>>()?, window);
-        let pods = PodsRead::read(source, &mut fleet, window)?;
+        let pods = Pods::read(source, &mut fleet, window)?;
         let (incidents, incidents_total) = pods.incidents;
         let (nodes, nodes_total) = node_stories(&fleet);
         Ok(Self {
@@ -116,63 +116,6 @@ impl Analysis {
             window,
             meta,
         })
-    }
-}
-
-/// What one reading of the pod table gives.
-struct PodsRead {
-    figures: Summary,
-    running: Step,
-    pending: Step,
-    causes: Vec<PendingCause>,
-    incidents: (Vec<Incident>, usize),
-    latency_percentiles: Vec<SimDuration>,
-}
-
-impl PodsRead {
-    fn read(source: &impl Source, fleet: &mut Fleet, window: Window) -> Result<Self, Error> {
-        let (mut total, mut running, mut pending) = (Tally::default(), Changes::default(), Changes::default());
-        let (mut namespaces, mut owners): (BTreeMap<_, Tally>, BTreeMap<_, Tally>) = Default::default();
-        let (mut causes, mut incidents, mut lost) = (PendingCauses::default(), Incidents::default(), 0);
-        for pod in source.pods()? {
-            let pod = pod?;
-            fleet.add(&pod);
-            if let Some(started) = pod.started {
-                running.add(started, end_of(&pod), 1);
-            }
-            pending.add(pod.created, wait_end(&pod), 1);
-            if !window.contains(pod.created) {
-                continue;
-            }
-            total.add(&pod, window);
-            namespaces.entry(pod.namespace.clone()).or_default().add(&pod, window);
-            owners.entry(pod.owner.clone()).or_default().add(&pod, window);
-            lost += i64::from(pod.ended_by == Some(EndedBy::NodeLost));
-            if pod.waited_for.is_some() {
-                let wait = Wait::of(&pod, fleet, window);
-                causes.add(&wait);
-                incidents.add(wait);
-            }
-        }
-        let (running, pending) = (running.into_step(window), pending.into_step(window));
-        let latencies = total.sorted_latencies();
-        let percents = if latencies.is_empty() { 0..0 } else { 0..101 };
-        let latency_percentiles = percents.map(|percent| percentile(latencies, percent)).collect();
-        let (pods, pended, of_all) = (total.pods(&running), total.pending(&pending), total.into_figures());
-        let figures = Summary {
-            pods,
-            pending: pended,
-            unschedulable: of_all.unschedulable,
-            start_latency: of_all.start_latency,
-            churn: Churn { nodes: 0, pods: of_all.evicted.pods + of_all.preempted.pods + lost },
-            evicted: of_all.evicted,
-            preempted: of_all.preempted,
-            namespaces: namespaces.into_iter().map(|(name, tally)| (name, tally.into_figures())).collect(),
-            owners: owners.into_iter().map(|(name, tally)| (name, tally.into_figures())).collect(),
-            ..Summary::default()
-        };
-        let (causes, incidents) = (causes.into_sorted(), incidents.into_longest());
-        Ok(Self { figures, running, pending, causes, incidents, latency_percentiles })
     }
 }
 

@@ -31,6 +31,7 @@ pub mod json;
 pub mod junit;
 pub mod markdown;
 mod path;
+mod pods;
 pub mod source;
 mod spark;
 pub mod step;

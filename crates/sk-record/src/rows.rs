@@ -307,3 +307,30 @@ impl Row for DecisionRow {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The part of docs/run-record.md about one table.
+    fn documented<R: Row>() -> String {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/run-record.md");
+        let text = std::fs::read_to_string(path).expect("the documentation is part of the repository");
+        let sections = text.split("\n## ").skip(1);
+        sections.filter(|section| section.starts_with(&format!("{}:", R::TABLE))).collect()
+    }
+
+    #[test]
+    fn every_column_is_documented() {
+        fn check<R: Row>() {
+            let text = documented::<R>();
+            for column in R::COLUMNS {
+                assert!(text.contains(&format!("`{}`", column.name)), "{}.{}", R::TABLE, column.name);
+            }
+        }
+        check::<PodRow>();
+        check::<NodeRow>();
+        check::<SeriesRow>();
+        check::<DecisionRow>();
+    }
+}

@@ -2,7 +2,8 @@
 //!
 //! Every table also has a first column `run_id`, which the writer adds: with it `runs/*/pods.parquet` can be told apart
 //! in one query. Columns ending in `_s` are lengths in seconds, derived from the times beside them for people who
-//! query by hand; they are written and never read back. Text longer than [`crate::TEXT_MAX_BYTES`] is cut.
+//! query by hand; they are written and never read back. A group's column is called `node_group`, because `group` is a
+//! word of SQL. Text longer than [`crate::TEXT_MAX_BYTES`] is cut.
 
 use sk_core::{SimDuration, SimTime};
 
@@ -179,7 +180,7 @@ impl Row for PodRow {
         Column::optional("finished", Kind::Time),
         Column::optional("deleted", Kind::Time),
         Column::optional("node", Kind::Text),
-        Column::optional("group", Kind::Text),
+        Column::optional("node_group", Kind::Text),
         Column::required("cpu_m", Kind::Int),
         Column::required("memory_bytes", Kind::Int),
         Column::required("phase", Kind::Text),
@@ -226,7 +227,7 @@ impl Row for NodeRow {
     const TABLE: &'static str = "nodes";
     const COLUMNS: &'static [Column] = &[
         Column::required("name", Kind::Text),
-        Column::optional("group", Kind::Text),
+        Column::optional("node_group", Kind::Text),
         Column::required("created", Kind::Time),
         Column::optional("ready", Kind::Time),
         Column::optional("deleted", Kind::Time),
@@ -304,5 +305,32 @@ impl Row for DecisionRow {
             node: row.opt_text()?,
             message: row.opt_text()?,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The part of docs/run-record.md about one table.
+    fn documented<R: Row>() -> String {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/run-record.md");
+        let text = std::fs::read_to_string(path).expect("the documentation is part of the repository");
+        let sections = text.split("\n## ").skip(1);
+        sections.filter(|section| section.starts_with(&format!("{}:", R::TABLE))).collect()
+    }
+
+    #[test]
+    fn every_column_is_documented() {
+        fn check<R: Row>() {
+            let text = documented::<R>();
+            for column in R::COLUMNS {
+                assert!(text.contains(&format!("`{}`", column.name)), "{}.{}", R::TABLE, column.name);
+            }
+        }
+        check::<PodRow>();
+        check::<NodeRow>();
+        check::<SeriesRow>();
+        check::<DecisionRow>();
     }
 }

@@ -3,19 +3,16 @@
 use std::collections::BTreeMap;
 
 use sk_core::{SimDuration, SimTime};
-use sk_record::{DecisionRow, EndedBy, Error, NodeRow, RunMeta, SeriesRow, WarningKind};
+use sk_record::{DecisionRow, Error, NodeRow, RunMeta, SeriesRow, WarningKind};
 
-use crate::causes::{EmptyCause, PendingCause, PendingCauses, Wait, empty_causes};
+use crate::causes::{EmptyCause, PendingCause, empty_causes};
 use crate::figures::{Churn, Summary, Warnings};
 use crate::fleet::Fleet;
+use crate::incidents::{Incident, decisions};
+use crate::pods::Pods;
 use crate::source::Source;
-use crate::step::{Changes, Step, Window, hours};
-use crate::tally::{Tally, end_of, percentile, wait_end};
+use crate::step::{Step, Window, hours};
 
-/// Waits kept by name, the longest; the rest only count. 200 × about 500 bytes of text is 100 KB in a report.
-pub const WAITS_MAX: usize = 200;
-/// Decisions kept for the pods of those waits: 10 per wait on average, about 600 bytes each, is 1.2 MB.
-pub const DECISIONS_MAX: usize = 2_000;
 /// Nodes shown one by one: 200 rows of [`LOADS`] shares are 77 KB.
 pub const NODES_MAX: usize = 200;
 /// Parts of the window in which a node's load is shown.
@@ -40,10 +37,12 @@ pub struct Analysis {
     pub pending_causes: Vec<PendingCause>,
     /// Why nodes stood empty, most hours first.
     pub empty_causes: Vec<EmptyCause>,
-    /// The longest waits, longest first; at most [`WAITS_MAX`].
-    pub waits: Vec<Wait>,
-    /// What the scheduler said to the pods of those waits, in order of time; at most [`DECISIONS_MAX`].
-    pub decisions: Vec<DecisionRow>,
+    /// The longest waits, longest first; at most [`crate::incidents::INCIDENTS_MAX`].
+    pub incidents: Vec<Incident>,
+    /// How many incidents there were to choose from.
+    pub incidents_total: usize,
+    /// What the scheduler said in those incidents (their places), in order of time.
+    pub decisions: Vec<(usize, DecisionRow)>,
     /// The nodes that stood empty longest, in order of creation; at most [`NODES_MAX`].
     pub nodes: Vec<NodeStory>,
     /// How many nodes there were to choose from.
@@ -61,6 +60,8 @@ pub struct Curves {
     pub pending: Step,
     /// Nodes.
     pub nodes: Step,
+    /// Of those, ready with nothing to do.
+    pub empty: Step,
     /// Nodes of each group.
     pub groups: BTreeMap<String, Step>,
 }
@@ -91,8 +92,8 @@ impl Analysis {
         let meta = source.meta().clone();
         let window = Window::new(meta.start, meta.end);
         let mut fleet = Fleet::new(source.nodes()?.collect::<Result<_, _>>()?, window);
-        let pods = PodsRead::read(source, &mut fleet, window)?;
-        let decisions = decisions_of(source, &pods.waits)?;
+        let pods = Pods::read(source, &mut fleet, window)?;
+        let (incidents, incidents_total) = pods.incidents;
         let (nodes, nodes_total) = node_stories(&fleet);
         Ok(Self {
             marks: marks(source, window)?,
@@ -103,97 +104,18 @@ impl Analysis {
                 running: pods.running,
                 pending: pods.pending,
                 nodes: fleet.curve(None),
+                empty: fleet.empty_curve(),
                 groups: group_names(&meta, &fleet).map(|name| (name.clone(), fleet.curve(Some(&name)))).collect(),
             },
             pending_causes: pods.causes,
-            waits: pods.waits,
-            decisions,
+            decisions: decisions(source, &incidents)?,
+            incidents,
+            incidents_total,
             nodes,
             nodes_total,
             window,
             meta,
         })
-    }
-}
-
-/// What one reading of the pod table gives.
-struct PodsRead {
-    figures: Summary,
-    running: Step,
-    pending: Step,
-    causes: Vec<PendingCause>,
-    waits: Vec<Wait>,
-    latency_percentiles: Vec<SimDuration>,
-}
-
-impl PodsRead {
-    fn read(source: &impl Source, fleet: &mut Fleet, window: Window) -> Result<Self, Error> {
-        let (mut total, mut running, mut pending) = (Tally::default(), Changes::default(), Changes::default());
-        let (mut namespaces, mut owners): (BTreeMap<_, Tally>, BTreeMap<_, Tally>) = Default::default();
-        let (mut causes, mut waits, mut lost) = (PendingCauses::default(), LongestWaits::default(), 0);
-        for pod in source.pods()? {
-            let pod = pod?;
-            fleet.add(&pod);
-            if let Some(started) = pod.started {
-                running.add(started, end_of(&pod), 1);
-            }
-            pending.add(pod.created, wait_end(&pod), 1);
-            if !window.contains(pod.created) {
-                continue;
-            }
-            total.add(&pod, window);
-            namespaces.entry(pod.namespace.clone()).or_default().add(&pod, window);
-            owners.entry(pod.owner.clone()).or_default().add(&pod, window);
-            lost += i64::from(pod.ended_by == Some(EndedBy::NodeLost));
-            if pod.waited_for.is_some() {
-                let wait = Wait::of(&pod, fleet, window);
-                causes.add(&wait);
-                waits.add(wait);
-            }
-        }
-        let (running, pending) = (running.into_step(window), pending.into_step(window));
-        let latencies = total.sorted_latencies();
-        let percents = if latencies.is_empty() { 0..0 } else { 0..101 };
-        let latency_percentiles = percents.map(|percent| percentile(latencies, percent)).collect();
-        let (pods, pended, of_all) = (total.pods(&running), total.pending(&pending), total.into_figures());
-        let figures = Summary {
-            pods,
-            pending: pended,
-            unschedulable: of_all.unschedulable,
-            start_latency: of_all.start_latency,
-            churn: Churn { nodes: 0, pods: of_all.evicted.pods + of_all.preempted.pods + lost },
-            evicted: of_all.evicted,
-            preempted: of_all.preempted,
-            namespaces: namespaces.into_iter().map(|(name, tally)| (name, tally.into_figures())).collect(),
-            owners: owners.into_iter().map(|(name, tally)| (name, tally.into_figures())).collect(),
-            ..Summary::default()
-        };
-        let (causes, waits) = (causes.into_sorted(), waits.into_sorted());
-        Ok(Self { figures, running, pending, causes, waits, latency_percentiles })
-    }
-}
-
-/// Keeps the longest waits while reading; sorts only now and then.
-#[derive(Default)]
-struct LongestWaits(Vec<Wait>);
-
-impl LongestWaits {
-    fn add(&mut self, wait: Wait) {
-        self.0.push(wait);
-        if self.0.len() >= 2 * WAITS_MAX {
-            self.keep_longest();
-        }
-    }
-
-    fn keep_longest(&mut self) {
-        // Stable, so waits of equal length stay in the order of the record.
-        self.0.sort_by_key(|wait| std::cmp::Reverse(wait.length()));
-        self.0.truncate(WAITS_MAX);
-    }
-
-    fn into_sorted(mut self) -> Vec<Wait> {
-        self.keep_longest();
-        self.0
     }
 }
 
@@ -269,28 +191,13 @@ fn marks(source: &impl Source, window: Window) -> Result<Option<Marks>, Error> {
     Ok(Some(Marks { owner, changes }))
 }
 
-fn decisions_of(source: &impl Source, waits: &[Wait]) -> Result<Vec<DecisionRow>, Error> {
-    let pods: std::collections::BTreeSet<(&str, &str)> =
-        waits.iter().map(|wait| (wait.namespace.as_str(), wait.pod.as_str())).collect();
-    let mut kept = Vec::new();
-    for row in source.decisions()? {
-        let row = row?;
-        if kept.len() == DECISIONS_MAX {
-            break;
-        }
-        if pods.contains(&(row.namespace.as_str(), row.pod.as_str())) {
-            kept.push(row);
-        }
-    }
-    Ok(kept)
-}
-
 fn node_stories(fleet: &Fleet) -> (Vec<NodeStory>, usize) {
     let mut nodes: Vec<_> = fleet.nodes().map(|node| (fleet.idle_micros(node), node)).collect();
     let total = nodes.len();
     nodes.sort_by_key(|(idle, _)| std::cmp::Reverse(*idle));
     nodes.truncate(NODES_MAX);
-    nodes.sort_by(|(_, a), (_, b)| (a.row.created, &a.row.name).cmp(&(b.row.created, &b.row.name)));
+    // Shorter names first, so that node-2 comes before node-10.
+    nodes.sort_by_key(|(_, node)| (node.row.created, node.row.name.len(), node.row.name.clone()));
     let story = |(idle, node): (i128, _)| NodeStory {
         empty_hours: hours(idle),
         loads: fleet.loads(node, LOADS),

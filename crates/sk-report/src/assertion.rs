@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use cel::objects::{Key, Map};
 use cel::{Context, ExecutionError, Program, Value};
-use serde::Serialize;
 use sk_core::SimDuration;
 use sk_record::Group;
 
@@ -49,10 +48,9 @@ pub struct AssertionError {
 pub struct Checked(Vec<(Assertion, Program)>);
 
 /// What became of one assertion.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
     /// What a person calls it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The CEL expression.
     pub text: String,

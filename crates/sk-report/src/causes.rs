@@ -63,29 +63,23 @@ pub struct PendingCause {
 
 /// One pod's wait.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wait {
-    /// The pod's namespace.
-    pub namespace: String,
-    /// The pod's name.
-    pub pod: String,
+pub(crate) struct Wait {
     /// The pod's top-most owner.
-    pub owner: String,
+    pub(crate) owner: String,
     /// From its creation.
-    pub from: SimTime,
+    pub(crate) from: SimTime,
     /// To its binding, its end or the run's.
-    pub to: SimTime,
+    pub(crate) to: SimTime,
     /// The scheduler's reason without its counts; empty if it was never refused.
-    pub reason: String,
+    pub(crate) reason: String,
     /// What ended it.
-    pub ending: Ending,
+    pub(crate) ending: Ending,
 }
 
 impl Wait {
     /// The wait of one pod.
     pub(crate) fn of(pod: &PodRow, fleet: &Fleet, window: Window) -> Self {
         Self {
-            namespace: pod.namespace.clone(),
-            pod: pod.name.clone(),
             owner: pod.owner.clone(),
             from: pod.created,
             to: wait_end(pod).map_or(window.end, |end| end.min(window.end)),
@@ -95,7 +89,7 @@ impl Wait {
     }
 
     /// How long.
-    pub fn length(&self) -> SimDuration {
+    pub(crate) fn length(&self) -> SimDuration {
         self.to.since(self.from).max(SimDuration::ZERO)
     }
 }

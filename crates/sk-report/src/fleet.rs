@@ -102,6 +102,16 @@ impl Fleet {
         changes.into_step(self.window)
     }
 
+    /// How many ready nodes had nothing to do.
+    pub(crate) fn empty_curve(&self) -> Step {
+        let mut changes = Changes::default();
+        for idle in self.nodes().flat_map(|node| self.idle(node)) {
+            let end = (idle.end != IdleEnd::RunEnd).then_some(idle.window.end);
+            changes.add(idle.window.start, end, 1);
+        }
+        changes.into_step(self.window)
+    }
+
     /// The figures of all nodes or of one group. `priced`: every group that could have had nodes has a price.
     pub(crate) fn figures(&self, group: Option<&str>, priced: bool) -> GroupFigures {
         let nodes: Vec<&Node> = self.nodes().filter(|node| node.is_of(group)).collect();

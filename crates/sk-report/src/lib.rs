@@ -12,16 +12,26 @@
 //! | [`analysis`] | rows → figures, curves, causes |
 //! | [`assertion`] | CEL over the figures: checked before a run, judged after |
 //! | [`causes`] | why pods waited, why nodes stood empty |
+//! | [`incidents`] | the longest waits, pods that waited together taken together |
 //! | [`verdict`] | how it went and how far to trust it |
 //! | [`terminal`] | the summary that ends a run |
+//! | [`html`] | report.html |
+//! | [`json`], [`markdown`], [`junit`] | summary.json, pull requests, CI |
 
 pub mod analysis;
 pub mod assertion;
 pub mod causes;
+mod escape;
 pub mod figure;
 pub mod figures;
 mod fleet;
+pub mod html;
+pub mod incidents;
+pub mod json;
+pub mod junit;
+pub mod markdown;
 mod path;
+mod pods;
 pub mod source;
 mod spark;
 pub mod step;

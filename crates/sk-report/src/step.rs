@@ -97,6 +97,15 @@ pub struct Step {
 }
 
 impl Step {
+    /// Several added up.
+    pub fn sum<'a>(steps: impl Iterator<Item = &'a Self>, window: Window) -> Self {
+        let mut changes = Changes::default();
+        for (from, to, value) in steps.flat_map(Self::pieces) {
+            changes.add(from, (to < window.end).then_some(to), value);
+        }
+        changes.into_step(window)
+    }
+
     /// Its changes: from when on, which value. The first stands at the window's start.
     pub fn points(&self) -> &[(SimTime, i64)] {
         &self.points

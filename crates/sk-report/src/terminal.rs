@@ -8,6 +8,7 @@ use anstyle::{AnsiColor, Style};
 use crate::analysis::Analysis;
 use crate::assertion::Verdict;
 use crate::causes::{EmptyCause, PendingCause};
+use crate::figures::Summary;
 use crate::spark;
 use crate::step::{Step, Window};
 use crate::verdict::{Mark, Trust, sentence};
@@ -167,43 +168,42 @@ fn marks(analysis: &Analysis, window: Window) -> Line {
 
 fn figures(analysis: &Analysis) -> Vec<Line> {
     let summary = &analysis.summary;
-    let (latency, pending, nodes, hours) =
-        (&summary.start_latency, &summary.pending, &summary.nodes, &summary.node_hours);
-    let start = match summary.pods.ran {
-        0 => "no pod started".to_owned(),
-        _ => format!("p50 {}   p90 {}   p99 {}   max {}", latency.p50, latency.p90, latency.p99, latency.max),
-    };
-    let waited = format!(
-        "{} of {} waited, longest {}; unschedulable {}",
-        grouped(pending.pods),
-        plural(summary.pods.created, "pod"),
-        pending.longest,
-        grouped(summary.unschedulable.pods)
-    );
-    let cost = summary.cost.as_ref().map(|cost| format!("   {}", words::money(cost.total, &analysis.meta.currency)));
-    let stood = format!(
-        "min {}  mean {}  max {}   {} node-hours{}",
-        grouped(nodes.min),
-        words::decimal(nodes.mean),
-        grouped(nodes.max),
-        words::decimal(hours.total),
-        cost.unwrap_or_default()
-    );
-    let empty = if hours.total > 0.0 { hours.empty / hours.total } else { 0.0 };
-    let used = format!(
-        "{} of allocatable; {} node-hours ({}) stood empty",
-        words::percent(summary.requested.cpu),
-        words::decimal(hours.empty),
-        words::percent(empty)
-    );
     let evicted = format!("evicted {}", grouped(summary.evicted.pods));
     vec![
-        labelled("start latency", &start),
-        labelled("pending", &waited),
-        labelled("nodes", &stood),
-        labelled("requested CPU", &used),
+        labelled("start latency", &start_latency(summary)),
+        labelled("pending", &waited(summary)),
+        labelled("nodes", &stood(summary, &analysis.meta.currency)),
+        labelled("requested CPU", &used(summary)),
         labelled(&evicted, &format!("preempted {}", grouped(summary.preempted.pods))),
     ]
+}
+
+fn start_latency(summary: &Summary) -> String {
+    if summary.pods.ran == 0 {
+        return "no pod started".to_owned();
+    }
+    let latency = &summary.start_latency;
+    format!("p50 {}   p90 {}   p99 {}   max {}", latency.p50, latency.p90, latency.p99, latency.max)
+}
+
+fn waited(summary: &Summary) -> String {
+    let (waited, pods) = (grouped(summary.pending.pods), plural(summary.pods.created, "pod"));
+    let (longest, unschedulable) = (summary.pending.longest, grouped(summary.unschedulable.pods));
+    format!("{waited} of {pods} waited, longest {longest}; unschedulable {unschedulable}")
+}
+
+fn stood(summary: &Summary, currency: &str) -> String {
+    let (min, max) = (grouped(summary.nodes.min), grouped(summary.nodes.max));
+    let (mean, hours) = (words::decimal(summary.nodes.mean), words::decimal(summary.node_hours.total));
+    let cost = summary.cost.as_ref().map(|cost| format!("   {}", words::money(cost.total, currency)));
+    format!("min {min}  mean {mean}  max {max}   {hours} node-hours{}", cost.unwrap_or_default())
+}
+
+fn used(summary: &Summary) -> String {
+    let hours = &summary.node_hours;
+    let share = words::percent(if hours.total > 0.0 { hours.empty / hours.total } else { 0.0 });
+    let (requested, empty) = (words::percent(summary.requested.cpu), words::decimal(hours.empty));
+    format!("{requested} of allocatable; {empty} node-hours ({share}) stood empty")
 }
 
 /// At most two lines: why pods waited and why nodes stood empty, or twice the one that there is.

@@ -53,14 +53,15 @@ pub(crate) fn money(amount: f64, currency: &str) -> String {
     }
 }
 
-/// A moment of the run, counted from its start: `15:00` in runs of up to two hours, else `1h05m` or `2d03h`.
+/// A moment of the run, counted from its start: `15:00` in runs of up to two hours, else `14h20m` or `2d 14:20`.
 pub(crate) fn moment(time: SimTime, start: SimTime, length: SimDuration) -> String {
-    let since = time.since(start);
-    if length > SimDuration::from_mins(120) {
-        return since.to_string();
+    let secs = time.since(start).as_micros() / 1_000_000;
+    let (days, hours, mins) = (secs / 86_400, secs / 3_600 % 24, secs / 60 % 60);
+    match days {
+        _ if length <= SimDuration::from_mins(120) => format!("{}:{:02}", secs / 60, secs % 60),
+        0 => format!("{hours}h{mins:02}m"),
+        _ => format!("{days}d {hours:02}:{mins:02}"),
     }
-    let secs = since.as_micros() / 1_000_000;
-    format!("{}:{:02}", secs / 60, secs % 60)
 }
 
 /// What an owner is called in a sentence: `Deployment nginx` of `default/Deployment/nginx`.
@@ -135,6 +136,7 @@ mod tests {
         let after = |secs| start + SimDuration::from_secs(secs);
         assert_eq!(moment(after(1_510), start, SimDuration::from_mins(40)), "25:10");
         assert_eq!(moment(after(3_900), start, SimDuration::from_mins(180)), "1h05m");
+        assert_eq!(moment(after(224_400), start, SimDuration::from_mins(10_080)), "2d 14:20");
     }
 
     #[test]

@@ -68,6 +68,9 @@ fn causes_are_told_in_plain_words() {
     let cause = &analysis.pending_causes[0];
     assert_eq!((cause.pods, cause.reason.as_str()), (9, "Insufficient cpu"));
     assert_eq!(cause.ending, Ending::NodeReady("small".into()));
+    let incidents: Vec<_> = analysis.incidents.iter().map(|one| (one.pods, one.from, one.longest)).collect();
+    assert_eq!(incidents, [(8, story::at(300), secs(70)), (1, story::at(0), secs(70))]);
+    assert_eq!(analysis.decisions.iter().filter(|(place, _)| *place == 0).count(), 16, "a no and a yes for each pod");
     let empty = &analysis.empty_causes[0];
     assert_eq!(empty.reason, "scale-down-unneeded-time 10m");
     let stretches: Vec<_> = empty.stretches.iter().map(|stretch| (stretch.nodes, stretch.window.start)).collect();
@@ -101,7 +104,7 @@ fn a_pod_that_never_fitted_is_unschedulable_and_waited_to_the_end() {
     let analysis = Analysis::of(&tables).unwrap();
     assert_eq!(analysis.summary.unschedulable.pods, 1);
     assert_eq!(analysis.summary.pending.longest, secs(1_800));
-    assert_eq!(analysis.waits[0].ending, Ending::Never);
+    assert_eq!(analysis.incidents[0].ending, Ending::Never);
     assert_eq!(analysis.curves.pending.last(), 1);
 }
 

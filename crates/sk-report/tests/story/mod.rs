@@ -145,3 +145,43 @@ pub(crate) fn nginx() -> Tables {
     ];
     Tables { meta: meta(), decisions: decisions(&pods), pods, nodes, series }
 }
+
+/// A week of five groups and a daily rhythm, with a shortage on the third day: for looking at, and for sizes.
+pub(crate) fn week(owners: usize) -> Tables {
+    const DAY: i64 = 86_400;
+    let groups: Vec<Group> = ["general", "spot", "gpu", "batch", "edge"].map(group).into();
+    let (mut pods, mut nodes, mut series) = (Vec::new(), Vec::new(), Vec::new());
+    for number in 0..200_usize {
+        let (place, cohort) = (number % 5, (number / 5) as i64);
+        let created = (cohort % 7) * DAY + (cohort / 7) * 3_600;
+        let deleted = created + (14 + cohort % 9) * 3_600;
+        let name = format!("{}-{number}", groups[place].name);
+        let group = Some(groups[place].name.clone());
+        let deleted = (number % 6 > 0).then_some(deleted);
+        nodes.push(NodeRow { name, group, ..node(number, created, created + 60, deleted) });
+    }
+    for number in 0..owners * 14 {
+        let (owner, turn) = (number % owners, (number / owners) as i64);
+        let created = turn * DAY / 2 + (owner as i64 * 977) % 20_000;
+        let short = turn == 5 && owner.is_multiple_of(3);
+        let wait = if short { 1_200 + (owner as i64 % 40) * 30 } else { (owner as i64 % 4) * 20 };
+        let row = pod(number, created, created + wait, created + 36_000 + (owner as i64 % 7) * 3_000);
+        let node = (owner + turn as usize * 10) % 200;
+        pods.push(PodRow {
+            namespace: format!("team-{}", owner % 23),
+            owner: format!("team-{}/Deployment/service-{owner}", owner % 23),
+            cpu_m: 100 + (owner as i64 % 8) * 100,
+            node: Some(nodes[node].name.clone()),
+            ..row
+        });
+    }
+    for hour in 0..7 * 12 {
+        let value = 6.0 + (hour % 12) as f64;
+        series.push(SeriesRow { key: "team-0/Deployment/service-0".into(), ..replicas(hour * 7_200, Some(value)) });
+    }
+    let mut meta = RunMeta { groups, end: at(7 * DAY), ..meta() };
+    meta.trace.end = at(7 * DAY);
+    meta.trace.name = "week.sktrace".into();
+    meta.trace.recorded = true;
+    Tables { meta, decisions: decisions(&pods), pods, nodes, series }
+}

@@ -1,0 +1,264 @@
+//! report.html: one file, no network, at most [`BYTES_MAX`] bytes; the first screen answers without scrolling.
+//!
+//! Words and tables are written here and can be read without JavaScript; the pictures are drawn by the script in
+//! assets/ from the JSON in the page. Everything that comes from a trace is escaped, and the page forbids itself any
+//! connection.
+
+mod data;
+mod tables;
+
+use crate::analysis::Analysis;
+use crate::assertion::Verdict;
+use crate::escape::{json_in_script, markup};
+use crate::incidents::Incident;
+use crate::verdict::{Mark, Trust, sentence};
+use crate::words::{self, grouped, plural};
+
+/// What a report may weigh. The largest parts, with texts of the 1 KiB that a record keeps at most: decisions 3 MB,
+/// waits 200 × 3 KB, nodes 200 × 3 KB, tables 600 rows × 2 KB, curves (3 + 20) × 2,000 points × 20 bytes, scenario
+/// 256 KiB: about 6 MB. Text made of nothing but `<` is six times as long when escaped, and Kubernetes' names, which
+/// cannot hold one, are a quarter of what was counted for them.
+pub const BYTES_MAX: usize = 10_000_000;
+
+/// Scenario text shown in the page; the rest stays in scenario.yaml.
+const SCENARIO_MAX_BYTES: usize = 256 << 10;
+
+/// Rows of "longest waits" on the first screen.
+const FIRST_WAITS: usize = 5;
+
+const STYLE: &str = include_str!("../../assets/report.css");
+const SCRIPT: &str = include_str!("../../assets/report.js");
+
+/// The whole page. `scenario`: the resolved scenario, as it lies beside the report.
+pub fn render(analysis: &Analysis, verdicts: &[Verdict], scenario: Option<&str>) -> Result<String, serde_json::Error> {
+    let data = json_in_script(&serde_json::to_string(&data::of(analysis))?);
+    let title = format!("{} {}", Mark::of(verdicts).word(), markup(&analysis.meta.run_id));
+    let body = [
+        header(analysis, verdicts),
+        trust(analysis),
+        five_figures(analysis),
+        PICTURE.to_owned(),
+        waits(analysis),
+        DECISIONS.to_owned(),
+        causes(analysis),
+        nodes(analysis),
+        LATENCY.to_owned(),
+        tables::groups(analysis),
+        tables::workloads("Namespaces", "namespace", &analysis.summary.namespaces),
+        tables::workloads("Owners", "owner", &analysis.summary.owners),
+        assertions(verdicts),
+        self::scenario(scenario),
+        files(analysis),
+    ]
+    .concat();
+    Ok(format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; \
+         script-src 'unsafe-inline'\">\n<meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}</title>\n\
+         <style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n{body}</main>\n\
+         <script type=\"application/json\" id=\"data\">{data}</script>\n<script>\n{SCRIPT}</script>\n</body>\n</html>\n"
+    ))
+}
+
+fn header(analysis: &Analysis, verdicts: &[Verdict]) -> String {
+    let meta = &analysis.meta;
+    let mark = Mark::of(verdicts);
+    let class = mark.word().to_lowercase();
+    let failed: String = verdicts
+        .iter()
+        .filter(|verdict| !verdict.passed)
+        .map(|verdict| format!("<li><code>{}</code></li>", markup(&verdict.with_values())))
+        .collect();
+    let failed = if failed.is_empty() { failed } else { format!("<ul class=\"failed\">{failed}</ul>\n") };
+    format!(
+        "<header>\n<p class=\"run\"><b>{}</b> · {} simulated · Kubernetes {} rules · seed {} · <code>{}</code></p>\n\
+         <h1><span class=\"mark {class}\">{}</span> {}</h1>\n{failed}</header>\n",
+        markup(&meta.name),
+        analysis.window.length(),
+        markup(&meta.kubernetes),
+        meta.seed,
+        markup(&meta.run_id),
+        mark.word(),
+        markup(&sentence(analysis, verdicts)),
+    )
+}
+
+fn trust(analysis: &Analysis) -> String {
+    let trust = Trust::of(analysis);
+    let class = if trust.amber { "trust amber" } else { "trust" };
+    let pieces: Vec<String> = trust.pieces.iter().map(|piece| markup(piece)).collect();
+    format!("<p class=\"{class}\"><b>Trust</b> {}</p>\n", pieces.join(" · "))
+}
+
+fn five_figures(analysis: &Analysis) -> String {
+    let summary = &analysis.summary;
+    let empty_share = summary.node_hours.empty / summary.node_hours.total;
+    let empty_share = if empty_share.is_finite() { words::percent(empty_share) } else { words::percent(0.0) };
+    let started = format!("{} started", words::plural(summary.pods.ran, "pod"));
+    let waited = format!("{} of {} waited", grouped(summary.pending.pods), plural(summary.pods.created, "pod"));
+    let empty = format!("{} of them ({empty_share}) empty", words::decimal(summary.node_hours.empty));
+    let (cost, cost_note) = match &summary.cost {
+        Some(cost) => {
+            let money = |amount| words::money(amount, &analysis.meta.currency);
+            (money(cost.total), format!("{} of it for empty nodes", money(cost.empty)))
+        }
+        None => ("–".to_owned(), "no price, so no cost".to_owned()),
+    };
+    let figures = [
+        ("start latency p99", summary.start_latency.p99.to_string(), started, false),
+        ("longest wait", summary.pending.longest.to_string(), waited, false),
+        (
+            "unschedulable",
+            grouped(summary.unschedulable.pods),
+            "pods no node could take".to_owned(),
+            summary.unschedulable.pods > 0,
+        ),
+        ("node-hours", words::decimal(summary.node_hours.total), empty, false),
+        ("cost", cost, cost_note, false),
+    ];
+    let cards = figures.map(|(label, value, note, bad)| {
+        let class = if bad { "figure bad" } else { "figure" };
+        format!("<div class=\"{class}\"><dt>{label}</dt><dd>{}</dd><p>{}</p></div>\n", markup(&value), markup(&note))
+    });
+    format!("<dl class=\"figures\">\n{}</dl>\n", cards.concat())
+}
+
+const PICTURE: &str = "<section class=\"card\" aria-label=\"What happened when\">\n\
+    <div class=\"legend\" id=\"legend\"></div>\n\
+    <div id=\"picture\" tabindex=\"0\" role=\"img\" aria-describedby=\"picture-help\"></div>\n\
+    <p class=\"help\" id=\"picture-help\">Drag to zoom everything below. Keys: ← → move, + − zoom, Esc whole run. \
+    <button type=\"button\" id=\"whole\" hidden>Whole run</button></p>\n\
+    <noscript><p>The pictures need JavaScript; all figures and tables are here without it.</p></noscript>\n</section>\n";
+
+const DECISIONS: &str = "<section id=\"decisions\" hidden>\n<h2>Decisions <span class=\"count\" id=\"decisions-count\">\
+    </span></h2>\n<div class=\"scroll\"><table><thead><tr><th>when</th><th>pod</th><th>answer</th><th>why</th></tr></thead>\
+    <tbody id=\"decisions-rows\"></tbody></table></div>\n</section>\n";
+
+const LATENCY: &str = "<section id=\"latency-section\">\n<h2>Start latency <span class=\"count\">share of pods running within a \
+    time</span></h2>\n<div class=\"card\"><div id=\"latency\" role=\"img\" aria-label=\"Share of pods running within a time\">\
+    </div></div>\n</section>\n";
+
+fn waits(analysis: &Analysis) -> String {
+    if analysis.incidents.is_empty() {
+        return "<section>\n<h2>Longest waits</h2>\n<p class=\"none\">No pod had to wait for a node.</p>\n</section>\n"
+            .into();
+    }
+    let row = |(place, incident): (usize, &Incident)| {
+        let class = if place < FIRST_WAITS { "" } else { " class=\"more\"" };
+        let at = |time| words::moment(time, analysis.window.start, analysis.window.length());
+        format!(
+            "<tr{class} data-wait=\"{place}\"><td><a href=\"#wait={place}\">{}</a></td><td class=\"num\">{}</td>\
+             <td class=\"num\">{}–{}</td><td class=\"num\">{}</td><td>{}, {}</td></tr>\n",
+            markup(&incident.owner),
+            plural(incident.pods, "pod"),
+            at(incident.from),
+            at(incident.to),
+            incident.longest,
+            markup(&incident.reason),
+            markup(&incident.ending.to_string()),
+        )
+    };
+    let rows: String = analysis.incidents.iter().enumerate().map(row).collect();
+    let shown = analysis.incidents.len();
+    let more = shown.saturating_sub(FIRST_WAITS);
+    let button = if more > 0 {
+        format!("<p><button type=\"button\" id=\"more-waits\">Show {more} more</button></p>\n")
+    } else {
+        String::new()
+    };
+    let count = tables::showing(shown, analysis.incidents_total, "");
+    format!(
+        "<section id=\"waits\">\n<h2>Longest waits <span class=\"count\">{count}</span></h2>\n<div class=\"scroll\">\
+         <table><thead><tr><th>who</th><th class=\"num\"></th><th class=\"num\">when</th><th class=\"num\">longest</th>\
+         <th>why</th></tr></thead>\n<tbody>\n{rows}</tbody></table></div>\n{button}</section>\n",
+    )
+}
+
+fn nodes(analysis: &Analysis) -> String {
+    let count = tables::showing(analysis.nodes.len(), analysis.nodes_total, "nodes, those empty longest");
+    format!(
+        "<section>\n<h2>Nodes <span class=\"count\">{count}</span></h2>\n<p class=\"help\">CPU asked for, as a share of \
+         what the node has to give. <span class=\"scale\" id=\"scale\"></span></p>\n<div class=\"card\"><div id=\"nodes\"></div></div>\n</section>\n"
+    )
+}
+
+fn causes(analysis: &Analysis) -> String {
+    const SHOWN: usize = 20;
+    let pending = analysis.pending_causes.iter().take(SHOWN).map(|cause| {
+        let text = format!("{}, {}", cause.reason, cause.ending);
+        let pods = plural(cause.pods, "pod");
+        format!(
+            "<tr><td>{pods} waited</td><td>{}</td><td class=\"num\">up to {}</td></tr>\n",
+            markup(&text),
+            cause.longest
+        )
+    });
+    let empty = analysis.empty_causes.iter().take(SHOWN).map(|cause| {
+        let hours = words::decimal(cause.hours);
+        format!(
+            "<tr><td>nodes empty</td><td>{}</td><td class=\"num\">{hours} node-hours</td></tr>\n",
+            markup(&cause.reason)
+        )
+    });
+    let rows: String = pending.chain(empty).collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    format!("<section>\n<h2>Why</h2>\n<div class=\"scroll\"><table><tbody>\n{rows}</tbody></table></div>\n</section>\n")
+}
+
+fn assertions(verdicts: &[Verdict]) -> String {
+    if verdicts.is_empty() {
+        return String::new();
+    }
+    let row = |verdict: &Verdict| {
+        let (class, word) = if verdict.passed { ("pass", "PASS") } else { ("fail", "FAIL") };
+        let values: Vec<String> = verdict.values.iter().map(|(path, value)| format!("{path} = {value}")).collect();
+        let name = verdict.name.as_deref().map(|name| format!("{}<br>", markup(name))).unwrap_or_default();
+        format!(
+            "<tr><td><span class=\"mark {class}\">{word}</span></td><td>{name}<code>{}</code></td><td>{}</td></tr>\n",
+            markup(&verdict.text),
+            markup(&values.join(", "))
+        )
+    };
+    let rows: String = verdicts.iter().map(row).collect();
+    format!(
+        "<section>\n<h2>Assertions</h2>\n<div class=\"scroll\"><table class=\"judged\"><tbody>\n{rows}</tbody></table></div>\n</section>\n"
+    )
+}
+
+fn scenario(scenario: Option<&str>) -> String {
+    let Some(text) = scenario else { return String::new() };
+    let mut end = text.len().min(SCENARIO_MAX_BYTES);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    let rest = if end < text.len() { "\n… the rest is in scenario.yaml" } else { "" };
+    format!("<section>\n<h2>Scenario</h2>\n<pre>{}{rest}</pre>\n</section>\n", markup(&text[..end]))
+}
+
+fn files(analysis: &Analysis) -> String {
+    const FILES: [(&str, &str); 7] = [
+        ("summary.json", "all figures and assertions"),
+        ("run.json", "what was asked, and the warnings in full"),
+        ("scenario.yaml", "the resolved scenario, ready to run again"),
+        ("pods.parquet", "one row per pod"),
+        ("nodes.parquet", "one row per node"),
+        ("series.parquet", "what changed when"),
+        ("decisions.parquet", "every answer of the scheduler"),
+    ];
+    let rows = FILES.map(|(file, about)| format!("<li><a href=\"{file}\">{file}</a> {about}</li>\n"));
+    let meta = &analysis.meta;
+    format!(
+        "<section>\n<h2>Files beside this report</h2>\n<ul class=\"files\">\n{}</ul>\n<pre>duckdb -c \"select owner, \
+         max(pending_s) wait_s from 'pods.parquet' group by 1 order by 2 desc limit 5\"</pre>\n</section>\n\
+         <footer>SimKube {} · trace {} ({}) · {} to {}</footer>\n",
+        rows.concat(),
+        markup(&meta.version),
+        markup(&meta.trace.name),
+        markup(&meta.trace.format),
+        meta.start.to_rfc3339_secs(),
+        meta.end.to_rfc3339_secs(),
+    )
+}

@@ -1,0 +1,104 @@
+//! One reading of the pod table: figures, curves, causes and incidents, gathered pod by pod.
+
+use std::collections::BTreeMap;
+
+use sk_core::SimDuration;
+use sk_record::{EndedBy, Error, PodRow};
+
+use crate::causes::{PendingCause, PendingCauses, Wait};
+use crate::figures::{Churn, PodFigures, Summary};
+use crate::fleet::Fleet;
+use crate::incidents::{Incident, Incidents};
+use crate::source::Source;
+use crate::step::{Changes, Step, Window};
+use crate::tally::{Tally, end_of, percentile, wait_end};
+
+/// What the pod table tells.
+pub(crate) struct Pods {
+    /// The figures about pods; those about nodes are still zero.
+    pub(crate) figures: Summary,
+    pub(crate) running: Step,
+    pub(crate) pending: Step,
+    pub(crate) causes: Vec<PendingCause>,
+    /// The longest, and how many there were.
+    pub(crate) incidents: (Vec<Incident>, usize),
+    pub(crate) latency_percentiles: Vec<SimDuration>,
+}
+
+impl Pods {
+    /// Reads all pods and tells the fleet where they stayed.
+    pub(crate) fn read(source: &impl Source, fleet: &mut Fleet, window: Window) -> Result<Self, Error> {
+        let mut gathered = Gathered::default();
+        for pod in source.pods()? {
+            let pod = pod?;
+            fleet.add(&pod);
+            gathered.add(&pod, fleet, window);
+        }
+        Ok(gathered.finish(window))
+    }
+}
+
+/// Everything about pods in the making.
+#[derive(Default)]
+struct Gathered {
+    total: Tally,
+    namespaces: BTreeMap<String, Tally>,
+    owners: BTreeMap<String, Tally>,
+    running: Changes,
+    pending: Changes,
+    causes: PendingCauses,
+    incidents: Incidents,
+    lost_their_node: i64,
+}
+
+impl Gathered {
+    fn add(&mut self, pod: &PodRow, fleet: &Fleet, window: Window) {
+        if let Some(started) = pod.started {
+            self.running.add(started, end_of(pod), 1);
+        }
+        self.pending.add(pod.created, wait_end(pod), 1);
+        if !window.contains(pod.created) {
+            return;
+        }
+        self.total.add(pod, window);
+        self.namespaces.entry(pod.namespace.clone()).or_default().add(pod, window);
+        self.owners.entry(pod.owner.clone()).or_default().add(pod, window);
+        self.lost_their_node += i64::from(pod.ended_by == Some(EndedBy::NodeLost));
+        if pod.waited_for.is_some() {
+            let wait = Wait::of(pod, fleet, window);
+            self.causes.add(&wait);
+            self.incidents.add(wait);
+        }
+    }
+
+    fn finish(mut self, window: Window) -> Pods {
+        let (running, pending) = (self.running.into_step(window), self.pending.into_step(window));
+        let (counts, waits) = (self.total.pods(&running), self.total.pending(&pending));
+        let latency_percentiles = percentiles(self.total.sorted_latencies());
+        let total = self.total.into_figures();
+        let moved = total.evicted.pods + total.preempted.pods + self.lost_their_node;
+        let figures = Summary {
+            pods: counts,
+            pending: waits,
+            unschedulable: total.unschedulable,
+            start_latency: total.start_latency,
+            evicted: total.evicted,
+            preempted: total.preempted,
+            churn: Churn { nodes: 0, pods: moved },
+            namespaces: figures_of(self.namespaces),
+            owners: figures_of(self.owners),
+            ..Summary::default()
+        };
+        let (causes, incidents) = (self.causes.into_sorted(), self.incidents.into_longest());
+        Pods { figures, running, pending, causes, incidents, latency_percentiles }
+    }
+}
+
+fn figures_of(tallies: BTreeMap<String, Tally>) -> BTreeMap<String, PodFigures> {
+    tallies.into_iter().map(|(name, tally)| (name, tally.into_figures())).collect()
+}
+
+fn percentiles(sorted: &[SimDuration]) -> Vec<SimDuration> {
+    let percents = if sorted.is_empty() { 0..0 } else { 0..101 };
+    percents.map(|percent| percentile(sorted, percent)).collect()
+}

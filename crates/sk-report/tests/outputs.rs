@@ -1,0 +1,155 @@
+//! report.html, summary.json, junit.xml and Markdown: whole, bounded, the same twice, and harmless whatever a trace holds.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod story;
+
+use sk_record::{DecisionRow, NodeRow, PodRow, SeriesRow, Warning, WarningKind};
+use sk_report::{Analysis, Assertion, Tables, Verdict, check, html, json, junit, markdown};
+
+fn judged(tables: &Tables, assertions: &[&str]) -> (Analysis, Vec<Verdict>) {
+    let analysis = Analysis::of(tables).unwrap();
+    let assertions: Vec<_> =
+        assertions.iter().map(|text| Assertion { name: Some(format!("<b>{text}")), text: (*text).into() }).collect();
+    let verdicts = check(&assertions, &tables.meta.groups).unwrap().judge(&analysis.summary).unwrap();
+    (analysis, verdicts)
+}
+
+fn page(tables: &Tables) -> String {
+    let (analysis, verdicts) = judged(tables, &["nodes.max <= 9"]);
+    html::render(&analysis, &verdicts, Some("kind: Scenario\n")).unwrap()
+}
+
+/// A run in which every text that a trace or scenario can bring is hostile.
+fn hostile(text: &str) -> Tables {
+    let mut tables = story::nginx();
+    let meta = &mut tables.meta;
+    for field in [&mut meta.run_id, &mut meta.name, &mut meta.currency, &mut meta.kubernetes, &mut meta.trace.name] {
+        *field = text.into();
+    }
+    meta.warnings = vec![Warning { code: text.into(), kind: WarningKind::Unmodelled, message: text.into(), count: 1 }];
+    for PodRow { namespace, name, owner, waited_for, .. } in &mut tables.pods {
+        (*namespace, *name, *owner) = (text.into(), text.into(), text.into());
+        *waited_for = waited_for.take().map(|_| text.into());
+    }
+    for NodeRow { group, .. } in &mut tables.nodes {
+        *group = Some(text.into());
+    }
+    for SeriesRow { key, .. } in &mut tables.series {
+        *key = text.into();
+    }
+    for DecisionRow { namespace, pod, owner, message, node, .. } in &mut tables.decisions {
+        (*namespace, *pod, *owner) = (text.into(), text.into(), text.into());
+        *message = message.take().map(|_| text.into());
+        *node = node.take().map(|_| text.into());
+    }
+    tables
+}
+
+#[test]
+fn a_hostile_name_stays_text() {
+    let attack = "</script><script>alert('1')</script><!--\"><img src=x onerror=alert(1)>\u{2028}";
+    let calm = page(&story::nginx());
+    let attacked = page(&hostile(attack));
+    assert!(attacked.contains("&lt;script&gt;alert(&#39;1&#39;)"), "it is shown");
+    assert!(attacked.contains("\\u003c/script>"), "it is in the data");
+    for tag in ["<script", "</script", "<img", "<!--"] {
+        assert_eq!(attacked.matches(tag).count(), calm.matches(tag).count(), "{tag}");
+    }
+    let (analysis, verdicts) = judged(&hostile(attack), &["nodes.max <= 9"]);
+    for text in [junit::render(&analysis, &verdicts), markdown::render(&analysis, &verdicts)] {
+        assert!(!text.contains("<script>") && !text.contains("<img") && !text.contains("<b>"), "{text}");
+    }
+}
+
+#[test]
+fn the_page_asks_nobody_for_anything() {
+    let page = page(&story::nginx());
+    let without_namespace = page.replace("http://www.w3.org/2000/svg", "");
+    for outside in ["http://", "https://", "src=", "@import", "url(//", "fetch(", "XMLHttpRequest"] {
+        assert!(!without_namespace.contains(outside), "{outside}");
+    }
+    assert!(page.contains("default-src 'none'"));
+}
+
+#[test]
+fn the_same_run_gives_the_same_page() {
+    assert_eq!(page(&story::week(50)), page(&story::week(50)));
+}
+
+#[test]
+fn the_largest_and_most_hostile_run_stays_below_ten_megabytes() {
+    for filling in ["w", "<"] {
+        let mut tables = story::week(3_000);
+        let message = filling.repeat(1_000);
+        for (number, decision) in tables.decisions.iter_mut().enumerate() {
+            decision.message = Some(format!("{number} {message}"));
+        }
+        for (number, pod) in tables.pods.iter_mut().enumerate() {
+            pod.waited_for = pod.waited_for.take().map(|_| format!("{number} {message}"));
+            pod.owner = format!("{}{}", pod.owner, filling.repeat(300));
+        }
+        for (number, node) in tables.nodes.iter_mut().enumerate() {
+            node.name = format!("node-{number}-{}", filling.repeat(240));
+            node.group = Some(format!("group-{number}-{}", filling.repeat(60)));
+        }
+        let analysis = Analysis::of(&tables).unwrap();
+        let scenario = "# <>&\n".repeat(1_000_000);
+        let page = html::render(&analysis, &[], Some(&scenario)).unwrap();
+        assert!(page.len() < html::BYTES_MAX, "{filling}: {} bytes", page.len());
+        assert!(page.contains("showing 200 of 3,000 owners"));
+        assert!(page.contains("the rest is in scenario.yaml"));
+    }
+}
+
+#[test]
+fn empty_and_momentary_runs_have_a_page_too() {
+    let empty = Tables { pods: vec![], nodes: vec![], series: vec![], decisions: vec![], ..story::nginx() };
+    let (analysis, _) = judged(&empty, &[]);
+    let page = html::render(&analysis, &[], None).unwrap();
+    assert!(page.contains("No pod had to wait for a node."));
+    let mut momentary = story::nginx();
+    momentary.meta.end = momentary.meta.start;
+    html::render(&judged(&momentary, &[]).0, &[], None).unwrap();
+}
+
+#[test]
+fn what_is_assumed_makes_the_trust_band_amber() {
+    assert!(!page(&story::nginx()).contains("class=\"trust amber\""));
+    let mut tables = story::nginx();
+    let message = "prices are assumed".into();
+    tables.meta.warnings = vec![Warning { code: "P1".into(), kind: WarningKind::Assumed, message, count: 1 }];
+    let page = page(&tables);
+    assert!(page.contains("class=\"trust amber\"") && page.contains("prices are assumed"));
+}
+
+#[test]
+fn summary_json_begins_with_the_run_and_its_assertions() {
+    let (analysis, verdicts) = judged(&story::nginx(), &["nodes.max <= 9"]);
+    let text = json::render(&analysis, &verdicts).unwrap();
+    let summary: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let keys: Vec<&str> = summary.as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(keys[..4], ["run_id", "assertions", "pods", "pending"]);
+    assert_eq!(summary["assertions"][0]["values"]["nodes.max"], "10");
+    assert_eq!(summary["start_latency"]["p99"], 72.0);
+    assert_eq!(summary["nodes"]["max"], 10);
+}
+
+#[test]
+fn junit_counts_and_explains_failures() {
+    let (analysis, verdicts) = judged(&story::nginx(), &["nodes.max <= 9", "unschedulable.pods == 0"]);
+    let xml = junit::render(&analysis, &verdicts);
+    assert!(xml.contains("<testsuite name=\"nginx-3fa91c\" tests=\"2\" failures=\"1\""), "{xml}");
+    assert!(xml.contains("<failure message=\"nodes.max &lt;= 9   (nodes.max = 10)\"/>"), "{xml}");
+}
+
+#[test]
+fn markdown_shows_verdict_figures_and_trust() {
+    let (analysis, verdicts) = judged(&story::nginx(), &["nodes.max <= 9"]);
+    let text = markdown::render(&analysis, &verdicts);
+    for part in
+        ["### nginx-3fa91c: FAIL", "- **FAIL** nodes.max &lt;= 9", "| cost | $0.22 |", "**Trust:** example trace"]
+    {
+        assert!(text.contains(part), "{part} in\n{text}");
+    }
+}

@@ -26,7 +26,8 @@ impl Setup {
             seed: scenario.seed,
             timing: match timing.profile {
                 Profile::Ideal => Timing::ideal(),
-                Profile::RealLike => Timing::real_like(),
+                // A profile of one's own is refused before a run.
+                Profile::RealLike | Profile::Custom(_) => Timing::real_like(),
             },
             groups: scenario.cluster.groups.iter().map(|(name, group)| node_group(name, group)).collect(),
             autoscaler: autoscaler(&scenario.autoscaler),

@@ -1,51 +1,70 @@
 //! From `-s`, `-t` and `-D` to the part of the trace that is replayed.
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 use jiff::tz::TimeZone;
 use sk_core::duration::TimeSpec;
 use sk_core::{SimDuration, SimTime};
 use sk_driver::plan::Window;
 
+use crate::cli::RunArgs;
+
 /// A trace without any length (plain manifests) is simulated for this long when nobody says.
 pub(crate) const ASSUMED_DURATION: SimDuration = SimDuration::from_mins(60);
 
-/// What was asked for, as typed.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Asked<'a> {
-    pub(crate) start: Option<&'a str>,
-    pub(crate) end: Option<&'a str>,
-    pub(crate) duration: Option<&'a str>,
+/// What was asked for.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Asked {
+    pub(crate) start: Option<TimeSpec>,
+    pub(crate) end: Option<TimeSpec>,
+    pub(crate) duration: Option<SimDuration>,
+}
+
+impl Asked {
+    /// What was typed; where nothing was, what the scenario says.
+    pub(crate) fn new(args: &RunArgs, scenario: &sk_api::scenario::Trace) -> Result<Self> {
+        let time = |flag: &str, text: &Option<String>| {
+            text.as_deref().map(|text| parse(text).with_context(|| flag.to_owned())).transpose()
+        };
+        let duration = args.duration.as_deref().map(|text| text.parse().context("--duration")).transpose()?;
+        let (start, end) = (time("--start", &args.start)?, time("--end", &args.end)?);
+        // An end that was typed is not to be cut short by the scenario's duration, nor the other way round.
+        let (scenario_end, scenario_duration) = match (&end, duration) {
+            (None, None) => (scenario.end.clone(), scenario.duration),
+            _ => (None, None),
+        };
+        Ok(Self {
+            start: start.or_else(|| scenario.start.clone()),
+            end: end.or(scenario_end),
+            duration: duration.or(scenario_duration),
+        })
+    }
+}
+
+fn parse(text: &str) -> Result<TimeSpec> {
+    if text.parse::<f64>().is_ok() {
+        bail!("{text} is no time; did you mean --speed {text}? (-s is the start everywhere)");
+    }
+    Ok(TimeSpec::parse(text)?)
 }
 
 /// The window, and whether its length was assumed.
-pub(crate) fn window(asked: Asked<'_>, span: (SimTime, SimTime), now: SimTime) -> Result<(Window, bool)> {
+pub(crate) fn window(asked: &Asked, span: (SimTime, SimTime), now: SimTime) -> Result<(Window, bool)> {
     let (first, last) = span;
-    let start = asked.start.map_or(Ok(first), |text| moment("--start", text, first, now))?;
-    let asked_end = match (asked.end, asked.duration) {
-        (Some(text), _) => Some(moment("--end", text, first, now)?),
-        (None, Some(text)) => {
-            let duration: SimDuration = text.parse().context("--duration")?;
-            Some(start + duration)
-        }
-        (None, None) => None,
+    let moment = |spec: &TimeSpec| spec.resolve(now, first, &TimeZone::UTC);
+    let start = asked.start.as_ref().map_or(Ok(first), moment)?;
+    let asked_end = match (&asked.end, asked.duration) {
+        (Some(end), _) => Some(moment(end)?),
+        (None, duration) => duration.map(|duration| start + duration),
     };
     let assumed = asked_end.is_none() && last <= start;
     let end = asked_end.unwrap_or(if assumed { start + ASSUMED_DURATION } else { last });
     if start < first {
-        bail!("--start {start} is before the trace begins, which is {first}; +30m means 30 minutes after that");
+        bail!("the start {start} is before the trace begins, which is {first}; +30m means 30 minutes after that");
     }
-    if end <= start {
+    if end <= start || (assumed && start > first) {
         bail!("the part to replay is empty: it begins {start} and ends {end}; the trace is from {first} to {last}");
     }
     Ok((Window { start, end }, assumed))
-}
-
-fn moment(flag: &str, text: &str, first: SimTime, now: SimTime) -> Result<SimTime> {
-    if flag == "--start" && text.parse::<f64>().is_ok() {
-        return Err(anyhow!("{text} is no time; did you mean --speed {text}? (-s is the start everywhere)"));
-    }
-    let spec = TimeSpec::parse(text).with_context(|| flag.to_owned())?;
-    spec.resolve(now, first, &TimeZone::UTC).with_context(|| flag.to_owned())
 }
 
 #[cfg(test)]
@@ -54,35 +73,36 @@ mod tests {
 
     const SPAN: (SimTime, SimTime) = (SimTime::from_secs(1_000), SimTime::from_secs(4_600));
 
-    fn ask(asked: Asked<'_>) -> Result<(i64, i64, bool)> {
-        let (window, assumed) = window(asked, SPAN, SimTime::from_secs(9_000))?;
+    fn ask(start: Option<&str>, end: Option<&str>, duration: Option<&str>) -> Result<(i64, i64, bool)> {
+        let text = |text: Option<&str>| text.map(str::to_owned);
+        let (start, end, duration) = (text(start), text(end), text(duration));
+        let args = RunArgs { start, end, duration, ..RunArgs::default() };
+        let asked = Asked::new(&args, &sk_api::scenario::Trace::default())?;
+        let (window, assumed) = window(&asked, SPAN, SimTime::from_secs(9_000))?;
         Ok((window.start.as_secs(), window.end.as_secs(), assumed))
     }
 
     #[test]
     fn without_flags_the_whole_trace_is_replayed() {
-        assert_eq!(ask(Asked::default()).unwrap(), (1_000, 4_600, false));
+        assert_eq!(ask(None, None, None).unwrap(), (1_000, 4_600, false));
     }
 
     #[test]
     fn a_part_is_named_from_the_traces_start() {
-        let asked = Asked { start: Some("+10m"), duration: Some("5m"), ..Asked::default() };
-        assert_eq!(ask(asked).unwrap(), (1_600, 1_900, false));
-        let asked = Asked { end: Some("+10m"), ..Asked::default() };
-        assert_eq!(ask(asked).unwrap(), (1_000, 1_600, false));
+        assert_eq!(ask(Some("+10m"), None, Some("5m")).unwrap(), (1_600, 1_900, false));
+        assert_eq!(ask(None, Some("+10m"), None).unwrap(), (1_000, 1_600, false));
     }
 
     #[test]
     fn a_trace_of_one_moment_is_given_an_hour_and_that_is_said() {
-        let (window, assumed) = window(Asked::default(), (SPAN.0, SPAN.0), SPAN.0).unwrap();
+        let (window, assumed) = window(&Asked::default(), (SPAN.0, SPAN.0), SPAN.0).unwrap();
         assert_eq!((window.end.since(window.start), assumed), (ASSUMED_DURATION, true));
     }
 
     #[test]
     fn an_empty_part_and_an_old_speed_are_refused_with_advice() {
-        let asked = Asked { start: Some("+2h"), ..Asked::default() };
-        assert!(ask(asked).unwrap_err().to_string().contains("the trace is from"));
-        let asked = Asked { start: Some("2"), ..Asked::default() };
-        assert!(ask(asked).unwrap_err().to_string().contains("--speed 2"));
+        let refuse = |start| format!("{:#}", ask(Some(start), None, None).unwrap_err());
+        assert!(refuse("+2h").contains("the trace is from"));
+        assert!(refuse("2").contains("--speed 2"));
     }
 }

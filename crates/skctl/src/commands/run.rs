@@ -27,7 +27,7 @@ pub(crate) fn run(args: &RunArgs, quiet: bool) -> Result<Outcome> {
     let setup = Setup::new(&scenario);
     let assertions: Vec<_> = scenario.assertions.iter().map(for_report).collect();
     let checked = sk_report::check(&assertions, &setup.groups())?;
-    let (window, length_is_assumed) = times::window(asked(args, &scenario), span(&trace), now())?;
+    let (window, length_is_assumed) = times::window(&Asked::new(args, &scenario.trace)?, span(&trace), now())?;
     if length_is_assumed {
         assumptions.push(assumed_length());
     }
@@ -108,11 +108,6 @@ fn span(trace: &Trace) -> (SimTime, SimTime) {
 /// The wall clock, for times like `-2h`; it never reaches the simulation.
 fn now() -> SimTime {
     SimTime::from_micros(jiff::Timestamp::now().as_microsecond())
-}
-
-fn asked<'a>(args: &'a RunArgs, scenario: &'a sk_api::scenario::Scenario) -> Asked<'a> {
-    let _ = scenario;
-    Asked { start: args.start.as_deref(), end: args.end.as_deref(), duration: args.duration.as_deref() }
 }
 
 fn assumed_length() -> Warning {

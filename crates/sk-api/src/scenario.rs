@@ -51,7 +51,7 @@ pub use timing::{Profile, Timing};
 pub use trace::{Begin, Placement, Trace};
 pub use unsupported::Unsupported;
 
-use yaml::Document;
+use yaml::{Document, MAX_FILE_BYTES};
 
 /// The seed of a run that says none.
 const DEFAULT_SEED: u64 = 1;
@@ -68,7 +68,7 @@ pub struct Scenario {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<SmolStr>,
     /// Which trace, and which part of it. Default: all of the trace that the command line names.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Trace::is_whole")]
     pub trace: Trace,
     /// In what state the run begins.
     #[serde(default)]
@@ -166,8 +166,20 @@ impl Scenario {
         })?;
         check::check(&scenario, &document)?;
         scenario.cluster.groups.values_mut().for_each(Group::resolve);
+        let bytes = scenario.to_yaml().len();
+        if bytes > MAX_FILE_BYTES {
+            return Err(ScenarioError::TooLargeWritten { file: document.file.to_string(), bytes });
+        }
         scenario.source = Source(Some(Arc::new(document)));
         Ok(scenario)
+    }
+
+    /// As YAML with all defaults written out: it reads back as the same scenario, in this version and in later ones whose
+    /// defaults differ. The same scenario gives the same bytes.
+    pub fn to_yaml(&self) -> String {
+        let options = serde_saphyr::ser_options! { prefer_block_scalars: false };
+        serde_saphyr::to_string_with_options(self, options)
+            .expect("a scenario is maps, lists and scalars, all of which YAML can say, and a String takes any length")
     }
 
     /// What it asks for that this version does not carry out, in the order of the file's sections. A run must refuse a

@@ -22,10 +22,32 @@ fn error(text: &str) -> String {
     Scenario::parse("pack.yaml", text).err().map(|error| error.to_string()).unwrap_or_default()
 }
 
-/// The smallest scenario with something changed, and what is said about it.
-fn error_with(old: &str, new: &str) -> String {
+/// The smallest scenario with something changed.
+fn changed(old: &str, new: &str) -> String {
     assert!(SMALLEST.contains(old), "{old}");
-    error(&SMALLEST.replacen(old, new, 1))
+    SMALLEST.replacen(old, new, 1)
+}
+
+/// The place of the mark in a text that has one, and the text without it.
+fn marked(text: &str) -> (String, String) {
+    let (before, after) = text.split_once('▸').unwrap_or_default();
+    let (line, column) =
+        (before.split('\n').count(), before.split('\n').next_back().map_or(0, |line| line.chars().count()));
+    (format!("pack.yaml:{line}:{}: ", column + 1), format!("{before}{after}"))
+}
+
+#[test]
+fn what_is_wrong_is_refused_where_it_stands() {
+    let mut lines = include_str!("refused.txt").lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let mut cases = 0;
+    while let Some((change, expected)) = lines.next().zip(lines.next()) {
+        let change = change.replace("\\n", "\n");
+        let (old, new) = change.split_once(" → ").unwrap();
+        let (place, text) = marked(&changed(old, new));
+        assert_eq!(error(&text), format!("{place}{}", expected.trim_start()), "{change}");
+        cases += 1;
+    }
+    assert!(cases > 60, "{cases}");
 }
 
 #[test]
@@ -100,15 +122,79 @@ fn what_is_not_carried_out_is_named_with_its_place() {
 }
 
 #[test]
-fn unknown_fields_are_refused_with_the_nearest_and_all_that_are_known() {
-    assert_eq!(
-        error_with("min: 1", "mim: 1"),
-        "pack.yaml:6:13: cluster.groups.small.mim: there is no such field, only `match`, `min`, `max`, `cpu`, `memory`, \
-         `allocatable`, `labels`, `taints`, `price` and `ready`; did you mean `min`?"
+fn all_faults_are_told_at_once() {
+    let text = SMALLEST.replace("min: 1, max: 10, cpu: 1", "min: 5, max: 3, cpu: 0");
+    let lines: Vec<_> = error(&text).lines().map(str::to_owned).collect();
+    assert_eq!(lines.len(), 2, "{lines:?}");
+    assert!(lines[0].contains("small.min") && lines[1].contains("small.cpu"), "{lines:?}");
+}
+
+#[test]
+fn flags_of_cluster_autoscaler_are_taken_as_pasted_or_refused_by_name() {
+    let pasted = "autoscaler:\n  expander: random\n  scale-down-enabled: \"false\"\n  max-drain-parallelism: '3'\n  \
+                  scale-down-utilization-threshold: \"0.65\"\n  skip-nodes-with-system-pods: false\n";
+    let scenario = Scenario::parse("pack.yaml", &format!("{SMALLEST}{pasted}")).unwrap();
+    let autoscaler = &scenario.autoscaler;
+    assert_eq!(autoscaler.expander, Expander::Random);
+    assert_eq!((autoscaler.scale_down_enabled, autoscaler.max_drain_parallelism), (false, 3));
+    assert_eq!((autoscaler.scale_down_utilization_threshold, autoscaler.skip_nodes_with_system_pods), (0.65, false));
+
+    let known =
+        "autoscaler: {scan-interval: 5s, balance-similar-node-groups: true, v: 4, expander: \"priority,random\"}";
+    let said = error(&format!("{SMALLEST}{known}"));
+    let lines: Vec<_> = said.lines().collect();
+    assert_eq!(lines.len(), 3, "{said}");
+    assert!(lines[0].starts_with("pack.yaml:10:33: autoscaler.balance-similar-node-groups: this flag"), "{said}");
+    assert!(lines[0].contains("is not modelled"), "{said}");
+    assert!(lines[2].contains("`priority,random` is not modelled"), "{said}");
+
+    let unknown = error(&format!("{SMALLEST}autoscaler: {{scan-intervall: 5s}}"));
+    assert!(unknown.starts_with("pack.yaml:10:14: autoscaler.scan-intervall: there is no such field"), "{unknown}");
+    assert!(unknown.ends_with("did you mean `scan-interval`?"), "{unknown}");
+    assert!(error(&format!("{SMALLEST}wibble:")).starts_with("pack.yaml:10:1: wibble: there is no such field"));
+}
+
+#[test]
+fn fields_without_a_value_are_as_if_they_were_not_there() {
+    let scenario = Scenario::parse("x", &format!("{SMALLEST}name:\ntiming:\ntrace: ~\nautoscaler: {{expander: }}\n"));
+    assert_eq!(scenario.unwrap(), Scenario::parse("x", SMALLEST).unwrap());
+    assert!(error(&changed("max: 10", "max: ")).ends_with("small: `max` is missing: add it"));
+}
+
+#[test]
+fn anchors_and_merges_repeat_what_groups_have_in_common() {
+    let text = SMALLEST.replace(
+        "small: {",
+        "base: &base {max: 3, cpu: 1, memory: 1Gi}\n    more: {<<: *base, max: 5}\n    same: *base\n    small: {",
     );
-    let unknown = error_with("assert:", "asert:");
-    assert!(unknown.starts_with("pack.yaml:7:1: asert: there is no such field"), "{unknown}");
-    assert!(unknown.ends_with("did you mean `assert`?"), "{unknown}");
-    // Without a value it is as unknown as with one.
-    assert!(error_with("assert:", "wibble:\nassert:").starts_with("pack.yaml:7:1: wibble: there is no such field"));
+    let groups = Scenario::parse("x", &text).unwrap().cluster.groups;
+    assert_eq!((groups["base"].max, groups["more"].max, groups["same"].max), (3, 5, 3));
+    assert_eq!(groups["more"].memory, groups["base"].memory);
+    // What is wrong is shown where it was written, not where it is repeated.
+    assert!(error(&text.replace("cpu: 1,", "cpu: x,")).starts_with("pack.yaml:6:31: cluster.groups.base.cpu: "));
+}
+
+#[test]
+fn places_can_be_asked_for() {
+    let scenario = Scenario::parse("pack.yaml", SMALLEST).unwrap();
+    let place = |path: &str| scenario.place(&path.parse().unwrap()).unwrap().to_string();
+    assert_eq!(place("assert[1]"), "pack.yaml:9:5");
+    assert_eq!(place("assert[1].that"), "pack.yaml:9:5");
+    assert_eq!(place("cluster.groups.small.max"), "pack.yaml:6:26");
+    assert_eq!(place("seed"), "pack.yaml:2:1");
+}
+
+#[test]
+fn what_is_written_out_reads_back_as_the_same_scenario() {
+    for text in [SMALLEST, EVERYTHING] {
+        let scenario = Scenario::parse("pack.yaml", text).unwrap();
+        let written = scenario.to_yaml();
+        let again = Scenario::parse("scenario.yaml", &written).unwrap();
+        assert_eq!(again, scenario);
+        assert_eq!(again.to_yaml(), written);
+    }
+    let written = Scenario::parse("pack.yaml", SMALLEST).unwrap().to_yaml();
+    for default in ["scan-interval: 10s", "podStartupDelay: 2s", "pods: \"110\"", "seed: 1", "currency: USD"] {
+        assert!(written.contains(default), "{default} in {written}");
+    }
 }

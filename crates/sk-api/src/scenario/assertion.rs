@@ -1,6 +1,10 @@
 //! What must hold after a run. The expressions are CEL; here they are text, and are judged where results are.
 
-use serde::{Deserialize, Serialize};
+use std::fmt;
+
+use serde::de::value::SeqAccessDeserializer;
+use serde::de::{Error, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sk_core::SmolStr;
 
 use super::error::shown;
@@ -20,8 +24,7 @@ pub struct Assertion {
 }
 
 /// In which runs an assertion must hold.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "TextOr<Vec<SmolStr>>", into = "TextOr<Vec<SmolStr>>")]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Holds {
     /// `every`: in every run.
     #[default]
@@ -69,35 +72,46 @@ impl From<Assertion> for TextOr<Written> {
     }
 }
 
-impl TryFrom<TextOr<Vec<SmolStr>>> for Holds {
-    type Error = String;
-
-    fn try_from(written: TextOr<Vec<SmolStr>>) -> Result<Self, String> {
-        match written {
-            TextOr::Long(variants) => Ok(Self::Variants(variants)),
-            TextOr::Text(text) => match text.as_str() {
-                "every" => Ok(Self::Every),
-                "any" => Ok(Self::Any),
-                "mean" => Ok(Self::Mean),
-                _ => {
-                    let advice = did_you_mean(&text, ["every", "any", "mean"]);
-                    let text = shown(&text);
-                    Err(format!(
-                        "`{text}` is neither `every`, `any`, `mean` nor a list of variants like [as-is]{advice}"
-                    ))
-                }
-            },
+impl Serialize for Holds {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Every => serializer.serialize_str("every"),
+            Self::Any => serializer.serialize_str("any"),
+            Self::Mean => serializer.serialize_str("mean"),
+            Self::Variants(variants) => variants.serialize(serializer),
         }
     }
 }
 
-impl From<Holds> for TextOr<Vec<SmolStr>> {
-    fn from(holds: Holds) -> Self {
-        match holds {
-            Holds::Every => Self::Text("every".to_owned()),
-            Holds::Any => Self::Text("any".to_owned()),
-            Holds::Mean => Self::Text("mean".to_owned()),
-            Holds::Variants(variants) => Self::Long(variants),
+impl<'de> Deserialize<'de> for Holds {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(HoldsVisitor)
+    }
+}
+
+struct HoldsVisitor;
+
+impl<'de> Visitor<'de> for HoldsVisitor {
+    type Value = Holds;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("`every`, `any`, `mean` or a list of variants like [as-is]")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Holds, E> {
+        match text {
+            "every" => Ok(Holds::Every),
+            "any" => Ok(Holds::Any),
+            "mean" => Ok(Holds::Mean),
+            _ => Err(E::custom(format_args!(
+                "`{}` is neither `every`, `any`, `mean` nor a list of variants like [as-is]{}",
+                shown(text),
+                did_you_mean(text, ["every", "any", "mean"])
+            ))),
         }
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Holds, A::Error> {
+        Vec::deserialize(SeqAccessDeserializer::new(list)).map(Holds::Variants)
     }
 }

@@ -2,7 +2,8 @@
 //! is configured.
 //!
 //! A flag that cluster-autoscaler has and this version does not model is refused as such; one that nobody has is refused
-//! with the nearest that there is. Defaults are those of cluster-autoscaler 1.36 (config/flags/flags.go).
+//! with the nearest that there is. Defaults are cluster-autoscaler's own as of 2026 (config/flags/flags.go); until early
+//! 2025 its default expander was `random`.
 
 mod flags;
 

@@ -22,6 +22,10 @@ const MAX_NAME_BYTES: usize = 63;
 /// The most nodes one group may have: ten times what Kubernetes says a whole cluster may have (5,000).
 const MAX_GROUP_NODES: u32 = 50_000;
 
+/// The largest amount of anything: a thousand times the memory of the largest machines there are, in bytes. In
+/// thousandths it still fits an `i64`, so nothing that is counted in them later saturates.
+const MAX_AMOUNT: Quantity = Quantity::from_value(1_000_000_000_000_000);
+
 /// The shortest time between two looks at the cluster: a week then has 604,800 of them.
 const MIN_SCAN_INTERVAL: SimDuration = SimDuration::from_secs(1);
 
@@ -68,6 +72,15 @@ fn not_a_name(name: &str) -> String {
         "`{}` is no name: use at most {MAX_NAME_BYTES} lower-case letters, digits and `-`, as in `small-1`",
         shown(name)
     )
+}
+
+/// What is said about a name that stands for nothing.
+fn no_such<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
+    if known.clone().next().is_none() {
+        return format!("there is no {what} `{}`, because there are none", shown(name));
+    }
+    let advice = did_you_mean(name, known.clone());
+    format!("there is no {what} `{}`, only {}{advice}", shown(name), listed(known))
 }
 
 fn check_trace(scenario: &Scenario, faults: &mut Faults<'_>) {
@@ -143,8 +156,10 @@ fn check_group(group: &Group, at: &Path, faults: &mut Faults<'_>) {
 }
 
 fn check_size(amount: Quantity, at: &Path, faults: &mut Faults<'_>) {
-    faults
-        .unless(amount > Quantity::ZERO, at.clone(), || format!("{amount} is no size of a machine: write more than 0"));
+    let possible = Quantity::ZERO < amount && amount <= MAX_AMOUNT;
+    faults.unless(possible, at.clone(), || {
+        format!("{amount} is no size of a machine: write more than 0, and at most {MAX_AMOUNT}")
+    });
 }
 
 fn check_amounts(amounts: &BTreeMap<SmolStr, Quantity>, at: &Path, faults: &mut Faults<'_>) {
@@ -152,7 +167,8 @@ fn check_amounts(amounts: &BTreeMap<SmolStr, Quantity>, at: &Path, faults: &mut 
         faults.unless(is_label_key(resource), at.field(resource), || {
             format!("`{}` is no resource: use cpu, memory, pods or a name such as nvidia.com/gpu", shown(resource))
         });
-        faults.unless(!amount.is_negative(), at.field(resource), || format!("{amount} is negative"));
+        let possible = !amount.is_negative() && *amount <= MAX_AMOUNT;
+        faults.unless(possible, at.field(resource), || format!("{amount} is no amount: write 0 to {MAX_AMOUNT}"));
     }
 }
 
@@ -246,10 +262,8 @@ fn check_happening(happening: &Happening, scenario: &Scenario, at: &Path, faults
     ];
     for (what, group) in groups {
         let Some(group) = group.filter(|group| !scenario.cluster.groups.contains_key(*group)) else { continue };
-        let known = || scenario.cluster.groups.keys().map(SmolStr::as_str);
-        let advice = did_you_mean(group, known());
-        let problem = format!("there is no group `{}`, only {}{advice}", shown(group), listed(known()));
-        faults.add(at.field(what).field("group"), problem);
+        let known = scenario.cluster.groups.keys().map(SmolStr::as_str);
+        faults.add(at.field(what).field("group"), no_such("group", group, known));
     }
     let share = happening.reclaim.as_ref().map_or(0.0, |reclaim| reclaim.share);
     faults.unless((0.0..=1.0).contains(&share), at.field("reclaim").field("share"), || {
@@ -288,10 +302,8 @@ fn check_assertions(scenario: &Scenario, faults: &mut Faults<'_>) {
         let Holds::Variants(variants) = holds else { continue };
         for variant in variants {
             let known = || scenario.variants.iter().map(|variant| variant.name.as_str());
-            faults.unless(known().any(|name| name == variant), at.field("for"), || {
-                let advice = did_you_mean(variant, known());
-                format!("there is no variant `{}`, only {}{advice}", shown(variant), listed(known()))
-            });
+            faults
+                .unless(known().any(|name| name == variant), at.field("for"), || no_such("variant", variant, known()));
         }
     }
 }

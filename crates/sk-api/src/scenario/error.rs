@@ -84,6 +84,17 @@ pub enum ScenarioError {
         /// Its size.
         bytes: usize,
     },
+    /// What was read repeats itself so often that it could not be read again from its written form.
+    #[error(
+        "{file}: with aliases and defaults written out this has {bytes} bytes, more than the {MAX_FILE_BYTES} that a \
+         scenario may have: say less, or repeat less with `*`"
+    )]
+    TooLargeWritten {
+        /// The file's name.
+        file: String,
+        /// The size of [`Scenario::to_yaml`](super::Scenario::to_yaml).
+        bytes: usize,
+    },
     /// It is no YAML, or YAML that is too large.
     #[error("{place}: {problem}")]
     Yaml {
@@ -110,7 +121,7 @@ impl ScenarioError {
     /// What is wrong, thing by thing, with places; empty if it could not be read that far.
     pub fn faults(&self) -> &[Fault] {
         match self {
-            Self::TooLarge { .. } | Self::Yaml { .. } => &[],
+            Self::TooLarge { .. } | Self::TooLargeWritten { .. } | Self::Yaml { .. } => &[],
             Self::Set(fault) | Self::Shape(fault) => std::slice::from_ref(fault),
             Self::Meaning(faults) => faults,
         }

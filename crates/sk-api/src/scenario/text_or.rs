@@ -5,11 +5,11 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
-use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
 
-/// Text, or a mapping or list that is a `T`.
+/// Text, or a mapping that is a `T`.
 pub(crate) enum TextOr<T> {
     /// Any scalar, by its text.
     Text(String),
@@ -38,7 +38,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for TextOrVisitor<T> {
     type Value = TextOr<T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("text, or the long form")
+        f.write_str("text or a mapping")
     }
 
     fn visit_str<E>(self, text: &str) -> Result<TextOr<T>, E> {
@@ -59,10 +59,6 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for TextOrVisitor<T> {
 
     fn visit_f64<E>(self, value: f64) -> Result<TextOr<T>, E> {
         Ok(TextOr::Text(value.to_string()))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<TextOr<T>, A::Error> {
-        T::deserialize(SeqAccessDeserializer::new(list)).map(TextOr::Long)
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<TextOr<T>, A::Error> {

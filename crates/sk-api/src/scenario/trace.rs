@@ -30,6 +30,13 @@ pub struct Trace {
     pub transform: Option<String>,
 }
 
+impl Trace {
+    /// Is it the whole of the trace that the command line names, unchanged?
+    pub fn is_whole(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// In what state a run begins.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, expecting = "a mapping such as {placement: recorded, warmup: 15m}")]

@@ -14,12 +14,13 @@ use serde_saphyr::{Error as YamlError, Location, MessageFormatter, Spanned, User
 use super::error::{Place, ScenarioError, shown};
 use super::path::{Path, Step};
 
-/// The largest scenario that is read. The longest sample in the documentation has 3 KB; a group takes about 200 bytes,
-/// so this is room for some 5,000 groups.
-pub(crate) const MAX_FILE_BYTES: usize = 1 << 20;
+/// The largest scenario that is read, and that is written. The longest sample in the documentation has 4 KB; a group with
+/// all its defaults written out takes about 220 bytes, so this is room for a thousand.
+pub(crate) const MAX_FILE_BYTES: usize = 256 << 10;
 
-/// The most values that one scenario holds: 5,000 groups of 20 values each. At 80 bytes a node that is 8 MB.
-const MAX_NODES: usize = 100_000;
+/// The most values that one scenario holds: each takes at least two bytes, as in `[1,1,1]`. At some 100 bytes a node
+/// that is 13 MB.
+const MAX_NODES: usize = MAX_FILE_BYTES / 2;
 
 /// The deepest nesting. A scenario's own is 6, an inline scheduler configuration's about 12.
 pub(crate) const MAX_DEPTH: usize = 32;
@@ -30,13 +31,13 @@ pub(crate) const MAX_SCALAR_BYTES: usize = 16 << 10;
 /// How many anchors, and how many aliases and merges of them, a scenario may have.
 const MAX_ANCHORS: usize = 256;
 
-/// The most values that aliases may repeat, all together: with [`MAX_SCALAR_BYTES`] each that is 64 MB at worst.
+/// The most values that aliases may repeat, all together. Their text counts towards [`MAX_FILE_BYTES`] each time.
 const MAX_REPEATED: usize = 4_096;
 
 /// A scenario's text as a tree, with the names that its places are told by.
 #[derive(Clone, Debug)]
 pub(crate) struct Document {
-    file: Arc<str>,
+    pub(crate) file: Arc<str>,
     /// The assignments that changed it, as they were written.
     pub(crate) sets: Vec<Arc<str>>,
     pub(crate) root: Node,
@@ -185,7 +186,7 @@ pub(crate) fn in_plain_words(error: &YamlError) -> String {
         YamlError::DuplicateMappingKey { key: Some(key), .. } => {
             format!("`{}` stands here twice: keep one of them", shown(key))
         }
-        YamlError::MultipleDocuments { .. } => {
+        YamlError::Budget { breach: BudgetBreach::Documents { .. }, .. } => {
             "a scenario is one YAML document: remove what follows `---`, or make it a file of its own".to_owned()
         }
         YamlError::Budget { breach: BudgetBreach::Depth { .. }, .. } => {

@@ -1,5 +1,5 @@
-//! The names of cluster-autoscaler's flags that this version does not model: those of its 1.36, the shared ones for
-//! logging and leader election, and a few that older Helm values still carry.
+//! The names of cluster-autoscaler's flags that this version does not model: its own as of 2026, those for logging and
+//! leader election that it shares with others, and a few that older Helm values still carry.
 
 /// Sorted by name.
 pub(super) const UNMODELLED_FLAGS: [&str; 146] = [

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use sk_api::scenario::{Assertion, Assignment, Scenario};
+use sk_api::scenario::{Assertion, Assignment, Holds, Scenario};
 use sk_record::{Warning, WarningKind};
 
 use crate::cli::RunArgs;
@@ -32,7 +32,7 @@ pub(crate) fn resolve(args: &RunArgs) -> Result<Resolved> {
     let sets = args.set.iter().map(|text| text.parse::<Assignment>()).collect::<Result<Vec<_>, _>>()?;
     let mut scenario = Scenario::parse_with(&name, &text, &sets)?;
     refuse_unsupported(&name, &scenario)?;
-    scenario.assertions.extend(args.assert.iter().map(|text| Assertion::new(text)));
+    scenario.assertions.extend(args.assert.iter().map(|text| Assertion { name: None, that: text.clone(), holds: Holds::default() }));
     if let Some(seed) = args.seed {
         scenario.seed = seed;
     }

@@ -122,7 +122,7 @@ struct Replay {
 impl Replay {
     fn new(question: &Question<'_>, writer: Writer) -> Result<Self, RunError> {
         let setup = question.setup;
-        let mut engine = Engine::new(setup.settings.clone(), question.window.start);
+        let mut engine = Engine::new(&setup.settings, question.window.start);
         let lives = question.trace.lives()?.collect::<Result<Vec<_>, _>>()?;
         engine.set_pod_hook(Box::new(Mutator::new(setup.settings.seed, setup.delays, lives)));
         let prices = setup.settings.groups.iter().filter_map(|group| Some((group.name.clone(), group.price_per_hour?)));

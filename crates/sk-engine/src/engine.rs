@@ -70,7 +70,7 @@ impl Process {
 
 impl Engine {
     /// A cluster at the moment `start`, with the namespaces every cluster has and the nodes its groups begin with.
-    pub fn new(settings: Settings, start: SimTime) -> Self {
+    pub fn new(settings: &Settings, start: SimTime) -> Self {
         let timing = settings.timing.clone();
         let mut engine = Self {
             api: ApiServer::new(settings.seed),
@@ -84,11 +84,14 @@ impl Engine {
             controllers::process(&timing),
             scheduling::process(&timing),
             nodes::process(&timing),
-            autoscaler::process(settings),
+            autoscaler::process(settings.clone()),
         ];
         for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
             let namespace = controllers::new_namespace(name);
             engine.handle(Request::Create(namespace)).expect("an empty server takes its first namespaces");
+        }
+        for node in settings.groups.iter().flat_map(|group| autoscaler::first_nodes(group, start)) {
+            engine.handle(Request::Create(node)).expect("names of first nodes differ, as names of groups do");
         }
         for address in engine.addresses() {
             engine.call(address, |component, ctx| component.start(ctx));

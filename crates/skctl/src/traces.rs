@@ -35,7 +35,10 @@ fn read_stdin() -> Result<Vec<u8>> {
 
 /// Somebody who knows SimKube 2 types `run NAME -f TRACE`: then there is no file NAME, and the scenario is a trace.
 pub(crate) fn hint_for_the_old_form(typed: &str, scenario: Option<&Path>, error: anyhow::Error) -> anyhow::Error {
-    let is_missing = matches!(error.downcast_ref::<OpenError>(), Some(OpenError::Missing { .. }));
+    let is_missing = match error.downcast_ref::<OpenError>() {
+        Some(OpenError::Io { source, .. }) => source.kind() == std::io::ErrorKind::NotFound,
+        _ => false,
+    };
     let Some(scenario) = scenario.filter(|path| is_missing && trace::open(path).is_ok()) else { return error };
     let file = scenario.display();
     anyhow::anyhow!(

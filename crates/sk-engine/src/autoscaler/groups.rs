@@ -17,14 +17,15 @@ pub(super) struct Group {
 }
 
 impl Group {
+    /// A group whose first nodes ([`first_nodes`]) are made.
     pub(super) fn new(settings: NodeGroup) -> Self {
-        Self { settings, made: 0 }
+        Self { made: settings.min.into(), settings }
     }
 
-    /// The next node of the group, ready after `delay`.
-    pub(super) fn make_node(&mut self, now: SimTime, delay: SimDuration) -> Object {
+    /// The next node of the group.
+    pub(super) fn make_node(&mut self, now: SimTime) -> Object {
         self.made += 1;
-        new_node(&self.settings, &format!("{}-{}", self.settings.name, self.made), now, delay)
+        new_node(&self.settings, &node_name(&self.settings, self.made), now, self.settings.ready_delay)
     }
 
     /// A ready, empty node of the group that does not exist.
@@ -33,6 +34,15 @@ impl Group {
         let node = new_node(&self.settings, &name, SimTime::EPOCH, SimDuration::ZERO);
         classes::node(&node).expect("a node of a group is a node")
     }
+}
+
+/// The nodes a group has when a simulation begins: its minimum, ready.
+pub(crate) fn first_nodes(group: &NodeGroup, now: SimTime) -> impl Iterator<Item = Object> {
+    (1..=u64::from(group.min)).map(move |number| new_node(group, &node_name(group, number), now, SimDuration::ZERO))
+}
+
+fn node_name(group: &NodeGroup, number: u64) -> String {
+    format!("{}-{number}", group.name)
 }
 
 /// A node of a group, as a cloud would register it: not ready, and repelling pods, until `delay` has passed.

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use sk_apiserver::kinds::{NODE, POD};
 use sk_apiserver::{Change, DeleteOptions, Object, Request};
 use sk_core::rng::Stream;
-use sk_core::{ObjectKey, ObjectRef, SimDuration, SimTime, SmolStr, Taint, TaintEffect};
+use sk_core::{ObjectKey, ObjectRef, SimTime, SmolStr, Taint, TaintEffect};
 
 use crate::cache::{Cache, Seen};
 use crate::classes::Classes;
@@ -26,6 +26,7 @@ use crate::engine::Process;
 use crate::settings::{Autoscaler, Settings};
 
 use groups::Group;
+pub(crate) use groups::first_nodes;
 pub use groups::new_node;
 use scale_down::Candidate;
 use view::View;
@@ -72,12 +73,6 @@ struct Idle {
 
 impl Component for ClusterAutoscaler {
     fn start(&mut self, ctx: &mut Context<'_>) {
-        for group in &mut self.groups {
-            for _ in 0..group.settings.min {
-                let node = group.make_node(ctx.now, SimDuration::ZERO);
-                ctx.send(0, Request::Create(node));
-            }
-        }
         if !self.groups.is_empty() {
             ctx.wake(0, ctx.now + self.settings.scan_interval);
         }
@@ -132,7 +127,7 @@ impl ClusterAutoscaler {
         let Some(option) = scale_up::choose(options, self.settings.expander, &mut self.choice) else { return false };
         let group = &mut self.groups[option.group];
         for _ in 0..option.nodes {
-            let node = group.make_node(ctx.now, group.settings.ready_delay);
+            let node = group.make_node(ctx.now);
             ctx.send(0, Request::Create(node));
         }
         true

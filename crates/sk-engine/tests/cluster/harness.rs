@@ -47,7 +47,7 @@ pub(crate) fn deployment(name: &str, replicas: i64, cpu: Option<&str>) -> Value 
 
 impl Cluster {
     pub(crate) fn new(groups: Vec<NodeGroup>, timing: Timing) -> Self {
-        Self { engine: Engine::new(Settings { seed: 1, timing, groups, ..Settings::default() }, START) }
+        Self { engine: Engine::new(&Settings { seed: 1, timing, groups, ..Settings::default() }, START) }
     }
 
     /// One group of 1-CPU nodes, and no latencies.

@@ -13,13 +13,19 @@
 //! | [`fixture`] | recorded answers on disk |
 //! | [`options`] | how a control plane is to be started |
 //! | [`versions`] | which Kubernetes the project is checked against |
+//! | `control_plane` | starting the real thing (with the feature) |
+//! | `recorder` | playing a scenario against it and keeping what happened (with the feature) |
 
 pub mod canonical;
 pub mod compare;
+#[cfg(feature = "control-plane")]
+pub mod control_plane;
 pub mod fixture;
 pub mod merge;
 pub mod objects;
 pub mod options;
+#[cfg(feature = "control-plane")]
+pub mod recorder;
 pub mod scenario;
 pub mod versions;
 

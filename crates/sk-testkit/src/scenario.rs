@@ -49,6 +49,9 @@ pub struct Scenario {
     pub incomparable: Vec<Incomparable>,
     /// What is done, in order.
     pub steps: Vec<Step>,
+    /// The file as plain JSON; a fixture keeps it to know whether the scenario has changed since.
+    #[serde(skip)]
+    pub source: Value,
 }
 
 /// A node in one line.
@@ -67,6 +70,22 @@ pub struct NodeLine {
     /// Its labels.
     #[serde(default)]
     pub labels: BTreeMap<String, String>,
+    /// Its taints.
+    #[serde(default)]
+    pub taints: Vec<TaintLine>,
+}
+
+/// A taint of a node.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TaintLine {
+    /// Its key.
+    pub key: String,
+    /// Its value.
+    #[serde(default)]
+    pub value: String,
+    /// `NoSchedule`, `PreferNoSchedule` or `NoExecute`.
+    pub effect: String,
 }
 
 /// A text that YAML may have taken for a number, such as the quantity `4`.
@@ -161,6 +180,18 @@ pub enum Condition {
     Quiet(SimDuration),
 }
 
+impl Condition {
+    /// The kind that it looks at, if it looks at one.
+    fn kind(&self) -> Option<&Gvk> {
+        match self {
+            Self::Field(field) => Some(&field.of.0.gvk),
+            Self::Gone(target) => Some(&target.0.gvk),
+            Self::Count(count) => Some(&count.of),
+            Self::Each(_) | Self::Quiet(_) => None,
+        }
+    }
+}
+
 /// A field of one object has a value.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -212,8 +243,20 @@ pub enum ScenarioError {
 impl Scenario {
     /// Reads one from YAML text; `name` is what error messages call it.
     pub fn from_yaml(name: &str, text: &str) -> Result<Self, ScenarioError> {
-        serde_saphyr::from_str(text)
-            .map_err(|error| ScenarioError::Parse { name: name.to_owned(), reason: error.to_string() })
+        let refuse = |reason: String| ScenarioError::Parse { name: name.to_owned(), reason };
+        let mut scenario: Self = serde_saphyr::from_str(text).map_err(|error| refuse(error.to_string()))?;
+        scenario.source = serde_saphyr::from_str(text).map_err(|error| refuse(error.to_string()))?;
+        scenario.check_conditions().map_err(refuse)?;
+        Ok(scenario)
+    }
+
+    /// A condition on what nobody watches would hold at once, or never.
+    fn check_conditions(&self) -> Result<(), String> {
+        let kinds = self.steps.iter().flat_map(|step| &step.until).filter_map(Condition::kind);
+        match kinds.into_iter().find(|kind| !self.watch.contains(kind)) {
+            Some(kind) => Err(format!("a step waits for {kind}, which is not under `watch`: add it there")),
+            None => Ok(()),
+        }
     }
 
     /// Reads one from a file.
@@ -252,7 +295,8 @@ fn folder() -> PathBuf {
 impl NodeLine {
     fn object(&self) -> Object {
         let bare = objects::node().name(&self.name).capacity(&self.cpu.0, &self.memory.0, &self.pods.0);
-        self.labels.iter().fold(bare, |node, (key, value)| node.label(key, value))
+        let labelled = self.labels.iter().fold(bare, |node, (key, value)| node.label(key, value));
+        self.taints.iter().fold(labelled, |node, taint| node.taint(&taint.key, &taint.value, &taint.effect))
     }
 }
 
@@ -368,7 +412,7 @@ nodes: [{name: a, cpu: 4, memory: 16Gi, labels: {zone: x}}]
 watch: [apps/v1.Deployment, v1.Pod]
 steps:
   - create: {apiVersion: v1, kind: ConfigMap}
-    until: [{field: {of: v1.ConfigMap default/c, at: /data/x, is: 1}}, {quiet: 500ms}]
+    until: [{field: {of: v1.Pod default/c, at: /data/x, is: 1}}, {quiet: 500ms}]
   - pods: [one 250m 64Mi, two]
     until: [{each: /spec/nodeName}]
   - at: 1m
@@ -399,6 +443,11 @@ steps:
             ("pods: [one 250m 64Mi, two]", "pods: [one 250m]", "name cpu memory"),
             ("    until: [{each: /spec/nodeName}]", "    apply: {}", "one thing"),
             ("about:", "abuot:", "abuot"),
+            (
+                "watch: [apps/v1.Deployment, v1.Pod]",
+                "watch: [v1.Pod]",
+                "apps/v1.Deployment, which is not under `watch`",
+            ),
         ];
         for (right, wrong, advice) in cases {
             assert!(GROWTH.contains(right), "{right}");

@@ -9,7 +9,8 @@ use sk_core::SimTime;
 use super::name::Names;
 
 /// Fields that are left out wherever they stand, because they never mean the same twice.
-const LEFT_OUT: [&str; 5] = ["uid", "resourceVersion", "creationTimestamp", "managedFields", "selfLink"];
+const LEFT_OUT: [&str; 6] =
+    ["uid", "resourceVersion", "creationTimestamp", "managedFields", "selfLink", "generateName"];
 
 /// Labels whose value is a hash of a template. It differs between clusters only where uids go into it, but it says
 /// nothing that the template does not.
@@ -49,9 +50,6 @@ impl Scrubber {
     pub(super) fn state(&self, object: &Value, name: &str) -> Value {
         let mut state = self.value(object);
         state["metadata"]["name"] = name.into();
-        if let Value::Object(metadata) = &mut state["metadata"] {
-            metadata.remove("generateName");
-        }
         state
     }
 

@@ -14,6 +14,7 @@
 //! | [`options`] | how a control plane is to be started |
 //! | [`versions`] | which Kubernetes the project is checked against |
 //! | `control_plane` | starting the real thing (with the feature) |
+//! | `process_runner` | running chosen pods as local processes, in place of a kubelet (with the feature) |
 //! | `recorder` | playing a scenario against it and keeping what happened (with the feature) |
 
 pub mod canonical;
@@ -24,6 +25,8 @@ pub mod fixture;
 pub mod merge;
 pub mod objects;
 pub mod options;
+#[cfg(feature = "control-plane")]
+pub mod process_runner;
 #[cfg(feature = "control-plane")]
 pub mod recorder;
 pub mod scenario;

@@ -15,9 +15,9 @@ use sk_testkit::{Component, Options, Versions, objects};
 const LIMIT: Duration = Duration::from_secs(60);
 
 async fn cluster_with_two_nodes() -> ControlPlane {
-    let cluster = ControlPlane::start(Options::default()).await.unwrap();
+    let cluster = ControlPlane::start(Options::default()).await.expect("a control plane starts");
     println!("control plane ready after {:.1} s", cluster.took().as_secs_f64());
-    cluster.create_nodes(["a", "b"].map(|name| objects::node().name(name))).await.unwrap();
+    cluster.create_nodes(["a", "b"].map(|name| objects::node().name(name))).await.expect("KWOK makes nodes ready");
     cluster
 }
 

@@ -107,13 +107,17 @@ fn owner(metadata: &Value) -> Option<&str> {
 type Labels<'a> = BTreeMap<&'a str, (Segment, Option<&'a str>)>;
 
 fn labels<'a>(sightings: &[Sighting<'a>]) -> Labels<'a> {
-    let known: BTreeMap<&str, ()> = sightings.iter().map(|sighting| (sighting.uid, ())).collect();
+    let kinds: BTreeMap<&str, &str> =
+        sightings.iter().map(|sighting| (sighting.uid, sighting.gvk.kind.as_str())).collect();
     let mut counts: BTreeMap<(String, String, String), u32> = BTreeMap::new();
     let mut labels = Labels::new();
     for sighting in sightings {
-        let owner = sighting.owner.filter(|uid| known.contains_key(uid));
-        let prefix = if owner.is_some() { None } else { text(sighting.metadata, "generateName") };
-        let chosen = if owner.is_some() || prefix.is_some() { None } else { text(sighting.metadata, "name") };
+        let owner = sighting.owner.filter(|uid| kinds.contains_key(uid));
+        let owner_kind = owner.and_then(|uid| kinds.get(uid)).copied();
+        let prefix = text(sighting.metadata, "generateName").filter(|_| owner.is_none());
+        // A StatefulSet's pods bear names that mean something, and bear them again.
+        let is_chosen = owner_kind.map_or(prefix.is_none(), |kind| kind == "StatefulSet");
+        let chosen = text(sighting.metadata, "name").filter(|_| is_chosen);
         let family = owner.map(str::to_owned).or_else(|| text(sighting.metadata, "namespace")).unwrap_or_default();
         let base = chosen.clone().or_else(|| prefix.clone()).unwrap_or_default();
         let count = counts.entry((family, sighting.gvk.to_string(), base)).or_default();
@@ -180,6 +184,19 @@ mod tests {
         let metadata = json!({"namespace": "d", "name": "web-x7k", "generateName": "web-",
                               "ownerReferences": [{"uid": "unseen"}]});
         assert_eq!(name_of(&[object("Pod", "u", &metadata)], "u"), "d/Pod/web-#1");
+    }
+
+    #[test]
+    fn a_statefulsets_pods_keep_their_names() {
+        let set = object("StatefulSet", "s", &json!({"namespace": "d", "name": "db"}));
+        let pod = |uid: &str, version: &str| {
+            let metadata = json!({"namespace": "d", "name": "db-0", "generateName": "db-", "resourceVersion": version,
+                                  "ownerReferences": [{"uid": "s", "controller": true}]});
+            object("Pod", uid, &metadata)
+        };
+        let objects = [set, pod("p1", "1"), pod("p2", "2")];
+        assert_eq!(name_of(&objects, "p1"), "d/StatefulSet/db/Pod/db-0");
+        assert_eq!(name_of(&objects, "p2"), "d/StatefulSet/db/Pod/db-0@2");
     }
 
     #[test]

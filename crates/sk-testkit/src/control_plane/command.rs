@@ -54,9 +54,14 @@ fn api_server(options: &Options, folder: &Folder, ports: &Ports) -> Vec<String> 
         flag("tls-cert-file", &folder.path("serving.crt")),
         flag("tls-private-key-file", &folder.path("serving.key")),
         flag("token-auth-file", &folder.path("tokens.csv")),
-        // Nobody here has a client certificate; but the controller-manager and the scheduler look for the ConfigMap
-        // that tells them whom to trust, and the API server only makes it when it trusts somebody.
+        // Nobody here has a client certificate or a front proxy; but the controller-manager and the scheduler look for
+        // the ConfigMap that tells them whom to trust, and the API server only fills it when it trusts somebody.
         flag("client-ca-file", &folder.path("ca.crt")),
+        flag("requestheader-client-ca-file", &folder.path("ca.crt")),
+        "--requestheader-allowed-names=front-proxy".into(),
+        "--requestheader-username-headers=X-Remote-User".into(),
+        "--requestheader-group-headers=X-Remote-Group".into(),
+        "--requestheader-extra-headers-prefix=X-Remote-Extra-".into(),
         "--authorization-mode=RBAC".into(),
         "--service-account-issuer=https://kubernetes.default.svc".into(),
         flag("service-account-key-file", &folder.path("tokens.pub")),

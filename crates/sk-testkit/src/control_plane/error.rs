@@ -1,10 +1,12 @@
 //! What can go wrong with a real control plane, each with the step that failed and what to do about it.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
 use std::time::Duration;
 
 use super::binaries::BinariesError;
+use super::logs;
 use crate::options::Component;
 
 /// Why a control plane, or a component of it, did not start.
@@ -72,6 +74,17 @@ pub enum StartError {
     Client(String),
 }
 
+impl StartError {
+    /// What a component that has ended says about it in its log.
+    pub(super) fn of_ended(component: Component, status: ExitStatus, log: &Path) -> Self {
+        let tail = logs::tail(log);
+        if tail.contains("address already in use") {
+            return Self::PortTaken { component, starts: 1, tail };
+        }
+        Self::Exited { component, status: status.to_string(), tail }
+    }
+}
+
 /// Why something could not be done with a running control plane.
 #[derive(Debug, thiserror::Error)]
 pub enum ControlError {
@@ -115,6 +128,9 @@ pub enum ControlError {
         /// What was seen last.
         last: Option<String>,
     },
+    /// A folder for processes cannot be made.
+    #[error("make a folder for the process runner: {0}; free some disk, or set TMPDIR to a folder on another one")]
+    Folder(#[source] io::Error),
     /// The machine cannot be reached from its own API server.
     #[error(
         "this machine has no address besides loopback, which Kubernetes refuses as an endpoint: connect it to a network ({0})"

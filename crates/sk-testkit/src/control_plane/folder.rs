@@ -4,7 +4,6 @@
 
 use std::fs;
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::io;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -52,7 +51,7 @@ impl Folder {
         let lines: Vec<_> = accounts.iter().map(Account::csv_line).collect();
         self.write("tokens.csv", &lines.join("\n"))?;
         for account in &accounts {
-            let kubeconfig = self.kubeconfig_text(ports, &account.token);
+            let kubeconfig = self.connection(ports).kubeconfig(&json!({"token": account.token}));
             self.write(&format!("{}.kubeconfig", account.file), &kubeconfig.to_string())?;
         }
         self.write("scheduler.yaml", &self.scheduler_configuration(options).to_string())?;
@@ -84,13 +83,6 @@ impl Folder {
         &self.authority
     }
 
-    /// A kubeconfig with a token that is kept in a file, for a process that acts as a ServiceAccount.
-    pub(super) fn write_token_kubeconfig(&self, ports: &Ports, token_file: &Path, to: &Path) -> io::Result<()> {
-        let mut kubeconfig = self.kubeconfig_text(ports, "");
-        kubeconfig["users"][0]["user"] = json!({"tokenFile": token_file});
-        fs::write(to, kubeconfig.to_string())
-    }
-
     /// Keeps the folder, without its data, and says where it is.
     pub(super) fn keep(&mut self) -> PathBuf {
         self.root.disable_cleanup(true);
@@ -98,19 +90,9 @@ impl Folder {
         self.root.path().to_owned()
     }
 
-    // JSON is YAML, so no YAML has to be written.
-    fn kubeconfig_text(&self, ports: &Ports, token: &str) -> Value {
-        json!({
-            "apiVersion": "v1",
-            "kind": "Config",
-            "current-context": "testkit",
-            "clusters": [{"name": "testkit", "cluster": {
-                "server": format!("https://127.0.0.1:{}", ports.api_server),
-                "certificate-authority": self.path("ca.crt"),
-            }}],
-            "users": [{"name": "testkit", "user": {"token": token}}],
-            "contexts": [{"name": "testkit", "context": {"cluster": "testkit", "user": "testkit"}}],
-        })
+    /// How clients find this control plane.
+    pub(super) fn connection(&self, ports: &Ports) -> Connection {
+        Connection { server: format!("https://127.0.0.1:{}", ports.api_server), authority: self.path("ca.crt") }
     }
 
     fn scheduler_configuration(&self, options: &Options) -> Value {
@@ -132,6 +114,30 @@ impl Folder {
 
     fn make(&self, path: &Path) -> Result<(), StartError> {
         fs::create_dir_all(path).map_err(|source| StartError::Folder { path: path.to_owned(), source })
+    }
+}
+
+/// Where an API server is and whom to trust about it.
+#[derive(Clone, Debug)]
+pub(crate) struct Connection {
+    pub(crate) server: String,
+    pub(crate) authority: PathBuf,
+}
+
+impl Connection {
+    /// A kubeconfig for a user with these credentials. It is JSON, which is YAML.
+    pub(crate) fn kubeconfig(&self, user: &Value) -> Value {
+        json!({
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "testkit",
+            "clusters": [{"name": "testkit", "cluster": {
+                "server": self.server,
+                "certificate-authority": self.authority,
+            }}],
+            "users": [{"name": "testkit", "user": user}],
+            "contexts": [{"name": "testkit", "context": {"cluster": "testkit", "user": "testkit"}}],
+        })
     }
 }
 

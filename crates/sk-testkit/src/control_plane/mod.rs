@@ -40,6 +40,7 @@ pub use binaries::{Binaries, BinariesError};
 pub use certificates::{Authority, Certified};
 pub use error::{ControlError, StartError};
 
+pub(crate) use folder::Connection;
 use folder::{ADMIN, Folder};
 use guarded::{Guarded, Program};
 use ports::{PortSource, Ports};
@@ -118,6 +119,16 @@ impl ControlPlane {
         self.folder.kubeconfig(ADMIN)
     }
 
+    /// How clients find this control plane.
+    pub(crate) fn connection(&self) -> Connection {
+        self.folder.connection(&self.ports)
+    }
+
+    /// The binaries that it was started with.
+    pub(crate) fn binaries(&self) -> &Binaries {
+        &self.binaries
+    }
+
     /// The folder with one log per component.
     pub fn logs_dir(&self) -> PathBuf {
         self.folder.logs()
@@ -126,6 +137,16 @@ impl ControlPlane {
     /// What one component has written to its log.
     pub fn log(&self, component: Component) -> PathBuf {
         self.folder.log(component)
+    }
+
+    /// The end of each component's log: what a failing test shows.
+    pub fn last_words(&self) -> String {
+        let running = Component::ALL.into_iter().filter(|component| self.options.runs(*component));
+        running
+            .map(|component| {
+                format!("--- the last words of {component}\n{}\n", logs::tail(&self.folder.log(component)))
+            })
+            .collect()
     }
 
     /// The authority that signed the API server's certificate; a test's webhook may have one from it too.
@@ -175,7 +196,16 @@ impl ControlPlane {
                 waits.push(async move { probe.until_ready(process, &log).await });
             }
         }
-        try_join_all(waits).await.map(drop)
+        let ready = try_join_all(waits).await;
+        ready.map(drop).map_err(|error| self.first_to_end().unwrap_or(error))
+    }
+
+    /// Who ended first in the order of need: an API server that ends because its etcd has is not the one to blame.
+    fn first_to_end(&mut self) -> Option<StartError> {
+        self.running.iter_mut().find_map(|(component, process)| {
+            let status = process.ended()?;
+            Some(StartError::of_ended(*component, status, &self.folder.log(*component)))
+        })
     }
 
     fn spawn(&self, component: Component) -> Result<Guarded, StartError> {
@@ -198,10 +228,7 @@ impl Drop for ControlPlane {
     /// Ends every process. If a test is panicking, shows what each component said last and keeps the logs.
     fn drop(&mut self) {
         if std::thread::panicking() {
-            for component in Component::ALL.into_iter().filter(|component| self.options.runs(*component)) {
-                eprintln!("--- the last words of {component}\n{}", logs::tail(&self.folder.log(component)));
-            }
-            eprintln!("--- all logs are kept in {}", self.folder.keep().join("logs").display());
+            eprintln!("{}--- all logs are kept in {}", self.last_words(), self.folder.keep().join("logs").display());
         }
         // Those that need the others go first, so that nobody fills a log with complaints about the missing.
         while self.running.pop_last().is_some() {}

@@ -14,6 +14,8 @@ use crate::options::Component;
 /// A cold start on two cores that several control planes share takes up to 30 s; an honest failure shows much earlier,
 /// because the component ends.
 const READY_LIMIT: Duration = Duration::from_secs(90);
+/// Who has taken a component's port may accept connections and say nothing.
+const ANSWER_LIMIT: Duration = Duration::from_secs(1);
 const POLL: Duration = Duration::from_millis(25);
 
 /// Asks one component whether it is ready.
@@ -47,12 +49,13 @@ impl Probe {
     pub(super) async fn until_ready(&self, process: &mut Guarded, log: &Path) -> Result<(), StartError> {
         let began = Instant::now();
         loop {
-            let last = match self.ask().await {
-                Ok(()) => return Ok(()),
-                Err(error) => error.to_string(),
+            let last = match tokio::time::timeout(ANSWER_LIMIT, self.ask()).await {
+                Ok(Ok(())) => return Ok(()),
+                Ok(Err(error)) => error.to_string(),
+                Err(_) => "it does not answer".to_owned(),
             };
             if let Some(status) = process.ended() {
-                return Err(self.exited(status, log));
+                return Err(StartError::of_ended(self.component, status, log));
             }
             if began.elapsed() > READY_LIMIT {
                 let tail = logs::tail(log);
@@ -65,13 +68,5 @@ impl Probe {
     async fn ask(&self) -> Result<(), kube::Error> {
         let request = http::Request::get(self.path).body(Vec::new()).map_err(kube::Error::HttpError)?;
         self.client.request_text(request).await.map(drop)
-    }
-
-    fn exited(&self, status: std::process::ExitStatus, log: &Path) -> StartError {
-        let (component, tail) = (self.component, logs::tail(log));
-        if tail.contains("address already in use") {
-            return StartError::PortTaken { component, starts: 1, tail };
-        }
-        StartError::Exited { component, status: status.to_string(), tail }
     }
 }

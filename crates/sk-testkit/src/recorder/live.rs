@@ -82,6 +82,11 @@ impl Live {
         }
     }
 
+    /// Something was just done: what follows from it has yet to be seen, so it is not quiet.
+    pub(super) fn expect_change(&mut self) {
+        self.last_change = Instant::now();
+    }
+
     /// Does a condition hold now? Conditions on created objects are asked with [`Live::field`] instead.
     pub(super) fn holds(&self, condition: &Condition) -> bool {
         match condition {

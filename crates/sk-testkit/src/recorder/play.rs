@@ -54,6 +54,7 @@ impl Player {
             Action::Delete(delete) => self.delete(&delete.of, delete.propagation).await.map_err(boxed)?,
             Action::Wait => {}
         }
+        self.live.expect_change();
         let unmet = |live: &Live| step.until.iter().find(|condition| !live.holds(condition)).map(describe);
         self.until(unmet).await
     }

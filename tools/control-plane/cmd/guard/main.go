@@ -4,7 +4,8 @@
 //
 // Stdin is the leash. A line "stop" ends the program politely (SIGTERM, and SIGKILL after the grace), a line "kill"
 // at once (SIGKILL). When stdin ends, whoever held the other end is gone, perhaps by SIGKILL and without a chance to
-// clean up, and the program is killed at once. Signals go to the program's whole process group.
+// clean up, and the program is killed at once. As with a container, SIGTERM goes to the program alone, and SIGKILL to
+// its whole process group.
 //
 // The program inherits stdout, stderr and the environment. Guard exits as the program did: with its exit code, with
 // 128 + n if signal n ended it, with 127 if it could not be started.
@@ -72,17 +73,15 @@ func holdLeash(stdin io.Reader, pid int, grace time.Duration) {
 				killGroup(pid)
 				orders = nil
 			} else if order == "stop" {
-				signalGroup(pid, syscall.SIGTERM)
+				_ = syscall.Kill(pid, syscall.SIGTERM)
 				time.AfterFunc(grace, func() { killGroup(pid) })
 			}
 		}
 	}
 }
 
-func killGroup(pid int) { signalGroup(pid, syscall.SIGKILL) }
-
-// signalGroup may find nobody left to signal; that is what it wants in the end, so errors do not matter.
-func signalGroup(pid int, sig syscall.Signal) { _ = syscall.Kill(-pid, sig) }
+// killGroup may find nobody left to kill; that is what it wants in the end, so errors do not matter.
+func killGroup(pid int) { _ = syscall.Kill(-pid, syscall.SIGKILL) }
 
 func exitCode(err error) int {
 	var exit *exec.ExitError

@@ -1,0 +1,146 @@
+//! What can go wrong with a real control plane, each with the step that failed and what to do about it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use super::binaries::BinariesError;
+use super::logs;
+use crate::options::Component;
+
+/// Why a control plane, or a component of it, did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// There is nothing to start.
+    #[error(transparent)]
+    Binaries(#[from] BinariesError),
+    /// The temporary folder cannot be written.
+    #[error("write {}: {source}; free some disk, or set TMPDIR to a folder on another one", path.display())]
+    Folder {
+        /// The file or folder.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// Certificates cannot be made.
+    #[error("make certificates for the control plane: {0}")]
+    Certificates(#[from] rcgen::Error),
+    /// The machine has no port left.
+    #[error("find a free port on 127.0.0.1: {0}; end what holds so many")]
+    Ports(#[source] io::Error),
+    /// The operating system would not run a binary.
+    #[error("run {}: {source}; `make control-plane` builds it anew after you delete it", program.display())]
+    Spawn {
+        /// The binary.
+        program: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// Somebody took a port between finding it free and using it, again and again.
+    #[error("{component} found its port taken, {starts} times over; end what else binds ports on 127.0.0.1\n{tail}")]
+    PortTaken {
+        /// The component.
+        component: Component,
+        /// How many starts were tried.
+        starts: usize,
+        /// The end of its log.
+        tail: String,
+    },
+    /// A component ended instead of becoming ready.
+    #[error("{component} ended at once with {status}; the end of its log says why:\n{tail}")]
+    Exited {
+        /// The component.
+        component: Component,
+        /// How it ended.
+        status: String,
+        /// The end of its log.
+        tail: String,
+    },
+    /// A component runs but does not become ready.
+    #[error("{component} was not ready after {} s ({last}); the end of its log:\n{tail}", waited.as_secs())]
+    NotReady {
+        /// The component.
+        component: Component,
+        /// How long it was waited for.
+        waited: Duration,
+        /// What it answered last.
+        last: String,
+        /// The end of its log.
+        tail: String,
+    },
+    /// A client for the new control plane cannot be made.
+    #[error("make a client for the control plane: {0}")]
+    Client(String),
+}
+
+impl StartError {
+    /// What a component that has ended says about it in its log.
+    pub(super) fn of_ended(component: Component, status: ExitStatus, log: &Path) -> Self {
+        let tail = logs::tail(log);
+        if tail.contains("address already in use") {
+            return Self::PortTaken { component, starts: 1, tail };
+        }
+        Self::Exited { component, status: status.to_string(), tail }
+    }
+}
+
+/// Why something could not be done with a running control plane.
+#[derive(Debug, thiserror::Error)]
+pub enum ControlError {
+    /// A component did not come back.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// A component that is not running cannot be stopped.
+    #[error("{0} is not running: start it with `restart`, or do not leave it out of the options")]
+    NotRunning(Component),
+    /// A component does not end.
+    #[error("{component} still runs {} s after it was told to end; look at its log in the logs folder", waited.as_secs())]
+    DoesNotEnd {
+        /// The component.
+        component: Component,
+        /// How long it was waited for.
+        waited: Duration,
+    },
+    /// The API server, or etcd, refused a request.
+    #[error("{step}: {source}")]
+    Request {
+        /// What was being done.
+        step: String,
+        /// The refusal.
+        source: Box<kube::Error>,
+    },
+    /// A kind is not served.
+    #[error(
+        "the API server does not serve {0}: check its group and version, or create its CustomResourceDefinition first"
+    )]
+    UnknownKind(sk_core::Gvk),
+    /// An object cannot be sent.
+    #[error("{0} is no object to create: it needs apiVersion, kind and metadata.name")]
+    NoObject(String),
+    /// Something did not become true in time.
+    #[error("waited {} s in vain for {what}{}", waited.as_secs(), last.as_ref().map(|last| format!("; it was {last}")).unwrap_or_default())]
+    TimedOut {
+        /// What was waited for.
+        what: String,
+        /// How long.
+        waited: Duration,
+        /// What was seen last.
+        last: Option<String>,
+    },
+    /// A folder for processes cannot be made.
+    #[error("make a folder for the process runner: {0}; free some disk, or set TMPDIR to a folder on another one")]
+    Folder(#[source] io::Error),
+    /// The machine cannot be reached from its own API server.
+    #[error(
+        "this machine has no address besides loopback, which Kubernetes refuses as an endpoint: connect it to a network ({0})"
+    )]
+    NoAddress(io::Error),
+}
+
+impl ControlError {
+    pub(crate) fn request(step: impl Into<String>) -> impl FnOnce(kube::Error) -> Self {
+        let step = step.into();
+        move |source| Self::Request { step, source: Box::new(source) }
+    }
+}

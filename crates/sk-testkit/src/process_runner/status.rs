@@ -1,0 +1,68 @@
+//! What a kubelet would say about a pod of one container, as strategic merge patches of its status.
+
+use serde_json::{Value, json};
+
+/// Where a container stands in its life. Times are RFC 3339.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct ContainerLife {
+    /// Its name.
+    pub(super) name: String,
+    /// Its image.
+    pub(super) image: String,
+    /// How often it was started again.
+    pub(super) restarts: u32,
+    /// When it was started last.
+    pub(super) started: String,
+}
+
+/// It runs and is ready.
+pub(super) fn running(life: &ContainerLife, pod_started: &str) -> Value {
+    let conditions = ["PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady"]
+        .map(|kind| condition(kind, "True", None, &life.started));
+    json!({
+        "phase": "Running", "startTime": pod_started, "hostIP": "127.0.0.1", "podIP": "127.0.0.1",
+        "conditions": conditions,
+        "containerStatuses": [container(life, true, &json!({"running": {"startedAt": life.started}}))],
+    })
+}
+
+/// It has ended and waits to be started again.
+pub(super) fn waiting(life: &ContainerLife, code: i32, ended: &str) -> Value {
+    let mut status = container(life, false, &json!({"waiting": {"reason": "CrashLoopBackOff"}}));
+    status["lastState"] = terminated(life, code, ended);
+    json!({"phase": "Running", "conditions": not_ready("ContainersNotReady", ended), "containerStatuses": [status]})
+}
+
+/// It has ended for good.
+pub(super) fn ended(life: &ContainerLife, code: i32, ended: &str) -> Value {
+    let (phase, reason) = if code == 0 { ("Succeeded", "PodCompleted") } else { ("Failed", "PodFailed") };
+    json!({
+        "phase": phase, "conditions": not_ready(reason, ended),
+        "containerStatuses": [container(life, false, &terminated(life, code, ended))],
+    })
+}
+
+/// It could not even be started; a kubelet refuses pods in the same way.
+pub(super) fn refused(reason: &str) -> Value {
+    json!({"phase": "Failed", "reason": "ProcessRunner", "message": reason})
+}
+
+fn container(life: &ContainerLife, up: bool, state: &Value) -> Value {
+    json!({
+        "name": life.name, "image": life.image, "imageID": "", "restartCount": life.restarts,
+        "ready": up, "started": up, "state": state,
+    })
+}
+
+fn terminated(life: &ContainerLife, code: i32, ended: &str) -> Value {
+    let reason = if code == 0 { "Completed" } else { "Error" };
+    json!({"terminated": {"exitCode": code, "reason": reason, "startedAt": life.started, "finishedAt": ended}})
+}
+
+fn not_ready(reason: &str, at: &str) -> [Value; 2] {
+    ["Ready", "ContainersReady"].map(|kind| condition(kind, "False", Some(reason), at))
+}
+
+fn condition(kind: &str, status: &str, reason: Option<&str>, at: &str) -> Value {
+    json!({"type": kind, "status": status, "reason": reason, "lastTransitionTime": at})
+}

@@ -1,0 +1,132 @@
+//! Plays a scenario against the real control plane and keeps what happened as a fixture.
+//!
+//! A recording is made from the outside, by watches, so the same can be made of the embedded engine. Anything that
+//! would leave a gap in it (a watch that ends, an event too many, a condition that never holds) is an error:
+//! a fixture is either whole or not written.
+
+mod layout;
+mod live;
+mod oracle;
+mod play;
+
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+use serde::Serialize;
+use serde_json::Value;
+use sk_core::Gvk;
+
+pub use oracle::{ORACLES, record_oracle};
+
+use crate::canonical::canonicalise;
+use crate::control_plane::{BinariesError, ControlError, ControlPlane, StartError};
+use crate::fixture::{Fixture, OracleFixture, path_of};
+use crate::scenario::{Scenario, ScenarioError};
+
+/// Why a recording failed.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// The scenario cannot be read.
+    #[error(transparent)]
+    Scenario(#[from] ScenarioError),
+    /// The control plane did not start.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// Something before the first step failed.
+    #[error("prepare the cluster: {0}")]
+    Prepare(#[from] ControlError),
+    /// A step failed, or what it waits for did not come.
+    #[error("step {number} of {scenario}: {source}")]
+    Step {
+        /// The scenario.
+        scenario: String,
+        /// Which step, counted from 1.
+        number: usize,
+        /// Why.
+        source: Box<RecordError>,
+    },
+    /// A request of a step failed.
+    #[error(transparent)]
+    Request(Box<ControlError>),
+    /// A condition did not come to hold.
+    #[error("waited {limit_secs} s in vain until {condition}")]
+    InVain {
+        /// The condition.
+        condition: String,
+        /// How long it was waited for.
+        limit_secs: u64,
+    },
+    /// A watch ended, so the recording would have a gap.
+    #[error("the watch of {kind} ended: {reason}")]
+    Watch {
+        /// What was watched.
+        kind: Gvk,
+        /// What the server said.
+        reason: String,
+    },
+    /// More happened than a scenario should make happen.
+    #[error("more than {0} events: make the scenario smaller")]
+    TooMuch(usize),
+    /// The oracle cannot be asked.
+    #[error("ask the oracle for {oracle}: {reason}")]
+    Oracle {
+        /// Which one.
+        oracle: String,
+        /// What went wrong.
+        reason: String,
+    },
+    /// There is no oracle.
+    #[error(transparent)]
+    Binaries(#[from] BinariesError),
+    /// The fixture cannot be written.
+    #[error("write {}: {source}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+}
+
+/// Plays a scenario on a control plane of its own.
+pub async fn record(scenario: &Scenario) -> Result<Fixture, RecordError> {
+    let cluster = ControlPlane::start(scenario.control_plane.clone()).await?;
+    cluster.create_nodes(scenario.node_objects()).await?;
+    let observations = play::play(&cluster, scenario).await?;
+    Ok(Fixture {
+        scenario: scenario.source.clone(),
+        kubernetes: cluster.version().await?,
+        recorded: today(),
+        objects: canonicalise(&observations),
+    })
+}
+
+/// Writes a recording: a line per field of each state.
+pub fn write(fixture: &Fixture) -> Result<PathBuf, RecordError> {
+    // Fixture, objects, object, changes, change: the five levels down to a state's own fields.
+    write_lines(fixture, 5, path_of(fixture.scenario["name"].as_str().unwrap_or("unnamed")))
+}
+
+/// Writes an oracle's answers: a line each.
+pub fn write_oracle(fixture: &OracleFixture<Value>) -> Result<PathBuf, RecordError> {
+    write_lines(fixture, 2, path_of(&format!("oracle-{}", fixture.oracle)))
+}
+
+/// Writes aside and renames, so that there is never half of a fixture.
+fn write_lines(fixture: &impl Serialize, depth: usize, path: PathBuf) -> Result<PathBuf, RecordError> {
+    let aside = path.with_extension("json.new");
+    let written = serde_json::to_value(fixture)
+        .map_err(io::Error::from)
+        .and_then(|value| fs::write(&aside, layout::lines(&value, depth)))
+        .and_then(|()| fs::rename(&aside, &path));
+    match written {
+        Ok(()) => Ok(path),
+        Err(source) => Err(RecordError::Write { path, source }),
+    }
+}
+
+/// The day, in UTC.
+fn today() -> String {
+    jiff::Timestamp::now().strftime("%F").to_string()
+}

@@ -1,0 +1,141 @@
+//! Does what a scenario says, when it says it, while the cluster is being watched.
+
+use std::time::{Duration, Instant};
+
+use kube::Client;
+use kube::api::{DeleteParams, Patch as ApiPatch, PatchParams, PropagationPolicy};
+use serde_json::Value;
+use sk_core::ObjectRef;
+
+use super::RecordError;
+use super::live::{Live, duration, reference};
+use crate::canonical::Observation;
+use crate::control_plane::access::{create_value, dynamic_api};
+use crate::control_plane::{ControlError, ControlPlane};
+use crate::scenario::{Action, Condition, Propagation, Scenario, Step, Target};
+
+/// How long a condition may take to come true: the slowest that Kubernetes does in a scenario are its back-offs of
+/// some ten seconds.
+const CONDITION_LIMIT: Duration = Duration::from_secs(60);
+/// How often conditions are looked at when nothing happens.
+const LOOK: Duration = Duration::from_millis(20);
+const FIELD_MANAGER: &str = "scenario";
+
+/// Plays all steps and returns everything that was seen meanwhile.
+pub(super) async fn play(cluster: &ControlPlane, scenario: &Scenario) -> Result<Vec<Observation>, RecordError> {
+    let mut player = Player { client: cluster.client(), live: Live::of(&cluster.client(), &scenario.watch).await? };
+    let began = Instant::now();
+    for (index, step) in scenario.steps.iter().enumerate() {
+        let wait = duration(step.at).saturating_sub(began.elapsed());
+        let played = async {
+            player.live.follow_for(wait).await?;
+            player.step(step).await
+        };
+        played.await.map_err(|source| RecordError::Step {
+            scenario: scenario.name.clone(),
+            number: index + 1,
+            source: Box::new(source),
+        })?;
+    }
+    Ok(player.live.into_observations())
+}
+
+struct Player {
+    client: Client,
+    live: Live,
+}
+
+impl Player {
+    async fn step(&mut self, step: &Step) -> Result<(), RecordError> {
+        match &step.action {
+            Action::Create(objects) => self.create(objects, &step.until).await?,
+            Action::Apply(object) => self.apply(object).await.map_err(boxed)?,
+            Action::Patch(patch) => self.patch(&patch.of, &patch.merge).await.map_err(boxed)?,
+            Action::Delete(delete) => self.delete(&delete.of, delete.propagation).await.map_err(boxed)?,
+            Action::Wait => {}
+        }
+        self.live.expect_change();
+        let unmet = |live: &Live| step.until.iter().find(|condition| !live.holds(condition)).map(describe);
+        self.until(unmet).await
+    }
+
+    async fn create(&mut self, objects: &[Value], until: &[Condition]) -> Result<(), RecordError> {
+        let each: Vec<_> = until
+            .iter()
+            .filter_map(|condition| if let Condition::Each(field) = condition { Some(field) } else { None })
+            .collect();
+        for object in objects {
+            let created = create_value(self.client.clone(), object).await.map_err(boxed)?;
+            let created = serde_json::to_value(created).ok().and_then(|created| reference(&created));
+            let Some(created) = created else { continue };
+            for field in &each {
+                let missing = |live: &Live| match live.field(&created, field) {
+                    Some(_) => None,
+                    None => Some(format!("{created} has {field}")),
+                };
+                self.until(missing).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn apply(&self, object: &Value) -> Result<(), ControlError> {
+        let named = || ControlError::NoObject(object.to_string().chars().take(200).collect());
+        let target = reference(object).ok_or_else(named)?;
+        let api = self.api(&target).await?;
+        let parameters = PatchParams::apply(FIELD_MANAGER).force();
+        let applied = api.patch(&target.key.name, &parameters, &ApiPatch::Apply(object)).await;
+        applied.map(drop).map_err(ControlError::request(format!("apply {target}")))
+    }
+
+    async fn patch(&self, target: &Target, merge: &Value) -> Result<(), ControlError> {
+        let api = self.api(&target.0).await?;
+        let patched = api.patch(&target.0.key.name, &PatchParams::default(), &ApiPatch::Merge(merge)).await;
+        patched.map(drop).map_err(ControlError::request(format!("patch {target}")))
+    }
+
+    async fn delete(&self, target: &Target, propagation: Option<Propagation>) -> Result<(), ControlError> {
+        let api = self.api(&target.0).await?;
+        let policy = propagation.map(|propagation| match propagation {
+            Propagation::Background => PropagationPolicy::Background,
+            Propagation::Foreground => PropagationPolicy::Foreground,
+            Propagation::Orphan => PropagationPolicy::Orphan,
+        });
+        let parameters = DeleteParams { propagation_policy: policy, ..DeleteParams::default() };
+        let deleted = api.delete(&target.0.key.name, &parameters).await;
+        deleted.map(drop).map_err(ControlError::request(format!("delete {target}")))
+    }
+
+    async fn api(&self, target: &ObjectRef) -> Result<kube::Api<kube::api::DynamicObject>, ControlError> {
+        dynamic_api(self.client.clone(), &target.gvk, target.key.namespace.as_deref()).await
+    }
+
+    /// Follows the cluster until nothing is unmet any more.
+    async fn until(&mut self, unmet: impl Fn(&Live) -> Option<String>) -> Result<(), RecordError> {
+        let began = Instant::now();
+        while let Some(condition) = unmet(&self.live) {
+            if began.elapsed() > CONDITION_LIMIT {
+                return Err(RecordError::InVain { condition, limit_secs: CONDITION_LIMIT.as_secs() });
+            }
+            self.live.follow_once(LOOK).await?;
+        }
+        Ok(())
+    }
+}
+
+fn boxed(error: ControlError) -> RecordError {
+    RecordError::Request(Box::new(error))
+}
+
+fn describe(condition: &Condition) -> String {
+    match condition {
+        Condition::Field(field) => match &field.is {
+            Some(value) => format!("{} of {} is {value}", field.at, field.of),
+            None => format!("{} has {}", field.of, field.at),
+        },
+        Condition::Each(field) => format!("each created object has {field}"),
+        Condition::Gone(target) => format!("{target} is gone"),
+        Condition::Count(count) => format!("there are {} of {}", count.is, count.of),
+        Condition::Quiet(span) => format!("nothing changes for {span}"),
+    }
+}

@@ -1,0 +1,105 @@
+//! Are the recorded answers whole, and answers of the Kubernetes that the project is pinned to?
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+use sk_testkit::scenario::Action;
+use sk_testkit::{Fixture, OracleFixture, Scenario, Versions, fixture};
+
+const ORACLES: [&str; 3] = ["quantity", "cron", "smp"];
+
+/// Every file in `fixtures/`: its name and its content.
+fn all_fixtures() -> Vec<(String, Value)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
+    let entries = fs::read_dir(folder).expect("there are fixtures").flatten();
+    entries
+        .map(|entry| {
+            let text = fs::read_to_string(entry.path()).expect("a fixture is text");
+            let name = entry.path().file_stem().expect("a fixture has a name").to_string_lossy().into_owned();
+            (name, serde_json::from_str(&text).expect("a fixture is JSON"))
+        })
+        .collect()
+}
+
+#[test]
+fn every_fixture_was_recorded_with_the_pinned_kubernetes() {
+    let pinned = format!("v{}", Versions::pinned().kubernetes);
+    for (name, fixture) in all_fixtures() {
+        assert_eq!(
+            fixture["kubernetes"], pinned,
+            "{name}.json is of another version than tools/control-plane/go.mod: run `make record-fixtures`"
+        );
+        let recorded = fixture["recorded"].as_str().unwrap();
+        assert!(recorded.parse::<jiff::civil::Date>().is_ok(), "{name}.json says no day but {recorded}");
+    }
+}
+
+#[test]
+fn every_scenario_has_a_fixture_of_what_it_is_now() {
+    for scenario in Scenario::all().unwrap() {
+        let fixture = Fixture::named(&scenario.name).unwrap();
+        let advice = "run `make record-fixtures`";
+        assert_eq!(fixture.scenario, scenario.source, "{} has changed since it was recorded: {advice}", scenario.name);
+        assert!(!fixture.objects.is_empty(), "{} has seen nothing", scenario.name);
+    }
+}
+
+#[test]
+fn every_fixture_belongs_to_a_scenario_or_an_oracle() {
+    let scenarios = Scenario::all().unwrap().into_iter().map(|scenario| scenario.name);
+    let known: BTreeSet<_> = scenarios.chain(ORACLES.map(|oracle| format!("oracle-{oracle}"))).collect();
+    let found: BTreeSet<_> = all_fixtures().into_iter().map(|(name, _)| name).collect();
+    assert_eq!(found, known);
+}
+
+#[test]
+fn every_oracle_has_answered_all_its_questions() {
+    for oracle in ORACLES {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("oracle").join(oracle).with_extension("jsonl");
+        let questions = fs::read_to_string(path).unwrap();
+        let fixture = OracleFixture::<Value>::named(oracle).unwrap();
+        assert_eq!(fixture.cases.len(), questions.lines().count(), "run `make record-fixtures`");
+        for (line, case) in questions.lines().zip(&fixture.cases) {
+            let question: Value = serde_json::from_str(line).unwrap();
+            let answers_it = match &question {
+                Value::Object(fields) => fields.iter().all(|(key, value)| &case[key] == value),
+                text => &case["input"] == text,
+            };
+            assert!(answers_it, "{oracle}: {line} was answered by {case}; run `make record-fixtures`");
+        }
+    }
+}
+
+#[test]
+fn no_fixture_holds_what_a_cluster_makes_up() {
+    for scenario in Scenario::all().unwrap() {
+        let text = fs::read_to_string(fixture::path_of(&scenario.name)).unwrap();
+        for made_up in ["\"uid\"", "resourceVersion", "managedFields", "creationTimestamp", "generateName"] {
+            assert!(!text.contains(made_up), "{} holds {made_up}", scenario.name);
+        }
+        // The day of the recording is the only date.
+        let this_year = format!("\"{}-", &Fixture::named(&scenario.name).unwrap().recorded[..4]);
+        assert_eq!(text.matches(&this_year).count(), 1, "{} holds times", scenario.name);
+    }
+}
+
+#[test]
+fn the_placement_fixtures_tell_each_nodes_room_and_each_pods_node() {
+    for name in ["placement", "placement-zones"] {
+        let (fixture, scenario) = (Fixture::named(name).unwrap(), Scenario::named(name).unwrap());
+        for node in &scenario.nodes {
+            let state = fixture.object(&format!("Node/{}", node.name)).unwrap().last_state();
+            assert_eq!(state["status"]["allocatable"]["cpu"], node.cpu.0, "{name} {}", node.name);
+        }
+        let Action::Create(pods) = &scenario.steps[0].action else { panic!("{name} begins with pods") };
+        assert!(pods.len() >= 30);
+        for pod in pods {
+            let pod = pod["metadata"]["name"].as_str().unwrap();
+            let state = fixture.object(&format!("default/Pod/{pod}")).unwrap().last_state();
+            let node = state["spec"]["nodeName"].as_str().unwrap();
+            assert!(scenario.nodes.iter().any(|known| known.name == node), "{name}: {pod} is on {node}");
+        }
+    }
+}

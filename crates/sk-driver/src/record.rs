@@ -105,7 +105,8 @@ impl Recorder {
             decision.node = Some(node.to_string());
             return self.writer.push_decision(&decision);
         }
-        let refused = pod.status.condition("PodScheduled").filter(|condition| condition.status == ConditionStatus::False);
+        let refused =
+            pod.status.condition("PodScheduled").filter(|condition| condition.status == ConditionStatus::False);
         let message = refused.map(|condition| condition.message.to_string());
         if message.is_some() && row.scheduled.is_none() && message != row.waited_for {
             row.waited_for.clone_from(&message);

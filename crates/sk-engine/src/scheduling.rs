@@ -2,13 +2,14 @@
 //!
 //! A decision counts at once, before its binding is committed (the *assumed* pod), so that the next pod sees it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use sk_apiserver::kinds::{Condition, NODE, POD, Pod};
 use sk_apiserver::{ApiError, Body, Change, Object, Request, Uid};
 use sk_core::{ObjectKey, SimDuration, SmolStr};
-use sk_scheduler::{Decision, PodClass, QueueSettings, Scheduler, SchedulingQueue, Unschedulable, plugins};
+use sk_scheduler::plugins::Filter;
+use sk_scheduler::{Decision, PodClass, QueueSettings, Scheduler, SchedulingQueue, Unschedulable};
 
 use crate::cache::Seen;
 use crate::classes::{self, Classes};
@@ -29,6 +30,7 @@ pub(crate) fn process(timing: &Timing) -> Process {
         queue: SchedulingQueue::new(QueueSettings::default()),
         placed: BTreeMap::new(),
         classes: Classes::new(),
+        kept_off: BTreeMap::new(),
         cycle: timing.scheduling_cycle,
         cycle_is_due: false,
         bindings: BTreeMap::new(),
@@ -43,6 +45,8 @@ struct KubeScheduler {
     /// Every pod that is counted on a node, bound or assumed.
     placed: BTreeMap<ObjectKey, Placed>,
     classes: Classes,
+    /// Who kept a waiting pod off when it was last tried.
+    kept_off: BTreeMap<ObjectKey, BTreeSet<Filter>>,
     cycle: SimDuration,
     cycle_is_due: bool,
     /// Bindings without an answer.
@@ -94,12 +98,12 @@ impl KubeScheduler {
     fn pod_seen(&mut self, seen: &Seen, pod: &Pod, ctx: &mut Context<'_>) {
         let object = &seen.object;
         if seen.change == Change::Deleted || pod.status.phase.is_final() {
-            self.queue.remove(&object.key);
+            self.leave(&object.key);
             if self.uncount(&object.key) {
                 self.room_was_made();
             }
         } else if let Some(node) = &pod.node_name {
-            self.queue.remove(&object.key);
+            self.leave(&object.key);
             self.count(object, pod, node);
         } else {
             self.wait(object, ctx);
@@ -112,7 +116,7 @@ impl KubeScheduler {
         let ours = pod.spec.rest.get("schedulerName").and_then(|name| name.as_str());
         let ours = ours.is_none_or(|name| name == "default-scheduler");
         if object.is_deleting() || pod.node_name.is_some() {
-            self.queue.remove(&object.key);
+            self.leave(&object.key);
         } else if ours && pod.spec.scheduling_gates.is_empty() && !self.placed.contains_key(&object.key) {
             self.queue.add(ctx.now, &object.key, pod.spec.priority.unwrap_or(0));
         }
@@ -125,19 +129,29 @@ impl KubeScheduler {
             return;
         }
         let Some(node) = classes::node(&seen.object) else { return };
-        let (is_new, empty) = (self.library.cluster.get(name).is_none(), node.clone());
-        self.library.cluster.upsert(node);
-        if is_new {
+        let before = seen.before.as_ref().and_then(|before| classes::node(before));
+        self.library.cluster.upsert(node.clone());
+        if before.is_none() {
             for placed in self.placed.values().filter(|placed| placed.node == *name) {
                 self.library.cluster.add_pod(name, &placed.class);
             }
         }
-        // Queueing hints: only pods that this node could take at all are worth another try.
-        let Self { queue, classes, .. } = self;
-        queue.happened(|pod| {
-            let pod = ctx.cache.get(&POD, pod).and_then(|object| object.pod());
-            pod.is_some_and(|pod| plugins::filter(&classes.of(pod), &empty).is_ok())
+        // Queueing hints: a pod is worth another try if one of those who kept it off would not any more.
+        let Self { queue, classes, kept_off, .. } = self;
+        queue.happened(|key| {
+            let Some(pod) = ctx.cache.get(&POD, key).and_then(|object| object.pod()) else { return true };
+            let class = classes.of(pod);
+            let by = kept_off.get(key);
+            by.is_none_or(|by| {
+                by.is_empty() || by.iter().any(|filter| filter.is_helped(&class, before.as_ref(), &node))
+            })
         });
+    }
+
+    /// The pod waits no longer.
+    fn leave(&mut self, key: &ObjectKey) {
+        self.queue.remove(key);
+        self.kept_off.remove(key);
     }
 
     /// A pod went: everything that waits for room may fit now.
@@ -154,13 +168,13 @@ impl KubeScheduler {
 
     fn schedule(&mut self, key: &ObjectKey, ctx: &mut Context<'_>) {
         let Some(object) = ctx.cache.get(&POD, key).filter(|object| !object.is_deleting()) else {
-            return self.queue.remove(key);
+            return self.leave(key);
         };
-        let Some(pod) = object.pod().filter(|pod| pod.node_name.is_none()) else { return self.queue.remove(key) };
+        let Some(pod) = object.pod().filter(|pod| pod.node_name.is_none()) else { return self.leave(key) };
         let class = self.classes.of(pod);
         match self.library.schedule(&class) {
             Decision::Placed { node, .. } => {
-                self.queue.remove(key);
+                self.leave(key);
                 self.count(object, pod, &node);
                 self.sent += 1;
                 self.bindings.insert(self.sent, key.clone());
@@ -168,6 +182,7 @@ impl KubeScheduler {
             }
             Decision::Unschedulable(why) => {
                 self.queue.failed(ctx.now, key);
+                self.kept_off.insert(key.clone(), why.by.clone());
                 if let Some(at) = self.queue.next_flush() {
                     ctx.wake(FLUSH, at);
                 }

@@ -1,10 +1,10 @@
 //! One scheduling cycle: filter, score, choose (`schedule_one.go`, 1.36, as it behaves with `parallelism: 1`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use sk_core::SmolStr;
 
-use crate::plugins::{self, Rejection};
+use crate::plugins::{self, Filter, Rejection};
 use crate::{Cluster, Node, PodClass, sorted};
 
 /// Below this many nodes all are looked at.
@@ -31,6 +31,8 @@ pub enum Decision {
 pub struct Unschedulable {
     /// kube-scheduler's own sentence, as it stands in the pod's `PodScheduled` condition.
     pub message: String,
+    /// Who kept the pod off some node: what may help it later. Empty when there was no node at all.
+    pub by: BTreeSet<Filter>,
 }
 
 /// The scheduler's memory between pods: the cluster and where the last search ended.
@@ -47,12 +49,15 @@ impl Scheduler {
         let nodes = self.cluster.in_order();
         if nodes.is_empty() {
             let message = "no nodes available to schedule pods".to_owned();
-            return Decision::Unschedulable(Unschedulable { message });
+            return Decision::Unschedulable(Unschedulable { message, by: BTreeSet::new() });
         }
         let search = Search::run(pod, &nodes, self.next_start);
         self.next_start = (self.next_start + search.processed()) % nodes.len();
         let node = match search.feasible.as_slice() {
-            [] => return Decision::Unschedulable(Unschedulable { message: search.message(pod) }),
+            [] => {
+                let by = search.rejected.iter().map(|rejection| rejection.by).collect();
+                return Decision::Unschedulable(Unschedulable { message: search.message(pod), by });
+            }
             [only] => only,
             several => {
                 let scores = plugins::score(pod, several);

@@ -34,7 +34,8 @@ impl Progress {
         };
         let length = u64::try_from(end.since(start).as_micros()).unwrap_or(0);
         let bar = ProgressBar::with_draw_target(Some(length), target);
-        let style = ProgressStyle::with_template("{wide_bar} {percent:>3}%  {msg}").expect("the template is well-formed");
+        let style =
+            ProgressStyle::with_template("{wide_bar} {percent:>3}%  {msg}").expect("the template is well-formed");
         bar.set_style(style);
         Ok(Self { bar, start, since: Instant::now(), shown: false, interrupted })
     }

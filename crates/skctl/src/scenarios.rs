@@ -23,7 +23,9 @@ pub(crate) fn resolve(args: &RunArgs) -> Result<Resolved> {
     let mut assumptions = Vec::new();
     let (name, text) = match (&args.scenario, args.trace.strip_prefix(examples::PREFIX)) {
         (Some(path), _) => (path.display().to_string(), read(path)?),
-        (None, Some(example)) => (format!("{}{example}.yaml", examples::PREFIX), examples::find(example)?.scenario.into()),
+        (None, Some(example)) => {
+            (format!("{}{example}.yaml", examples::PREFIX), examples::find(example)?.scenario.into())
+        }
         (None, None) => {
             assumptions.push(assumed_nodes());
             ("the assumed scenario".to_owned(), ASSUMED.to_owned())
@@ -32,7 +34,11 @@ pub(crate) fn resolve(args: &RunArgs) -> Result<Resolved> {
     let sets = args.set.iter().map(|text| text.parse::<Assignment>()).collect::<Result<Vec<_>, _>>()?;
     let mut scenario = Scenario::parse_with(&name, &text, &sets)?;
     refuse_unsupported(&name, &scenario)?;
-    scenario.assertions.extend(args.assert.iter().map(|text| Assertion { name: None, that: text.clone(), holds: Holds::default() }));
+    scenario.assertions.extend(args.assert.iter().map(|text| Assertion {
+        name: None,
+        that: text.clone(),
+        holds: Holds::default(),
+    }));
     if let Some(seed) = args.seed {
         scenario.seed = seed;
     }
@@ -47,7 +53,10 @@ fn read(path: &Path) -> Result<String> {
 fn refuse_unsupported(name: &str, scenario: &Scenario) -> Result<()> {
     let unsupported: Vec<String> = scenario.unsupported().iter().map(|part| format!("  {part}")).collect();
     if !unsupported.is_empty() {
-        bail!("{name} asks for what this version cannot do yet:\n{}\nTake it out to run without it.", unsupported.join("\n"));
+        bail!(
+            "{name} asks for what this version cannot do yet:\n{}\nTake it out to run without it.",
+            unsupported.join("\n")
+        );
     }
     Ok(())
 }

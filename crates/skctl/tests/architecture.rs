@@ -48,7 +48,10 @@ fn built() -> BTreeMap<String, Uses> {
         let ours = normal.iter().filter(|name| names.contains(*name)).map(|name| (*name).to_owned()).collect();
         (ours, normal.contains(&"kube"))
     };
-    packages.iter().map(|package| (package["name"].as_str().expect("a package has a name").to_owned(), uses(package))).collect()
+    packages
+        .iter()
+        .map(|package| (package["name"].as_str().expect("a package has a name").to_owned(), uses(package)))
+        .collect()
 }
 
 #[test]
@@ -79,7 +82,8 @@ fn no_documented_file_is_missing() {
     for document in ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/testing.md"] {
         let text = read(document);
         let words = text.split(|char: char| char.is_whitespace() || "()`,;:".contains(char));
-        let paths = words.filter(|word| word.starts_with("docs/") || word.starts_with("crates/") || word.starts_with("examples/"));
+        let paths = words
+            .filter(|word| word.starts_with("docs/") || word.starts_with("crates/") || word.starts_with("examples/"));
         for path in paths.map(|path| path.trim_end_matches(['.', '/'])).filter(|path| !path.contains(['*', '<', '{'])) {
             assert!(root().join(path).exists(), "{document} speaks of {path}");
         }

@@ -82,7 +82,8 @@ impl Unmodelled {
     }
 
     pub(super) fn look_at(&mut self, object: &ObjectRef, value: &Value, config: &TracerConfig) {
-        let of_kind = |(group, kind, _): &&(&str, &str, Finding)| object.gvk.group == *group && object.gvk.kind == *kind;
+        let of_kind =
+            |(group, kind, _): &&(&str, &str, Finding)| object.gvk.group == *group && object.gvk.kind == *kind;
         if let Some((_, _, finding)) = KINDS.iter().find(of_kind) {
             self.found(*finding, object);
         } else if is_custom(&object.gvk) {
@@ -107,7 +108,8 @@ impl Unmodelled {
             }
         }
         let list = |value: &Value, name: &str| value.get(name).and_then(Value::as_array).cloned().unwrap_or_default();
-        let claims = |volume: &Value| volume.get("persistentVolumeClaim").is_some() || volume.get("ephemeral").is_some();
+        let claims =
+            |volume: &Value| volume.get("persistentVolumeClaim").is_some() || volume.get("ephemeral").is_some();
         if list(spec, "volumes").iter().any(claims) {
             self.found(CLAIMS, object);
         }

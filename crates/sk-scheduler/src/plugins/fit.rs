@@ -1,6 +1,6 @@
 //! NodeResourcesFit as a filter: is there room? (`noderesources/fit.go`, `fitsRequest`, 1.36)
 
-use super::Rejection;
+use super::{Filter, Rejection};
 use crate::{Node, PodClass};
 
 /// Names everything the node has too little of, as Kubernetes does, not just the first.
@@ -24,7 +24,7 @@ pub fn filter(pod: &PodClass, node: &Node) -> Result<(), Rejection> {
         let of = |all: &sk_core::Resources| all.scalars.get(name).copied().unwrap_or(0);
         require(name, amount, of(total), of(used));
     }
-    if reasons.is_empty() { Ok(()) } else { Err(Rejection { reasons, unresolvable }) }
+    if reasons.is_empty() { Ok(()) } else { Err(Rejection { by: Filter::NodeResourcesFit, reasons, unresolvable }) }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use sk_core::{Taint, TaintEffect};
 
-use super::Rejection;
+use super::{Filter, Rejection};
 use crate::{Node, PodClass};
 
 /// A cordoned node takes only pods that tolerate being cordoned.
@@ -14,7 +14,7 @@ pub(super) fn unschedulable(pod: &PodClass, node: &Node) -> Result<(), Rejection
     if pod.tolerations.iter().any(|toleration| toleration.tolerates(&cordon)) {
         return Ok(());
     }
-    Err(Rejection::unresolvable("node(s) were unschedulable"))
+    Err(Rejection::unresolvable(Filter::NodeUnschedulable, "node(s) were unschedulable"))
 }
 
 /// `nodeSelector` and required node affinity.
@@ -24,5 +24,5 @@ pub(super) fn affinity(pod: &PodClass, node: &Node) -> Result<(), Rejection> {
     if selected && pod.required_affinity.as_ref().is_none_or(wanted) {
         return Ok(());
     }
-    Err(Rejection::unresolvable("node(s) didn't match Pod's node affinity/selector"))
+    Err(Rejection::unresolvable(Filter::NodeAffinity, "node(s) didn't match Pod's node affinity/selector"))
 }

@@ -2,14 +2,14 @@
 
 use sk_core::{Taint, TaintEffect};
 
-use super::{MAX_NODE_SCORE, Rejection};
+use super::{Filter, MAX_NODE_SCORE, Rejection};
 use crate::{Node, PodClass};
 
 pub(super) fn filter(pod: &PodClass, node: &Node) -> Result<(), Rejection> {
     let repels = |taint: &&Taint| taint.effect != TaintEffect::PreferNoSchedule && !tolerated(pod, taint);
     match node.taints.iter().find(repels) {
         None => Ok(()),
-        Some(_) => Err(Rejection::unresolvable("node(s) had untolerated taint(s)")),
+        Some(_) => Err(Rejection::unresolvable(Filter::TaintToleration, "node(s) had untolerated taint(s)")),
     }
 }
 

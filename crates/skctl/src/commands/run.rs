@@ -21,8 +21,8 @@ use crate::{runs, traces};
 
 pub(crate) fn run(args: &RunArgs, quiet: bool) -> Result<Outcome> {
     let scenario_file = args.scenario.as_deref();
-    let trace = traces::open(&args.trace)
-        .map_err(|error| traces::hint_for_the_old_form(&args.trace, scenario_file, error))?;
+    let trace =
+        traces::open(&args.trace).map_err(|error| traces::hint_for_the_old_form(&args.trace, scenario_file, error))?;
     let Resolved { scenario, mut assumptions } = scenarios::resolve(args)?;
     let setup = Setup::new(&scenario);
     let assertions: Vec<_> = scenario.assertions.iter().map(for_report).collect();

@@ -1,0 +1,104 @@
+//! The engine does what the real control plane did: the same scenarios, played here, against recorded answers.
+//!
+//! Each test plays a scenario of sk-testkit on the engine and compares with the fixture that was recorded from
+//! Kubernetes. What is compared is said in each test; what is not modelled yet is not pretended.
+
+mod arm;
+
+use std::collections::BTreeMap;
+
+use arm::Arm;
+use serde_json::Value;
+use sk_engine::kinds::POD;
+use sk_testkit::fixture::Fixture;
+use sk_testkit::scenario::Scenario;
+
+fn load(name: &str) -> (Scenario, Fixture) {
+    let scenario = Scenario::named(name).unwrap_or_else(|error| panic!("{error}"));
+    (scenario, Fixture::named(name).unwrap_or_else(|error| panic!("{error}")))
+}
+
+/// Where each pod went, by name; pods that never got a node have none.
+fn recorded_placements(fixture: &Fixture) -> BTreeMap<String, Option<String>> {
+    let pods = fixture.objects.iter().filter(|history| history.kind == POD);
+    let node = |state: &Value| state.pointer("/spec/nodeName").and_then(Value::as_str).map(str::to_owned);
+    let name = |canonical: &str| canonical.rsplit('/').next().unwrap_or_default().to_owned();
+    pods.map(|history| (name(&history.name), history.states.last().and_then(node))).collect()
+}
+
+/// Every distinct sentence the scheduler wrote into a pod, in order.
+fn recorded_sentences(fixture: &Fixture, pod: &str) -> Vec<String> {
+    let history = fixture.object(pod).unwrap_or_else(|| panic!("the fixture has {pod}"));
+    let mut sentences: Vec<String> = Vec::new();
+    for state in &history.states {
+        let conditions = state.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten();
+        let refused =
+            conditions.filter(|condition| condition["type"] == "PodScheduled" && condition["status"] == "False");
+        for sentence in refused.filter_map(|condition| condition["message"].as_str()) {
+            if sentences.last().map(String::as_str) != Some(sentence) {
+                sentences.push(sentence.to_owned());
+            }
+        }
+    }
+    sentences
+}
+
+#[test]
+fn fifty_pods_land_on_the_nodes_the_real_scheduler_chose() {
+    let (scenario, fixture) = load("placement");
+    let recorded = recorded_placements(&fixture);
+    assert_eq!(recorded.len(), 50);
+    assert_eq!(Arm::play(&scenario).placements(), recorded);
+}
+
+#[test]
+fn pods_over_zones_land_on_the_nodes_the_real_scheduler_chose() {
+    let (scenario, fixture) = load("placement-zones");
+    assert_eq!(Arm::play(&scenario).placements(), recorded_placements(&fixture));
+}
+
+#[test]
+fn a_pod_that_fits_nowhere_is_told_so_in_the_real_schedulers_words() {
+    let (scenario, fixture) = load("unschedulable");
+    let arm = Arm::play(&scenario);
+    for pod in ["big", "huge"] {
+        assert_eq!(arm.sentences(pod), recorded_sentences(&fixture, &format!("default/Pod/{pod}")), "{pod}");
+    }
+    assert_eq!(arm.placements()["big"].as_deref(), Some("late"));
+}
+
+/// Which objects are left at the end, how many pods each replica set made, and how the story went.
+fn same_lives(name: &str) {
+    let (scenario, fixture) = load(name);
+    let arm = Arm::play(&scenario);
+    let watched = |kind: &sk_core::Gvk| scenario.watch.contains(kind) && arm::is_compared(kind);
+    let recorded: BTreeMap<String, bool> = fixture
+        .objects
+        .iter()
+        .filter(|history| watched(&history.kind))
+        .map(|history| (history.name.clone(), history.deleted))
+        .collect();
+    let played: BTreeMap<String, bool> =
+        arm.lives().into_iter().filter(|(name, _)| recorded.contains_key(name) || !arm::is_built_in(name)).collect();
+    assert_eq!(played, recorded, "{name}: canonical name → is it gone at the end?");
+}
+
+#[test]
+fn the_nginx_story_makes_and_ends_the_same_objects() {
+    same_lives("nginx-story");
+}
+
+#[test]
+fn a_rolling_update_makes_and_ends_the_same_objects() {
+    same_lives("rolling-update");
+}
+
+#[test]
+fn deleting_owners_leaves_the_same_objects() {
+    same_lives("owner-deletion");
+}
+
+#[test]
+fn deleting_a_namespace_leaves_the_same_objects() {
+    same_lives("namespace-deletion");
+}

@@ -1,0 +1,1 @@
+//! The scenarios in the documentation are read as they stand there.

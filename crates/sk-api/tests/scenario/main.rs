@@ -1,0 +1,8 @@
+//! The scenario file as its users write it.
+
+mod assign;
+mod cases;
+mod docs;
+mod hostile;
+mod read;
+mod schema;

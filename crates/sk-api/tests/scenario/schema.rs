@@ -15,16 +15,16 @@ fn repository() -> &'static Path {
 
 /// Judges by the keywords that our schema uses, and panics at any other, so that none can be forgotten here. Where an
 /// instance is wrong it says so; `None` is good.
-struct Validator {
+pub(crate) struct Validator {
     root: Value,
 }
 
 impl Validator {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { root: scenario_schema() }
     }
 
-    fn judge(&self, text: &str) -> Option<String> {
+    pub(crate) fn judge(&self, text: &str) -> Option<String> {
         match serde_saphyr::from_str(text) {
             Ok(instance) => self.fault(&self.root, &instance, "").map(|fault| fault.trim_start().to_owned()),
             Err(error) => Some(error.to_string()),

@@ -23,6 +23,7 @@ pub mod error;
 pub mod group;
 pub mod path;
 pub mod scheduler;
+mod schema;
 mod spelling;
 mod suggest;
 mod text_or;
@@ -32,9 +33,11 @@ pub mod trace;
 pub mod unsupported;
 mod yaml;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sk_core::SmolStr;
 
@@ -46,6 +49,7 @@ pub use error::{Fault, Place, ScenarioError};
 pub use group::{Group, Ready};
 pub use path::Path;
 pub use scheduler::Scheduler;
+pub use schema::scenario_schema;
 pub use timeline::{Happening, Variant};
 pub use timing::{Profile, Timing};
 pub use trace::{Begin, Placement, Trace};
@@ -57,7 +61,7 @@ use yaml::{Document, MAX_FILE_BYTES};
 const DEFAULT_SEED: u64 = 1;
 
 /// Which cluster a trace is replayed on, how, and what must hold afterwards.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase", expecting = "a scenario: a mapping that begins with apiVersion")]
 pub struct Scenario {
     /// The version of this format.
@@ -66,6 +70,7 @@ pub struct Scenario {
     pub kind: Kind,
     /// What the run is called. Default: the trace's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::name")]
     pub name: Option<SmolStr>,
     /// Which trace, and which part of it. Default: all of the trace that the command line names.
     #[serde(default, skip_serializing_if = "Trace::is_whole")]
@@ -81,15 +86,18 @@ pub struct Scenario {
     pub autoscaler: Autoscaler,
     /// How pods are placed: a `KubeSchedulerConfiguration`, in a file or in place. Default: kube-scheduler's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "scheduler::schema")]
     pub scheduler: Option<Scheduler>,
     /// How fast the control plane and the nodes are.
     #[serde(default)]
+    #[schemars(with = "timing::Written")]
     pub timing: Timing,
     /// What else happens: faults and changes, on the trace's clock.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub timeline: Vec<Happening>,
     /// This scenario with some fields changed, by name; the first is what the others are compared with.
     #[serde(default, skip_serializing_if = "Vec::is_empty", with = "timeline::variants")]
+    #[schemars(with = "BTreeMap<String, timeline::Changes>")]
     pub variants: Vec<Variant>,
     /// Where all randomness comes from. Default: 1.
     #[serde(default = "default_seed")]
@@ -99,6 +107,7 @@ pub struct Scenario {
     pub repetitions: u32,
     /// What must hold afterwards: CEL expressions over the run's figures. Default: nothing.
     #[serde(rename = "assert", default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "assertion::schema")]
     pub assertions: Vec<Assertion>,
     #[serde(skip)]
     source: Source,
@@ -113,7 +122,7 @@ fn default_repetitions() -> u32 {
 }
 
 /// The version of the scenario file's format.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum ApiVersion {
     /// The only one there is.
     #[serde(rename = "simkube.io/v1")]
@@ -121,7 +130,7 @@ pub enum ApiVersion {
 }
 
 /// The kind of a scenario file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Kind {
     /// A scenario.
     Scenario,

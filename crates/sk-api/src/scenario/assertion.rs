@@ -2,12 +2,14 @@
 
 use std::fmt;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::value::SeqAccessDeserializer;
 use serde::de::{Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sk_core::SmolStr;
 
 use super::error::shown;
+use super::schema::either;
 use super::suggest::did_you_mean;
 use super::text_or::TextOr;
 
@@ -43,13 +45,20 @@ impl Holds {
     }
 }
 
-/// The long form of an [`Assertion`].
-#[derive(Clone, Debug, Serialize, Deserialize)]
+// The long form of an `Assertion`. The doc comments here are the schema's descriptions.
+/// Something that must hold after a run.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "an assertion: a CEL expression, or {name: …, that: …, for: …}")]
+#[schemars(rename = "Assertion")]
 struct Written {
+    /// What results call it. Default: the expression itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     name: Option<String>,
+    /// A CEL expression over the run's figures.
     that: String,
+    /// In which runs it must hold: `every`, `any` or the `mean` of all repetitions, or a list of variants. Default:
+    /// `every`.
+    #[schemars(schema_with = "holds_schema")]
     #[serde(rename = "for", default, skip_serializing_if = "Holds::is_default")]
     holds: Holds,
 }
@@ -114,4 +123,14 @@ impl<'de> Visitor<'de> for HoldsVisitor {
     fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Holds, A::Error> {
         Vec::deserialize(SeqAccessDeserializer::new(list)).map(Holds::Variants)
     }
+}
+
+pub(crate) fn schema(generator: &mut SchemaGenerator) -> Schema {
+    let assertion = either(&json_schema!({ "type": ["string", "boolean"] }), &generator.subschema_for::<Written>());
+    json_schema!({ "type": "array", "items": assertion })
+}
+
+fn holds_schema(_: &mut SchemaGenerator) -> Schema {
+    let variants = json_schema!({ "type": "array", "items": { "type": "string" } });
+    either(&json_schema!({ "enum": ["every", "any", "mean"] }), &variants)
 }

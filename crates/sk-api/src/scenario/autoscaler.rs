@@ -7,45 +7,54 @@
 
 mod flags;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sk_core::SimDuration;
 
 use super::error::{Fault, MAX_FAULTS, ScenarioError, shown};
 use super::path::Path;
-use super::spelling;
 use super::yaml::{Document, Entry, Value};
+use super::{schema, spelling};
 
 use flags::UNMODELLED_FLAGS;
 
 /// How the cluster grows and shrinks.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case", expecting = "a mapping of cluster-autoscaler's flags")]
 pub struct Autoscaler {
     /// Which group grows when several would help. Default: `least-waste`.
     pub expander: Expander,
     /// How often the cluster is looked at. Default: `10s`; at least `1s`.
     #[serde(with = "spelling::duration")]
+    #[schemars(schema_with = "schema::duration")]
     pub scan_interval: SimDuration,
     /// Whether nodes are removed at all. Default: true.
     #[serde(with = "spelling::flag")]
+    #[schemars(schema_with = "schema::flag_switch")]
     pub scale_down_enabled: bool,
     /// How long a node must have been unneeded before it goes. Default: `10m`.
     #[serde(with = "spelling::duration")]
+    #[schemars(schema_with = "schema::duration")]
     pub scale_down_unneeded_time: SimDuration,
     /// How long after adding nodes none are removed. Default: `10m`.
     #[serde(with = "spelling::duration")]
+    #[schemars(schema_with = "schema::duration")]
     pub scale_down_delay_after_add: SimDuration,
     /// A node can go if less than this share of its cpu and of its memory is requested. Default: 0.5.
     #[serde(with = "spelling::flag")]
+    #[schemars(schema_with = "schema::flag_number")]
     pub scale_down_utilization_threshold: f64,
     /// How many nodes are removed at once. Default: 10.
     #[serde(with = "spelling::flag")]
+    #[schemars(schema_with = "schema::flag_number")]
     pub max_scale_down_parallelism: u32,
     /// How many of them may have pods that must move. Default: 1.
     #[serde(with = "spelling::flag")]
+    #[schemars(schema_with = "schema::flag_number")]
     pub max_drain_parallelism: u32,
     /// Whether nodes with pods of `kube-system`, other than those of DaemonSets, stay. Default: true.
     #[serde(with = "spelling::flag")]
+    #[schemars(schema_with = "schema::flag_switch")]
     pub skip_nodes_with_system_pods: bool,
 }
 
@@ -66,7 +75,7 @@ impl Default for Autoscaler {
 }
 
 /// Which group grows when several would help.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Expander {
     /// Any of them, by the run's seed.

@@ -2,14 +2,14 @@
 //!
 //! All faults are found at once, because people mend files and not lines.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod cluster;
 
-use sk_core::label::{is_dns_subdomain, is_label_key, is_label_value};
-use sk_core::{Quantity, SimDuration, SmolStr, TimeSpec};
+use std::collections::BTreeSet;
 
-use super::cluster::{Nodes, Reserved};
+use sk_core::label::is_dns_subdomain;
+use sk_core::{SimDuration, SmolStr, TimeSpec};
+
 use super::error::{Fault, MAX_FAULTS, ScenarioError, listed, shown};
-use super::group::{Group, Ready};
 use super::path::Path;
 use super::suggest::did_you_mean;
 use super::timeline::Happening;
@@ -18,13 +18,6 @@ use super::{Assertion, Holds, Scenario};
 
 /// A name that becomes part of node names and folders is at most this long (RFC 1123).
 const MAX_NAME_BYTES: usize = 63;
-
-/// The most nodes one group may have: ten times what Kubernetes says a whole cluster may have (5,000).
-const MAX_GROUP_NODES: u32 = 50_000;
-
-/// The largest amount of anything: a thousand times the memory of the largest machines there are, in bytes. In
-/// thousandths it still fits an `i64`, so nothing that is counted in them later saturates.
-const MAX_AMOUNT: Quantity = Quantity::from_value(1_000_000_000_000_000);
 
 /// The shortest time between two looks at the cluster: a week then has 604,800 of them.
 const MIN_SCAN_INTERVAL: SimDuration = SimDuration::from_secs(1);
@@ -35,7 +28,7 @@ pub(crate) fn check(scenario: &Scenario, document: &Document) -> Result<(), Scen
         faults.unless(is_dns_label(name), Path::of(["name"]), || not_a_name(name));
     }
     check_trace(scenario, &mut faults);
-    check_cluster(scenario, &mut faults);
+    cluster::check_cluster(scenario, &mut faults);
     check_autoscaler(scenario, &mut faults);
     check_timeline(scenario, &mut faults);
     faults.unless(scenario.repetitions > 0, Path::of(["repetitions"]), || "a run happens at least once".to_owned());
@@ -101,118 +94,6 @@ fn check_trace(scenario: &Scenario, faults: &mut Faults<'_>) {
         _ => true,
     };
     faults.unless(ordered, at.field("end"), || "the end must come after the start".to_owned());
-}
-
-fn check_cluster(scenario: &Scenario, faults: &mut Faults<'_>) {
-    let at = Path::of(["cluster"]);
-    let cluster = &scenario.cluster;
-    let letters = &cluster.currency;
-    faults.unless(
-        letters.len() == 3 && letters.bytes().all(|byte| byte.is_ascii_uppercase()),
-        at.field("currency"),
-        || format!("`{}` is no currency: use its three letters, such as USD or EUR", shown(letters)),
-    );
-    if cluster.nodes == Nodes::Groups && cluster.groups.is_empty() {
-        let problem = "there is no node group, so no pod could ever run: add one, such as \
-                       {small: {min: 1, max: 10, cpu: 4, memory: 16Gi}}";
-        faults.add(at.field("groups"), problem);
-    }
-    if let Some(Reserved::Fixed(amounts)) = &cluster.reserved {
-        check_amounts(amounts, &at.field("reserved"), faults);
-    }
-    for (name, group) in &cluster.groups {
-        let at = at.field("groups").field(name);
-        faults.unless(is_dns_label(name), at.clone(), || not_a_name(name));
-        check_group(group, &at, faults);
-    }
-}
-
-fn check_group(group: &Group, at: &Path, faults: &mut Faults<'_>) {
-    let Group { min, max, .. } = *group;
-    faults.unless(max > 0, at.field("max"), || {
-        "a group of at most 0 nodes has none: remove the group or raise it".to_owned()
-    });
-    faults.unless(max <= MAX_GROUP_NODES, at.field("max"), || format!("at most {MAX_GROUP_NODES} nodes are simulated"));
-    faults.unless(min <= max, at.field("min"), || format!("min {min} is more than max {max}: lower it, or raise max"));
-    for (resource, amount) in [("cpu", group.cpu), ("memory", group.memory)] {
-        match amount {
-            Some(amount) => check_size(amount, &at.field(resource), faults),
-            None if group.matches.is_empty() => {
-                faults.add(at.clone(), format!("`{resource}` is missing: say what a node of this group has"));
-            }
-            None => {}
-        }
-    }
-    check_allocatable(group, at, faults);
-    check_labels(&group.matches, &at.field("match"), faults);
-    check_labels(&group.labels, &at.field("labels"), faults);
-    check_taints(group, &at.field("taints"), faults);
-    faults.unless(group.price.is_none_or(|price| price >= 0.0), at.field("price"), || {
-        "a price is not negative; leave it out if it is not known".to_owned()
-    });
-    if let Ready::Spread { p50, p99 } = group.ready {
-        faults.unless(p50 <= p99, at.field("ready"), || "p50 is more than p99: swap them".to_owned());
-    }
-}
-
-fn check_size(amount: Quantity, at: &Path, faults: &mut Faults<'_>) {
-    let possible = Quantity::ZERO < amount && amount <= MAX_AMOUNT;
-    faults.unless(possible, at.clone(), || {
-        format!("{amount} is no size of a machine: write more than 0, and at most {MAX_AMOUNT}")
-    });
-}
-
-fn check_amounts(amounts: &BTreeMap<SmolStr, Quantity>, at: &Path, faults: &mut Faults<'_>) {
-    for (resource, amount) in amounts {
-        faults.unless(is_label_key(resource), at.field(resource), || {
-            format!("`{}` is no resource: use cpu, memory, pods or a name such as nvidia.com/gpu", shown(resource))
-        });
-        let possible = !amount.is_negative() && *amount <= MAX_AMOUNT;
-        faults.unless(possible, at.field(resource), || format!("{amount} is no amount: write 0 to {MAX_AMOUNT}"));
-    }
-}
-
-fn check_allocatable(group: &Group, at: &Path, faults: &mut Faults<'_>) {
-    let at = at.field("allocatable");
-    check_amounts(&group.allocatable, &at, faults);
-    for (resource, whole) in [("cpu", group.cpu), ("memory", group.memory)] {
-        let Some((left, whole)) = group.allocatable.get(resource).zip(whole) else { continue };
-        faults.unless(*left <= whole, at.field(resource), || {
-            format!("{left} is more than the machine's {whole}: what is left for pods cannot be")
-        });
-    }
-    for resource in ["cpu", "memory", "pods"] {
-        let none = group.allocatable.get(resource).is_some_and(|amount| amount.is_zero());
-        faults
-            .unless(!none, at.field(resource), || "nothing is left, so no pod could run: write more than 0".to_owned());
-    }
-}
-
-fn check_labels(labels: &BTreeMap<SmolStr, SmolStr>, at: &Path, faults: &mut Faults<'_>) {
-    for (key, value) in labels {
-        faults
-            .unless(is_label_key(key), at.field(key), || format!("`{}` is no label's name in Kubernetes", shown(key)));
-        faults.unless(is_label_value(value), at.field(key), || {
-            format!("`{}` is no label's value: at most 63 letters, digits, `-`, `_` and `.`", shown(value))
-        });
-    }
-}
-
-fn check_taints(group: &Group, at: &Path, faults: &mut Faults<'_>) {
-    let mut seen = BTreeSet::new();
-    for (index, taint) in group.taints.iter().enumerate() {
-        let at = at.index(index);
-        faults.unless(is_label_key(&taint.key), at.field("key"), || {
-            format!("`{}` is no taint's key in Kubernetes", shown(&taint.key))
-        });
-        faults.unless(is_label_value(&taint.value), at.field("value"), || {
-            format!("`{}` is no taint's value: at most 63 letters, digits, `-`, `_` and `.`", shown(&taint.value))
-        });
-        // As the API server has it: core/validation, `validateNodeTaints`.
-        faults.unless(seen.insert((&taint.key, taint.effect)), at.clone(), || {
-            format!("`{}` has this effect twice: keep one of them", shown(&taint.key))
-        });
-    }
 }
 
 fn check_autoscaler(scenario: &Scenario, faults: &mut Faults<'_>) {

@@ -3,24 +3,29 @@
 
 use std::collections::BTreeMap;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use sk_core::{Quantity, SmolStr};
 
 use super::error::shown;
 use super::group::Group;
+use super::schema;
 use super::suggest::did_you_mean;
 use super::text_or::TextOr;
 
 /// The cluster to replay on.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, expecting = "a mapping with `groups`")]
 pub struct Cluster {
     /// Where nodes come from. Default: `groups`, the autoscaler decides.
+    #[schemars(schema_with = "nodes_schema")]
     pub nodes: Nodes,
     /// What DaemonSets, static pods and untracked pods take on every node. Default: nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "reserved_schema")]
     pub reserved: Option<Reserved>,
     /// The currency of all prices, by its ISO 4217 letters. Default: `USD`.
+    #[schemars(regex(pattern = "^[A-Z]{3}$"))]
     pub currency: SmolStr,
     /// The kinds of nodes there are, by name. At least one, unless nodes come from elsewhere.
     pub groups: BTreeMap<SmolStr, Group>,
@@ -105,4 +110,12 @@ impl From<Reserved> for TextOr<BTreeMap<SmolStr, Quantity>> {
             Reserved::Fixed(amounts) => Self::Long(amounts),
         }
     }
+}
+
+fn nodes_schema(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "string", "pattern": r"^(groups|recorded|.*\.(yaml|yml|json))$", "examples": ["groups", "recorded"] })
+}
+
+fn reserved_schema(generator: &mut SchemaGenerator) -> Schema {
+    schema::either(&json_schema!({ "const": "recorded" }), &schema::amounts(generator))
 }

@@ -1,8 +1,10 @@
 //! Which scheduler configuration a run uses: a `KubeSchedulerConfiguration`, in a file of its own or in place.
 
+use schemars::{Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::schema::either;
 use super::text_or::TextOr;
 
 /// A `KubeSchedulerConfiguration`.
@@ -31,4 +33,8 @@ impl From<Scheduler> for TextOr<Map<String, Value>> {
             Scheduler::Inline(configuration) => Self::Long(configuration),
         }
     }
+}
+
+pub(crate) fn schema(_: &mut SchemaGenerator) -> Schema {
+    either(&json_schema!({ "type": "string" }), &json_schema!({ "type": "object" }))
 }

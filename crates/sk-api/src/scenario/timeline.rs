@@ -3,26 +3,29 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde::ser::{SerializeMap, Serializer};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sk_core::{SimDuration, SmolStr, TimeSpec};
 
-use super::spelling;
+use super::{schema, spelling};
 
 /// Fields that change, by path, with their new values: `cluster.groups.general.max: 60`.
 pub type Changes = BTreeMap<String, Value>;
 
 /// One thing that happens, once or again and again: `at` or `every`, and one of the four others.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase", expecting = "a mapping such as {at: +3d, stockout: …}")]
 pub struct Happening {
     /// When, on the trace's clock.
     #[serde(with = "spelling::some_moment", skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::moment")]
     pub at: Option<TimeSpec>,
     /// How often.
     #[serde(with = "spelling::some_duration", skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::duration")]
     pub every: Option<SimDuration>,
     /// The cloud has no more nodes of a group.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -39,29 +42,31 @@ pub struct Happening {
 }
 
 /// The cloud has no more nodes of a group.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a mapping such as {group: general, for: 20m}")]
 pub struct Stockout {
     /// Of which group.
     pub group: SmolStr,
     /// How long.
     #[serde(rename = "for", with = "spelling::duration")]
+    #[schemars(schema_with = "schema::duration")]
     pub length: SimDuration,
 }
 
 /// All nodes of a zone are gone.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a mapping such as {zone: eu-central-1b, for: 15m}")]
 pub struct LoseZone {
     /// The zone, by label `topology.kubernetes.io/zone`.
     pub zone: SmolStr,
     /// How long.
     #[serde(rename = "for", with = "spelling::duration")]
+    #[schemars(schema_with = "schema::duration")]
     pub length: SimDuration,
 }
 
 /// The cloud takes nodes back.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a mapping such as {group: spot, share: 0.1, notice: 2m}")]
 pub struct Reclaim {
     /// Of which group.
@@ -70,6 +75,7 @@ pub struct Reclaim {
     pub share: f64,
     /// How long before that it says so. Default: `0s`.
     #[serde(default, with = "spelling::duration")]
+    #[schemars(schema_with = "schema::duration")]
     pub notice: SimDuration,
 }
 

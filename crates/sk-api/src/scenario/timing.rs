@@ -1,13 +1,14 @@
 //! How fast the control plane and the nodes are.
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sk_core::SimDuration;
 
 use super::error::shown;
-use super::spelling;
 use super::suggest::did_you_mean;
 use super::text_or::TextOr;
+use super::{schema, spelling};
 
 /// From a pod's image being there until it runs, in the `real-like` profile, unless something else is said. The kubelet
 /// looks at its containers once a second (`genericPlegRelistPeriod`, Kubernetes 1.36, pkg/kubelet/kubelet.go): one look
@@ -40,25 +41,32 @@ impl Default for Timing {
     }
 }
 
-/// What may be left out of [`Timing`].
-#[derive(Clone, Debug, Default, Deserialize)]
+// How `Timing` is written: what is left out depends on the profile. The doc comments here are the schema's descriptions.
+/// How fast things go.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase", expecting = "a mapping such as {profile: real-like}")]
-struct Written {
+#[schemars(rename = "Timing")]
+pub(crate) struct Written {
     /// How fast the control plane is: `ideal` (no latencies) or `real-like` (Kubernetes' own limits). Default:
     /// `real-like`.
+    #[schemars(schema_with = "profile_schema")]
     profile: Profile,
     /// From a pod being bound until its image is there. Default: `0s`, the image is on the node.
-    #[serde(with = "spelling::some_duration")]
+    #[serde(with = "spelling::some_duration", skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::duration")]
     image_pull_delay: Option<SimDuration>,
     /// How much longer than that it takes at most, evenly spread. Default: `0s`.
-    #[serde(with = "spelling::some_duration")]
+    #[serde(with = "spelling::some_duration", skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::duration")]
     image_pull_jitter: Option<SimDuration>,
     /// From its image being there until a pod runs and is ready. Default: `2s` when `real-like`, an assumption; `0s`
     /// when `ideal`.
-    #[serde(with = "spelling::some_duration")]
+    #[serde(with = "spelling::some_duration", skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::duration")]
     pod_startup_delay: Option<SimDuration>,
     /// How much longer than that it takes at most, evenly spread. Default: `0s`.
-    #[serde(with = "spelling::some_duration")]
+    #[serde(with = "spelling::some_duration", skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::duration")]
     pod_startup_jitter: Option<SimDuration>,
 }
 
@@ -117,4 +125,8 @@ impl From<Profile> for TextOr<Map<String, Value>> {
             Profile::Custom(settings) => Self::Long(settings),
         }
     }
+}
+
+fn profile_schema(_: &mut SchemaGenerator) -> Schema {
+    schema::either(&json_schema!({ "enum": ["ideal", "real-like"] }), &json_schema!({ "type": "object" }))
 }

@@ -1,12 +1,13 @@
 //! Which trace is replayed, which part of it, where the run begins, and what is changed on the way.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sk_core::{SimDuration, TimeSpec};
 
-use super::spelling;
+use super::{schema, spelling};
 
 /// Which trace, which part of it, and what is changed on the way.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, expecting = "a mapping such as {start: +1h, duration: 7d}")]
 pub struct Trace {
     /// Where the trace is, unless the command line says: a path or URL. Default: only the command line says.
@@ -15,12 +16,15 @@ pub struct Trace {
     /// Where the replay starts: RFC 3339, `2026-11-10T14:00`, `+30m` after the trace's start, or `-2h` before now.
     /// Default: the trace's start.
     #[serde(with = "spelling::some_moment", skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::moment")]
     pub start: Option<TimeSpec>,
     /// How much of the trace is replayed. Default: all of it. Not together with `end`.
     #[serde(with = "spelling::some_duration", skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::duration")]
     pub duration: Option<SimDuration>,
     /// Where the replay ends, as `start` is written. Default: the trace's end.
     #[serde(with = "spelling::some_moment", skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::moment")]
     pub end: Option<TimeSpec>,
     /// Manifests whose objects replace those of the same kind, namespace and name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -38,18 +42,19 @@ impl Trace {
 }
 
 /// In what state a run begins.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, expecting = "a mapping such as {placement: recorded, warmup: 15m}")]
 pub struct Begin {
     /// Where pods are that ran before the start. Default: `schedule`.
     pub placement: Placement,
     /// How long is simulated before figures count. Default: `0s`.
     #[serde(with = "spelling::duration")]
+    #[schemars(schema_with = "schema::duration")]
     pub warmup: SimDuration,
 }
 
 /// Where pods are that ran before the start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Placement {
     /// On the node that they had.

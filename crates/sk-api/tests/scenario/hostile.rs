@@ -6,6 +6,8 @@ use proptest::prelude::*;
 use sk_api::Scenario;
 use sk_api::scenario::{Assignment, Path};
 
+use crate::schema::Validator;
+
 const HEAD: &str = "apiVersion: simkube.io/v1\nkind: Scenario\n";
 
 /// Far more than any of these takes (milliseconds), far less than a bomb would.
@@ -89,8 +91,11 @@ fn what_is_too_large_is_refused() {
          files, see docs/scenario.md"
     );
     assert!(refused(&format!("name: {}", "x".repeat(20_000))).contains("longer than 16384 bytes"));
-    let wide = format!("{HEAD}x: [{}]", "1,".repeat(130_000));
-    assert!(refused(&wide).starts_with("x.yaml:3:1: x: there is no such field"), "{}", refused(&wide));
+    let wide_list = format!("{HEAD}x: [{}]", "1,".repeat(130_000));
+    let wide_map: String = (0..20_000).map(|n| format!("  k{n}: 1\n")).collect();
+    for wide in [wide_list, format!("{HEAD}x:\n{wide_map}")] {
+        assert!(refused(&wide).starts_with("x.yaml:3:1: x: there is no such field"), "{}", refused(&wide));
+    }
 }
 
 /// What scenarios are made of: in any order, far more of it is nearly right than of random characters.
@@ -222,6 +227,7 @@ proptest! {
             let written = scenario.to_yaml();
             let again = Scenario::parse("y.yaml", &written).map_err(|error| format!("{error}\n{written}"));
             prop_assert_eq!(again, Ok(scenario));
+            prop_assert_eq!(Validator::new().judge(&written), None, "{}", written);
         }
     }
 }

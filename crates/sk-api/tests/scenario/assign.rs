@@ -4,15 +4,7 @@ use sk_api::Scenario;
 use sk_api::scenario::{Assignment, Ready};
 use sk_core::{Quantity, SimDuration};
 
-const SMALLEST: &str = "
-apiVersion: simkube.io/v1
-kind: Scenario
-cluster:
-  groups:
-    small: {min: 1, max: 10, cpu: 1, memory: 4Gi, ready: 60s}
-assert:
-  - unschedulable.pods == 0
-";
+use crate::cases::SMALLEST;
 
 fn with(sets: &[&str]) -> Result<Scenario, String> {
     let sets: Result<Vec<Assignment>, _> = sets.iter().map(|set| set.parse()).collect();
@@ -30,7 +22,7 @@ fn fields_are_changed_added_and_left_to_their_defaults() {
         "cluster.groups.big={max: 3, cpu: 64, memory: 256Gi}",
         "autoscaler.scale-down-unneeded-time=2m",
         "assert[0]=nodes.max <= 20",
-        "assert[1]={name: cheap, that: cost.total < 5.0}",
+        "assert[2]={name: cheap, that: cost.total < 5.0}",
         "trace.start=+30m",
         "seed=7",
         "seed=",
@@ -43,7 +35,7 @@ fn fields_are_changed_added_and_left_to_their_defaults() {
     assert_eq!(scenario.cluster.groups["big"].cpu, Some(Quantity::from_value(64)));
     assert_eq!(scenario.autoscaler.scale_down_unneeded_time, SimDuration::from_mins(2));
     assert_eq!(scenario.assertions[0].that, "nodes.max <= 20");
-    assert_eq!(scenario.assertions[1].name.as_deref(), Some("cheap"));
+    assert_eq!(scenario.assertions[2].name.as_deref(), Some("cheap"));
     assert_eq!(scenario.seed, 1);
 }
 
@@ -61,7 +53,7 @@ fn what_is_assigned_is_checked_as_if_it_stood_in_the_file() {
         ),
         ("cluster.groups.small.max.x=2", "cluster.groups.small.max.x: there are no fields here, so there is no `x`"),
         ("cluster.groups.small[0]=2", "cluster.groups.small[0]: there is no list here, so there is no [0]"),
-        ("assert[2]=true", "assert[2]: the list has 1 entries, so the next is [1]"),
+        ("assert[3]=true", "assert[3]: the list has 2 entries, so the next is [2]"),
         ("seed={a", "seed: this is no YAML that can be read: "),
         ("seed=1\n---\n2", "seed: a scenario is one YAML document"),
     ];

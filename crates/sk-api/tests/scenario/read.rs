@@ -1,53 +1,20 @@
-//! The scenario file as its users write it: what is read, what is refused, and with which words.
+//! What is read, what is refused, and with which words.
 
 use sk_api::Scenario;
 use sk_api::scenario::{Assertion, Expander, Holds, Nodes, Path, Profile, Ready};
 use sk_core::{Quantity, SimDuration, Taint, TaintEffect, TimeSpec};
 
-/// Every section of the format.
-const EVERYTHING: &str = include_str!("everything.yaml");
-
-const SMALLEST: &str = "
-apiVersion: simkube.io/v1
-kind: Scenario
-cluster:
-  groups:
-    small: {min: 1, max: 10, cpu: 1, memory: 4Gi, price: 0.05, ready: 60s}
-assert:
-  - unschedulable.pods == 0
-  - nodes.max <= 10
-";
+use crate::cases::{EVERYTHING, SMALLEST, refused};
 
 fn error(text: &str) -> String {
     Scenario::parse("pack.yaml", text).err().map(|error| error.to_string()).unwrap_or_default()
 }
 
-/// The smallest scenario with something changed.
-fn changed(old: &str, new: &str) -> String {
-    assert!(SMALLEST.contains(old), "{old}");
-    SMALLEST.replacen(old, new, 1)
-}
-
-/// The place of the mark in a text that has one, and the text without it.
-fn marked(text: &str) -> (String, String) {
-    let (before, after) = text.split_once('▸').unwrap_or_default();
-    let (line, column) =
-        (before.split('\n').count(), before.split('\n').next_back().map_or(0, |line| line.chars().count()));
-    (format!("pack.yaml:{line}:{}: ", column + 1), format!("{before}{after}"))
-}
-
 #[test]
 fn what_is_wrong_is_refused_where_it_stands() {
-    let mut lines = include_str!("refused.txt").lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
-    let mut cases = 0;
-    while let Some((change, expected)) = lines.next().zip(lines.next()) {
-        let change = change.replace("\\n", "\n");
-        let (old, new) = change.split_once(" → ").unwrap();
-        let (place, text) = marked(&changed(old, new));
-        assert_eq!(error(&text), format!("{place}{}", expected.trim_start()), "{change}");
-        cases += 1;
+    for case in refused() {
+        assert_eq!(error(&case.text), format!("pack.yaml:{}: {}", case.place, case.message), "{}", case.text);
     }
-    assert!(cases > 60, "{cases}");
 }
 
 #[test]
@@ -158,7 +125,7 @@ fn flags_of_cluster_autoscaler_are_taken_as_pasted_or_refused_by_name() {
 fn fields_without_a_value_are_as_if_they_were_not_there() {
     let scenario = Scenario::parse("x", &format!("{SMALLEST}name:\ntiming:\ntrace: ~\nautoscaler: {{expander: }}\n"));
     assert_eq!(scenario.unwrap(), Scenario::parse("x", SMALLEST).unwrap());
-    assert!(error(&changed("max: 10", "max: ")).ends_with("small: `max` is missing: add it"));
+    assert!(error(&SMALLEST.replace("max: 10", "max: ")).ends_with("small: `max` is missing: add it"));
 }
 
 #[test]

@@ -1,0 +1,9 @@
+//! The scenario file as its users write it.
+
+mod assign;
+mod cases;
+mod docs;
+mod good;
+mod hostile;
+mod read;
+mod schema;

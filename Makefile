@@ -1,7 +1,7 @@
 # The everyday commands. `make control-plane` builds what `make e2e` and `make record-fixtures` start;
 # docs/testing.md says what each tier of tests needs and how long it takes.
 
-# One start at a time is gentle on two cores; E2E_THREADS=4 uses a larger machine.
+# Two control planes at a time suit two cores; E2E_THREADS=4 uses a larger machine.
 E2E_THREADS ?= 2
 
 .PHONY: control-plane e2e record-fixtures

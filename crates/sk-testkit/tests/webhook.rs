@@ -2,11 +2,13 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::Api;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::api::{Api, PostParams};
 use serde_json::{Value, json};
-use sk_testkit::control_plane::{Certified, ControlPlane};
+use sk_testkit::control_plane::{Certified, ControlPlane, eventually};
 use sk_testkit::{Options, objects};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::net::TcpListener;
@@ -15,6 +17,8 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+const LIMIT: Duration = Duration::from_secs(30);
 
 /// Admits everything and adds a label: `[{"op": "add", "path": "/metadata/labels", "value": {"seen": "yes"}}]`.
 const PATCH: &str = "W3sib3AiOiAiYWRkIiwgInBhdGgiOiAiL21ldGFkYXRhL2xhYmVscyIsICJ2YWx1ZSI6IHsic2VlbiI6ICJ5ZXMifX1d";
@@ -90,16 +94,13 @@ async fn a_webhook_is_reached_through_its_service() {
         .unwrap();
 
     let config_maps: Api<ConfigMap> = Api::default_namespaced(cluster.client());
-    let created = sk_testkit::control_plane::eventually(
-        "a ConfigMap with the webhook's label",
-        std::time::Duration::from_secs(30),
-        || async {
-            // The API server learns of a new webhook a moment later.
-            let object =
-                serde_json::from_value(json!({"metadata": {"generateName": "c-"}})).map_err(kube::Error::SerdeError)?;
-            let created = config_maps.create(&Default::default(), &object).await?;
-            Ok(created.metadata.labels)
-        },
-    );
-    assert_eq!(created.await.unwrap().get("seen").map(String::as_str), Some("yes"));
+    let with_any_name = ConfigMap {
+        metadata: ObjectMeta { generate_name: Some("c-".to_owned()), ..ObjectMeta::default() },
+        ..ConfigMap::default()
+    };
+    // The API server learns of a new webhook a moment later.
+    let labels = eventually("a ConfigMap with the webhook's label", LIMIT, || async {
+        Ok(config_maps.create(&PostParams::default(), &with_any_name).await?.metadata.labels)
+    });
+    assert_eq!(labels.await.unwrap().get("seen").map(String::as_str), Some("yes"));
 }

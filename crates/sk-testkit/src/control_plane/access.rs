@@ -138,5 +138,5 @@ fn is_ready(node: &Node) -> bool {
 
 fn is_tainted_not_ready(node: &Node) -> bool {
     let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_ref());
-    taints.into_iter().flatten().any(|taint| taint.key.starts_with("node.kubernetes.io/"))
+    taints.into_iter().flatten().any(|taint| taint.key == "node.kubernetes.io/not-ready")
 }

@@ -63,8 +63,7 @@ impl Program {
 impl Guarded {
     /// How it ended, if it has.
     pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
-        // An error means that the child was already waited for; then it has ended, and not well.
-        self.guard.try_wait().unwrap_or_else(|_| Some(ExitStatus::default()))
+        self.guard.try_wait().expect("guard is our child, and nobody else waits for it")
     }
 
     /// Waits until it ends by itself or by what it was told.

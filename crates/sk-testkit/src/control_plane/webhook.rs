@@ -6,9 +6,10 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 
+use serde_json::json;
+
 use super::{ControlError, ControlPlane};
 use crate::objects;
-use serde_json::json;
 
 /// An address that is documentation only (RFC 5737). Connecting a UDP socket sends nothing, but has the system choose
 /// the address that it would send from.

@@ -32,8 +32,9 @@ use tokio::task::{JoinHandle, JoinSet};
 use crate::control_plane::{Connection, ControlError, ControlPlane};
 use crate::objects;
 
-/// Processes of one runner at the same time. A test has a handful; more is a loop that creates pods.
-const MAX_PROCESSES: usize = 64;
+/// Pods of one runner, counted until they are deleted. A shell or one of our programs takes a few megabytes, so that
+/// these are about one gigabyte at most; a test has a handful, and more than this is a loop that creates pods.
+const MAX_PODS: usize = 256;
 /// A quarter of the 40 s that a kubelet's lease lasts.
 const LEASE_RENEWAL: Duration = Duration::from_secs(10);
 const LEASE_SECS: u32 = 40;
@@ -154,7 +155,7 @@ fn node(name: &str) -> objects::Object {
         "apiVersion": "v1", "kind": "Node", "metadata": {"name": name},
         "status": {"conditions": [{"type": "Ready", "status": "True", "reason": "ProcessRunner"}]},
     }))
-    .capacity("1000", "1000Gi", &MAX_PROCESSES.to_string())
+    .capacity("1000", "1000Gi", &MAX_PODS.to_string())
 }
 
 async fn keep_alive(context: Context, node: String) {
@@ -220,8 +221,8 @@ impl Lives {
             return;
         }
         while self.tasks.try_join_next().is_some() {}
-        if self.tasks.len() >= MAX_PROCESSES {
-            return self.context.note(&format!("more than {MAX_PROCESSES} pods: {:?} is not run", pod.metadata.name));
+        if self.tasks.len() >= MAX_PODS {
+            return self.context.note(&format!("more than {MAX_PODS} pods: {:?} is not run", pod.metadata.name));
         }
         let (sender, receiver) = watch::channel(order);
         self.orders.insert(uid, sender);

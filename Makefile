@@ -1,12 +1,28 @@
-# The everyday commands. `make control-plane` builds what `make e2e` and `make record-fixtures` start;
-# docs/testing.md says what each tier of tests needs and how long it takes.
+# The one place for developer commands. docs/testing.md says what each tier of tests needs and how long it takes.
 
-# Two control planes at a time suit two cores; E2E_THREADS=4 uses a larger machine.
+# Two starts of the control plane at a time are gentle on two cores; E2E_THREADS=4 uses a larger machine.
 E2E_THREADS ?= 2
 
-.PHONY: control-plane e2e record-fixtures
+.DEFAULT_GOAL := help
+.PHONY: help test lint fmt deny control-plane e2e record-fixtures docs ci
 
-control-plane: ## build the real control plane's binaries into the cache (once)
+help: ## list these commands
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+test: ## the hermetic tests: nothing but the Rust toolchain
+	cargo test --workspace
+
+lint: ## format and lints, warnings are errors
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --all-features -- -D warnings
+
+fmt: ## format everything
+	cargo fmt --all
+
+deny: ## licences, bans and sources of dependencies (needs cargo-deny)
+	cargo deny check bans licenses sources
+
+control-plane: ## build the real control plane's binaries into the cache (once; needs Go)
 	@tools/control-plane/build
 
 e2e: control-plane ## tests against the real control plane
@@ -14,3 +30,10 @@ e2e: control-plane ## tests against the real control plane
 
 record-fixtures: control-plane ## record anew what the real control plane does; SCENARIOS="a b" for some of them
 	cargo run -p sk-testkit --features control-plane --bin record-fixtures -- $(SCENARIOS)
+
+docs: ## write the generated pages of docs/ anew
+	UPDATE_DOCS=1 cargo test -p skctl --test reference
+	UPDATE_DOCS=1 cargo test -p sk-report --test figures
+
+ci: ## everything, as CI does it
+	.ci/run

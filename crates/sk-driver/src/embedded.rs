@@ -10,7 +10,7 @@ use sk_engine::api::{ApiError, DeleteOptions, Expired, Notice, Object, Propagati
 use sk_record::{Engine as EngineName, RunMeta, Staged, Warning, WarningKind, Writer};
 use sk_store::trace::{Format, Trace, TraceError};
 
-use crate::identity::RunId;
+use crate::fingerprint::Fingerprint;
 use crate::mutate::Mutator;
 use crate::plan::{Action, Operation, Plan, Window};
 use crate::record::Recorder;
@@ -35,7 +35,7 @@ pub struct Question<'a> {
     pub setup: &'a Setup,
     /// The resolved scenario as text; part of the run's identity, and kept in the run folder.
     pub scenario: &'a str,
-    /// How the run is called.
+    /// How the run is called; fit for a folder's name.
     pub name: &'a str,
     /// The program's version; part of the run's identity.
     pub version: &'a str,
@@ -58,18 +58,20 @@ pub enum RunError {
 }
 
 impl Question<'_> {
-    /// What this run is called in all time.
-    pub fn run_id(&self) -> Result<RunId, TraceError> {
+    /// What the run is called everywhere, `nginx-3fa91c`: its name and the first digits of what it is made of, so the
+    /// same question has the same id.
+    pub fn run_id(&self) -> Result<String, TraceError> {
         let digest = self.trace.digest()?;
         let Window { start, end } = self.window;
-        Ok(RunId::of(&[
+        let hash = Fingerprint::of(&[
             self.version.as_bytes(),
             digest.as_bytes(),
             self.scenario.as_bytes(),
             &self.setup.settings.seed.to_le_bytes(),
             &start.as_micros().to_le_bytes(),
             &end.as_micros().to_le_bytes(),
-        ]))
+        ]);
+        Ok(format!("{}-{}", self.name, hash.short()))
     }
 }
 
@@ -81,7 +83,7 @@ pub fn run(
     progress: &mut dyn FnMut(SimTime) -> ControlFlow<()>,
 ) -> Result<Staged, RunError> {
     let run_id = question.run_id()?;
-    let mut writer = Writer::create(dir, &run_id.to_string())?;
+    let mut writer = Writer::create(dir, &run_id)?;
     writer.add_file("scenario.yaml", question.scenario.as_bytes())?;
     let mut replay = Replay::new(question, writer)?;
     let mut plan = Plan::new(question.trace.records()?, question.trace.config(), question.window);
@@ -209,11 +211,11 @@ fn gaps(trace: &Trace) -> Result<Vec<Warning>, TraceError> {
     Ok(if count == 0 { Vec::new() } else { vec![warning] })
 }
 
-fn meta(question: &Question<'_>, run_id: RunId, end: SimTime, partial: bool) -> Result<RunMeta, TraceError> {
+fn meta(question: &Question<'_>, run_id: String, end: SimTime, partial: bool) -> Result<RunMeta, TraceError> {
     let (trace, setup) = (question.trace, question.setup);
     let (first, last) = trace.span().unwrap_or((question.window.start, question.window.end));
     Ok(RunMeta {
-        run_id: run_id.to_string(),
+        run_id,
         name: question.name.to_owned(),
         version: question.version.to_owned(),
         engine: EngineName::Embedded,
@@ -229,7 +231,7 @@ fn meta(question: &Question<'_>, run_id: RunId, end: SimTime, partial: bool) -> 
         },
         start: question.window.start,
         end,
-        scenario_digest: RunId::of(&[question.scenario.as_bytes()]).to_string(),
+        scenario_digest: Fingerprint::of(&[question.scenario.as_bytes()]).to_string(),
         currency: setup.currency.clone(),
         groups: setup.groups(),
         autoscaler: Some(setup.autoscaler()),

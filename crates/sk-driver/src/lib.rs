@@ -10,11 +10,10 @@
 //! [`embedded::run`].
 
 pub mod embedded;
-mod identity;
+mod fingerprint;
 pub mod mutate;
 pub mod plan;
 mod record;
 pub mod setup;
 
 pub use embedded::{RunError, run};
-pub use identity::RunId;

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 /// The folder that holds runs.
 pub(crate) const RUNS: &str = "runs";
 
-/// The folder of the run called `name` with the id that begins `short`.
-pub(crate) fn default_dir(name: &str, short: &str) -> PathBuf {
-    Path::new(RUNS).join(format!("{name}-{short}"))
+/// The folder of a run when nobody names another.
+pub(crate) fn default_dir(run_id: &str) -> PathBuf {
+    Path::new(RUNS).join(run_id)
 }
 
 /// A name fit for a folder: letters, digits, `.`, `_` and `-`.

@@ -27,14 +27,14 @@ const KINDS: [(&str, &str, Finding); 8] = [
     (
         "autoscaling",
         "HorizontalPodAutoscaler",
-        Finding { code: "hpa", message: "HorizontalPodAutoscalers do nothing: replicas are as recorded" },
+        Finding { code: "hpa", message: "HorizontalPodAutoscalers do nothing: replicas as recorded" },
     ),
     (
         "policy",
         "PodDisruptionBudget",
         Finding { code: "pdb", message: "PodDisruptionBudgets do not hold evictions back yet" },
     ),
-    ("", "Node", Finding { code: "node", message: "recorded nodes are not replayed: nodes come from the scenario" }),
+    ("", "Node", Finding { code: "node", message: "recorded nodes are not replayed: the scenario has its own" }),
 ];
 
 /// Fields of a pod's spec that decide its placement on a real cluster and do not here.
@@ -59,14 +59,14 @@ const FIELDS: [(&str, Finding); 7] = [
 
 const CUSTOM: Finding = Finding {
     code: "custom-resource",
-    message: "objects of kinds whose controllers are not part of Kubernetes are stored and nothing acts on them",
+    message: "nothing acts on custom resources: their controllers are not there",
 };
 const CLAIMS: Finding =
-    Finding { code: "volumes", message: "volumes that bind a pod to a zone or node are not modelled yet" };
+    Finding { code: "volumes", message: "volumes that bind pods to zones or nodes are not modelled yet" };
 const HOST_PORTS: Finding = Finding { code: "host-ports", message: "host ports are not modelled yet" };
 const SPREADING: Finding = Finding {
     code: "default-spreading",
-    message: "kube-scheduler's default spreading of a workload's pods is not scored yet: pods may land on other nodes",
+    message: "default spreading of a workload's pods is not scored yet",
 };
 
 /// Objects by what of them is not modelled.

@@ -32,7 +32,7 @@ pub(crate) fn run(args: &RunArgs, quiet: bool) -> Result<Outcome> {
         assumptions.push(assumed_length());
     }
     let name = args.name.clone().or_else(|| scenario.name.as_ref().map(ToString::to_string));
-    let name = name.unwrap_or_else(|| traces::default_name(&args.trace));
+    let name = runs::folder_name(&name.unwrap_or_else(|| traces::default_name(&args.trace)));
     let text = scenario.to_yaml();
     let question = Question {
         trace: &trace,
@@ -43,8 +43,8 @@ pub(crate) fn run(args: &RunArgs, quiet: bool) -> Result<Outcome> {
         version: env!("CARGO_PKG_VERSION"),
         assumptions,
     };
-    let short = question.run_id()?.short();
-    let dir = args.out.clone().unwrap_or_else(|| runs::default_dir(&runs::folder_name(&name), &short));
+    let run_id = question.run_id()?;
+    let dir = args.out.clone().unwrap_or_else(|| runs::default_dir(&run_id));
 
     let mut progress = Progress::new(window.start, window.end, quiet)?;
     let staged = embedded::run(&question, &dir, &mut |at| progress.at(at))?;
@@ -52,25 +52,25 @@ pub(crate) fn run(args: &RunArgs, quiet: bool) -> Result<Outcome> {
     conclude(args, staged, &checked, &text, wall_s)
 }
 
-/// Judges the staged run, publishes it and prints the summary.
+/// Judges the staged run, publishes it and prints the summary. A run that cannot be judged is published all the same.
 fn conclude(args: &RunArgs, mut staged: Staged, checked: &Checked, scenario: &str, wall_s: f64) -> Result<Outcome> {
     let analysis = Analysis::of(&staged.run()?)?;
-    let verdicts = checked.judge(&analysis.summary)?;
-    let summary = sk_report::json::render(&analysis, &verdicts)?;
-    staged.add_file("summary.json", summary.as_bytes())?;
-    let page = sk_report::html::render(&analysis, &verdicts, Some(scenario))?;
+    let judged = checked.judge(&analysis.summary);
+    let verdicts = judged.as_deref().unwrap_or_default();
+    let page = sk_report::html::render(&analysis, verdicts, Some(scenario))?;
+    staged.add_file("summary.json", sk_report::json::render(&analysis, verdicts)?.as_bytes())?;
     staged.add_file("report.html", page.as_bytes())?;
-    let junit = sk_report::junit::render(&analysis, &verdicts);
-    staged.add_file("junit.xml", junit.as_bytes())?;
+    staged.add_file("junit.xml", sk_report::junit::render(&analysis, verdicts).as_bytes())?;
     let dir = staged.publish()?;
 
     let report = dir.join("report.html");
     let tries = tries(args);
     let occasion = Occasion { wall_s: Some(wall_s), report: Some(&report.display().to_string()), tries: &tries };
-    write!(anstream::stdout(), "{}", sk_report::terminal::render(&analysis, &verdicts, &occasion))?;
+    write!(anstream::stdout(), "{}", sk_report::terminal::render(&analysis, verdicts, &occasion))?;
     if args.open {
         open_report(&report);
     }
+    let verdicts = judged?;
     Ok(outcome(args, &analysis, &verdicts))
 }
 

@@ -1,16 +1,16 @@
-//! A run's id: the same question has the same name.
+//! A hash over parts: the same question has the same name.
 
 use std::fmt;
 
 use sha2::{Digest, Sha256};
 
-/// A hash of everything that decides a run: version, trace, resolved scenario, seed and window. No host, no wall clock.
+/// A hash of everything that decides something.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct RunId([u8; 32]);
+pub(crate) struct Fingerprint([u8; 32]);
 
-impl RunId {
+impl Fingerprint {
     /// Of these parts, in this order; each is preceded by its length, so that no two lists of parts run together.
-    pub fn of(parts: &[&[u8]]) -> Self {
+    pub(crate) fn of(parts: &[&[u8]]) -> Self {
         let mut hash = Sha256::new();
         for part in parts {
             hash.update((part.len() as u64).to_le_bytes());
@@ -19,22 +19,22 @@ impl RunId {
         Self(hash.finalize().into())
     }
 
-    /// The six digits that end a run folder's name.
-    pub fn short(&self) -> String {
+    /// The six digits that end a run's id.
+    pub(crate) fn short(&self) -> String {
         self.to_string().chars().take(6).collect()
     }
 }
 
-impl fmt::Display for RunId {
+impl fmt::Display for Fingerprint {
     /// 32 hexadecimal digits: as unique as a UUID.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().take(16).try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
 
-impl fmt::Debug for RunId {
+impl fmt::Debug for Fingerprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "RunId({self})")
+        write!(f, "Fingerprint({self})")
     }
 }
 
@@ -44,8 +44,8 @@ mod tests {
 
     #[test]
     fn every_part_counts_and_parts_do_not_run_together() {
-        assert_eq!(RunId::of(&[b"a", b"bc"]), RunId::of(&[b"a", b"bc"]));
-        assert_ne!(RunId::of(&[b"a", b"bc"]), RunId::of(&[b"ab", b"c"]));
-        assert_eq!(RunId::of(&[]).short().len(), 6);
+        assert_eq!(Fingerprint::of(&[b"a", b"bc"]), Fingerprint::of(&[b"a", b"bc"]));
+        assert_ne!(Fingerprint::of(&[b"a", b"bc"]), Fingerprint::of(&[b"ab", b"c"]));
+        assert_eq!(Fingerprint::of(&[]).short().len(), 6);
     }
 }

@@ -3,6 +3,23 @@
 //! Start with [`Scenario::parse`]. Nothing here carries anything out, opens a file or looks at a clock; text comes in
 //! and typed data, or an error that names line and column, goes out.
 //!
+//! ```
+//! use sk_api::Scenario;
+//!
+//! let text = "
+//! apiVersion: simkube.io/v1
+//! kind: Scenario
+//! cluster: {groups: {small: {min: 1, max: 10, cpu: 4, memory: 16Gi}}}
+//! ";
+//! let scenario = Scenario::parse("small.yaml", text)?;
+//! assert_eq!(scenario.cluster.groups["small"].max, 10);
+//! assert!(scenario.unsupported().is_empty());
+//!
+//! let error = Scenario::parse("small.yaml", &text.replace("max", "maxx")).unwrap_err();
+//! assert!(error.to_string().starts_with("small.yaml:4:36: cluster.groups.small.maxx: there is no such field"));
+//! # Ok::<(), sk_api::ScenarioError>(())
+//! ```
+//!
 //! | module | what it owns |
 //! |---|---|
 //! | [`scenario`] | the scenario file: which cluster a trace is replayed on, how, and what must hold |

@@ -7,7 +7,8 @@
 //!
 //! | module | what it owns |
 //! |---|---|
-//! | [`trace`], [`cluster`], [`group`], [`autoscaler`], [`scheduler`], [`timing`], [`timeline`], [`assertion`] | the sections |
+//! | [`trace`], [`cluster`], [`group`], [`autoscaler`], [`scheduler`] | the sections: what is replayed, and on what |
+//! | [`timing`], [`timeline`], [`assertion`] | the sections: how fast, what else happens, what must hold |
 //! | [`assign`] | `--set`: changes from the command line |
 //! | [`path`] | how a field is named in messages and by `--set` |
 //! | [`error`] | what is wrong, and where |

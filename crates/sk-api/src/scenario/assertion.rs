@@ -120,6 +120,11 @@ impl<'de> Visitor<'de> for HoldsVisitor {
         }
     }
 
+    /// `for:` without a value.
+    fn visit_unit<E>(self) -> Result<Holds, E> {
+        Ok(Holds::default())
+    }
+
     fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Holds, A::Error> {
         Vec::deserialize(SeqAccessDeserializer::new(list)).map(Holds::Variants)
     }

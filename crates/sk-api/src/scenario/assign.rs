@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::error::{Fault, Place, ScenarioError, listed, shown};
 use super::path::{ParsePathError, Path, Step};
 use super::suggest::did_you_mean;
-use super::yaml::{self, Document, Entry, MAX_SCALAR_BYTES, Mark, Node, Value};
+use super::yaml::{self, Document, Entry, MAX_DEPTH, MAX_SCALAR_BYTES, Mark, Node, Value};
 
 /// The most assignments to one scenario: with `MAX_SCALAR_BYTES` each that is 16 MB of text.
 const MAX_ASSIGNMENTS: usize = 1_000;
@@ -32,13 +32,13 @@ pub enum ParseAssignmentError {
     #[error("`{0}` assigns nothing: write PATH=VALUE, as in cluster.groups.small.max=20")]
     NoValue(String),
     /// What stands before the `=` is no path.
-    #[error("`{text}` assigns to nothing")]
+    #[error("`{text}` assigns to nothing: {problem}")]
     Path {
         /// The whole text.
         text: String,
-        /// What is wrong with the path.
-        #[source]
-        source: ParsePathError,
+        /// What is wrong with the path. Part of the message and not a source, because whoever reads command lines
+        /// prints the message alone.
+        problem: ParsePathError,
     },
     /// The value is too long.
     #[error("the value of {0} has more than {MAX_SCALAR_BYTES} bytes: put it into the file")]
@@ -57,7 +57,7 @@ impl FromStr for Assignment {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (path, value) = text.split_once('=').ok_or_else(|| ParseAssignmentError::NoValue(shown(text)))?;
-        let path: Path = path.parse().map_err(|source| ParseAssignmentError::Path { text: shown(text), source })?;
+        let path: Path = path.parse().map_err(|problem| ParseAssignmentError::Path { text: shown(text), problem })?;
         if value.len() > MAX_SCALAR_BYTES {
             return Err(ParseAssignmentError::TooLong(path));
         }
@@ -77,6 +77,9 @@ pub(crate) fn apply(document: &mut Document, assignments: &[Assignment]) -> Resu
         }
         let mark = Mark::Set { index };
         let mut value = yaml::read(&assignment.value).map_err(|error| fault(yaml::in_plain_words(&error)))?;
+        if assignment.path.steps().len() + value.depth() > MAX_DEPTH {
+            return Err(fault(format!("this is nested more than {MAX_DEPTH} deep: no scenario is")));
+        }
         value.remark(mark);
         *find_or_make(&mut document.root, &assignment.path, mark).map_err(fault)? = value;
         document.sets.push(assignment.text.clone());

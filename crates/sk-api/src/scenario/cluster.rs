@@ -113,7 +113,11 @@ impl From<Reserved> for TextOr<BTreeMap<SmolStr, Quantity>> {
 }
 
 fn nodes_schema(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "type": "string", "pattern": r"^(groups|recorded|.*\.(yaml|yml|json))$", "examples": ["groups", "recorded"] })
+    json_schema!({
+        "type": "string",
+        "pattern": r"^(groups|recorded|.*\.(yaml|yml|json))$",
+        "examples": ["groups", "recorded"],
+    })
 }
 
 fn reserved_schema(generator: &mut SchemaGenerator) -> Schema {

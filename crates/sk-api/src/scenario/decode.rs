@@ -74,6 +74,9 @@ impl Error for DecodeError {
     }
 
     fn unknown_variant(variant: &str, known: &'static [&'static str]) -> Self {
+        if let [only] = known {
+            return Self::new(format!("expected `{only}`, found `{}`", shown(variant)));
+        }
         let advice = did_you_mean(variant, known.iter().copied());
         Self::new(format!("`{}` is none of {}{advice}", shown(variant), listed(known.iter().copied())))
     }

@@ -134,7 +134,10 @@ fn lines(faults: &[Fault]) -> String {
 
 /// Somebody's text, short enough for a message and on one line.
 pub(crate) fn shown(text: &str) -> String {
-    let mut shown: String = text.chars().take(MAX_SHOWN_CHARS).flat_map(char::escape_debug).collect();
+    let mut shown = String::new();
+    for c in text.chars().take(MAX_SHOWN_CHARS) {
+        if c.is_control() { shown.extend(c.escape_default()) } else { shown.push(c) }
+    }
     if text.chars().nth(MAX_SHOWN_CHARS).is_some() {
         shown.push('…');
     }

@@ -41,7 +41,10 @@ pub(crate) fn duration(_: &mut SchemaGenerator) -> Schema {
 
 /// A moment in the grammar of all flags.
 pub(crate) fn moment(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "type": "string", "pattern": r"^(now|[+-]([0-9.]+[a-zµμ]+)+|[+-]0|[+-]?[0-9]{4,6}-[0-9]{2}-[0-9]{2}.*)$" })
+    json_schema!({
+        "type": "string",
+        "pattern": r"^(now|[+-]([0-9.]+[a-zµμ]+)+|[+-]0|[+-]?[0-9]{4,6}-[0-9]{2}-[0-9]{2}.*)$",
+    })
 }
 
 /// The name of a group, a variant or a scenario.

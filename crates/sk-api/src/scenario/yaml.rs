@@ -128,6 +128,15 @@ impl Node {
         }
     }
 
+    /// How many lists and mappings stand in each other here.
+    pub(crate) fn depth(&self) -> usize {
+        match &self.value {
+            Value::List(nodes) => 1 + nodes.iter().map(Self::depth).max().unwrap_or_default(),
+            Value::Map(entries) => 1 + entries.iter().map(|entry| entry.node.depth()).max().unwrap_or_default(),
+            _ => 0,
+        }
+    }
+
     /// Gives this and everything in it another place.
     pub(crate) fn remark(&mut self, mark: Mark) {
         self.mark = mark;

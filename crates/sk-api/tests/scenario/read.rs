@@ -91,9 +91,10 @@ fn what_is_not_carried_out_is_named_with_its_place() {
 #[test]
 fn all_faults_are_told_at_once() {
     let text = SMALLEST.replace("min: 1, max: 10, cpu: 1", "min: 5, max: 3, cpu: 0");
-    let lines: Vec<_> = error(&text).lines().map(str::to_owned).collect();
-    assert_eq!(lines.len(), 2, "{lines:?}");
-    assert!(lines[0].contains("small.min") && lines[1].contains("small.cpu"), "{lines:?}");
+    let error = Scenario::parse("pack.yaml", &text).unwrap_err();
+    let paths: Vec<_> = error.faults().iter().map(|fault| fault.path.to_string()).collect();
+    assert_eq!(paths, ["cluster.groups.small.min", "cluster.groups.small.cpu"]);
+    assert_eq!(error.to_string().lines().count(), 2, "{error}");
 }
 
 #[test]
@@ -119,6 +120,13 @@ fn flags_of_cluster_autoscaler_are_taken_as_pasted_or_refused_by_name() {
     assert!(unknown.starts_with("pack.yaml:10:14: autoscaler.scan-intervall: there is no such field"), "{unknown}");
     assert!(unknown.ends_with("did you mean `scan-interval`?"), "{unknown}");
     assert!(error(&format!("{SMALLEST}wibble:")).starts_with("pack.yaml:10:1: wibble: there is no such field"));
+}
+
+#[test]
+fn files_of_other_systems_are_read_as_well() {
+    let scenario = Scenario::parse("x", SMALLEST).unwrap();
+    assert_eq!(Scenario::parse("x", &SMALLEST.replace('\n', "\r\n")).unwrap(), scenario);
+    assert_eq!(Scenario::parse("x", &format!("\u{feff}{SMALLEST}")).unwrap(), scenario);
 }
 
 #[test]

@@ -150,3 +150,13 @@ pub(super) const UNMODELLED_FLAGS: [&str; 146] = [
     "vmodule",
     "write-status-configmap",
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_flag_stands_here_once_and_in_order() {
+        assert!(UNMODELLED_FLAGS.is_sorted_by(|one, next| one < next));
+    }
+}

@@ -11,8 +11,9 @@ use crate::scenario::error::shown;
 use crate::scenario::group::{Group, Ready};
 use crate::scenario::{Path, Scenario};
 
-/// The most nodes one group may have: ten times what Kubernetes says a whole cluster may have (5,000).
-const MAX_GROUP_NODES: u32 = 50_000;
+/// The most nodes that one group may have, and that all groups together may start with: ten times what Kubernetes says
+/// a whole cluster may have (5,000).
+const MAX_NODES: u32 = 50_000;
 
 /// The largest amount of anything: a thousand times the memory of the largest machines there are, in bytes. In
 /// thousandths it still fits an `i64`, so nothing that is counted in them later saturates.
@@ -35,6 +36,10 @@ pub(super) fn check_cluster(scenario: &Scenario, faults: &mut Faults<'_>) {
     if let Some(Reserved::Fixed(amounts)) = &cluster.reserved {
         check_amounts(amounts, &at.field("reserved"), faults);
     }
+    let start: u64 = cluster.groups.values().map(|group| u64::from(group.min)).sum();
+    faults.unless(start <= u64::from(MAX_NODES), at.field("groups"), || {
+        format!("all groups together start with {start} nodes, and at most {MAX_NODES} are simulated: lower some min")
+    });
     for (name, group) in &cluster.groups {
         let at = at.field("groups").field(name);
         faults.unless(is_dns_label(name), at.clone(), || not_a_name(name));
@@ -47,7 +52,7 @@ fn check_group(group: &Group, at: &Path, faults: &mut Faults<'_>) {
     faults.unless(max > 0, at.field("max"), || {
         "a group of at most 0 nodes has none: remove the group or raise it".to_owned()
     });
-    faults.unless(max <= MAX_GROUP_NODES, at.field("max"), || format!("at most {MAX_GROUP_NODES} nodes are simulated"));
+    faults.unless(max <= MAX_NODES, at.field("max"), || format!("at most {MAX_NODES} nodes are simulated"));
     faults.unless(min <= max, at.field("min"), || format!("min {min} is more than max {max}: lower it, or raise max"));
     for (resource, amount) in [("cpu", group.cpu), ("memory", group.memory)] {
         match amount {

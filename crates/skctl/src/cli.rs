@@ -72,8 +72,8 @@ pub struct DemoArgs {
 /// `skctl run`
 #[derive(Debug, Default, Args)]
 pub struct RunArgs {
-    /// The trace: a file, `example:NAME`, plain Kubernetes YAML, a folder of it, or `-`.
-    pub trace: String,
+    /// The trace: a file, `example:NAME`, plain Kubernetes YAML, a folder of it, or `-`. The scenario's by default.
+    pub trace: Option<String>,
     /// The scenario file: which nodes, what autoscaler, what must hold.
     #[arg(short = 'f', long = "scenario", value_name = "SCENARIO")]
     pub scenario: Option<PathBuf>,

@@ -22,11 +22,23 @@ impl Outcome {
             Ok(Self::Interrupted) => ExitCode::from(130),
             Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
             Err(error) => {
-                anstream::eprintln!("error: {error:#}");
+                anstream::eprintln!("error: {}", sentence(&error));
                 ExitCode::from(2)
             }
         }
     }
+}
+
+/// The error with its causes, each said once: libraries often repeat a cause in their own words.
+fn sentence(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if !text.contains(&cause) {
+            let colon = if text.is_empty() { "" } else { ": " };
+            text = format!("{text}{colon}{cause}");
+        }
+    }
+    text
 }
 
 /// What clap has to say: help and version are answers, everything else is a usage error.
@@ -40,4 +52,17 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let io = error.chain().filter_map(|cause| cause.downcast_ref::<std::io::Error>());
     io.into_iter().any(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::anyhow;
+
+    use super::*;
+
+    #[test]
+    fn a_cause_is_said_once() {
+        let error = anyhow!("disk full").context("cannot write x: disk full").context("the run failed");
+        assert_eq!(sentence(&error), "the run failed: cannot write x: disk full");
+    }
 }

@@ -14,6 +14,8 @@ const ASSUMED: &str = include_str!("assumed.yaml");
 
 /// A scenario and what had to be assumed for it.
 pub(crate) struct Resolved {
+    /// The trace to replay, as typed or as the scenario says.
+    pub(crate) trace: String,
     pub(crate) scenario: Scenario,
     pub(crate) assumptions: Vec<Warning>,
 }
@@ -21,7 +23,8 @@ pub(crate) struct Resolved {
 /// The scenario that the arguments ask for.
 pub(crate) fn resolve(args: &RunArgs) -> Result<Resolved> {
     let mut assumptions = Vec::new();
-    let (name, text) = match (&args.scenario, args.trace.strip_prefix(examples::PREFIX)) {
+    let example = args.trace.as_deref().and_then(|trace| trace.strip_prefix(examples::PREFIX));
+    let (name, text) = match (&args.scenario, example) {
         (Some(path), _) => (path.display().to_string(), read(path)?),
         (None, Some(example)) => {
             (format!("{}{example}.yaml", examples::PREFIX), examples::find(example)?.scenario.into())
@@ -42,7 +45,10 @@ pub(crate) fn resolve(args: &RunArgs) -> Result<Resolved> {
     if let Some(seed) = args.seed {
         scenario.seed = seed;
     }
-    Ok(Resolved { scenario, assumptions })
+    let trace = args.trace.clone().or_else(|| scenario.trace.from.clone());
+    let trace =
+        trace.context("which trace? name one (`skctl run TRACE`), or write `trace: {from: …}` into the scenario")?;
+    Ok(Resolved { trace, scenario, assumptions })
 }
 
 fn read(path: &Path) -> Result<String> {

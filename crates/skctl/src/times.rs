@@ -38,6 +38,11 @@ impl Asked {
             duration: duration.or(scenario_duration),
         })
     }
+
+    /// Was any part asked for?
+    pub(crate) fn is_anything(&self) -> bool {
+        self.start.is_some() || self.end.is_some() || self.duration.is_some()
+    }
 }
 
 fn parse(text: &str) -> Result<TimeSpec> {

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use sk_store::trace::{self, OpenError, Trace};
+use sk_store::trace::{self, Trace};
 
 use crate::examples;
 
@@ -31,20 +31,6 @@ fn read_stdin() -> Result<Vec<u8>> {
         bail!("standard input is longer than 1 GiB; write it to a file and name that");
     }
     Ok(bytes)
-}
-
-/// Somebody who knows SimKube 2 types `run NAME -f TRACE`: then there is no file NAME, and the scenario is a trace.
-pub(crate) fn hint_for_the_old_form(typed: &str, scenario: Option<&Path>, error: anyhow::Error) -> anyhow::Error {
-    let is_missing = match error.downcast_ref::<OpenError>() {
-        Some(OpenError::Io { source, .. }) => source.kind() == std::io::ErrorKind::NotFound,
-        _ => false,
-    };
-    let Some(scenario) = scenario.filter(|path| is_missing && trace::open(path).is_ok()) else { return error };
-    let file = scenario.display();
-    anyhow::anyhow!(
-        "{typed} is no trace; in SimKube 2 the first word was the simulation's name. \
-         You want: skctl run {file} --name {typed}"
-    )
 }
 
 /// How a run of this trace is called when nobody says: the file's name without folders and ending.

@@ -29,7 +29,8 @@ fn curve(run: &Run) -> String {
     let mut at = start + SimDuration::from_secs(15);
     while at < end {
         let running = pods.iter().filter(|pod| is_between(at, pod.started, pod.finished.or(pod.deleted))).count();
-        let pending = pods.iter().filter(|pod| is_between(at, Some(pod.created), pod.scheduled.or(pod.deleted))).count();
+        let pending =
+            pods.iter().filter(|pod| is_between(at, Some(pod.created), pod.scheduled.or(pod.deleted))).count();
         let present = nodes.iter().filter(|node| is_between(at, Some(node.created), node.deleted)).count();
         let ready = nodes.iter().filter(|node| is_between(at, node.ready, node.deleted)).count();
         let time = at.since(start).to_string();

@@ -57,17 +57,13 @@ const FIELDS: [(&str, Finding); 7] = [
     ("/hostNetwork", HOST_PORTS),
 ];
 
-const CUSTOM: Finding = Finding {
-    code: "custom-resource",
-    message: "nothing acts on custom resources: their controllers are not there",
-};
+const CUSTOM: Finding =
+    Finding { code: "custom-resource", message: "nothing acts on custom resources: their controllers are not there" };
 const CLAIMS: Finding =
     Finding { code: "volumes", message: "volumes that bind pods to zones or nodes are not modelled yet" };
 const HOST_PORTS: Finding = Finding { code: "host-ports", message: "host ports are not modelled yet" };
-const SPREADING: Finding = Finding {
-    code: "default-spreading",
-    message: "default spreading of a workload's pods is not scored yet",
-};
+const SPREADING: Finding =
+    Finding { code: "default-spreading", message: "default spreading of a workload's pods is not scored yet" };
 
 /// Objects by what of them is not modelled.
 #[derive(Clone, Debug, Default)]

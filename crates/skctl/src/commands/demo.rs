@@ -13,6 +13,7 @@ pub(crate) fn run(args: &DemoArgs, quiet: bool) -> Result<Outcome> {
     if !quiet {
         anstream::eprintln!("$ skctl run {TRACE}");
     }
-    let run_args = RunArgs { trace: TRACE.to_owned(), open: !args.no_open && run::can_open(), ..RunArgs::default() };
+    let run_args =
+        RunArgs { trace: Some(TRACE.to_owned()), open: !args.no_open && run::can_open(), ..RunArgs::default() };
     run::run(&run_args, quiet)
 }

@@ -1,10 +1,11 @@
 //! `skctl run TRACE`: simulate, judge, print, leave a run folder.
 
 use std::io::{IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use sk_core::SimTime;
+use sk_core::duration::TimeSpec;
 use sk_driver::embedded::{self, Question};
 use sk_driver::setup::Setup;
 use sk_record::{Staged, Warning, WarningKind};
@@ -20,19 +21,25 @@ use crate::times::{self, Asked};
 use crate::{runs, traces};
 
 pub(crate) fn run(args: &RunArgs, quiet: bool) -> Result<Outcome> {
-    let scenario_file = args.scenario.as_deref();
-    let trace =
-        traces::open(&args.trace).map_err(|error| traces::hint_for_the_old_form(&args.trace, scenario_file, error))?;
-    let Resolved { scenario, mut assumptions } = scenarios::resolve(args)?;
+    let resolved = scenarios::resolve(args).map_err(|error| hint_for_the_old_form(args, error))?;
+    let Resolved { trace: typed, mut scenario, mut assumptions } = resolved;
+    let trace = traces::open(&typed)?;
     let setup = Setup::new(&scenario);
     let assertions: Vec<_> = scenario.assertions.iter().map(for_report).collect();
     let checked = sk_report::check(&assertions, &setup.groups())?;
-    let (window, length_is_assumed) = times::window(&Asked::new(args, &scenario.trace)?, span(&trace), now())?;
+    let asked = Asked::new(args, &scenario.trace)?;
+    let (window, length_is_assumed) = times::window(&asked, span(&trace), now())?;
+    if asked.is_anything() {
+        // Written out as moments, so that the run's own scenario asks the same again.
+        scenario.trace.start = Some(TimeSpec::At(window.start));
+        scenario.trace.end = Some(TimeSpec::At(window.end));
+        scenario.trace.duration = None;
+    }
     if length_is_assumed {
         assumptions.push(assumed_length());
     }
     let name = args.name.clone().or_else(|| scenario.name.as_ref().map(ToString::to_string));
-    let name = runs::folder_name(&name.unwrap_or_else(|| traces::default_name(&args.trace)));
+    let name = runs::folder_name(&name.unwrap_or_else(|| traces::default_name(&typed)));
     let text = scenario.to_yaml();
     let question = Question {
         trace: &trace,
@@ -49,11 +56,18 @@ pub(crate) fn run(args: &RunArgs, quiet: bool) -> Result<Outcome> {
     let mut progress = Progress::new(window.start, window.end, quiet)?;
     let staged = embedded::run(&question, &dir, &mut |at| progress.at(at))?;
     let wall_s = progress.finish().as_secs_f64();
-    conclude(args, staged, &checked, &text, wall_s)
+    conclude(args, &typed, staged, &checked, &text, wall_s)
 }
 
 /// Judges the staged run, publishes it and prints the summary. A run that cannot be judged is published all the same.
-fn conclude(args: &RunArgs, mut staged: Staged, checked: &Checked, scenario: &str, wall_s: f64) -> Result<Outcome> {
+fn conclude(
+    args: &RunArgs,
+    trace: &str,
+    mut staged: Staged,
+    checked: &Checked,
+    scenario: &str,
+    wall_s: f64,
+) -> Result<Outcome> {
     let analysis = Analysis::of(&staged.run()?)?;
     let judged = checked.judge(&analysis.summary);
     let verdicts = judged.as_deref().unwrap_or_default();
@@ -64,7 +78,7 @@ fn conclude(args: &RunArgs, mut staged: Staged, checked: &Checked, scenario: &st
     let dir = staged.publish()?;
 
     let report = dir.join("report.html");
-    let tries = tries(args);
+    let tries = tries(args, trace);
     let occasion = Occasion { wall_s: Some(wall_s), report: Some(&report.display().to_string()), tries: &tries };
     write!(anstream::stdout(), "{}", sk_report::terminal::render(&analysis, verdicts, &occasion))?;
     if args.open {
@@ -89,12 +103,25 @@ fn outcome(args: &RunArgs, analysis: &Analysis, verdicts: &[Verdict]) -> Outcome
 }
 
 /// Commands worth trying next.
-fn tries(args: &RunArgs) -> Vec<String> {
+fn tries(args: &RunArgs, trace: &str) -> Vec<String> {
     let scenario = args.scenario.as_ref().map(|path| format!(" -f {}", path.display())).unwrap_or_default();
     vec![
         "skctl report @ -o markdown".to_owned(),
-        format!("skctl run {}{scenario} --set autoscaler.scale-down-unneeded-time=2m", args.trace),
+        format!("skctl run {trace}{scenario} --set autoscaler.scale-down-unneeded-time=2m"),
     ]
+}
+
+/// Somebody who knows SimKube 2 types `run NAME -f TRACE`: then the scenario is a trace.
+fn hint_for_the_old_form(args: &RunArgs, error: anyhow::Error) -> anyhow::Error {
+    let (Some(name), Some(file)) = (&args.trace, &args.scenario) else { return error };
+    if sk_store::trace::open(file).is_err() || Path::new(name).exists() {
+        return error;
+    }
+    let file = file.display();
+    anyhow!(
+        "{name} is no trace; in SimKube 2 the first word was the simulation's name. \
+         You want: skctl run {file} --name {name}"
+    )
 }
 
 fn for_report(assertion: &sk_api::scenario::Assertion) -> sk_report::Assertion {

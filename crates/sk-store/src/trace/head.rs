@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
 use sk_core::{ObjectRef, SimTime, SmolStr};
 
 use super::record::{Change, Record, labels_of};
@@ -37,8 +38,10 @@ impl Head {
     /// The head of a whole record.
     pub fn of(record: &Record) -> Self {
         let what = match &record.change {
-            Change::Apply(object) => What::Apply(Arc::new(object.reference().clone()), labels(Some(object.value()))),
-            Change::Delete(deletion) => What::Delete(Arc::new(deletion.object.clone()), labels(deletion.last.as_ref())),
+            Change::Apply(object) => What::Apply(Arc::new(object.reference().clone()), labels(object.value())),
+            Change::Delete(deletion) => {
+                What::Delete(Arc::new(deletion.object.clone()), deletion.last.as_ref().map(labels).unwrap_or_default())
+            }
             Change::Mark(_) => What::Mark,
         };
         Self { at: record.at, seq: record.seq, what }
@@ -53,6 +56,7 @@ impl Head {
     }
 }
 
-fn labels(value: Option<&serde_json::Value>) -> Labels {
-    value.into_iter().flat_map(labels_of).map(|(key, value)| (key.into(), value.into())).collect()
+/// The labels of an object as JSON.
+pub(crate) fn labels(value: &Value) -> Labels {
+    labels_of(value).map(|(key, value)| (key.into(), value.into())).collect()
 }

@@ -23,6 +23,7 @@ mod text;
 mod v2;
 mod write;
 
+use std::io::{self, Read};
 use std::path::Path;
 use std::sync::OnceLock;
 
@@ -94,6 +95,19 @@ pub fn open(path: &Path) -> Result<Trace, OpenError> {
 /// Opens a trace that is in memory: compiled in, or read from standard input. Messages call it `name`.
 pub fn from_bytes(name: &str, bytes: impl Into<Bytes>) -> Result<Trace, OpenError> {
     open_source(Source::memory(name, bytes.into()))
+}
+
+/// Opens a trace that can be read only once, such as standard input: it is copied into a temporary file first.
+pub fn from_reader(name: &str, mut reader: impl Read) -> Result<Trace, OpenError> {
+    let cannot = |source| OpenError::Io { name: name.into(), source };
+    let mut file = tempfile::NamedTempFile::new().map_err(cannot)?;
+    io::copy(&mut reader, file.as_file_mut()).map_err(cannot)?;
+    open_temporary(name, file.into_temp_path())
+}
+
+/// Opens a trace in a file that is removed with it. Messages call it `name`.
+pub(crate) fn open_temporary(name: &str, path: tempfile::TempPath) -> Result<Trace, OpenError> {
+    open_source(Source::temporary(name, path))
 }
 
 fn open_source(source: Source) -> Result<Trace, OpenError> {

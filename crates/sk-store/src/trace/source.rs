@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use sha2::{Digest as _, Sha256};
+use tempfile::TempPath;
 
 /// A trace's bytes and the name that messages call it by.
 #[derive(Clone, Debug)]
@@ -19,6 +20,8 @@ pub(crate) struct Source {
 #[derive(Clone, Debug)]
 enum Place {
     File(Arc<PathBuf>),
+    /// Removed when nobody reads it any more.
+    Temporary(Arc<TempPath>),
     Memory(Bytes),
 }
 
@@ -31,6 +34,10 @@ pub(crate) enum Reader {
 impl Source {
     pub(crate) fn file(path: &Path) -> Self {
         Self { name: path.display().to_string().into(), place: Place::File(Arc::new(path.to_owned())) }
+    }
+
+    pub(crate) fn temporary(name: &str, path: TempPath) -> Self {
+        Self { name: name.into(), place: Place::Temporary(Arc::new(path)) }
     }
 
     pub(crate) fn memory(name: &str, bytes: Bytes) -> Self {
@@ -46,6 +53,7 @@ impl Source {
     pub(crate) fn open(&self) -> io::Result<Reader> {
         Ok(match &self.place {
             Place::File(path) => Reader::File(File::open(&**path)?),
+            Place::Temporary(path) => Reader::File(File::open(&**path)?),
             Place::Memory(bytes) => Reader::Memory(Cursor::new(bytes.clone())),
         })
     }

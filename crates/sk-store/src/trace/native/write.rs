@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::io::Write;
 
+use serde_json::Value;
 use sk_core::SimTime;
 
 use super::block::{self, Kind};
@@ -13,10 +14,10 @@ use super::{
     CHUNK_BYTES, CHUNK_RECORDS, END_MAGIC, FILE_HEADER_LEN, HEADS_BYTES, INDEX_CHUNKS, MAGIC, ROWS_BYTES, VERSION,
 };
 use crate::msgpack::{MAX_OBJECT_BYTES, encode};
-use crate::trace::head::{Head, What};
+use crate::trace::head;
 use crate::trace::header::Header;
 use crate::trace::jsonl;
-use crate::trace::record::{Change, Record};
+use crate::trace::record::{Change, Deletion, Record};
 use crate::trace::rows::{Row, Section};
 use crate::trace::write::WriteError;
 
@@ -72,42 +73,34 @@ impl<W: Write> Writer<W> {
     }
 
     pub(crate) fn record(&mut self, record: &Record) -> Result<(), WriteError> {
-        let Head { at, seq, what } = Head::of(record);
-        match (&what, &record.change) {
-            (What::Apply(object, labels), Change::Apply(whole)) => {
-                self.bytes.clear();
-                encode::value(&mut self.bytes, whole.value());
-                self.push_whole(at, seq, &Entry::Apply { object, labels: labels.clone() }, object)?;
+        let (at, seq) = (record.at, record.seq);
+        match &record.change {
+            Change::Apply(object) => {
+                let entry = Entry::Apply { object: object.reference(), labels: head::labels(object.value()) };
+                self.push_whole(at, seq, &entry, object.value())?;
             }
-            (What::Delete(object, labels), Change::Delete(deletion)) => match &deletion.last {
-                Some(last) => {
-                    self.bytes.clear();
-                    encode::value(&mut self.bytes, last);
-                    self.push_whole(at, seq, &Entry::Delete { object, labels: Some(labels.clone()) }, object)?;
-                }
-                None => {
-                    self.heads.push(at, seq, &Entry::Delete { object, labels: None });
-                }
-            },
-            (_, Change::Mark(mark)) => {
+            Change::Delete(Deletion { object, last: Some(last) }) => {
+                let entry = Entry::Delete { object, labels: Some(head::labels(last)) };
+                self.push_whole(at, seq, &entry, last)?;
+            }
+            Change::Delete(Deletion { object, last: None }) => {
+                self.heads.push(at, seq, &Entry::Delete { object, labels: None });
+            }
+            Change::Mark(mark) => {
                 self.heads.push(at, seq, &Entry::Mark(mark));
             }
-            _ => unreachable!("a head is of the same sort as its record"),
         }
         let full = self.bodies.size() >= CHUNK_BYTES || self.heads.size() >= HEADS_BYTES;
         if full || self.heads.len() >= CHUNK_RECORDS { self.end_chunk() } else { Ok(()) }
     }
 
-    /// Adds a head with the object in `bytes`.
-    fn push_whole(
-        &mut self,
-        at: SimTime,
-        seq: u64,
-        entry: &Entry<'_>,
-        object: &sk_core::ObjectRef,
-    ) -> Result<(), WriteError> {
+    /// Adds a head and its object.
+    fn push_whole(&mut self, at: SimTime, seq: u64, entry: &Entry<'_>, value: &Value) -> Result<(), WriteError> {
+        self.bytes.clear();
+        encode::value(&mut self.bytes, value);
         if self.bytes.len() > MAX_OBJECT_BYTES {
-            return Err(WriteError::TooLarge { what: object.to_string(), limit: MAX_OBJECT_BYTES });
+            let what = format!("the object of record {seq}");
+            return Err(WriteError::TooLarge { what, limit: MAX_OBJECT_BYTES });
         }
         if let Some(place) = self.heads.push(at, seq, entry) {
             let base = self.newest.insert(place, self.bodies.len());

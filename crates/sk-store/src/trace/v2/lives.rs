@@ -104,19 +104,24 @@ fn lives(slice: &mut Slice<'_>) -> Result<Vec<Life>, Wrong> {
     let Token::Array(len) = slice.token()? else { return Err(Wrong::Content("a pod hash must lead to a list")) };
     let mut lives = Vec::new();
     for _ in 0..len {
-        lives.push(life(slice)?);
+        lives.extend(life(slice)?);
     }
     Ok(lives)
 }
 
-fn life(slice: &mut Slice<'_>) -> Result<Life, Wrong> {
+/// A life; `None` for a pod that never began to run, which a recorder may write as `"Empty"`.
+fn life(slice: &mut Slice<'_>) -> Result<Option<Life>, Wrong> {
     const SHAPE: &str = "a life must be {\"Running\": start} or {\"Finished\": [start, end]}";
-    let Token::Map(1) = slice.token()? else { return Err(Wrong::Content(SHAPE)) };
+    match slice.token()? {
+        Token::Text("Empty") => return Ok(None),
+        Token::Map(1) => {}
+        _ => return Err(Wrong::Content(SHAPE)),
+    }
     match slice.key()? {
-        "Running" => Ok(Life { start: secs(slice)?, end: None }),
+        "Running" => Ok(Some(Life { start: secs(slice)?, end: None })),
         "Finished" => {
             let Token::Array(2) = slice.token()? else { return Err(Wrong::Content(SHAPE)) };
-            Ok(Life { start: secs(slice)?, end: Some(secs(slice)?) })
+            Ok(Some(Life { start: secs(slice)?, end: Some(secs(slice)?) }))
         }
         _ => Err(Wrong::Content(SHAPE)),
     }

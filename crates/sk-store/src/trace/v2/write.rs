@@ -295,13 +295,15 @@ impl Event {
             };
             *slot = Some((start, end - start));
         }
-        let mut ordered = Vec::new();
+        let mut ordered = Spool::new();
+        let mut one = Vec::new();
         for (start, len) in at.into_iter().flatten() {
-            self.deleted.bytes.copy(start, len, &mut ordered)?;
+            one.clear();
+            self.deleted.bytes.copy(start, len, &mut one)?;
+            ordered.append(&one)?;
         }
-        if ordered.len() as u64 == self.deleted.bytes.len() {
-            self.deleted.bytes = Spool::new();
-            self.deleted.bytes.append(&ordered)?;
+        if ordered.len() == self.deleted.bytes.len() {
+            self.deleted.bytes = ordered;
         }
         Ok(())
     }

@@ -1,0 +1,187 @@
+//! Where traces are: a path, standard input, or a URL of an object store.
+//!
+//! What is remote is copied into a temporary file before it is read, and written into one before it is sent: readers
+//! jump, and a writer that fails half-way must leave nothing behind. What is local is written beside its target and
+//! renamed, for the same reason. Object stores need the feature `remote`; credentials come from the environment, as
+//! the stores' own tools have them.
+
+mod output;
+#[cfg(feature = "remote")]
+mod remote;
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use crate::trace::{self, OpenError, Trace};
+
+pub use output::{Output, SaveError};
+
+/// A place to read a trace from or to write one to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Location {
+    /// `-`: only for reading.
+    StandardInput,
+    /// A path, or a `file://` URL.
+    File(PathBuf),
+    /// An object in a store.
+    Remote(RemoteUrl),
+}
+
+/// An `s3://`, `gs://`, `azure://`, `http://` or `https://` URL.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RemoteUrl(String);
+
+/// Why a text is no location.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ParseLocationError {
+    /// Nothing at all.
+    #[error("an empty text is no place for a trace; give a path or a URL")]
+    Empty,
+    /// A URL of an unknown kind.
+    #[error(
+        "`{0}` is no place that is known; known are paths, -, file://, s3://, gs://, azure://, http:// and https://"
+    )]
+    Scheme(String),
+    /// Parts of a URL that an object store does not have.
+    #[error("`{0}` has a query or a fragment, which is not supported; download it first")]
+    Query(String),
+    /// A URL without a path.
+    #[error("`{0}` names no object; write it like s3://bucket/path/week.sktrace")]
+    NoObject(String),
+}
+
+const REMOTE: [&str; 5] = ["s3", "gs", "azure", "http", "https"];
+
+impl FromStr for Location {
+    type Err = ParseLocationError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let shown = || text.chars().take(200).collect::<String>();
+        match text.split_once("://") {
+            _ if text.is_empty() => Err(ParseLocationError::Empty),
+            _ if text == "-" => Ok(Self::StandardInput),
+            None => Ok(Self::File(text.into())),
+            Some(("file", path)) if path.starts_with('/') => Ok(Self::File(path.into())),
+            Some((scheme, rest)) if REMOTE.contains(&scheme) => {
+                if rest.contains(['?', '#']) {
+                    return Err(ParseLocationError::Query(shown()));
+                }
+                let object = rest.split_once('/').map_or("", |(_, object)| object);
+                if rest.starts_with('/') || object.is_empty() {
+                    return Err(ParseLocationError::NoObject(shown()));
+                }
+                Ok(Self::Remote(RemoteUrl(text.to_owned())))
+            }
+            Some(_) => Err(ParseLocationError::Scheme(shown())),
+        }
+    }
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::StandardInput => f.write_str("standard input"),
+            Self::File(path) => path.display().fmt(f),
+            Self::Remote(url) => f.write_str(&url.0),
+        }
+    }
+}
+
+impl Location {
+    /// Opens the trace there. Remote ones are copied first; call this where blocking is allowed.
+    pub fn open(&self) -> Result<Trace, OpenError> {
+        self.open_with(&StoreSettings::from_environment())
+    }
+
+    /// Opens the trace there, with these settings for object stores.
+    pub fn open_with(&self, settings: &StoreSettings) -> Result<Trace, OpenError> {
+        match self {
+            Self::StandardInput => trace::from_reader("standard input", io::stdin().lock()),
+            Self::File(path) => trace::open(path),
+            Self::Remote(url) => open_remote(url, settings),
+        }
+    }
+
+    /// Begins to write there. Nothing is there until [`Output::commit`].
+    pub fn create(&self) -> Result<Output, SaveError> {
+        self.create_with(&StoreSettings::from_environment())
+    }
+
+    /// Begins to write there, with these settings for object stores.
+    pub fn create_with(&self, settings: &StoreSettings) -> Result<Output, SaveError> {
+        Output::create(self, settings)
+    }
+}
+
+/// How object stores are reached: names and values such as `aws_region`, as the `object_store` crate knows them.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct StoreSettings(Vec<(String, String)>);
+
+impl StoreSettings {
+    /// What the environment says: `AWS_…`, `GOOGLE_…` and `AZURE_…` variables, as the stores' own tools read them.
+    pub fn from_environment() -> Self {
+        let of_stores = |name: &str| ["aws_", "google_", "azure_"].iter().any(|store| name.starts_with(store));
+        let variables = std::env::vars_os().filter_map(|(name, value)| {
+            Some((name.into_string().ok()?.to_ascii_lowercase(), value.into_string().ok()?))
+        });
+        Self(variables.filter(|(name, _)| of_stores(name)).collect())
+    }
+
+    /// These and no others.
+    pub fn new<'a>(settings: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+        Self(settings.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
+    }
+}
+
+impl fmt::Debug for StoreSettings {
+    /// Names only: values may be secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.iter().map(|(name, _)| name)).finish()
+    }
+}
+
+#[cfg(feature = "remote")]
+fn open_remote(url: &RemoteUrl, settings: &StoreSettings) -> Result<Trace, OpenError> {
+    let cannot = |source| OpenError::Io { name: url.0.as_str().into(), source };
+    let mut file = tempfile::NamedTempFile::new().map_err(cannot)?;
+    remote::fetch(&url.0, settings, file.as_file_mut()).map_err(|error| cannot(io::Error::other(error)))?;
+    trace::open_temporary(&url.0, file.into_temp_path())
+}
+
+#[cfg(not(feature = "remote"))]
+fn open_remote(url: &RemoteUrl, _: &StoreSettings) -> Result<Trace, OpenError> {
+    Err(OpenError::Io { name: url.0.as_str().into(), source: io::Error::other(NO_REMOTE) })
+}
+
+/// What a build without object stores says.
+#[cfg(not(feature = "remote"))]
+const NO_REMOTE: &str = "this program was built without object stores (the feature `remote`)";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_told_apart_by_their_scheme() {
+        let parse = |text: &str| text.parse::<Location>();
+        assert_eq!(parse("-"), Ok(Location::StandardInput));
+        assert_eq!(parse("runs/a.sktrace"), Ok(Location::File("runs/a.sktrace".into())));
+        assert_eq!(parse("file:///data/a.sktrace"), Ok(Location::File("/data/a.sktrace".into())));
+        for url in ["s3://b/a", "gs://b/x/a", "azure://c/a", "http://h:9000/a", "https://h/a"] {
+            assert_eq!(parse(url).unwrap().to_string(), url);
+        }
+        for (url, expected) in [
+            ("", "empty"),
+            ("ftp://h/a", "known are"),
+            ("file://relative", "known are"),
+            ("s3://bucket", "no object"),
+            ("s3://bucket/", "no object"),
+            ("s3:///a", "no object"),
+            ("https://h/a?signature=1", "download it first"),
+        ] {
+            assert!(parse(url).unwrap_err().to_string().contains(expected), "{url}");
+        }
+    }
+}

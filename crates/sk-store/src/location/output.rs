@@ -1,0 +1,216 @@
+//! A file that is there whole or not at all.
+
+use std::fs;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use tempfile::NamedTempFile;
+
+use super::{Location, RemoteUrl, StoreSettings};
+
+/// Why something could not be saved.
+#[derive(Debug, thiserror::Error)]
+pub enum SaveError {
+    /// No file could be begun there.
+    #[error("cannot write to {place}: {source}; check that the folder exists and that you may write there")]
+    Create {
+        /// Where.
+        place: String,
+        /// What the file system said.
+        source: io::Error,
+    },
+    /// The last bytes could not be written, or the finished file not put in its place.
+    #[error("cannot finish {place}: {source}; check that there is room; nothing was left there")]
+    Finish {
+        /// Where.
+        place: String,
+        /// What the file system said.
+        source: io::Error,
+    },
+    /// An object store refused.
+    #[error("cannot send to {place}: {reason}; nothing was left there")]
+    Send {
+        /// Where.
+        place: String,
+        /// What the store said.
+        reason: String,
+    },
+    /// Standard input is no place to write to.
+    #[error("standard input is no place to write to; give a path or a URL")]
+    StandardInput,
+}
+
+/// Something that is being written. Dropped without [`Output::commit`], it leaves nothing behind.
+#[derive(Debug)]
+pub struct Output {
+    file: BufWriter<Target>,
+    place: String,
+    goal: Goal,
+}
+
+/// What is written to meanwhile.
+#[derive(Debug)]
+enum Target {
+    Aside(NamedTempFile),
+    Direct(fs::File),
+}
+
+/// Where it goes in the end.
+#[derive(Debug)]
+enum Goal {
+    /// The target's own place, beside which the file is.
+    Rename(PathBuf),
+    /// A device or a pipe: it cannot be renamed onto, and is written as it comes.
+    Direct,
+    Send(RemoteUrl, StoreSettings),
+}
+
+impl Output {
+    pub(super) fn create(location: &Location, settings: &StoreSettings) -> Result<Self, SaveError> {
+        let place = location.to_string();
+        let created = match location {
+            Location::StandardInput => return Err(SaveError::StandardInput),
+            Location::File(path) => create_local(path),
+            Location::Remote(url) => {
+                NamedTempFile::new().map(|file| (Target::Aside(file), Goal::Send(url.clone(), settings.clone())))
+            }
+        };
+        let (target, goal) = created.map_err(|source| SaveError::Create { place: place.clone(), source })?;
+        Ok(Self { file: BufWriter::with_capacity(256 << 10, target), place, goal })
+    }
+
+    /// Puts what was written in its place.
+    pub fn commit(self) -> Result<(), SaveError> {
+        let Self { file, place, goal } = self;
+        let finish = |source| SaveError::Finish { place: place.clone(), source };
+        match (file.into_inner().map_err(|error| finish(error.into_error()))?, goal) {
+            (Target::Direct(file), _) => {
+                // A pipe or a terminal cannot be synced, and need not be.
+                let _ = file.sync_all();
+                Ok(())
+            }
+            (Target::Aside(file), Goal::Send(url, settings)) => send(&url, &settings, &file),
+            (Target::Aside(file), Goal::Rename(path)) => {
+                file.as_file().sync_all().map_err(finish)?;
+                file.persist(path).map(drop).map_err(|error| finish(error.error))
+            }
+            (Target::Aside(_), Goal::Direct) => Ok(()),
+        }
+    }
+}
+
+fn create_local(path: &Path) -> io::Result<(Target, Goal)> {
+    let path = match fs::metadata(path) {
+        Ok(there) if there.is_dir() => return Err(io::Error::other("it is a folder")),
+        Ok(there) if !there.is_file() => {
+            return Ok((Target::Direct(fs::File::options().write(true).open(path)?), Goal::Direct));
+        }
+        // What a link points to is replaced, not the link.
+        Ok(_) => fs::canonicalize(path)?,
+        Err(_) => path.to_owned(),
+    };
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".sktrace-").suffix(".part");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        // As an ordinary new file: the umask takes its share. Temporary files would otherwise be for their owner only.
+        builder.permissions(fs::Permissions::from_mode(0o666));
+    }
+    Ok((Target::Aside(builder.tempfile_in(folder)?), Goal::Rename(path)))
+}
+
+#[cfg(feature = "remote")]
+fn send(url: &RemoteUrl, settings: &StoreSettings, file: &NamedTempFile) -> Result<(), SaveError> {
+    super::remote::send(&url.0, settings, file.as_file())
+        .map_err(|error| SaveError::Send { place: url.0.clone(), reason: error.to_string() })
+}
+
+#[cfg(not(feature = "remote"))]
+fn send(url: &RemoteUrl, _: &StoreSettings, _: &NamedTempFile) -> Result<(), SaveError> {
+    Err(SaveError::Send { place: url.0.clone(), reason: super::NO_REMOTE.into() })
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Write for Target {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Aside(file) => file.write(bytes),
+            Self::Direct(file) => file.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Aside(file) => file.flush(),
+            Self::Direct(file) => file.flush(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_there_whole_or_not_at_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.sktrace");
+        let names = || fs::read_dir(folder.path()).unwrap().count();
+        fs::write(&path, "old").unwrap();
+        let mut output = Location::File(path.clone()).create().unwrap();
+        output.write_all(b"half").unwrap();
+        drop(output);
+        assert_eq!((fs::read_to_string(&path).unwrap().as_str(), names()), ("old", 1), "given up: nothing changed");
+        let mut output = Location::File(path.clone()).create().unwrap();
+        output.write_all(b"whole").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "old", "not yet");
+        output.commit().unwrap();
+        assert_eq!((fs::read_to_string(&path).unwrap().as_str(), names()), ("whole", 1));
+    }
+
+    #[test]
+    fn links_stay_links_and_devices_stay_devices() {
+        let folder = tempfile::tempdir().unwrap();
+        let (target, link) = (folder.path().join("target"), folder.path().join("link"));
+        fs::write(&target, "old").unwrap();
+        #[cfg(unix)]
+        {
+            std::os::unix::fs::symlink(&target, &link).unwrap();
+            let mut output = Location::File(link.clone()).create().unwrap();
+            output.write_all(b"new").unwrap();
+            output.commit().unwrap();
+            assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+            assert_eq!(fs::read_to_string(&target).unwrap(), "new");
+            let mut output = Location::File("/dev/null".into()).create().unwrap();
+            output.write_all(b"gone").unwrap();
+            output.commit().unwrap();
+            assert!(!fs::metadata("/dev/null").unwrap().is_file());
+        }
+    }
+
+    #[test]
+    fn a_full_disk_and_a_missing_folder_are_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let missing = Location::File(folder.path().join("no/such/a.sktrace")).create().unwrap_err().to_string();
+        assert!(missing.contains("no/such/a.sktrace") && missing.contains("folder exists"), "{missing}");
+        assert!(Location::File(folder.path().to_owned()).create().unwrap_err().to_string().contains("it is a folder"));
+        #[cfg(target_os = "linux")]
+        {
+            let mut output = Location::File("/dev/full".into()).create().unwrap();
+            output.write_all(b"too much").unwrap();
+            let full = output.commit().unwrap_err().to_string();
+            assert!(full.contains("/dev/full") && full.contains("room"), "{full}");
+        }
+    }
+}

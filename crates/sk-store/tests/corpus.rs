@@ -1,0 +1,51 @@
+//! Runs every kept fuzz input through the function that the fuzzer runs, in the ordinary test suite. An input that once
+//! broke a reader is added to `fuzz/corpus/TARGET/` under a name that says what broke.
+
+#[path = "support/fuzz_inputs.rs"]
+mod inputs;
+
+use std::fs;
+use std::path::Path;
+
+fn run(target: &str, input: fn(&[u8])) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target);
+    let entries = fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let mut count = 0;
+    for entry in entries {
+        let path = entry.expect("a folder can be listed").path();
+        input(&fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display())));
+        count += 1;
+    }
+    assert!(count > 0, "there is no corpus for {target}");
+}
+
+#[test]
+fn no_kept_input_breaks_the_v2_reader() {
+    run("v2", inputs::v2);
+}
+
+#[test]
+fn no_kept_input_breaks_the_native_reader() {
+    run("native", inputs::native);
+    run("native_blocks", inputs::native_blocks);
+}
+
+#[test]
+fn a_file_made_after_the_document_alone_is_read() {
+    let input = include_bytes!("../fuzz/corpus/native_blocks/one-apply");
+    let file = inputs::native_file(input).expect("the input is long enough");
+    let trace = sk_store::trace::from_bytes("by hand", file).expect("the document describes the format");
+    let records: Vec<_> =
+        trace.records().expect("it has records").map(|record| record.expect("whole").to_string()).collect();
+    assert_eq!(records, ["1970-01-01T00:00:00Z apply Pod a/b"]);
+}
+
+#[test]
+fn no_kept_input_breaks_the_reader_of_json_lines() {
+    run("jsonl", inputs::jsonl);
+}
+
+#[test]
+fn no_kept_input_breaks_the_reader_of_manifests() {
+    run("manifests", inputs::manifests);
+}

@@ -1,0 +1,106 @@
+//! What each fuzz target does with its bytes. Also run over the kept corpus by an ordinary test.
+
+use sk_store::trace::{Section, Trace, from_bytes};
+
+/// Reads all that there is, whatever it is. What it says does not matter; that it returns does.
+fn read_through(bytes: Vec<u8>) {
+    let Ok(trace) = from_bytes("fuzz", bytes) else { return };
+    let trace: &Trace = &trace;
+    let _ = trace.records().map(|records| records.filter(Result::is_err).count());
+    let _ = trace.heads().map(|heads| heads.filter(Result::is_err).count());
+    for section in Section::ALL {
+        let _ = trace.rows(section).map(|rows| rows.filter(Result::is_err).count());
+    }
+}
+
+/// A v2 trace: a map of five, beginning with its version, so that the fuzzer starts inside.
+pub(crate) fn v2(data: &[u8]) {
+    read_through([b"\x85\xa7version\x02", data].concat());
+}
+
+/// A native file as it is. Checksums keep most changes outside; see [`native_blocks`] for the inside.
+pub(crate) fn native(data: &[u8]) {
+    read_through([b"SKTRACE\0", data].concat());
+}
+
+/// The insides of native blocks, with right checksums around them. The first three bytes share the rest out to heads,
+/// bodies and index.
+pub(crate) fn native_blocks(data: &[u8]) {
+    if let Some(file) = native_file(data) {
+        read_through(file);
+    }
+}
+
+/// The file that [`native_blocks`] reads.
+pub(crate) fn native_file(data: &[u8]) -> Option<Vec<u8>> {
+    let (shares, rest) = data.split_first_chunk::<3>()?;
+    let share = |place: usize| rest.len() * usize::from(shares[place]) / 256;
+    let mut cuts = [share(0), share(1), share(2)];
+    cuts.sort_unstable();
+    let (heads, bodies, rows) = (&rest[..cuts[0]], &rest[cuts[0]..cuts[1]], &rest[cuts[1]..cuts[2]]);
+    Some(assemble(heads, bodies, rows, &rest[cuts[2]..]))
+}
+
+/// JSON Lines after a right header.
+pub(crate) fn jsonl(data: &[u8]) {
+    let header = b"{\"simkube\":\"trace\",\"version\":1,\"config\":{\"trackedObjects\":{}}}\n";
+    read_through([&header[..], data].concat());
+}
+
+/// Manifests.
+pub(crate) fn manifests(data: &[u8]) {
+    read_through([b"# manifests\n", data].concat());
+}
+
+/// A native file whose one chunk, rows of gaps, and index tail are what is given; the rest is right. Follows
+/// docs/trace-format.md and nothing else, so that it also shows that the document is enough.
+fn assemble(heads: &[u8], bodies: &[u8], rows: &[u8], index_tail: &[u8]) -> Vec<u8> {
+    let mut file = b"SKTRACE\0\x01\0\0\0\0\0\0\0".to_vec();
+    put_block(&mut file, 1, 1, br#"{"simkube":"trace","version":1,"config":{}}"#);
+    let chunk_at = file.len() as u64;
+    put_block(&mut file, 2, 1, heads);
+    put_block(&mut file, 3, 1, bodies);
+    let chunk_len = file.len() as u64 - chunk_at;
+    let records = u64::from(heads.first().copied().unwrap_or(0) & 0x7f);
+    let mut index = Vec::new();
+    for number in [1, chunk_at, chunk_len, records, 0, 0, 0, 0] {
+        put_varint(&mut index, number);
+    }
+    index.extend_from_slice(if index_tail.is_empty() { &[0, 0] } else { index_tail });
+    let index_at = file.len() as u64;
+    put_block(&mut file, 4, 1, &index);
+    let rows_at = file.len() as u64;
+    put_block(&mut file, 20, 1, rows);
+    let directory_at = file.len() as u64;
+    let mut directory = Vec::new();
+    for number in [records, 0, 2, 4, index_at, 1, 20, rows_at, 1] {
+        put_varint(&mut directory, number);
+    }
+    put_block(&mut file, 5, 2, &directory);
+    file.extend_from_slice(&directory_at.to_le_bytes());
+    file.extend_from_slice(b"SKTRACE.");
+    file
+}
+
+fn put_block(file: &mut Vec<u8>, kind: u8, count: u32, payload: &[u8]) {
+    let stored = zstd::bulk::compress(payload, 1).expect("memory can be compressed");
+    let len = |bytes: &[u8]| u32::try_from(bytes.len()).expect("fuzz inputs are small").to_le_bytes();
+    let mut block = vec![kind, 0, 0, 0];
+    block.extend_from_slice(&len(&stored));
+    block.extend_from_slice(&len(payload));
+    block.extend_from_slice(&count.to_le_bytes());
+    let mut hasher = xxhash_rust::xxh3::Xxh3::new();
+    hasher.update(&block);
+    hasher.update(&stored);
+    block.extend_from_slice(&hasher.digest().to_le_bytes());
+    file.extend_from_slice(&block);
+    file.extend_from_slice(&stored);
+}
+
+fn put_varint(out: &mut Vec<u8>, mut n: u64) {
+    while n >= 0x80 {
+        out.push(u8::try_from(n & 0x7f).expect("seven bits") | 0x80);
+        n >>= 7;
+    }
+    out.push(u8::try_from(n).expect("seven bits"));
+}

@@ -1,13 +1,15 @@
 //! What the driver writes on every new pod: how long it takes to start and how long it lives.
 //!
 //! On a real cluster this is a mutating webhook; in the embedded engine it is called in the process. Lives come from the
-//! trace: the n-th pod of an owner gets the owner's n-th recorded life, in the order of their starts, beginning again
-//! after the last.
+//! trace: the n-th pod of a template gets that template's n-th recorded life, in the order of their starts, beginning
+//! again after the last. Where the template is not known (traces of format v2, changed templates), all lives of the owner
+//! stand in for its own.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sk_core::rng::Stream;
+use sk_core::template::TEMPLATE_ANNOTATION;
 use sk_core::{ObjectRef, SimDuration, SimTime, SmolStr};
 use sk_engine::annotations::{CREATE_DELAY, LIFETIME, READY_DELAY, micros, millis};
 use sk_engine::api::{AdmitPod, Object};
@@ -35,7 +37,12 @@ pub struct StartDelays {
 pub struct Mutator {
     delays: StartDelays,
     jitter: Stream,
-    owners: BTreeMap<ObjectRef, Lives>,
+    owners: BTreeMap<ObjectRef, Owner>,
+}
+
+struct Owner {
+    by_template: BTreeMap<String, Lives>,
+    of_any_template: Lives,
 }
 
 struct Lives {
@@ -47,9 +54,13 @@ impl Mutator {
     /// With the lives that a trace holds.
     pub fn new(seed: u64, delays: StartDelays, lives: impl IntoIterator<Item = OwnerLives>) -> Self {
         let owners = lives.into_iter().map(|owner| {
-            let mut by_start: Vec<Life> = owner.templates.into_iter().flat_map(|template| template.lives).collect();
-            by_start.sort_unstable();
-            (owner.owner, Lives { by_start, given: 0 })
+            let all = owner.templates.iter().flat_map(|template| template.lives.iter().copied());
+            let of_any_template = Lives::new(all.collect());
+            let by_template = owner
+                .templates
+                .into_iter()
+                .filter_map(|template| Some((template.template?.to_string(), Lives::new(template.lives))));
+            (owner.owner, Owner { by_template: by_template.collect(), of_any_template })
         });
         Self { delays, jitter: Stream::new(seed, "pod-start"), owners: owners.collect() }
     }
@@ -63,15 +74,27 @@ impl Mutator {
         least + SimDuration::from_micros(i64::try_from(more).unwrap_or(i64::MAX))
     }
 
-    /// The next life of the pod's owner, and its number.
+    /// The next life for a pod of this template, and its number.
     fn next_life(&mut self, pod: &Object) -> Option<(u64, Life)> {
-        let owner = parse_owner(pod.meta.annotations.get(OWNER_ANNOTATION)?)?;
-        let lives = self.owners.get_mut(&owner)?;
-        let count = u64::try_from(lives.by_start.len()).ok().filter(|count| *count > 0)?;
-        let number = lives.given;
-        lives.given += 1;
-        let index = usize::try_from(number % count).ok()?;
-        Some((number, lives.by_start[index]))
+        let annotations = &pod.meta.annotations;
+        let owner = self.owners.get_mut(&parse_owner(annotations.get(OWNER_ANNOTATION)?)?)?;
+        let template =
+            annotations.get(TEMPLATE_ANNOTATION).and_then(|template| owner.by_template.get_mut(template.as_str()));
+        template.unwrap_or(&mut owner.of_any_template).next()
+    }
+}
+
+impl Lives {
+    fn new(mut lives: Vec<Life>) -> Self {
+        lives.sort_unstable();
+        Self { by_start: lives, given: 0 }
+    }
+
+    fn next(&mut self) -> Option<(u64, Life)> {
+        let count = u64::try_from(self.by_start.len()).ok().filter(|count| *count > 0)?;
+        let number = self.given;
+        self.given += 1;
+        Some((number, self.by_start[usize::try_from(number % count).ok()?]))
     }
 }
 
@@ -95,6 +118,7 @@ impl AdmitPod for Mutator {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use sk_core::template::TemplateId;
     use sk_store::trace::TemplateLives;
 
     use super::*;
@@ -117,7 +141,7 @@ mod tests {
         };
         let lives = lengths.iter().enumerate().map(life).collect();
         let owner = parse_owner("batch/v1.Job:a/j").unwrap();
-        OwnerLives { owner, templates: vec![TemplateLives { pod_hash: None, lives }] }
+        OwnerLives { owner, templates: vec![TemplateLives { template: None, pod_hash: None, lives }] }
     }
 
     #[test]
@@ -132,6 +156,20 @@ mod tests {
         let ten = Some("10000000us".into());
         assert_eq!(given, [ten.clone(), None, Some("30000000us".into()), ten]);
         assert_eq!((admit(Some("batch/v1.Job:a/other")), admit(Some("rubbish")), admit(None)), (None, None, None));
+    }
+
+    #[test]
+    fn a_known_template_has_its_own_lives() {
+        let template: TemplateId = "/spec/template@00000000000000ff".parse().unwrap();
+        let mut owner = lives(&[Some(10)]);
+        let mut own = lives(&[Some(99)]).templates.remove(0);
+        own.template = Some(template.clone());
+        owner.templates.push(own);
+        let mut mutator = Mutator::new(1, StartDelays::default(), [owner]);
+        let mut pod = pod(Some("batch/v1.Job:a/j"));
+        Arc::make_mut(&mut pod.meta.annotations).insert(TEMPLATE_ANNOTATION.into(), template.to_string().into());
+        mutator.admit(&mut pod, SimTime::EPOCH);
+        assert_eq!(pod.meta.annotations[&LIFETIME], "99000000us");
     }
 
     #[test]

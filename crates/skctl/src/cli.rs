@@ -43,7 +43,7 @@ pub enum Command {
     Demo(DemoArgs),
     /// Simulate a trace on the embedded engine; ends with the summary.
     #[command(after_help = RUN_EXAMPLES)]
-    Run(RunArgs),
+    Run(Box<RunArgs>),
     /// Show a run again.
     Report(ReportArgs),
     /// List the runs in ./runs.

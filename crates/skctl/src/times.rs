@@ -29,11 +29,11 @@ impl Asked {
         let (start, end) = (time("--start", &args.start)?, time("--end", &args.end)?);
         // An end that was typed is not to be cut short by the scenario's duration, nor the other way round.
         let (scenario_end, scenario_duration) = match (&end, duration) {
-            (None, None) => (scenario.end.clone(), scenario.duration),
+            (None, None) => (scenario.end, scenario.duration),
             _ => (None, None),
         };
         Ok(Self {
-            start: start.or_else(|| scenario.start.clone()),
+            start: start.or(scenario.start),
             end: end.or(scenario_end),
             duration: duration.or(scenario_duration),
         })

@@ -133,6 +133,17 @@ async fn a_binary_that_ends_at_once_is_named_with_its_last_words() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_component_that_never_gets_ready_is_named_with_its_last_words() {
+    let (_folder, binaries) = binaries_with("#!/bin/sh\necho still thinking\nsleep 1000\n", Component::Etcd);
+    let options = Options::api_only().ready_within_secs(3);
+    let Err(error) = ControlPlane::start_with(binaries, options).await else {
+        panic!("a control plane without etcd started");
+    };
+    let error = error.to_string();
+    assert!(error.contains("was not ready after 3 s") && error.contains("the end of its log"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn missing_binaries_are_a_failure_that_says_what_to_do() {
     let empty = tempfile::tempdir().unwrap();
     let binaries = Binaries::in_folders(&[empty.path()]);

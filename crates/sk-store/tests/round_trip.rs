@@ -14,7 +14,7 @@ fn converted(trace: &Trace, format: Format) -> Vec<u8> {
     bytes
 }
 
-const FORMS: &[Format] = &[Format::JsonLines];
+const FORMS: &[Format] = &[Format::JsonLines, Format::Native];
 
 /// There and back again, through every form.
 fn there_and_back(original: &[u8]) {

@@ -4,7 +4,10 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
+use sk_core::SimTime;
+
 use super::config::ConfigError;
+use super::native::{BlockError, Corrupt};
 use super::record::NotAnObject;
 use crate::msgpack::Fault;
 use crate::msgpack::input::WalkError;
@@ -85,7 +88,17 @@ pub(crate) enum Flaw {
     #[error("{0}")]
     Line(String),
     #[error("{0}")]
+    Block(#[source] Corrupt),
+    #[error("{}", say_cut(*.whole, *.records, *.until))]
+    CutChunks { whole: u64, records: u64, until: Option<SimTime> },
+    #[error("{0}")]
     Content(String),
+}
+
+/// How much of a cut native trace is there.
+fn say_cut(whole: u64, records: u64, until: Option<SimTime>) -> String {
+    let until = until.map(|time| format!(", until {time}")).unwrap_or_default();
+    format!("the file has no end; {records} records in its first {whole} bytes are whole{until}")
 }
 
 impl TraceError {
@@ -95,7 +108,7 @@ impl TraceError {
 
     /// Does the trace end too early, as after a broken download or a full disk?
     pub fn is_cut(&self) -> bool {
-        matches!(self.flaw, Flaw::Encoding(Fault::Cut))
+        matches!(self.flaw, Flaw::Encoding(Fault::Cut) | Flaw::CutChunks { .. })
     }
 }
 
@@ -103,8 +116,8 @@ impl Flaw {
     fn advice(&self) -> &'static str {
         match self {
             Self::Io(_) => "check the disk and try again",
-            Self::Encoding(Fault::Cut) => "the file is cut short: copy or export it again",
-            Self::Encoding(_) => "the file is damaged or no trace: copy or export it again",
+            Self::Encoding(Fault::Cut) | Self::CutChunks { .. } => "the file is cut short: copy or export it again",
+            Self::Encoding(_) | Self::Block(_) => "the file is damaged or no trace: copy or export it again",
             Self::Config(_) => "correct the configuration and export again",
             Self::Object(_) => "remove or correct it in the trace's source",
             Self::Line(_) => "correct the line",
@@ -149,6 +162,21 @@ impl From<io::Error> for Flaw {
 impl From<Fault> for Flaw {
     fn from(fault: Fault) -> Self {
         Self::Encoding(fault)
+    }
+}
+
+impl From<Corrupt> for Flaw {
+    fn from(corrupt: Corrupt) -> Self {
+        Self::Block(corrupt)
+    }
+}
+
+impl From<BlockError> for Flaw {
+    fn from(error: BlockError) -> Self {
+        match error {
+            BlockError::Io(error) => error.into(),
+            BlockError::Corrupt(corrupt) => corrupt.into(),
+        }
     }
 }
 

@@ -38,9 +38,7 @@ impl Head {
     pub fn of(record: &Record) -> Self {
         let what = match &record.change {
             Change::Apply(object) => What::Apply(Arc::new(object.reference().clone()), labels(Some(object.value()))),
-            Change::Delete(deletion) => {
-                What::Delete(Arc::new(deletion.object.clone()), labels(deletion.last.as_ref()))
-            }
+            Change::Delete(deletion) => What::Delete(Arc::new(deletion.object.clone()), labels(deletion.last.as_ref())),
             Change::Mark(_) => What::Mark,
         };
         Self { at: record.at, seq: record.seq, what }

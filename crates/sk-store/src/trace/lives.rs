@@ -1,7 +1,7 @@
 //! How long pods lived, by the object that owned them and by the template they came from.
 
 use serde::{Deserialize, Serialize};
-use sk_core::{ObjectRef, SimTime, StableHash};
+use sk_core::{ObjectRef, SimTime, StableHash, TemplateId};
 
 use super::text;
 
@@ -21,7 +21,10 @@ pub struct Life {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TemplateLives {
-    /// The stable hash of the admitted pods' spec: all that a v2 trace knows of a template.
+    /// The template; v2 traces do not know it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub template: Option<TemplateId>,
+    /// The stable hash of the admitted pods' spec: what v2 traces know instead, and need.
     #[serde(default, with = "text::maybe_hash", skip_serializing_if = "Option::is_none")]
     pub pod_hash: Option<StableHash>,
     /// Their lives, in the order of the trace.

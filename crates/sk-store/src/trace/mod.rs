@@ -7,12 +7,15 @@
 mod config;
 mod convert;
 mod error;
+mod head;
 mod header;
 mod jsonl;
 mod lives;
+mod native;
 mod peek;
 mod record;
 mod rows;
+mod selection;
 mod source;
 mod spool;
 mod text;
@@ -28,15 +31,18 @@ use sk_core::SimTime;
 pub use config::{ConfigError, TracerConfig, Tracked};
 pub use convert::convert;
 pub use error::{OpenError, TraceError};
+pub use head::{Head, Labels, What};
 pub use header::Header;
 pub use lives::{Life, OwnerLives, TemplateLives};
 pub use record::{Change, Deletion, Mark, NotAnObject, Object, Record};
 pub use rows::{Gap, IndexPart, NodeEvent, Observation, Reserved, Row, Section, Wait};
+pub use selection::Selection;
 pub use source::Digest;
 pub use write::{Losses, WriteError, Writer};
 
 use error::Place;
 use jsonl::JsonLines;
+use native::Native;
 use source::Source;
 use v2::V2;
 
@@ -47,6 +53,8 @@ pub enum Format {
     V2,
     /// MessagePack, as SimKube 2's coming version writes it.
     V3,
+    /// Our own: chunks, compressed, with random access. See docs/trace-format.md.
+    Native,
     /// Text, one thing per line.
     JsonLines,
 }
@@ -63,6 +71,7 @@ pub struct Trace {
 enum Content {
     V2(V2),
     JsonLines(JsonLines),
+    Native(Native),
 }
 
 /// Opens a trace file, whatever its form.
@@ -86,6 +95,7 @@ fn open_source(source: Source) -> Result<Trace, OpenError> {
     let content = match beginning.first() {
         None => return Err(OpenError::Empty { name }),
         Some(0x80..=0x8f | 0xde | 0xdf) => Content::V2(V2::open(&source)?),
+        Some(_) if beginning.starts_with(&native::MAGIC) => Content::Native(Native::open(&source)?),
         Some(b'{') if beginning.starts_with(jsonl::BEGINNING) => Content::JsonLines(JsonLines::open(&source)?),
         Some(0x90..=0x9f | 0xdc | 0xdd) => return Err(positional(name)),
         Some(_) => return Err(OpenError::Foreign { name, looks_like: looks_like(&beginning) }),
@@ -120,6 +130,7 @@ impl Trace {
             Content::V2(trace) if trace.version == 3 => Format::V3,
             Content::V2(_) => Format::V2,
             Content::JsonLines(_) => Format::JsonLines,
+            Content::Native(_) => Format::Native,
         }
     }
 
@@ -138,6 +149,7 @@ impl Trace {
         match &self.content {
             Content::V2(trace) => &trace.header,
             Content::JsonLines(trace) => &trace.header,
+            Content::Native(trace) => &trace.header,
         }
     }
 
@@ -146,6 +158,15 @@ impl Trace {
         match &self.content {
             Content::V2(trace) => trace.span,
             Content::JsonLines(trace) => trace.span,
+            Content::Native(trace) => trace.span(),
+        }
+    }
+
+    /// How many records it has, marks included, where the form says so without being read through.
+    pub fn record_count(&self) -> Option<u64> {
+        match &self.content {
+            Content::Native(trace) => Some(trace.record_count()),
+            _ => None,
         }
     }
 
@@ -163,9 +184,36 @@ impl Trace {
 
     /// Streams everything that happened, in order.
     pub fn records(&self) -> Result<Records<'_>, TraceError> {
+        self.select(&Selection::all())
+    }
+
+    /// Streams the selected part of what happened, in order.
+    pub fn select(&self, selection: &Selection) -> Result<Records<'_>, TraceError> {
+        let records: Records<'_> = match &self.content {
+            Content::Native(trace) => return Ok(Rows::new(native::Records::new(trace, selection)?)),
+            Content::V2(trace) => Rows::new(v2::Records::new(trace)?),
+            Content::JsonLines(trace) => Rows::new(jsonl::Records::new(trace)?),
+        };
+        if *selection == Selection::all() {
+            return Ok(records);
+        }
+        let selection = selection.clone();
+        Ok(Rows::new(records.filter(move |record| match record {
+            Ok(record) => selection.takes(&Head::of(record)),
+            Err(_) => true,
+        })))
+    }
+
+    /// Streams the heads of what happened, in order: in the native format without reading any object.
+    pub fn heads(&self) -> Result<Rows<'_, Head>, TraceError> {
+        self.select_heads(&Selection::all())
+    }
+
+    /// Streams the heads of the selected part.
+    pub fn select_heads(&self, selection: &Selection) -> Result<Rows<'_, Head>, TraceError> {
         match &self.content {
-            Content::V2(trace) => Ok(Records(Box::new(v2::Records::new(trace)?))),
-            Content::JsonLines(trace) => Ok(Records(Box::new(jsonl::Records::new(trace)?))),
+            Content::Native(trace) => Ok(Rows::new(native::Heads::new(trace, selection)?)),
+            _ => Ok(Rows::new(self.select(selection)?.map(|record| record.map(|record| Head::of(&record))))),
         }
     }
 
@@ -176,6 +224,7 @@ impl Trace {
             (Content::V2(trace), Section::Index) => Rows::new(v2::Index::new(trace)?.map(|row| row.map(Row::Index))),
             (Content::V2(_), _) => Rows::new(std::iter::empty()),
             (Content::JsonLines(trace), section) => Rows::new(jsonl::Rows::new(trace, section)?),
+            (Content::Native(trace), section) => Rows::new(native::Rows::new(trace, section)?),
         })
     }
 
@@ -221,17 +270,9 @@ impl Trace {
 }
 
 /// A trace's records, as a stream. It ends after the first error.
-pub struct Records<'a>(Box<dyn Iterator<Item = Result<Record, TraceError>> + Send + 'a>);
+pub type Records<'a> = Rows<'a, Record>;
 
-impl Iterator for Records<'_> {
-    type Item = Result<Record, TraceError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.0.next()
-    }
-}
-
-/// What else a trace holds, as a stream. It ends after the first error.
+/// What a trace holds, as a stream. It ends after the first error.
 pub struct Rows<'a, T>(Box<dyn Iterator<Item = Result<T, TraceError>> + Send + 'a>);
 
 impl<'a, T> Rows<'a, T> {

@@ -69,6 +69,9 @@ pub enum NotAnObject {
     /// `apiVersion` and `kind` do not name a kind.
     #[error("its apiVersion `{0}` is none: it should look like `v1` or `apps/v1`")]
     ApiVersion(String),
+    /// It is another one than was announced.
+    #[error("it is not {0}, which it should be")]
+    Other(String),
 }
 
 impl Object {
@@ -76,6 +79,14 @@ impl Object {
     pub fn new(value: Value) -> Result<Self, NotAnObject> {
         let reference = reference_of(&value)?;
         Ok(Self { reference, value })
+    }
+
+    /// Takes `value`, which must be the object of that name.
+    pub(crate) fn known(reference: &ObjectRef, value: Value) -> Result<Self, NotAnObject> {
+        match Self::new(value)? {
+            object if object.reference == *reference => Ok(object),
+            _ => Err(NotAnObject::Other(reference.to_string())),
+        }
     }
 
     /// Kind, namespace and name.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use sk_core::{ObjectKey, ObjectRef, SimTime, SmolStr, StableHash};
+use sk_core::{ObjectKey, ObjectRef, SimTime, SmolStr, StableHash, TemplateId};
 
 use super::lives::OwnerLives;
 use super::text;
@@ -74,6 +74,9 @@ pub struct Observation {
     /// Who it belonged to in the end; `None` for a bare pod.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<ObjectRef>,
+    /// The template of its owner that it was made from, if that could be told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub template: Option<TemplateId>,
     /// When the API server created it.
     #[serde(with = "text::time")]
     pub created: SimTime,

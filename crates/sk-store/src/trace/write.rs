@@ -10,7 +10,7 @@ use super::error::TraceError;
 use super::header::Header;
 use super::record::Record;
 use super::rows::Row;
-use super::{Format, jsonl, v2};
+use super::{Format, jsonl, native, v2};
 
 /// Why a trace could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -98,6 +98,7 @@ pub struct Writer<W: Write> {
 enum Form<W: Write> {
     V2(Box<v2::Writer<W>>),
     JsonLines(jsonl::Writer<W>),
+    Native(Box<native::Writer<W>>),
 }
 
 impl<W: Write> Writer<W> {
@@ -106,6 +107,7 @@ impl<W: Write> Writer<W> {
         let form = match format {
             Format::V2 => Form::V2(Box::new(v2::Writer::new(out, header))),
             Format::JsonLines => Form::JsonLines(jsonl::Writer::new(out, header)?),
+            Format::Native => Form::Native(Box::new(native::Writer::new(out, header)?)),
             Format::V3 => return Err(WriteError::ReadOnly(format)),
         };
         Ok(Self { form, last_seq: None })
@@ -120,6 +122,7 @@ impl<W: Write> Writer<W> {
         match &mut self.form {
             Form::V2(writer) => writer.record(record),
             Form::JsonLines(writer) => writer.record(record),
+            Form::Native(writer) => writer.record(record),
         }
     }
 
@@ -128,6 +131,7 @@ impl<W: Write> Writer<W> {
         match &mut self.form {
             Form::V2(writer) => writer.row(row),
             Form::JsonLines(writer) => writer.row(row),
+            Form::Native(writer) => writer.row(row),
         }
     }
 
@@ -136,6 +140,7 @@ impl<W: Write> Writer<W> {
         let (mut out, losses) = match self.form {
             Form::V2(writer) => writer.finish()?,
             Form::JsonLines(writer) => (writer.finish()?, Losses::default()),
+            Form::Native(writer) => (writer.finish()?, Losses::default()),
         };
         out.flush().map_err(WriteError::Output)?;
         Ok((out, losses))

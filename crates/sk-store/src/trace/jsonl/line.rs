@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sk_core::SimTime;
 
+use crate::trace::config::{ConfigError, TracerConfig};
+use crate::trace::header::Header;
 use crate::trace::lives::OwnerLives;
 use crate::trace::record::{Change, Deletion, Mark, NotAnObject, Object, Record};
 use crate::trace::rows::{Gap, IndexPart, NodeEvent, Observation, Reserved, Row};
@@ -25,6 +27,17 @@ pub(super) struct HeaderLine {
     /// A promise that the last line is an `end`, so that a file cut between two lines is noticed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) has_end: bool,
+}
+
+impl HeaderLine {
+    pub(super) fn of(header: &Header, has_end: bool) -> Self {
+        let config = header.config.as_written().clone();
+        Self { simkube: "trace".into(), version: VERSION, config, origin: header.origin, has_end }
+    }
+
+    pub(super) fn header(self) -> Result<Header, LineError> {
+        Ok(Header { config: TracerConfig::from_value(self.config)?, origin: self.origin })
+    }
 }
 
 /// Every line but the first: a record (`at` with `apply`, `delete` or `mark`), a row, or the end. One flat struct,
@@ -95,6 +108,8 @@ pub(crate) enum LineError {
     Json(#[from] serde_json::Error),
     #[error("it holds something that is no Kubernetes object: {0}")]
     Object(#[from] NotAnObject),
+    #[error(transparent)]
+    Config(#[from] ConfigError),
     #[error("it has no `at`, the time when it happened")]
     NoTime,
     #[error("it must hold exactly one of apply, delete, mark, lives, observation, node, reserved, gap, index, end")]

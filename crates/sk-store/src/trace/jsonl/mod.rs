@@ -7,6 +7,12 @@ mod line;
 mod read;
 mod write;
 
+use serde_json::Error;
+
+use crate::trace::header::Header;
+use crate::trace::rows::Row;
+
+use line::{HeaderLine, Line, LineError, Said};
 pub(crate) use read::{JsonLines, Records, Rows};
 pub(crate) use write::Writer;
 
@@ -16,3 +22,28 @@ pub(crate) const MAX_LINE_BYTES: usize = 6 * crate::msgpack::MAX_OBJECT_BYTES + 
 
 /// How a trace begins: enough to tell it from other JSON.
 pub(crate) const BEGINNING: &[u8] = b"{\"simkube\":";
+
+/// The header as the native format keeps it: the same line, without the promise of an end.
+pub(crate) fn header_text(header: &Header) -> Result<Vec<u8>, Error> {
+    serde_json::to_vec(&HeaderLine::of(header, false))
+}
+
+/// Reads [`header_text`].
+pub(crate) fn parse_header(text: &[u8]) -> Result<Header, LineError> {
+    serde_json::from_slice::<HeaderLine>(text)?.header()
+}
+
+/// A row as a line.
+pub(crate) fn row_text(row: &Row) -> Result<Vec<u8>, Error> {
+    let mut text = serde_json::to_vec(&Line::of_row(row))?;
+    text.push(b'\n');
+    Ok(text)
+}
+
+/// Reads [`row_text`].
+pub(crate) fn parse_row(text: &[u8]) -> Result<Row, LineError> {
+    match Line::parse(text)? {
+        Said::Row(row) => Ok(row),
+        _ => Err(LineError::NotOneThing),
+    }
+}

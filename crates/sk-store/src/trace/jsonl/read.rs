@@ -7,7 +7,6 @@ use sk_core::SimTime;
 use super::MAX_LINE_BYTES;
 use super::line::{Counts, HeaderLine, Line, LineError, Said, VERSION};
 use crate::msgpack::{Fault, MAX_OBJECT_NODES};
-use crate::trace::config::TracerConfig;
 use crate::trace::error::{Flaw, OpenError, Place, TraceError};
 use crate::trace::header::Header;
 use crate::trace::record::Record;
@@ -31,14 +30,13 @@ impl JsonLines {
         let header = lines.header()?;
         lines.has_end = header.has_end;
         let has_end = header.has_end;
-        let config = TracerConfig::from_value(header.config).map_err(|error| lines.error(error))?;
+        let header = header.header().map_err(|error| lines.error(Flaw::Line(error.to_string())))?;
         let mut span: Option<(SimTime, SimTime)> = None;
         for said in lines {
             if let Said::Record { at, .. } = said? {
                 span = Some(span.map_or((at, at), |(first, last)| (first.min(at), last.max(at))));
             }
         }
-        let header = Header { config, origin: header.origin };
         Ok(Self { source: source.clone(), header, span, has_end })
     }
 

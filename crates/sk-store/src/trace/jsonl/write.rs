@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use super::line::{Counts, HeaderLine, Line, VERSION};
+use super::line::{Counts, HeaderLine, Line};
 use crate::trace::header::Header;
 use crate::trace::record::Record;
 use crate::trace::rows::Row;
@@ -16,14 +16,7 @@ pub(crate) struct Writer<W> {
 
 impl<W: Write> Writer<W> {
     pub(crate) fn new(mut out: W, header: &Header) -> Result<Self, WriteError> {
-        let line = HeaderLine {
-            simkube: "trace".into(),
-            version: VERSION,
-            config: header.config.as_written().clone(),
-            origin: header.origin,
-            has_end: true,
-        };
-        write_line(&mut out, &line)?;
+        write_line(&mut out, &HeaderLine::of(header, true))?;
         Ok(Self { out, counts: Counts::default() })
     }
 

@@ -141,7 +141,7 @@ pub(super) fn write(out: &mut impl Write, kind: Kind, count: usize, raw: &[u8]) 
 
 /// Why a block could not be read.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum BlockError {
+pub(crate) enum BlockError {
     #[error(transparent)]
     Io(#[from] io::Error),
     #[error(transparent)]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use sk_core::{ObjectRef, SimTime};
 
+use super::MAX_HEADS_BYTES;
 use super::block::{Corrupt, Kind};
 use super::heads::{TextTable, Texts};
 use super::varint::{self, Cursor};
@@ -29,8 +30,8 @@ pub(super) struct ChunkIndex {
     pub(super) chunks: Vec<ChunkEntry>,
     /// By object, the places in `chunks`, rising.
     pub(super) objects: BTreeMap<Arc<ObjectRef>, Vec<usize>>,
-    /// How many places there are in all.
-    pub(super) places: usize,
+    /// About how large it is.
+    pub(super) size: usize,
 }
 
 impl ChunkIndex {
@@ -39,10 +40,12 @@ impl ChunkIndex {
         let place = self.chunks.len();
         self.chunks.push(chunk);
         for object in objects {
-            self.places += 1;
+            self.size += 1;
             match self.objects.get_mut(object) {
                 Some(places) => places.push(place),
                 None => {
+                    let (gvk, key) = (&object.gvk, &object.key);
+                    self.size += gvk.kind.len() + key.name.len() + key.namespace_or_empty().len() + 16;
                     self.objects.insert(Arc::new(object.clone()), vec![place]);
                 }
             }
@@ -79,6 +82,9 @@ impl ChunkIndex {
     }
 
     pub(super) fn decode(raw: &[u8]) -> Result<Self, Corrupt> {
+        if raw.len() > MAX_HEADS_BYTES {
+            return Err(Corrupt("it is larger than an index may be"));
+        }
         let mut cursor = Cursor::new(raw);
         let count = cursor.count()?;
         let chunks: Vec<_> = (0..count).map(|_| decode_chunk(&mut cursor)).collect::<Result<_, _>>()?;
@@ -95,7 +101,6 @@ impl ChunkIndex {
                 found.push(place);
                 next = place + 1;
             }
-            index.places += places;
             index.objects.insert(Arc::new(object), found);
         }
         Ok(index)

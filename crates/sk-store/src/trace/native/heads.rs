@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use sk_core::{ObjectRef, SimTime, SmolStr};
 
-use super::CHUNK_RECORDS;
 use super::block::Corrupt;
 use super::varint::{self, Cursor};
+use super::{CHUNK_RECORDS, MAX_HEADS_BYTES};
 use crate::trace::head::{Head, Labels, What};
 use crate::trace::record::{Mark, name_object};
 
@@ -37,6 +37,7 @@ pub(super) enum Entry<'a> {
 pub(super) struct Texts {
     texts: Vec<SmolStr>,
     places: HashMap<SmolStr, usize>,
+    size: usize,
 }
 
 impl Texts {
@@ -45,6 +46,7 @@ impl Texts {
             return *place;
         }
         let place = self.texts.len();
+        self.size += text.len() + 1;
         self.texts.push(text.into());
         self.places.insert(text.into(), place);
         place
@@ -132,6 +134,12 @@ impl<T: std::hash::Hash + Eq + Clone> Table<T> {
 impl HeadsOut {
     pub(super) fn len(&self) -> usize {
         self.codes.len()
+    }
+
+    /// About how large it is.
+    pub(super) fn size(&self) -> usize {
+        let columns = self.object_column.len() + self.label_column.len() + self.order_column.len();
+        self.texts.size + self.objects.bytes.len() + self.label_sets.bytes.len() + columns
     }
 
     /// The objects that occur, in no particular order.
@@ -242,23 +250,16 @@ struct HeadRow {
     labels: u32,
 }
 
-/// What follows in the chunk's bodies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum HasBody {
-    No,
-    Yes,
-}
-
 impl HeadsIn {
     pub(super) fn decode(raw: &[u8]) -> Result<Self, Corrupt> {
         let mut cursor = Cursor::new(raw);
         let count = cursor.count()?;
-        if count > CHUNK_RECORDS {
-            return Err(Corrupt("it has more records than a chunk may have"));
+        if count > CHUNK_RECORDS || raw.len() > MAX_HEADS_BYTES {
+            return Err(Corrupt("it is larger than the heads of a chunk may be"));
         }
         let texts = TextTable::decode(&mut cursor)?;
-        let objects = decode_table(&mut cursor, |cursor| texts.object(cursor).map(Arc::new))?;
-        let label_sets = decode_table(&mut cursor, |cursor| {
+        let objects = decode_table(&mut cursor, count, |cursor| texts.object(cursor).map(Arc::new))?;
+        let label_sets = decode_table(&mut cursor, count, |cursor| {
             let pairs = cursor.count()?;
             (0..pairs).map(|_| Ok((texts.text(cursor)?.into(), texts.text(cursor)?.into()))).collect()
         })?;
@@ -279,17 +280,9 @@ impl HeadsIn {
         self.rows.len()
     }
 
-    /// When the head at `index` says that it happened.
-    pub(super) fn at(&self, index: usize) -> SimTime {
-        SimTime::from_micros(self.rows[index].at)
-    }
-
     /// Whether an object lies in the bodies for the head at `index`.
-    pub(super) fn has_body(&self, index: usize) -> HasBody {
-        match self.rows[index].code {
-            code::APPLY | code::DELETE_WHOLE => HasBody::Yes,
-            _ => HasBody::No,
-        }
+    pub(super) fn has_body(&self, index: usize) -> bool {
+        matches!(self.rows[index].code, code::APPLY | code::DELETE_WHOLE)
     }
 
     /// The mark at `index`, if it is one.
@@ -318,9 +311,13 @@ impl HeadsIn {
 
 fn decode_table<'a, T>(
     cursor: &mut Cursor<'a>,
+    records: usize,
     mut decode: impl FnMut(&mut Cursor<'a>) -> Result<T, Corrupt>,
 ) -> Result<Vec<T>, Corrupt> {
     let count = cursor.count()?;
+    if count > records {
+        return Err(Corrupt("it lists more than its records can use"));
+    }
     (0..count).map(|_| decode(cursor)).collect()
 }
 

@@ -11,13 +11,13 @@
 
 mod block;
 mod bodies;
-mod chunk;
 mod directory;
 mod heads;
 mod read;
 mod varint;
 mod write;
 
+pub(crate) use block::{BlockError, Corrupt};
 pub(crate) use read::{Heads, Native, Records, Rows};
 pub(crate) use write::Writer;
 
@@ -42,6 +42,16 @@ const CHUNK_BYTES: usize = 16 << 20;
 
 /// A chunk is closed when it has this many records, however small they are.
 const CHUNK_RECORDS: usize = 1 << 16;
+
+/// A chunk is closed when its heads reach this size; one more object may add as much as an object may have.
+const HEADS_BYTES: usize = 4 << 20;
+
+/// The largest heads, or index, before compression. Texts are its smallest parts, at least a byte each, and take 16
+/// bytes when read: 12 MiB may become 192 MiB at the very worst, and about 5 MiB ordinarily.
+const MAX_HEADS_BYTES: usize = HEADS_BYTES + 2 * crate::msgpack::MAX_OBJECT_BYTES;
+
+/// An index covers this many chunks, or fewer if the names of their objects reach [`HEADS_BYTES`].
+const INDEX_CHUNKS: usize = 64;
 
 /// Rows are put into one block until their text reaches this size.
 const ROWS_BYTES: usize = 1 << 20;

@@ -91,7 +91,11 @@ fn templates(mut slice: Slice<'_>) -> Result<Vec<TemplateLives>, Wrong> {
         let Token::Unsigned(hash) = slice.token()? else {
             return Err(Wrong::Content("a pod hash must be a whole number"));
         };
-        templates.push(TemplateLives { pod_hash: Some(StableHash::new(hash)), lives: lives(&mut slice)? });
+        templates.push(TemplateLives {
+            template: None,
+            pod_hash: Some(StableHash::new(hash)),
+            lives: lives(&mut slice)?,
+        });
     }
     Ok(templates)
 }

@@ -1,0 +1,195 @@
+//! Writing: one chunk is collected in memory, then compressed and written; nothing is ever changed behind it.
+
+use std::collections::HashMap;
+use std::io::Write;
+
+use sk_core::SimTime;
+
+use super::block::{self, Kind};
+use super::bodies::BodiesOut;
+use super::directory::{BlockEntry, ChunkEntry, ChunkIndex, Directory};
+use super::heads::{Entry, HeadsOut};
+use super::{
+    CHUNK_BYTES, CHUNK_RECORDS, END_MAGIC, FILE_HEADER_LEN, HEADS_BYTES, INDEX_CHUNKS, MAGIC, ROWS_BYTES, VERSION,
+};
+use crate::msgpack::{MAX_OBJECT_BYTES, encode};
+use crate::trace::head::{Head, What};
+use crate::trace::header::Header;
+use crate::trace::jsonl;
+use crate::trace::record::{Change, Record};
+use crate::trace::rows::{Row, Section};
+use crate::trace::write::WriteError;
+
+/// Writes a trace in the native format.
+pub(crate) struct Writer<W> {
+    out: W,
+    /// How many bytes have been written.
+    at: u64,
+    heads: HeadsOut,
+    bodies: BodiesOut,
+    /// By an object's place in the chunk, the place of its newest body.
+    newest: HashMap<usize, usize>,
+    /// Reused: one encoded object.
+    bytes: Vec<u8>,
+    index: ChunkIndex,
+    directory: Directory,
+    rows: Vec<RowsOut>,
+}
+
+/// The rows of one section that wait for their block to be full.
+struct RowsOut {
+    section: Section,
+    text: Vec<u8>,
+    count: usize,
+}
+
+impl<W: Write> Writer<W> {
+    pub(crate) fn new(mut out: W, header: &Header) -> Result<Self, WriteError> {
+        let mut beginning = MAGIC.to_vec();
+        beginning.extend_from_slice(&VERSION.to_le_bytes());
+        beginning.extend_from_slice(&[0; 4]);
+        out.write_all(&beginning).map_err(WriteError::Output)?;
+        let rows = Section::ALL.map(|section| RowsOut { section, text: Vec::new(), count: 0 });
+        let mut writer = Self {
+            out,
+            at: FILE_HEADER_LEN,
+            heads: HeadsOut::default(),
+            bodies: BodiesOut::default(),
+            newest: HashMap::new(),
+            bytes: Vec::new(),
+            index: ChunkIndex::default(),
+            directory: Directory::default(),
+            rows: rows.into(),
+        };
+        let text = jsonl::header_text(header).map_err(WriteError::Json)?;
+        writer.block(Kind::Header, 1, &text)?;
+        Ok(writer)
+    }
+
+    fn block(&mut self, kind: Kind, count: usize, raw: &[u8]) -> Result<(), WriteError> {
+        self.at += block::write(&mut self.out, kind, count, raw)?;
+        Ok(())
+    }
+
+    pub(crate) fn record(&mut self, record: &Record) -> Result<(), WriteError> {
+        let Head { at, seq, what } = Head::of(record);
+        match (&what, &record.change) {
+            (What::Apply(object, labels), Change::Apply(whole)) => {
+                self.bytes.clear();
+                encode::value(&mut self.bytes, whole.value());
+                self.push_whole(at, seq, &Entry::Apply { object, labels: labels.clone() }, object)?;
+            }
+            (What::Delete(object, labels), Change::Delete(deletion)) => match &deletion.last {
+                Some(last) => {
+                    self.bytes.clear();
+                    encode::value(&mut self.bytes, last);
+                    self.push_whole(at, seq, &Entry::Delete { object, labels: Some(labels.clone()) }, object)?;
+                }
+                None => {
+                    self.heads.push(at, seq, &Entry::Delete { object, labels: None });
+                }
+            },
+            (_, Change::Mark(mark)) => {
+                self.heads.push(at, seq, &Entry::Mark(mark));
+            }
+            _ => unreachable!("a head is of the same sort as its record"),
+        }
+        let full = self.bodies.size() >= CHUNK_BYTES || self.heads.size() >= HEADS_BYTES;
+        if full || self.heads.len() >= CHUNK_RECORDS { self.end_chunk() } else { Ok(()) }
+    }
+
+    /// Adds a head with the object in `bytes`.
+    fn push_whole(
+        &mut self,
+        at: SimTime,
+        seq: u64,
+        entry: &Entry<'_>,
+        object: &sk_core::ObjectRef,
+    ) -> Result<(), WriteError> {
+        if self.bytes.len() > MAX_OBJECT_BYTES {
+            return Err(WriteError::TooLarge { what: object.to_string(), limit: MAX_OBJECT_BYTES });
+        }
+        if let Some(place) = self.heads.push(at, seq, entry) {
+            let base = self.newest.insert(place, self.bodies.len());
+            self.bodies.push(&self.bytes, base);
+        }
+        Ok(())
+    }
+
+    fn end_chunk(&mut self) -> Result<(), WriteError> {
+        let (heads, bodies) = (std::mem::take(&mut self.heads), std::mem::take(&mut self.bodies));
+        self.newest.clear();
+        let Some((earliest, latest, first_seq, last_seq)) = heads.bounds() else { return Ok(()) };
+        let at = self.at;
+        self.block(Kind::Heads, heads.len(), &heads.encode())?;
+        self.block(Kind::Bodies, bodies.len(), &bodies.encode())?;
+        let records = heads.len() as u64;
+        let len = self.at - at;
+        let entry = ChunkEntry { at, len, records, earliest, latest, first_seq, last_seq };
+        self.index.push(entry, heads.objects());
+        self.directory.records += records;
+        let span = self.directory.span.unwrap_or((earliest, latest));
+        self.directory.span = Some((span.0.min(earliest), span.1.max(latest)));
+        if self.index.chunks.len() >= INDEX_CHUNKS || self.index.size >= HEADS_BYTES {
+            self.end_index()?;
+        }
+        Ok(())
+    }
+
+    fn end_index(&mut self) -> Result<(), WriteError> {
+        let index = std::mem::take(&mut self.index);
+        if index.chunks.is_empty() {
+            return Ok(());
+        }
+        self.listed_block(Kind::Index, index.chunks.len(), &index.encode())
+    }
+
+    /// Writes a block that the directory lists.
+    fn listed_block(&mut self, kind: Kind, count: usize, raw: &[u8]) -> Result<(), WriteError> {
+        self.directory.blocks.push(BlockEntry { kind, at: self.at, count: count as u64 });
+        self.block(kind, count, raw)
+    }
+
+    pub(crate) fn row(&mut self, row: &Row) -> Result<(), WriteError> {
+        let section = row.section();
+        let line = jsonl::row_text(row).map_err(WriteError::Json)?;
+        if line.len() > jsonl::MAX_LINE_BYTES {
+            return Err(WriteError::TooLarge { what: format!("a row of {section:?}"), limit: jsonl::MAX_LINE_BYTES });
+        }
+        let full = self
+            .rows
+            .iter()
+            .position(|rows| rows.section == section && rows.count > 0 && rows.text.len() + line.len() > ROWS_BYTES);
+        if let Some(place) = full {
+            self.end_rows(place)?;
+        }
+        for rows in self.rows.iter_mut().filter(|rows| rows.section == section) {
+            rows.text.extend_from_slice(&line);
+            rows.count += 1;
+        }
+        Ok(())
+    }
+
+    fn end_rows(&mut self, place: usize) -> Result<(), WriteError> {
+        let rows = &mut self.rows[place];
+        let (section, text, count) = (rows.section, std::mem::take(&mut rows.text), std::mem::take(&mut rows.count));
+        if count == 0 {
+            return Ok(());
+        }
+        self.listed_block(Kind::Rows(section), count, &text)
+    }
+
+    pub(crate) fn finish(mut self) -> Result<W, WriteError> {
+        self.end_chunk()?;
+        self.end_index()?;
+        for place in 0..self.rows.len() {
+            self.end_rows(place)?;
+        }
+        let mut trailer = self.at.to_le_bytes().to_vec();
+        trailer.extend_from_slice(&END_MAGIC);
+        let directory = self.directory.encode();
+        self.block(Kind::Directory, self.directory.blocks.len(), &directory)?;
+        self.out.write_all(&trailer).map_err(WriteError::Output)?;
+        Ok(self.out)
+    }
+}

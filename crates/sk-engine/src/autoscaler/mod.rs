@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use sk_apiserver::kinds::{NODE, POD};
 use sk_apiserver::{Change, DeleteOptions, Object, Request};
 use sk_core::rng::Stream;
-use sk_core::{SimDuration, SimTime, SmolStr, Taint, TaintEffect};
+use sk_core::{ObjectKey, ObjectRef, SimDuration, SimTime, SmolStr, Taint, TaintEffect};
 
 use crate::cache::{Cache, Seen};
 use crate::classes::Classes;
@@ -27,6 +27,7 @@ use crate::settings::{Autoscaler, Settings};
 
 use groups::Group;
 pub use groups::new_node;
+use scale_down::Candidate;
 use view::View;
 
 /// The mark of a node about to be removed: nothing new goes there.
@@ -42,6 +43,7 @@ pub(crate) fn process(settings: Settings) -> Process {
         unneeded: BTreeMap::new(),
         draining: BTreeMap::new(),
         last_scale_up: None,
+        idle: None,
     };
     Process::new(Some(vec![POD, NODE]), latency).with(autoscaler, None)
 }
@@ -56,6 +58,16 @@ struct ClusterAutoscaler {
     /// Nodes whose pods are being evicted.
     draining: BTreeMap<SmolStr, SimTime>,
     last_scale_up: Option<SimTime>,
+    /// What the last scan found, while nothing has changed since: most scans of a quiet cluster end here.
+    idle: Option<Idle>,
+}
+
+/// A scan that found no pods to help: what is left is to wait for nodes to have been unneeded long enough.
+struct Idle {
+    /// Nodes that could go.
+    removable: Vec<Candidate>,
+    /// How many nodes each group has.
+    sizes: Vec<usize>,
 }
 
 impl Component for ClusterAutoscaler {
@@ -72,6 +84,7 @@ impl Component for ClusterAutoscaler {
     }
 
     fn observe(&mut self, seen: &Seen, ctx: &mut Context<'_>) {
+        self.idle = None;
         if seen.object.gvk == NODE && seen.change == Change::Deleted {
             self.draining.remove(&seen.object.key.name);
             self.unneeded.remove(&seen.object.key.name);
@@ -90,13 +103,20 @@ impl Component for ClusterAutoscaler {
 
 impl ClusterAutoscaler {
     fn scan(&mut self, ctx: &mut Context<'_>) {
-        let view = View::new(ctx.cache, &self.groups, &self.draining, &mut self.classes);
-        if self.scale_up(&view, ctx) {
-            self.last_scale_up = Some(ctx.now);
-            return;
-        }
-        if self.settings.scale_down_enabled {
-            self.scale_down(&view, ctx);
+        let idle = match self.idle.take() {
+            Some(idle) => idle,
+            None => {
+                let view = View::new(ctx.cache, &self.groups, &self.draining, &mut self.classes);
+                if self.scale_up(&view, ctx) {
+                    self.last_scale_up = Some(ctx.now);
+                    return;
+                }
+                let sizes = (0..self.groups.len()).map(|group| view.size_of(group)).collect();
+                Idle { removable: scale_down::removable(&view, &self.settings), sizes }
+            }
+        };
+        if !self.settings.scale_down_enabled || !self.scale_down(&idle, ctx) {
+            self.idle = Some(idle);
         }
     }
 
@@ -116,31 +136,31 @@ impl ClusterAutoscaler {
         true
     }
 
-    fn scale_down(&mut self, view: &View, ctx: &mut Context<'_>) {
-        let removable = scale_down::removable(view, &self.settings);
-        self.unneeded.retain(|node, _| removable.iter().any(|candidate| candidate.name == *node));
-        for candidate in &removable {
+    /// Removes nodes that have been unneeded for long enough; `true` if it did.
+    fn scale_down(&mut self, idle: &Idle, ctx: &mut Context<'_>) -> bool {
+        self.unneeded.retain(|node, _| idle.removable.iter().any(|candidate| candidate.name == *node));
+        for candidate in &idle.removable {
             self.unneeded.entry(candidate.name.clone()).or_insert(ctx.now);
         }
         let cooling = self.settings.scale_down_delay_after_add;
         if self.last_scale_up.is_some_and(|at| ctx.now.since(at) < cooling) {
-            return;
+            return false;
         }
-        let due = |name: &SmolStr| {
-            self.unneeded.get(name).is_some_and(|since| ctx.now.since(*since) >= self.settings.scale_down_unneeded_time)
-        };
-        let chosen = scale_down::choose(removable, due, view, &self.groups, &self.settings, self.draining.len());
-        for candidate in chosen {
+        let chosen = scale_down::choose(idle, &self.groups, &self.settings, self.draining.len(), |node| {
+            self.unneeded.get(node).is_some_and(|since| ctx.now.since(*since) >= self.settings.scale_down_unneeded_time)
+        });
+        for candidate in &chosen {
             self.unneeded.remove(&candidate.name);
             self.draining.insert(candidate.name.clone(), ctx.now);
-            if let Some(node) = ctx.cache.get(&NODE, &sk_core::ObjectKey::cluster(candidate.name.clone())) {
+            if let Some(node) = ctx.cache.get(&NODE, &ObjectKey::cluster(candidate.name.clone())) {
                 ctx.send(0, Request::Update(marked(node)));
             }
-            for pod in candidate.pods {
-                ctx.send(0, Request::Evict { pod });
+            for pod in &candidate.pods {
+                ctx.send(0, Request::Evict { pod: pod.clone() });
             }
             self.remove_if_drained(&candidate.name, ctx);
         }
+        !chosen.is_empty()
     }
 
     /// Removes a node once nothing is left on it that would have to move.
@@ -148,7 +168,7 @@ impl ClusterAutoscaler {
         if has_pods_to_move(ctx.cache, node) {
             return;
         }
-        let target = sk_core::ObjectRef::new(NODE, sk_core::ObjectKey::cluster(node.clone()));
+        let target = ObjectRef::new(NODE, ObjectKey::cluster(node.clone()));
         ctx.send(0, Request::Delete { target, options: DeleteOptions::default() });
     }
 }

@@ -6,6 +6,7 @@ use sk_apiserver::Object;
 use sk_core::{ObjectKey, SmolStr};
 use sk_scheduler::{Node, plugins};
 
+use super::Idle;
 use super::groups::Group;
 use super::view::{NodeView, View};
 use crate::settings::Autoscaler;
@@ -106,32 +107,27 @@ fn must_stay(pod: &Object, settings: &Autoscaler) -> bool {
 
 /// The nodes to remove now: those that are `due`, as many as may go at once and as their groups can spare.
 pub(super) fn choose(
-    removable: Vec<Candidate>,
-    due: impl Fn(&SmolStr) -> bool,
-    view: &View,
+    idle: &Idle,
     groups: &[Group],
     settings: &Autoscaler,
     in_flight: usize,
+    due: impl Fn(&SmolStr) -> bool,
 ) -> Vec<Candidate> {
-    let mut spare: Vec<usize> = groups
-        .iter()
-        .enumerate()
-        .map(|(index, group)| {
-            view.size_of(index).saturating_sub(usize::try_from(group.settings.min).unwrap_or(usize::MAX))
-        })
-        .collect();
+    let least = |group: &Group| usize::try_from(group.settings.min).unwrap_or(usize::MAX);
+    let sizes = idle.sizes.iter().zip(groups);
+    let mut spare: Vec<usize> = sizes.map(|(size, group)| size.saturating_sub(least(group))).collect();
     let mut at_once = settings.max_scale_down_parallelism.saturating_sub(in_flight);
     let mut drains = settings.max_drain_parallelism;
     let mut chosen = Vec::new();
-    for candidate in removable {
+    for candidate in idle.removable.iter().filter(|candidate| due(&candidate.name)) {
         let is_drain = !candidate.pods.is_empty();
-        if at_once == 0 || spare[candidate.group] == 0 || (is_drain && drains == 0) || !due(&candidate.name) {
+        if at_once == 0 || spare[candidate.group] == 0 || (is_drain && drains == 0) {
             continue;
         }
         spare[candidate.group] -= 1;
         at_once -= 1;
         drains -= usize::from(is_drain);
-        chosen.push(candidate);
+        chosen.push(candidate.clone());
     }
     chosen
 }

@@ -1,0 +1,355 @@
+//! Assertions: CEL expressions over the figures, checked before a run and judged after it.
+//!
+//! The `cel` crate checks no types, and evaluation stops at the first `||` that is true, so a misspelt figure could
+//! pass for years. Therefore every path in an expression is looked up by name in the tree of figures, and every
+//! comparison is evaluated by itself on a made-up summary, before anything is simulated.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use cel::objects::{Key, Map};
+use cel::{Context, ExecutionError, Program, Value};
+use serde::Serialize;
+use sk_core::SimDuration;
+use sk_record::Group;
+
+use crate::figure::{Figure, ToFigure};
+use crate::figures::{Cost, GroupFigures, PodFigures, Summary};
+use crate::path::{Path, Step, comparisons, paths};
+
+/// The longest expression: far above what a person writes, far below what could exhaust the parser's stack.
+pub const TEXT_MAX_BYTES: usize = 2_048;
+
+/// Names that CEL expressions will know when runs can be compared. Refused by name until then.
+const LATER: [&str; 3] = ["baseline", "ratio", "fidelity"];
+
+/// One claim about a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Assertion {
+    /// What a person calls it.
+    pub name: Option<String>,
+    /// The CEL expression.
+    pub text: String,
+}
+
+/// Why an assertion cannot be judged.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("assertion `{text}`: {problem}")]
+pub struct AssertionError {
+    /// The expression.
+    pub text: String,
+    /// Where in the expression, counted in characters from 1, if known.
+    pub column: Option<usize>,
+    /// What is wrong and what to write instead.
+    pub problem: String,
+}
+
+/// Assertions that are well-formed and name only figures that exist.
+#[derive(Debug)]
+pub struct Checked(Vec<(Assertion, Program)>);
+
+/// What became of one assertion.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Verdict {
+    /// What a person calls it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The CEL expression.
+    pub text: String,
+    /// It held.
+    pub passed: bool,
+    /// The figures it is about, and what they were: to be printed beside the limit.
+    pub values: Vec<(String, String)>,
+}
+
+impl Verdict {
+    /// `nodes.max <= 36   (nodes.max = 38)`: value beside limit.
+    pub fn with_values(&self) -> String {
+        let values: Vec<String> = self.values.iter().map(|(path, value)| format!("{path} = {value}")).collect();
+        if values.is_empty() { self.text.clone() } else { format!("{}   ({})", self.text, values.join(", ")) }
+    }
+}
+
+/// Checks assertions before a run: syntax, names, types. `groups` are the scenario's.
+pub fn check(assertions: &[Assertion], groups: &[Group]) -> Result<Checked, AssertionError> {
+    let mut checked = Vec::with_capacity(assertions.len());
+    for assertion in assertions {
+        let program = compile(&assertion.text)?;
+        check_names(&assertion.text, &program, groups)?;
+        check_types(&assertion.text, &program, groups)?;
+        checked.push((assertion.clone(), program));
+    }
+    Ok(Checked(checked))
+}
+
+impl Checked {
+    /// Judges a run. Fails only where an assertion names a group, namespace or owner that the run does not have.
+    pub fn judge(&self, summary: &Summary) -> Result<Vec<Verdict>, AssertionError> {
+        let figures = summary.figure();
+        let context = context(&figures);
+        self.0.iter().map(|(assertion, program)| judge(assertion, program, &figures, &context)).collect()
+    }
+
+    /// Is there nothing to judge?
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+fn judge(
+    assertion: &Assertion,
+    program: &Program,
+    figures: &Figure,
+    context: &Context<'_, '_>,
+) -> Result<Verdict, AssertionError> {
+    let paths = paths(program.expression());
+    let result = program.execute(context).map_err(|error| {
+        let missing = paths.iter().find_map(|path| missing_entry(path, figures));
+        refuse(&assertion.text, None, missing.unwrap_or_else(|| execution_problem(&error)))
+    })?;
+    let Value::Bool(passed) = result else { return Err(not_boolean(&assertion.text, &result)) };
+    let values = paths.iter().filter_map(|path| Some((path.to_string(), path.value_in(figures)?))).collect();
+    Ok(Verdict { name: assertion.name.clone(), text: assertion.text.clone(), passed, values })
+}
+
+fn compile(text: &str) -> Result<Program, AssertionError> {
+    if text.len() > TEXT_MAX_BYTES {
+        let problem = format!("it is longer than {TEXT_MAX_BYTES} bytes: split it into several");
+        return Err(AssertionError { text: text.chars().take(80).chain(['…']).collect(), column: None, problem });
+    }
+    Program::compile(text).map_err(|errors| {
+        let first = errors.errors.first();
+        let column = first.and_then(|error| usize::try_from(error.pos.1).ok());
+        let message = first.map_or_else(|| "it cannot be read".to_owned(), |error| error.msg.clone());
+        refuse(text, column, format!("no valid CEL: {message}"))
+    })
+}
+
+/// Looks up every path of the expression in a tree that has every figure.
+fn check_names(text: &str, program: &Program, groups: &[Group]) -> Result<(), AssertionError> {
+    let tree = every_figure(groups);
+    for path in paths(program.expression()) {
+        let column = program.source_info().offset_for(path.id).map(|(start, _)| start as usize + 1);
+        let root = path.root.as_str();
+        if LATER.contains(&root) {
+            let problem = format!("`{root}` needs a run to compare with; this version judges a run by itself only");
+            return Err(refuse(text, column, problem));
+        }
+        if let Some(problem) = unknown_name(&path, &tree) {
+            return Err(refuse(text, column, problem));
+        }
+    }
+    Ok(())
+}
+
+fn unknown_name(path: &Path, tree: &Figure) -> Option<String> {
+    let Some(mut at) = tree.get(&path.root) else { return Some(no_figure(&path.root, &tree.names())) };
+    let mut so_far = path.root.clone();
+    for step in &path.steps {
+        (at, so_far) = match take_step(at, step, &so_far) {
+            Ok(next) => next,
+            Err(problem) => return Some(problem),
+        };
+    }
+    None
+}
+
+fn take_step<'a>(at: &'a Figure, step: &Step, so_far: &str) -> Result<(&'a Figure, String), String> {
+    match (step, at) {
+        (Step::Field(name), Figure::Fields(_)) => {
+            let path = format!("{so_far}.{name}");
+            let known: Vec<String> = at.names().iter().map(|known| format!("{so_far}.{known}")).collect();
+            at.get(name).map(|next| (next, path.clone())).ok_or_else(|| no_figure(&path, &known))
+        }
+        (Step::Key(name), Figure::Entries(entries)) => {
+            let known: Vec<&str> = entries.keys().map(String::as_str).filter(|known| *known != ANY).collect();
+            // Groups are known before the run; namespaces and owners come from the trace.
+            let any = entries.get(ANY).filter(|_| known.is_empty());
+            let next = entries.get(name).or(any);
+            let next =
+                next.ok_or_else(|| format!("the scenario has no group `{name}`; it has {}", known.join(", ")))?;
+            Ok((next, format!("{so_far}[\"{name}\"]")))
+        }
+        (Step::Any, Figure::Entries(entries)) => match entries.get(ANY) {
+            Some(next) => Ok((next, format!("{so_far}[…]"))),
+            None => Err(format!("nothing is known of {so_far}")),
+        },
+        (Step::Field(name), Figure::Entries(_)) => {
+            Err(format!("write {so_far}[\"{name}\"] instead of {so_far}.{name}"))
+        }
+        _ => Err(format!("{so_far} is a figure: nothing can be taken from it")),
+    }
+}
+
+fn no_figure(path: &str, known: &[impl AsRef<str>]) -> String {
+    match nearest(path, known) {
+        Some(near) => format!("there is no figure {path}; did you mean {near}?"),
+        None => {
+            let known: Vec<&str> = known.iter().map(AsRef::as_ref).collect();
+            format!("there is no figure {path}; there are {}", known.join(", "))
+        }
+    }
+}
+
+/// The entry that stands for any: present in every map of the tree that names are checked against.
+const ANY: &str = "any";
+
+/// A tree with every figure there can be.
+fn every_figure(groups: &[Group]) -> Figure {
+    let mut summary = Summary::zero(groups);
+    summary.cost = Some(Cost::default());
+    for figures in summary.groups.values_mut() {
+        figures.cost = Some(Cost::default());
+    }
+    let any_group = GroupFigures { cost: Some(Cost::default()), ..GroupFigures::default() };
+    summary.groups.insert(ANY.into(), any_group);
+    summary.namespaces.insert(ANY.into(), PodFigures::default());
+    summary.owners.insert(ANY.into(), PodFigures::default());
+    summary.figure()
+}
+
+/// Evaluates each comparison by itself, and then the whole, on a made-up summary: ones rather than zeros, because a
+/// share of two figures is a fair question and 0 / 0 would be no number.
+fn check_types(text: &str, program: &Program, groups: &[Group]) -> Result<(), AssertionError> {
+    let mut summary = Summary::zero(groups);
+    // What a comprehension says about each entry is only evaluated if there is one.
+    summary.namespaces.insert(ANY.into(), PodFigures::default());
+    summary.owners.insert(ANY.into(), PodFigures::default());
+    if groups.is_empty() {
+        summary.groups.insert(ANY.into(), GroupFigures::default());
+    }
+    for path in paths(program.expression()) {
+        let Some(Step::Key(key)) = path.steps.first() else { continue };
+        match path.root.as_str() {
+            "namespaces" => drop(summary.namespaces.insert(key.clone(), PodFigures::default())),
+            "owners" => drop(summary.owners.insert(key.clone(), PodFigures::default())),
+            _ if groups.is_empty() => drop(summary.groups.insert(key.clone(), GroupFigures::default())),
+            _ => {}
+        }
+    }
+    let figures = ones(summary.figure());
+    let context = context(&figures);
+    for comparison in comparisons(program.expression()) {
+        let column = program.source_info().offset_for(comparison.id).map(|(start, _)| start as usize + 1);
+        Value::resolve(comparison, &context).map_err(|error| refuse(text, column, trial_problem(&error)))?;
+    }
+    match program.execute(&context) {
+        Ok(Value::Bool(_)) => Ok(()),
+        Ok(other) => Err(not_boolean(text, &other)),
+        Err(error) => Err(refuse(text, None, trial_problem(&error))),
+    }
+}
+
+fn ones(figure: Figure) -> Figure {
+    match figure {
+        Figure::Count(_) => Figure::Count(1),
+        Figure::Number(_) => Figure::Number(1.0),
+        Figure::Time(_) => Figure::Time(SimDuration::from_secs(1)),
+        Figure::Fields(fields) => Figure::Fields(fields.into_iter().map(|(name, field)| (name, ones(field))).collect()),
+        Figure::Entries(entries) => {
+            Figure::Entries(entries.into_iter().map(|(name, entry)| (name, ones(entry))).collect())
+        }
+        Figure::Absent => Figure::Absent,
+    }
+}
+
+/// Names were checked before: whatever is missing now is missing for want of a price.
+fn trial_problem(error: &ExecutionError) -> String {
+    match error {
+        ExecutionError::NoSuchKey(name) | ExecutionError::UndeclaredReference(name) if name.as_str() == "cost" => {
+            "there is no cost, because a node group has no price: give each one a price (cluster.groups.NAME.price)"
+                .into()
+        }
+        other => execution_problem(other),
+    }
+}
+
+fn execution_problem(error: &ExecutionError) -> String {
+    const ADVICE: &str = "write times as duration(\"30s\"), shares and money as 1.5; docs/figures.md has the types";
+    match error {
+        ExecutionError::NoSuchOverload(overload) => {
+            let operator = overload.function().trim_matches(['_', '@']);
+            match overload.argument_types() {
+                [left, right] if left == "double" && left == right => {
+                    format!("`{operator}` was asked about 0 / 0, which is no number: ask whether there is any first")
+                }
+                types => format!("`{operator}` does not go with {}: {ADVICE}", types.join(" and ")),
+            }
+        }
+        ExecutionError::UnsupportedBinaryOperator(operator, left, right) => {
+            format!("`{operator}` does not go with {:?} and {:?}: {ADVICE}", left.type_of(), right.type_of())
+        }
+        ExecutionError::UndeclaredReference(name) => format!("there is no function or figure `{name}`"),
+        ExecutionError::NoSuchKey(name) => format!("this run has no `{name}`"),
+        other => other.to_string(),
+    }
+}
+
+/// A group, namespace or owner that is named in the path and not in the run.
+fn missing_entry(path: &Path, figures: &Figure) -> Option<String> {
+    let Some(Step::Key(key)) = path.steps.first() else { return None };
+    let entries = figures.get(&path.root)?;
+    if entries.get(key).is_some() {
+        return None;
+    }
+    let near = nearest(key, &entries.names()).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+    Some(format!("the run has nothing under {}[\"{key}\"]{near}", path.root))
+}
+
+fn not_boolean(text: &str, value: &Value) -> AssertionError {
+    let problem = format!("it gives a {:?} and not true or false: compare it with something", value.type_of());
+    refuse(text, None, problem.to_lowercase())
+}
+
+fn refuse(text: &str, column: Option<usize>, problem: String) -> AssertionError {
+    AssertionError { text: text.to_owned(), column, problem }
+}
+
+fn context<'v>(figures: &Figure) -> Context<'v, 'v> {
+    let mut context = Context::default();
+    if let Figure::Fields(fields) = figures {
+        for (name, figure) in fields.iter().filter(|(_, figure)| *figure != Figure::Absent) {
+            context.add_variable_from_value(*name, to_cel(figure));
+        }
+    }
+    context
+}
+
+fn to_cel(figure: &Figure) -> Value {
+    let map = |entries: BTreeMap<&str, &Figure>| {
+        let present = entries.into_iter().filter(|(_, figure)| **figure != Figure::Absent);
+        let map = present.map(|(name, figure)| (Key::String(Arc::new(name.to_owned())), to_cel(figure))).collect();
+        Value::Map(Map { map: Arc::new(map) })
+    };
+    match figure {
+        Figure::Count(count) => Value::Int(*count),
+        Figure::Number(number) => Value::Float(*number),
+        Figure::Time(time) => Value::Duration(chrono::Duration::microseconds(time.as_micros())),
+        Figure::Fields(fields) => map(fields.iter().map(|(name, figure)| (*name, figure)).collect()),
+        Figure::Entries(entries) => map(entries.iter().map(|(name, figure)| (name.as_str(), figure)).collect()),
+        Figure::Absent => Value::Null,
+    }
+}
+
+/// The known name that a typing error could have come from: at most a third of the letters apart.
+fn nearest<'a>(wrong: &str, known: &'a [impl AsRef<str>]) -> Option<&'a str> {
+    let distances = known.iter().map(|name| (distance(wrong, name.as_ref()), name.as_ref()));
+    distances.filter(|(distance, name)| *distance <= name.len().div_ceil(3)).min().map(|(_, name)| name)
+}
+
+/// How many letters must be changed, added or taken away. Names are short: a full table is cheap.
+fn distance(a: &str, b: &str) -> usize {
+    const LETTERS_MAX: usize = 300;
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().take(LETTERS_MAX).collect(), b.chars().take(LETTERS_MAX).collect());
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, letter) in a.iter().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, other) in b.iter().enumerate() {
+            let changed = diagonal + usize::from(letter != other);
+            diagonal = row[j + 1];
+            row[j + 1] = changed.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}

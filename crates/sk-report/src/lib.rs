@@ -1,0 +1,36 @@
+//! From a run record to what people see of it: figures, judgement, terminal, JSON, HTML.
+//!
+//! Pure: rows come in through [`Source`], text goes out. No clock, no file, no network; the same record gives the same
+//! bytes. Start with [`Summary`] (what is measured), then [`Analysis`] (how it is read from the rows).
+//!
+//! | module | what it owns |
+//! |---|---|
+//! | [`figures`] | the figures and their names, which are a contract |
+//! | [`figure`] | the tree that JSON and assertions share |
+//! | [`source`] | where rows come from |
+//! | [`step`] | step functions of time |
+//! | [`analysis`] | rows → figures, curves, causes |
+//! | [`assertion`] | CEL over the figures: checked before a run, judged after |
+//! | [`causes`] | why pods waited, why nodes stood empty |
+//! | [`verdict`] | how it went and how far to trust it |
+//! | [`terminal`] | the summary that ends a run |
+
+pub mod analysis;
+pub mod assertion;
+pub mod causes;
+pub mod figure;
+pub mod figures;
+mod fleet;
+mod path;
+pub mod source;
+mod spark;
+pub mod step;
+mod tally;
+pub mod terminal;
+pub mod verdict;
+mod words;
+
+pub use analysis::Analysis;
+pub use assertion::{Assertion, AssertionError, Checked, Verdict, check};
+pub use figures::Summary;
+pub use source::{Source, Tables};

@@ -1,0 +1,68 @@
+//! Where rows come from: a run record, or tables in memory (tests, and later a recorded trace read as a run).
+
+use sk_record::{DecisionRow, Error, NodeRow, PodRow, Run, RunMeta, SeriesRow};
+
+/// Rows that can be read as often as needed. Every reading gives the same rows in the same order.
+pub trait Source {
+    /// What was asked.
+    fn meta(&self) -> &RunMeta;
+    /// All pods.
+    fn pods(&self) -> Result<impl Iterator<Item = Result<PodRow, Error>>, Error>;
+    /// All nodes.
+    fn nodes(&self) -> Result<impl Iterator<Item = Result<NodeRow, Error>>, Error>;
+    /// All changes of series.
+    fn series(&self) -> Result<impl Iterator<Item = Result<SeriesRow, Error>>, Error>;
+    /// All answers of the scheduler.
+    fn decisions(&self) -> Result<impl Iterator<Item = Result<DecisionRow, Error>>, Error>;
+}
+
+impl Source for Run {
+    fn meta(&self) -> &RunMeta {
+        Run::meta(self)
+    }
+    fn pods(&self) -> Result<impl Iterator<Item = Result<PodRow, Error>>, Error> {
+        Run::pods(self)
+    }
+    fn nodes(&self) -> Result<impl Iterator<Item = Result<NodeRow, Error>>, Error> {
+        Run::nodes(self)
+    }
+    fn series(&self) -> Result<impl Iterator<Item = Result<SeriesRow, Error>>, Error> {
+        Run::series(self)
+    }
+    fn decisions(&self) -> Result<impl Iterator<Item = Result<DecisionRow, Error>>, Error> {
+        Run::decisions(self)
+    }
+}
+
+/// A run in memory.
+#[derive(Clone, Debug)]
+pub struct Tables {
+    /// What was asked.
+    pub meta: RunMeta,
+    /// All pods.
+    pub pods: Vec<PodRow>,
+    /// All nodes.
+    pub nodes: Vec<NodeRow>,
+    /// All changes of series.
+    pub series: Vec<SeriesRow>,
+    /// All answers of the scheduler.
+    pub decisions: Vec<DecisionRow>,
+}
+
+impl Source for Tables {
+    fn meta(&self) -> &RunMeta {
+        &self.meta
+    }
+    fn pods(&self) -> Result<impl Iterator<Item = Result<PodRow, Error>>, Error> {
+        Ok(self.pods.iter().cloned().map(Ok))
+    }
+    fn nodes(&self) -> Result<impl Iterator<Item = Result<NodeRow, Error>>, Error> {
+        Ok(self.nodes.iter().cloned().map(Ok))
+    }
+    fn series(&self) -> Result<impl Iterator<Item = Result<SeriesRow, Error>>, Error> {
+        Ok(self.series.iter().cloned().map(Ok))
+    }
+    fn decisions(&self) -> Result<impl Iterator<Item = Result<DecisionRow, Error>>, Error> {
+        Ok(self.decisions.iter().cloned().map(Ok))
+    }
+}

@@ -1,0 +1,221 @@
+//! Step functions of time: how many pods run, how many nodes stand, from one change to the next.
+//!
+//! Integers throughout: sums are exact in 128 bits and become floating point once, at the end.
+
+use sk_core::{SimDuration, SimTime};
+
+/// The stretch of time that figures are about. Never empty backwards: `end` is at least `start`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// First moment.
+    pub start: SimTime,
+    /// End.
+    pub end: SimTime,
+}
+
+impl Window {
+    /// From `start` to `end`, or nothing at all if they are the wrong way round.
+    pub fn new(start: SimTime, end: SimTime) -> Self {
+        Self { start, end: end.max(start) }
+    }
+
+    /// How long it is.
+    pub fn length(self) -> SimDuration {
+        self.end.since(self.start)
+    }
+
+    /// Does it hold this moment? Both ends belong to it.
+    pub fn contains(self, time: SimTime) -> bool {
+        self.start <= time && time <= self.end
+    }
+
+    /// The part of `from`–`to` inside the window; no `to` means it lasts. Nothing if they do not meet.
+    pub fn clip(self, from: SimTime, to: Option<SimTime>) -> Option<Window> {
+        let start = from.max(self.start);
+        let end = to.map_or(self.end, |to| to.min(self.end));
+        (start <= end && from <= self.end).then_some(Window { start, end })
+    }
+
+    /// The window cut into `count` equal parts.
+    pub fn parts(self, count: usize) -> impl Iterator<Item = Window> {
+        let at = move |part: usize| {
+            let share = i128::from(self.length().as_micros()) * part as i128 / count.max(1) as i128;
+            self.start + SimDuration::from_micros(i64::try_from(share).unwrap_or(i64::MAX))
+        };
+        (0..count).map(move |part| Window { start: at(part), end: at(part + 1) })
+    }
+}
+
+/// Microseconds as hours: the one place where a sum of time becomes floating point.
+pub(crate) fn hours(micros: i128) -> f64 {
+    micros as f64 / 3_600_000_000.0
+}
+
+/// Gathers what comes and goes, in any order.
+#[derive(Clone, Debug, Default)]
+pub struct Changes(Vec<(SimTime, i64)>);
+
+impl Changes {
+    /// `amount` more from `from` on, until `to`.
+    pub fn add(&mut self, from: SimTime, to: Option<SimTime>, amount: i64) {
+        // A thing that ends before it begins is not there at all.
+        if to.is_some_and(|to| to <= from) {
+            return;
+        }
+        self.0.push((from, amount));
+        if let Some(to) = to {
+            self.0.push((to, amount.saturating_neg()));
+        }
+    }
+
+    /// The function inside the window.
+    pub fn into_step(mut self, window: Window) -> Step {
+        self.0.sort_unstable();
+        let mut points = vec![(window.start, 0)];
+        let mut value = 0_i64;
+        for (time, change) in self.0 {
+            if time > window.end {
+                break;
+            }
+            value = value.saturating_add(change);
+            let time = time.max(window.start);
+            match points.last_mut() {
+                Some(last) if last.0 == time => last.1 = value,
+                _ => points.push((time, value)),
+            }
+        }
+        points.dedup_by_key(|point| point.1);
+        Step { points, end: window.end }
+    }
+}
+
+/// A function that keeps its value from one change to the next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    points: Vec<(SimTime, i64)>,
+    end: SimTime,
+}
+
+impl Step {
+    /// Its changes: from when on, which value. The first stands at the window's start.
+    pub fn points(&self) -> &[(SimTime, i64)] {
+        &self.points
+    }
+
+    /// The value at the window's end.
+    pub fn last(&self) -> i64 {
+        self.points.last().map_or(0, |point| point.1)
+    }
+
+    /// The smallest value.
+    pub fn min(&self) -> i64 {
+        self.points.iter().map(|point| point.1).min().unwrap_or(0)
+    }
+
+    /// The largest value.
+    pub fn max(&self) -> i64 {
+        self.points.iter().map(|point| point.1).max().unwrap_or(0)
+    }
+
+    /// Value times microseconds over the whole window.
+    pub fn integral(&self) -> i128 {
+        self.pieces().map(|(from, to, value)| i128::from(value) * i128::from(to.since(from).as_micros())).sum()
+    }
+
+    /// The mean over time; over no time, the value there.
+    pub fn mean(&self) -> f64 {
+        let length = self.points.first().map_or(0, |first| self.end.since(first.0).as_micros());
+        if length == 0 { self.last() as f64 } else { self.integral() as f64 / length as f64 }
+    }
+
+    /// The largest value in each of `count` equal parts: a short peak stays visible however long the run is.
+    pub fn peaks(&self, window: Window, count: usize) -> Vec<i64> {
+        let mut peaks = Vec::with_capacity(count);
+        let mut at = 0;
+        for part in window.parts(count) {
+            while self.points.get(at + 1).is_some_and(|next| next.0 <= part.start) {
+                at += 1;
+            }
+            let inside = self.points[at..].iter().take_while(|point| point.0 < part.end || point.0 <= part.start);
+            peaks.push(inside.map(|point| point.1).max().unwrap_or(0));
+        }
+        peaks
+    }
+
+    /// The stretches where the value is zero.
+    pub fn zeros(&self) -> impl Iterator<Item = Window> {
+        self.pieces().filter(|piece| piece.2 == 0 && piece.0 < piece.1).map(|(start, end, _)| Window { start, end })
+    }
+
+    fn pieces(&self) -> impl Iterator<Item = (SimTime, SimTime, i64)> {
+        let ends = self.points.iter().skip(1).map(|next| next.0).chain(std::iter::once(self.end));
+        self.points.iter().zip(ends).map(|(point, end)| (point.0, end, point.1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(secs: i64) -> SimTime {
+        SimTime::from_secs(secs)
+    }
+
+    fn window() -> Window {
+        Window::new(at(100), at(200))
+    }
+
+    #[test]
+    fn what_comes_and_goes_adds_up_in_any_order() {
+        let mut changes = Changes::default();
+        changes.add(at(150), None, 3);
+        changes.add(at(120), Some(at(160)), 2);
+        changes.add(at(50), Some(at(130)), 1);
+        let step = changes.into_step(window());
+        assert_eq!(step.points(), [(at(100), 1), (at(120), 3), (at(130), 2), (at(150), 5), (at(160), 3)]);
+        assert_eq!((step.min(), step.max(), step.last()), (1, 5, 3));
+        let expected = 20 + 3 * 10 + 2 * 20 + 5 * 10 + 3 * 40;
+        assert_eq!(step.integral(), i128::from(expected) * 1_000_000);
+        assert_eq!(step.mean(), expected as f64 / 100.0);
+    }
+
+    #[test]
+    fn what_is_outside_the_window_does_not_count() {
+        let mut changes = Changes::default();
+        changes.add(at(10), Some(at(90)), 7);
+        changes.add(at(210), None, 7);
+        changes.add(at(150), Some(at(140)), 7);
+        let step = changes.into_step(window());
+        assert_eq!(step.points(), [(at(100), 0)]);
+        assert_eq!(step.zeros().collect::<Vec<_>>(), [window()]);
+    }
+
+    #[test]
+    fn a_short_peak_stays_visible() {
+        let mut changes = Changes::default();
+        changes.add(at(133), Some(at(134)), 9);
+        let step = changes.into_step(window());
+        assert_eq!(step.peaks(window(), 10), [0, 0, 0, 9, 0, 0, 0, 0, 0, 0]);
+    }
+
+    #[test]
+    fn a_window_of_no_length_has_the_value_of_its_moment() {
+        let moment = Window::new(at(100), at(100));
+        let mut changes = Changes::default();
+        changes.add(at(100), None, 4);
+        let step = changes.into_step(moment);
+        assert_eq!((step.mean(), step.integral()), (4.0, 0));
+        assert_eq!(step.peaks(moment, 3), [4, 4, 4]);
+    }
+
+    #[test]
+    fn absurd_times_do_not_panic() {
+        let all = Window::new(SimTime::from_micros(i64::MIN), SimTime::MAX);
+        let mut changes = Changes::default();
+        changes.add(SimTime::from_micros(i64::MIN), None, i64::MAX);
+        changes.add(SimTime::EPOCH, None, i64::MAX);
+        let step = changes.into_step(all);
+        assert!(step.mean() > 0.0);
+        assert_eq!(step.peaks(all, 4).len(), 4);
+    }
+}

@@ -1,0 +1,290 @@
+//! The summary that ends a run: at most 80 columns and 24 lines, the same with and without colour.
+//!
+//! Order: verdict, how far to trust it, the picture, the five deciding figures, the causes, where to go next. Colour
+//! comes as escape codes around whole words; whoever prints decides (anstream) whether they stay.
+
+use anstyle::{AnsiColor, Style};
+
+use crate::analysis::Analysis;
+use crate::assertion::Verdict;
+use crate::causes::{EmptyCause, PendingCause};
+use crate::spark;
+use crate::step::{Step, Window};
+use crate::verdict::{Mark, Trust, sentence};
+use crate::words::{self, fit, fit_middle, grouped, plural, width};
+
+/// Columns of a line.
+pub const COLUMNS: usize = 80;
+/// Lines of a summary.
+pub const LINES: usize = 24;
+
+const PLAIN: Style = Style::new();
+const BOLD: Style = Style::new().bold();
+const DIM: Style = Style::new().dimmed();
+const GOOD: Style = AnsiColor::Green.on_default().bold();
+const BAD: Style = AnsiColor::Red.on_default().bold();
+const CAREFUL: Style = AnsiColor::Yellow.on_default().bold();
+
+/// What only the caller knows; none of it is in the record.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Occasion<'a> {
+    /// How long the simulation took by the wall clock, in seconds.
+    pub wall_s: Option<f64>,
+    /// Where the report lies.
+    pub report: Option<&'a str>,
+    /// Commands worth trying next.
+    pub tries: &'a [String],
+}
+
+/// The whole summary, with a newline after each line.
+pub fn render(analysis: &Analysis, verdicts: &[Verdict], occasion: &Occasion<'_>) -> String {
+    let blank = || vec![Line::default()];
+    let judged = judgement(analysis, verdicts);
+    let causes = causes(analysis);
+    let next = directions(occasion, LINES - FIXED_LINES - judged.len() - causes.len());
+    let sections =
+        [vec![header(analysis, occasion)], blank(), judged, blank(), picture(analysis), blank(), figures(analysis)];
+    let mut lines: Vec<Line> = sections.into_iter().flatten().collect();
+    for section in [causes, next].into_iter().filter(|section| !section.is_empty()) {
+        lines.push(Line::default());
+        lines.extend(section);
+    }
+    lines.iter().map(Line::styled).collect()
+}
+
+/// Header 1, picture 5, figures 5, blank lines between the sections 5. Of the 24 the judgement takes at most 4 (one
+/// word, two failures and trust in one line, or no failure and trust in two) and the causes at most 2, so at least 2
+/// are left for where to go next.
+const FIXED_LINES: usize = 16;
+
+fn header(analysis: &Analysis, occasion: &Occasion<'_>) -> Line {
+    let meta = &analysis.meta;
+    let wall = occasion.wall_s.map(|wall_s| format!(" in {}", wall(wall_s))).unwrap_or_default();
+    let rest = format!(
+        "  {} simulated{wall} · Kubernetes {} rules · seed {} · {}",
+        analysis.window.length(),
+        meta.kubernetes,
+        meta.seed,
+        meta.run_id
+    );
+    let name_columns = COLUMNS.saturating_sub(width(&rest)).max(10);
+    Line::of(BOLD, &fit_middle(&meta.name, name_columns)).and(PLAIN, &rest)
+}
+
+fn wall(seconds: f64) -> String {
+    if seconds < 10.0 { format!("{seconds:.1}s") } else { sk_core::SimDuration::from_secs(seconds as i64).to_string() }
+}
+
+fn judgement(analysis: &Analysis, verdicts: &[Verdict]) -> Vec<Line> {
+    const FAILURES_SHOWN: usize = 2;
+    let mark = Mark::of(verdicts);
+    let style = match mark {
+        Mark::Pass => GOOD,
+        Mark::Fail => BAD,
+        Mark::Done => BOLD,
+    };
+    let mut lines = vec![Line::of(style, mark.word()).and(PLAIN, &format!("   {}", sentence(analysis, verdicts)))];
+    let failed: Vec<&Verdict> = verdicts.iter().filter(|verdict| !verdict.passed).collect();
+    let shown = if failed.len() > FAILURES_SHOWN { FAILURES_SHOWN - 1 } else { failed.len() };
+    for verdict in &failed[..shown] {
+        lines.push(Line::of(PLAIN, &format!("       {}", verdict.with_values())));
+    }
+    if failed.len() > shown {
+        lines.push(Line::of(DIM, &format!("       … and {} more in summary.json", failed.len() - shown)));
+    }
+    lines.extend(trust(analysis, if failed.is_empty() { 2 } else { 1 }));
+    lines
+}
+
+/// What to know about the figures, in `lines` lines at most.
+fn trust(analysis: &Analysis, lines: usize) -> Vec<Line> {
+    const LABEL: usize = 7;
+    let trust = Trust::of(analysis);
+    let style = if trust.amber { CAREFUL } else { BOLD };
+    let mut rest = trust.pieces.as_slice();
+    let mut text = Vec::new();
+    while !rest.is_empty() && text.len() < lines {
+        let is_last = text.len() + 1 == lines;
+        let (line, taken) = joined(rest, COLUMNS - LABEL, is_last);
+        text.push(line);
+        rest = &rest[taken..];
+    }
+    let label = |place| if place == 0 { Line::of(style, "TRUST") } else { Line::of(PLAIN, "     ") };
+    text.iter().enumerate().map(|(place, text)| label(place).and(PLAIN, &format!("  {text}"))).collect()
+}
+
+/// As many pieces as fit in a line, at least one; `count_rest` says how many it leaves out. Also how many it took.
+fn joined(pieces: &[String], columns: usize, count_rest: bool) -> (String, usize) {
+    let text = |shown: usize| {
+        let more = pieces.len() - shown;
+        let more = if more > 0 && count_rest { format!(" · and {more} more") } else { String::new() };
+        (pieces[..shown].join(" · "), more)
+    };
+    let fits = |shown: &usize| {
+        let (text, more) = text(*shown);
+        width(&text) + width(&more) <= columns
+    };
+    let shown = (1..=pieces.len()).rev().find(fits).unwrap_or(1);
+    let (text, more) = text(shown);
+    (fit(&text, columns - width(&more)) + &more, shown)
+}
+
+fn picture(analysis: &Analysis) -> Vec<Line> {
+    let (curves, window) = (&analysis.curves, analysis.window);
+    // Running and pending are both pods: on one scale their heights can be compared.
+    let pods = curves.running.max().max(curves.pending.max());
+    let running = format!("peak {}, end {}", grouped(curves.running.max()), grouped(curves.running.last()));
+    let pending = format!("peak {}", grouped(curves.pending.max()));
+    let row = |label, colour: AnsiColor, step: &Step, full, text: &str| {
+        let bars = spark::bars(step, window, full);
+        Line::of(PLAIN, &format!("{label:<9}")).and(colour.on_default(), &bars).and(PLAIN, &format!("  {text}"))
+    };
+    vec![
+        row("running", AnsiColor::Green, &curves.running, pods, &running),
+        row("nodes", AnsiColor::Blue, &curves.nodes, curves.nodes.max(), &course(&curves.nodes)),
+        row("pending", AnsiColor::Yellow, &curves.pending, pods, &pending),
+        Line::of(DIM, &format!("{:9}{}", "", spark::axis(window))),
+        marks(analysis, window),
+    ]
+}
+
+/// `1 → 10 → 1`: where it began, its peak, where it ended.
+fn course(step: &Step) -> String {
+    let first = step.points().first().map_or(0, |point| point.1);
+    let mut stations = vec![first, step.max(), step.last()];
+    stations.dedup();
+    let text: Vec<String> = stations.iter().map(|count| grouped(*count)).collect();
+    if text.len() == 1 { format!("{} throughout", text[0]) } else { text.join(" → ") }
+}
+
+fn marks(analysis: &Analysis, window: Window) -> Line {
+    let Some(marks) = &analysis.marks else { return Line::default() };
+    let row = spark::marks(window, &marks.changes);
+    let name = fit_middle(&words::owner_name(&marks.owner), COLUMNS - 9 - spark::COLUMNS - 2);
+    let gap = spark::COLUMNS + 2 - width(&row).min(spark::COLUMNS);
+    Line::of(PLAIN, &format!("{:9}{row}{:gap$}{name}", "", ""))
+}
+
+fn figures(analysis: &Analysis) -> Vec<Line> {
+    let summary = &analysis.summary;
+    let (latency, pending, nodes, hours) =
+        (&summary.start_latency, &summary.pending, &summary.nodes, &summary.node_hours);
+    let start = match summary.pods.ran {
+        0 => "no pod started".to_owned(),
+        _ => format!("p50 {}   p90 {}   p99 {}   max {}", latency.p50, latency.p90, latency.p99, latency.max),
+    };
+    let waited = format!(
+        "{} of {} waited, longest {}; unschedulable {}",
+        grouped(pending.pods),
+        plural(summary.pods.created, "pod"),
+        pending.longest,
+        grouped(summary.unschedulable.pods)
+    );
+    let cost = summary.cost.as_ref().map(|cost| format!("   {}", words::money(cost.total, &analysis.meta.currency)));
+    let stood = format!(
+        "min {}  mean {}  max {}   {} node-hours{}",
+        grouped(nodes.min),
+        words::decimal(nodes.mean),
+        grouped(nodes.max),
+        words::decimal(hours.total),
+        cost.unwrap_or_default()
+    );
+    let empty = if hours.total > 0.0 { hours.empty / hours.total } else { 0.0 };
+    let used = format!(
+        "{} of allocatable; {} node-hours ({}) stood empty",
+        words::percent(summary.requested.cpu),
+        words::decimal(hours.empty),
+        words::percent(empty)
+    );
+    let evicted = format!("evicted {}", grouped(summary.evicted.pods));
+    vec![
+        labelled("start latency", &start),
+        labelled("pending", &waited),
+        labelled("nodes", &stood),
+        labelled("requested CPU", &used),
+        labelled(&evicted, &format!("preempted {}", grouped(summary.preempted.pods))),
+    ]
+}
+
+/// At most two lines: why pods waited and why nodes stood empty, or twice the one that there is.
+fn causes(analysis: &Analysis) -> Vec<Line> {
+    let pending = analysis.pending_causes.iter().map(why_pending);
+    let empty = analysis.empty_causes.iter().map(|cause| why_empty(cause, analysis.window));
+    let (mut pending, mut empty): (Vec<_>, Vec<_>) = (pending.take(2).collect(), empty.take(2).collect());
+    if !pending.is_empty() && !empty.is_empty() {
+        pending.truncate(1);
+        empty.truncate(1);
+    }
+    pending.into_iter().chain(empty).collect()
+}
+
+fn why_pending(cause: &PendingCause) -> Line {
+    let pods = plural(cause.pods, "pod");
+    let columns = COLUMNS - 16 - width(&pods) - 3;
+    let ending = format!(", {}", cause.ending);
+    // The ending is ours and short; the reason comes from the scheduler and gives way.
+    let reason = fit(&cause.reason, columns.saturating_sub(width(&ending)).max(16));
+    labelled("why pending", &format!("{pods}   {reason}{ending}"))
+}
+
+fn why_empty(cause: &EmptyCause, window: Window) -> Line {
+    let mut text = format!("{}:", cause.reason);
+    for (shown, stretch) in cause.stretches.iter().enumerate() {
+        let at = |time| words::moment(time, window.start, window.length());
+        let nodes = if shown == 0 { plural(stretch.nodes as i64, "node") } else { grouped(stretch.nodes as i64) };
+        let comma = if shown == 0 { "" } else { "," };
+        let piece = format!("{comma} {nodes} {}–{}", at(stretch.window.start), at(stretch.window.end));
+        let room_for_more = if shown + 1 < cause.stretches.len() { 3 } else { 0 };
+        if shown > 0 && 16 + width(&text) + width(&piece) + room_for_more > COLUMNS {
+            text.push_str(", …");
+            break;
+        }
+        text.push_str(&piece);
+    }
+    labelled("why empty", &text)
+}
+
+fn directions(occasion: &Occasion<'_>, lines: usize) -> Vec<Line> {
+    let report = occasion.report.map(|path| Line::of(BOLD, "report").and(PLAIN, &format!("  {path}")));
+    let tries = occasion.tries.iter().enumerate().map(|(place, command)| {
+        let label = if place == 0 { "try" } else { "" };
+        Line::of(BOLD, label).and(PLAIN, &format!("{:gap$}{command}", "", gap = 8 - label.len()))
+    });
+    report.into_iter().chain(tries).take(lines).collect()
+}
+
+fn labelled(label: &str, text: &str) -> Line {
+    Line::of(PLAIN, &format!("{label:<16}{text}"))
+}
+
+/// One line in parts of different colour, never wider than [`COLUMNS`].
+#[derive(Debug, Default)]
+struct Line {
+    parts: Vec<(Style, String)>,
+    used: usize,
+}
+
+impl Line {
+    fn of(style: Style, text: &str) -> Self {
+        Self::default().and(style, text)
+    }
+
+    fn and(mut self, style: Style, text: &str) -> Self {
+        let text = fit(text, COLUMNS - self.used);
+        self.used += width(&text);
+        self.parts.push((style, text));
+        self
+    }
+
+    /// With escape codes and a newline, without spaces at the end.
+    fn styled(&self) -> String {
+        let mut text: String = self
+            .parts
+            .iter()
+            .map(|(style, text)| if *style == PLAIN { text.clone() } else { format!("{style}{text}{style:#}") })
+            .collect();
+        text.truncate(text.trim_end().len());
+        text.push('\n');
+        text
+    }
+}

@@ -1,0 +1,133 @@
+//! The terminal summary: to the letter for the founding story, and within its bounds for every other run.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod story;
+
+use sk_core::SimDuration;
+use sk_record::{NodeRow, PodRow, SeriesRow, Warning, WarningKind};
+use sk_report::terminal::{COLUMNS, LINES, Occasion, render};
+use sk_report::{Analysis, Assertion, Tables, Verdict, check};
+use unicode_width::UnicodeWidthStr;
+
+const TRIES: [&str; 2] =
+    ["skctl why @ default/nginx", "skctl run example:nginx --set autoscaler.scale-down-unneeded-time=2m"];
+
+fn plain(tables: &Tables, assertions: &[&str]) -> String {
+    let analysis = Analysis::of(tables).unwrap();
+    let assertions: Vec<_> = assertions.iter().map(|text| Assertion { name: None, text: (*text).into() }).collect();
+    let verdicts: Vec<Verdict> = check(&assertions, &tables.meta.groups).unwrap().judge(&analysis.summary).unwrap();
+    let tries = TRIES.map(String::from);
+    let occasion = Occasion { wall_s: Some(0.12), report: Some("runs/nginx-3fa91c/report.html"), tries: &tries };
+    let text = render(&analysis, &verdicts, &occasion);
+    anstream::adapter::strip_str(&text).to_string()
+}
+
+fn within_bounds(text: &str) {
+    assert!(text.lines().count() <= LINES, "{} lines:\n{text}", text.lines().count());
+    for line in text.lines() {
+        assert!(line.width() <= COLUMNS, "{} columns: {line}", line.width());
+        assert!(!line.contains('\x1b') && line.trim_end() == line, "{line:?}");
+    }
+}
+
+#[test]
+fn the_founding_story_reads_as_it_should() {
+    let text = plain(&story::nginx(), &["unschedulable.pods == 0", "nodes.max <= 10"]);
+    within_bounds(&text);
+    let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/nginx.txt");
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(golden, &text).unwrap();
+    }
+    assert_eq!(text, std::fs::read_to_string(golden).unwrap_or_default());
+}
+
+#[test]
+fn failures_are_shown_with_their_values_and_bounded_in_number() {
+    let one = plain(&story::nginx(), &["nodes.max <= 9", "unschedulable.pods == 0"]);
+    within_bounds(&one);
+    assert!(one.contains("FAIL   1 of 2 assertions failed"), "{one}");
+    assert!(one.contains("nodes.max <= 9   (nodes.max = 10)"), "{one}");
+    let many = plain(&story::nginx(), &["nodes.max <= 9"; 40]);
+    within_bounds(&many);
+    assert!(many.contains("… and 39 more in summary.json"), "{many}");
+}
+
+#[test]
+fn what_limits_trust_is_part_of_the_answer() {
+    let mut tables = story::nginx();
+    let warning = |kind, message: &str| Warning { code: "X".into(), kind, message: message.into(), count: 3 };
+    tables.meta.partial = true;
+    tables.meta.warnings = vec![
+        warning(WarningKind::Unmodelled, "volumes of 3 pods are not modelled"),
+        warning(WarningKind::Assumed, "node sizes are assumed"),
+    ];
+    let failing = plain(&tables, &["nodes.max <= 9"]);
+    within_bounds(&failing);
+    assert!(failing.contains("stopped before its end · node sizes are assumed · and 2 more"), "{failing}");
+    let text = plain(&tables, &[]);
+    within_bounds(&text);
+    assert!(text.contains("TRUST  stopped before its end · node sizes are assumed"), "{text}");
+    assert!(text.contains("\n       volumes of 3 pods are not modelled · and 1 more"), "{text}");
+    assert!(!text.contains("all of it is modelled"), "{text}");
+    assert!(text.contains("DONE   12 of 12 pods ran; the longest wait was 1m10s"), "{text}");
+}
+
+#[test]
+fn any_run_stays_within_80_columns_and_24_lines() {
+    let nginx = story::nginx;
+    let mut empty = Tables { pods: vec![], nodes: vec![], series: vec![], decisions: vec![], ..nginx() };
+    within_bounds(&plain(&empty, &[]));
+    empty.meta.end = empty.meta.start;
+    within_bounds(&plain(&empty, &[]));
+
+    let mut one_event = nginx();
+    one_event.pods.truncate(1);
+    one_event.nodes.truncate(1);
+    one_event.series.truncate(1);
+    within_bounds(&plain(&one_event, &[]));
+
+    let mut week = nginx();
+    week.meta.end = week.meta.start + SimDuration::from_mins(7 * 24 * 60);
+    within_bounds(&plain(&week, &[]));
+    assert!(plain(&week, &[]).contains("0     1d     2d"), "{}", plain(&week, &[]));
+
+    let mut groups = nginx();
+    for (number, node) in groups.nodes.iter_mut().enumerate() {
+        node.group = Some(format!("group-{}", number % 5));
+    }
+    within_bounds(&plain(&groups, &["nodes.max <= 9", "nodes.min > 4", "nodes.end == 0"]));
+}
+
+#[test]
+fn long_and_hostile_names_do_not_break_the_lines() {
+    let mut tables = story::nginx();
+    let long = "x".repeat(253);
+    tables.meta.name = long.clone();
+    tables.meta.run_id = format!("{long}-3fa91c");
+    tables.meta.currency = "a very long currency indeed".into();
+    for pod in &mut tables.pods {
+        pod.owner = format!("default/Deployment/{long}");
+        pod.waited_for = Some(format!("0/9 nodes are available: 9 node(s) had untolerated taint {{{long}: 日本}}."));
+    }
+    for node in &mut tables.nodes {
+        node.group = Some(format!("日本語\n\x1b[31m{long}"));
+    }
+    tables.series = vec![SeriesRow { key: format!("default/Deployment/{long}"), ..story::replicas(0, Some(1e18)) }];
+    let text = plain(
+        &tables,
+        &[&format!("nodes.max <= 9 || namespaces[\"{long}\"].pods.created == 1").replace(&long, "default")],
+    );
+    within_bounds(&text);
+}
+
+#[test]
+fn huge_runs_stay_within_the_lines_too() {
+    let mut tables = story::nginx();
+    tables.pods =
+        (0..3_000).map(|number| PodRow { node: Some("small-1".into()), ..story::pod(number, 0, 60, 2_000) }).collect();
+    tables.nodes =
+        (0..3_000).map(|number| NodeRow { price_per_hour: Some(1e9), ..story::node(number, 0, 0, None) }).collect();
+    tables.series = (0..2_000).map(|number| story::replicas(number, Some(number as f64))).collect();
+    within_bounds(&plain(&tables, &[]));
+}

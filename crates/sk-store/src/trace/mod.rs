@@ -64,6 +64,19 @@ pub enum Format {
     Manifests,
 }
 
+impl Format {
+    /// What it is called on the command line and in records.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::V2 => "v2",
+            Self::V3 => "v3",
+            Self::Native => "native",
+            Self::JsonLines => "jsonl",
+            Self::Manifests => "yaml",
+        }
+    }
+}
+
 /// An open trace.
 #[derive(Debug)]
 pub struct Trace {

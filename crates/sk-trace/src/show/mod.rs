@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use sk_core::{Gvk, SimDuration, SimTime, SmolStr};
 use sk_store::TraceError;
-use sk_store::trace::{Format, Trace};
+use sk_store::trace::Trace;
 
 use crate::spelt;
 
@@ -124,7 +124,7 @@ pub fn show(trace: &Trace, bytes: Option<u64>) -> Result<Summary, TraceError> {
     }
     let mut summary = Summary {
         name: trace.name().to_owned(),
-        format: format_name(trace.format()),
+        format: trace.format().name(),
         bytes,
         span,
         tracked: trace.config().tracked().keys().cloned().collect(),
@@ -148,14 +148,4 @@ pub fn show(trace: &Trace, bytes: Option<u64>) -> Result<Summary, TraceError> {
         summary.node_events += 1;
     }
     Ok(summary)
-}
-
-/// What a form is called on the command line.
-fn format_name(format: Format) -> &'static str {
-    match format {
-        Format::V2 => "v2",
-        Format::V3 => "v3",
-        Format::Native => "native",
-        Format::JsonLines => "jsonl",
-    }
 }

@@ -33,23 +33,24 @@ fn the_same_seed_gives_the_same_bytes_and_another_seed_others() {
 }
 
 #[test]
-fn a_benchmark_of_a_hundred_thousand_events_has_them_over_two_thousand_deployments() {
+fn the_benchmark_is_a_hundred_thousand_events_over_two_thousand_deployments() {
     let spec = preset("bench-100k");
-    let (mut events, mut bytes) = (0_u64, 0);
+    assert_eq!((spec.events, spec.services.count), (Some(100_000), 2_000));
+    // A fifth of them says enough about all of them.
+    let spec = GenerateSpec { events: Some(20_000), ..spec };
+    let (mut events, mut bytes) = (0, 0);
     let mut versions: BTreeMap<String, u64> = BTreeMap::new();
     for record in records(&spec) {
         let Change::Apply(object) = &record.change else { continue };
         assert_eq!(record.at, SimTime::from_secs(record.at.as_secs()), "v2 holds whole seconds");
         assert_eq!(object.reference().gvk.kind, "Deployment");
-        if events % 97 == 0 {
-            bytes += object.value().to_string().len() * 97;
-        }
         events += 1;
+        bytes += object.value().to_string().len();
         *versions.entry(object.reference().key.to_string()).or_default() += 1;
     }
-    assert_eq!((events, versions.len()), (100_000, 2_000));
-    assert!((1_500..2_500).contains(&(bytes / 100_000)), "objects of {} bytes", bytes / 100_000);
-    assert!(versions.values().filter(|versions| **versions > 5).count() > 1_000, "most of them change");
+    assert_eq!((events, versions.len()), (20_000, 2_000));
+    assert!((1_500..2_500).contains(&(bytes / events)), "objects of {} bytes", bytes / events);
+    assert!(versions.values().filter(|versions| **versions > 2).count() > 1_000, "most of them change");
 }
 
 #[test]

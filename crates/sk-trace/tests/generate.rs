@@ -16,7 +16,7 @@ fn preset(name: &str) -> GenerateSpec {
 }
 
 fn records(spec: &GenerateSpec) -> impl Iterator<Item = Record> {
-    Generator::new(spec).filter_map(|step| match step {
+    Generator::new(spec).unwrap().filter_map(|step| match step {
         Step::Record(record) => Some(record),
         Step::Row(_) => None,
     })
@@ -113,6 +113,15 @@ fn the_memory_of_the_generator_is_what_exists_not_what_has_been() {
     let short = waiting(&spec);
     spec.duration = SimDuration::from_mins(600);
     assert!(waiting(&spec) < short * 4, "{short}");
+}
+
+#[test]
+fn what_cannot_be_generated_is_refused_before_anything_is_written() {
+    let mut spec = preset("small");
+    spec.services.scale_every = SimDuration::ZERO;
+    assert!(Generator::new(&spec).is_err());
+    let error = sk_trace::generate::generate(&spec, Format::Native, Vec::new()).unwrap_err();
+    assert!(error.to_string().contains("services.scaleEvery"), "{error}");
 }
 
 /// What happens to each object in its order, and lives by pod hash: what all three forms can say. (Within a second v2

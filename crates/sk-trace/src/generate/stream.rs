@@ -10,7 +10,7 @@ use sk_store::trace::{Change, Deletion, Header, Mark, Object, OwnerLives, Record
 use super::batch::{CronJob, Job};
 use super::random::{Draw, busy};
 use super::service::{Service, Version};
-use super::{GenerateSpec, Generated};
+use super::{GenerateSpec, Generated, SpecError};
 
 const DAY_S: f64 = 86_400.0;
 
@@ -79,7 +79,8 @@ enum Task {
 
 impl Generator {
     /// The trace of this specification, at its beginning.
-    pub fn new(spec: &GenerateSpec) -> Self {
+    pub fn new(spec: &GenerateSpec) -> Result<Self, SpecError> {
+        spec.check()?;
         let mut generator = Self {
             spec: spec.clone(),
             due: BinaryHeap::new(),
@@ -95,7 +96,7 @@ impl Generator {
             ended: None,
         };
         generator.plan_beginning();
-        generator
+        Ok(generator)
     }
 
     /// What the trace says of itself.

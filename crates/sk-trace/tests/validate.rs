@@ -135,6 +135,11 @@ fn the_order_and_the_ends_of_things_are_checked() {
     let codes: Vec<_> = report.counts.keys().map(|rule| rule.code().code).collect();
     assert_eq!(codes, ["E0101", "E0114", "W0116", "W0117", "W0118", "W0120"]);
     assert_eq!((report.count(Severity::Error), report.count(Severity::Warning)), (2, 5), "{report:#?}");
+    let json = serde_json::to_value(report).unwrap();
+    assert_eq!(json["counts"]["W0116"], 2);
+    let first = json!({"code": "W0117", "event": 1, "at": "2026-01-05T00:00:10Z",
+        "object": {"gvk": "apps/v1.Deployment", "key": "default/web"}, "detail": "it was applied at this moment before"});
+    assert_eq!(json["findings"][0], first);
     let fixed = fix(&trace, &validation, Format::Native, Vec::new()).unwrap();
     let after = validate(&open(fixed.out)).unwrap().report;
     let codes: Vec<_> = after.counts.keys().map(|rule| rule.code().code).collect();

@@ -22,7 +22,7 @@ pub(super) struct Candidate {
 /// The nodes whose pods would all find room elsewhere, empty ones first. Each counts on the ones before it being gone.
 pub(super) fn removable(view: &View, settings: &Autoscaler) -> Vec<Candidate> {
     let idle = view.nodes.iter().enumerate().filter(|(_, node)| node.is_ready && is_idle(node, settings));
-    let is_empty = |node: &NodeView| !node.pods.iter().any(|pod| must_move(&pod.object));
+    let is_empty = |node: &NodeView| !node.pods.iter().any(|pod| holds_its_node(&pod.object));
     let (empty, used): (Vec<_>, Vec<_>) = idle.partition(|(_, node)| is_empty(node));
     let mut elsewhere = Elsewhere::new(view);
     let mut candidates = Vec::new();
@@ -93,8 +93,13 @@ impl Elsewhere {
     }
 }
 
-/// A pod that has to go elsewhere before its node can go: not a daemon's, not a node's own, not one already going.
+/// A pod that has to go elsewhere before its node can go, and is not going already.
 pub(super) fn must_move(pod: &Object) -> bool {
+    holds_its_node(pod) && !pod.is_deleting()
+}
+
+/// A pod without which its node would be empty: not a daemon's, not the node's own, not one that has ended.
+pub(super) fn holds_its_node(pod: &Object) -> bool {
     let with_the_node = pod.controller().is_some_and(|owner| owner.gvk.kind == "DaemonSet" || owner.gvk.kind == "Node");
     let ended = pod.pod().is_some_and(|pod| pod.status.phase.is_final());
     !with_the_node && !ended

@@ -1,0 +1,131 @@
+//! Pod templates as production clusters have them: probes, settings, sizes, where to run.
+
+use serde_json::{Map, Value, json};
+
+use super::random::Draw;
+
+pub(super) const TEAMS: [&str; 16] = [
+    "accounts", "ads", "billing", "catalog", "checkout", "delivery", "fraud", "identity", "ledger", "media", "ml",
+    "notify", "payments", "pricing", "search", "support",
+];
+
+/// Requests that people write, each about twice the one before.
+const CPU: [&str; 11] = ["10m", "25m", "50m", "100m", "200m", "250m", "500m", "1", "2", "4", "8"];
+const MEMORY: [&str; 12] =
+    ["32Mi", "64Mi", "128Mi", "192Mi", "256Mi", "512Mi", "768Mi", "1Gi", "2Gi", "4Gi", "8Gi", "16Gi"];
+
+const SETTINGS: [&str; 18] = [
+    "LOG_LEVEL",
+    "HTTP_PORT",
+    "DATABASE_HOST",
+    "DATABASE_POOL_SIZE",
+    "CACHE_URL",
+    "QUEUE_NAME",
+    "FEATURE_FLAGS",
+    "OTEL_EXPORTER_OTLP_ENDPOINT",
+    "OTEL_SERVICE_NAME",
+    "REQUEST_TIMEOUT_MS",
+    "MAX_CONNECTIONS",
+    "RETRY_LIMIT",
+    "REGION",
+    "SHARD_COUNT",
+    "JAVA_TOOL_OPTIONS",
+    "GOMAXPROCS",
+    "METRICS_PREFIX",
+    "RELEASE_CHANNEL",
+];
+
+/// What a container asks for.
+#[derive(Clone, Debug)]
+pub(super) struct Size {
+    cpu: &'static str,
+    memory: &'static str,
+    memory_limit: &'static str,
+}
+
+impl Size {
+    /// A common size. Memory follows CPU, with a step or two of freedom.
+    pub(super) fn draw(random: &mut Draw) -> Self {
+        let places: Vec<usize> = (0..CPU.len()).collect();
+        let cpu = *random.pick_middle(&places);
+        let memory = (cpu + random.below(4) as usize).saturating_sub(1).min(MEMORY.len() - 1);
+        let limit = (memory + random.below(2) as usize).min(MEMORY.len() - 1);
+        Self { cpu: CPU[cpu], memory: MEMORY[memory], memory_limit: MEMORY[limit] }
+    }
+
+    pub(super) fn to_json(&self) -> Value {
+        json!({"limits": {"memory": self.memory_limit}, "requests": {"cpu": self.cpu, "memory": self.memory}})
+    }
+}
+
+/// Some settings of a container, always with where it runs.
+pub(super) fn settings(random: &mut Draw, most: u64) -> Vec<Value> {
+    let from_field = |name: &str, path: &str| json!({"name": name, "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": path}}});
+    let count = random.between(most / 2, most) as usize;
+    let first = random.below(SETTINGS.len() as u64) as usize;
+    let chosen = (0..count.min(SETTINGS.len())).map(|n| SETTINGS[(first + n) % SETTINGS.len()]);
+    let mut env: Vec<Value> = chosen.map(|name| json!({"name": name, "value": random.hex(8)})).collect();
+    env.push(from_field("POD_NAME", "metadata.name"));
+    env.push(from_field("POD_IP", "status.podIP"));
+    env
+}
+
+/// A health check over HTTP.
+pub(super) fn probe(path: &str, period_s: u64) -> Value {
+    json!({"failureThreshold": 3, "httpGet": {"path": path, "port": "http", "scheme": "HTTP"},
+        "periodSeconds": period_s, "successThreshold": 1, "timeoutSeconds": 1})
+}
+
+/// A template with what the API server fills into each.
+pub(super) fn template(metadata: Value, container: Value, restart_policy: &str) -> Value {
+    let spec = json!({"containers": [], "dnsPolicy": "ClusterFirst", "restartPolicy": restart_policy,
+        "schedulerName": "default-scheduler", "securityContext": {"runAsNonRoot": true},
+        "terminationGracePeriodSeconds": 30});
+    let mut template = json!({"metadata": null, "spec": null});
+    put(&mut template, "/metadata", metadata);
+    put(&mut template, "/spec", spec);
+    put(&mut template, "/spec/containers", Value::Array(vec![container]));
+    template
+}
+
+/// Puts `part` where the empty place for it is. `json!` would copy it instead, at every level that it is handed through.
+pub(super) fn put(object: &mut Value, place: &str, part: Value) {
+    *object.pointer_mut(place).expect("the place was written just before") = part;
+}
+
+/// The spec of the pods of a template as admission leaves it: what v2 traces hash.
+pub(super) fn admitted(template: &Value) -> Value {
+    let mut spec = template["spec"].clone();
+    let default_toleration =
+        |key: &str| json!({"effect": "NoExecute", "key": key, "operator": "Exists", "tolerationSeconds": 300});
+    if let Some(fields) = spec.as_object_mut() {
+        fields.insert("enableServiceLinks".into(), true.into());
+        fields.insert("preemptionPolicy".into(), "PreemptLowerPriority".into());
+        fields.insert("priority".into(), 0.into());
+        let tolerations = fields.entry("tolerations").or_insert_with(|| json!([]));
+        if let Some(tolerations) = tolerations.as_array_mut() {
+            tolerations.push(default_toleration("node.kubernetes.io/not-ready"));
+            tolerations.push(default_toleration("node.kubernetes.io/unreachable"));
+        }
+    }
+    spec
+}
+
+/// The labels that charts give everything.
+pub(super) fn labels(name: &str, team: &str, component: &str, revision: u64) -> Map<String, Value> {
+    let pairs = [
+        ("app.kubernetes.io/component", component.to_owned()),
+        ("app.kubernetes.io/instance", format!("{name}-prod")),
+        ("app.kubernetes.io/managed-by", "Helm".to_owned()),
+        ("app.kubernetes.io/name", name.to_owned()),
+        ("app.kubernetes.io/version", version(revision)),
+        ("helm.sh/chart", format!("{component}-4.{}.0", name.len() % 7)),
+        ("team", team.to_owned()),
+    ];
+    pairs.into_iter().map(|(key, value)| (key.to_owned(), value.into())).collect()
+}
+
+/// The version that a service has after so many rollouts.
+pub(super) fn version(revision: u64) -> String {
+    format!("{}.{}.{}", 1 + revision / 100, revision / 10 % 10, revision % 10)
+}

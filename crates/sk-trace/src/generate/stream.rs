@@ -1,0 +1,348 @@
+//! The stream of a generated trace: what is due next, told in order.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use serde_json::{Value, json};
+use sk_core::{SimDuration, SimTime};
+use sk_store::trace::{Change, Deletion, Header, Mark, Object, OwnerLives, Record, Row, TracerConfig};
+
+use super::batch::{CronJob, Job};
+use super::random::{Draw, busy};
+use super::service::{Service, Version};
+use super::{GenerateSpec, Generated};
+
+const DAY_S: f64 = 86_400.0;
+
+/// A rollout changes the configuration, and the replicas of what no autoscaler looks after, in these shares of cases.
+const CONFIG_SHARE: f64 = 0.3;
+const HUMAN_SCALING_SHARE: f64 = 0.15;
+
+/// Jobs of a burst follow each other at about this distance.
+const BURST_GAP: SimDuration = SimDuration::from_millis(400);
+
+/// What comes next in a generated trace.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    /// Something happened.
+    Record(Record),
+    /// Something else that the trace holds.
+    Row(Row),
+}
+
+/// A generated trace as a stream.
+#[derive(Debug)]
+pub struct Generator {
+    spec: GenerateSpec,
+    due: BinaryHeap<Reverse<(SimTime, u64, Task)>>,
+    /// Tasks that were ever put on the heap: the order of what is due at the same time.
+    planned: u64,
+    services: Vec<Slot>,
+    /// The numbers of the next service and the next Job.
+    next_service: u64,
+    next_job: u64,
+    arrivals: Draw,
+    /// What one task leads to, until it is told: at most a service's four objects, and those of its successor.
+    ready: VecDeque<Step>,
+    seq: u64,
+    generated: Generated,
+    end: SimTime,
+    /// How many CronJobs' lives are told, once everything else is.
+    ended: Option<u64>,
+}
+
+/// A service's place; another service takes it when it is replaced.
+#[derive(Debug)]
+struct Slot {
+    id: u64,
+    version: Version,
+    draw: Draw,
+}
+
+/// What may be due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Task {
+    Begin,
+    CreateService(u32),
+    CreateCronJob(u64),
+    Scale(u32),
+    Rollout(u32),
+    Replace,
+    Arrive,
+    Burst,
+    /// So many Jobs of a burst are left.
+    BurstJob(u64),
+    DeleteJob(u64),
+}
+
+impl Generator {
+    /// The trace of this specification, at its beginning.
+    pub fn new(spec: &GenerateSpec) -> Self {
+        let mut generator = Self {
+            spec: spec.clone(),
+            due: BinaryHeap::new(),
+            planned: 0,
+            services: Vec::new(),
+            next_service: 0,
+            next_job: 0,
+            arrivals: Draw::new(spec.seed, "arrivals"),
+            ready: VecDeque::new(),
+            seq: 0,
+            generated: Generated::default(),
+            end: spec.start + spec.duration,
+            ended: None,
+        };
+        generator.plan_beginning();
+        generator
+    }
+
+    /// What the trace says of itself.
+    pub fn header(&self) -> Header {
+        let lived = json!({"trackLifecycle": true});
+        let mut tracked = json!({"apps/v1.Deployment": {}, "batch/v1.CronJob": lived, "batch/v1.Job": lived});
+        if self.spec.services.companions {
+            for kind in ["v1.ConfigMap", "v1.Service", "v1.ServiceAccount"] {
+                tracked[kind] = json!({});
+            }
+        }
+        let config = TracerConfig::from_value(json!({"trackedObjects": tracked}));
+        Header { config: config.expect("it is written out above"), origin: None }
+    }
+
+    /// How much has been told so far.
+    pub fn generated(&self) -> Generated {
+        self.generated
+    }
+
+    fn plan_beginning(&mut self) {
+        let start = self.spec.start;
+        self.plan(start, Task::Begin);
+        for slot in 0..self.spec.services.count {
+            self.plan(start, Task::CreateService(slot));
+        }
+        for id in 0..u64::from(self.spec.cron.count) {
+            self.plan(start, Task::CreateCronJob(id));
+        }
+        self.plan_random(start, per_day(self.spec.services.replaced_per_day), Task::Replace);
+        self.plan_random(start, per_day(self.spec.batch.jobs_per_hour * 24.0), Task::Arrive);
+        self.plan_random(start, per_day(self.spec.batch.bursts_per_day), Task::Burst);
+    }
+
+    /// `at`, unless the trace has ended by then.
+    fn plan(&mut self, at: SimTime, task: Task) {
+        if at < self.end {
+            self.planned += 1;
+            self.due.push(Reverse((at, self.planned, task)));
+        }
+    }
+
+    /// At a random time after `at`, if it ever happens.
+    fn plan_random(&mut self, at: SimTime, mean: Option<SimDuration>, task: Task) {
+        if let Some(mean) = mean {
+            let wait = self.arrivals.wait(mean);
+            self.plan(at + wait, task);
+        }
+    }
+
+    fn perform(&mut self, at: SimTime, task: Task) {
+        match task {
+            Task::Begin => self.tell(at, Change::Mark(Mark::Moment)),
+            Task::CreateService(slot) => self.create_service(at, slot),
+            Task::CreateCronJob(id) => self.apply(at, CronJob::new(&self.spec, id).object),
+            Task::Scale(slot) => self.scale(at, slot),
+            Task::Rollout(slot) => self.roll_out(at, slot),
+            Task::Replace => self.replace(at),
+            Task::Arrive => self.arrive(at),
+            Task::Burst => {
+                let jobs = u64::from(self.spec.batch.jobs_per_burst);
+                let jobs = self.arrivals.between(jobs / 2, jobs + jobs / 2);
+                self.plan(at, Task::BurstJob(jobs));
+                self.plan_random(at, per_day(self.spec.batch.bursts_per_day), Task::Burst);
+            }
+            Task::BurstJob(0) => {}
+            Task::BurstJob(left) => {
+                self.create_job(at);
+                self.plan_random(at, Some(BURST_GAP), Task::BurstJob(left - 1));
+            }
+            Task::DeleteJob(id) => {
+                let object = Job::reference(&self.spec, id);
+                self.tell(at, Change::Delete(Deletion { object, last: None }));
+            }
+        }
+    }
+
+    fn create_service(&mut self, at: SimTime, slot: u32) {
+        let id = self.next_service;
+        self.next_service += 1;
+        let service = Service::new(&self.spec, id);
+        let new = Slot { id, version: service.first(at), draw: Draw::new(self.spec.seed, &format!("changes of {id}")) };
+        let objects = service.objects(new.version);
+        match self.services.get_mut(slot as usize) {
+            Some(taken) => *taken = new,
+            None => {
+                self.services.push(new);
+                self.plan_changes(at, slot);
+            }
+        }
+        objects.into_iter().for_each(|object| self.apply(at, object));
+    }
+
+    /// The first scaling and the first rollout; each plans the next.
+    fn plan_changes(&mut self, at: SimTime, slot: u32) {
+        let every = self.spec.services.scale_every;
+        let draw = &mut self.services[slot as usize].draw;
+        let first = at + SimDuration::from_micros(draw.below(every.as_micros().unsigned_abs()) as i64);
+        self.plan(first, Task::Scale(slot));
+        self.plan_rollout(at, slot);
+    }
+
+    /// At the pace of the busiest hours; those of quiet hours are passed over when they are due.
+    fn plan_rollout(&mut self, at: SimTime, slot: u32) {
+        /// The mean of a day over its peak, so that the day's sum is what was asked for.
+        const MEAN_OF_PEAK: f64 = 0.63;
+        if let Some(mean) = per_day(self.spec.services.rollouts_per_day / MEAN_OF_PEAK) {
+            let wait = self.services[slot as usize].draw.wait(mean);
+            self.plan(at + wait, Task::Rollout(slot));
+        }
+    }
+
+    fn scale(&mut self, at: SimTime, place: u32) {
+        let slot = &mut self.services[place as usize];
+        let service = Service::new(&self.spec, slot.id);
+        let next = at + slot.draw.around(self.spec.services.scale_every);
+        if service.autoscaled {
+            let wanted = service.wanted(at, slot.version.replicas, &mut slot.draw);
+            if wanted != slot.version.replicas {
+                slot.version.replicas = wanted;
+                let object = service.deployment(slot.version);
+                self.apply(at, object);
+            }
+        }
+        self.plan(next, Task::Scale(place));
+    }
+
+    fn roll_out(&mut self, at: SimTime, place: u32) {
+        let slot = &mut self.services[place as usize];
+        if slot.draw.chance(busy(at, self.spec.peak_hour) as f64 / 10_000.0) {
+            let service = Service::new(&self.spec, slot.id);
+            slot.version.revision += 1;
+            if !service.autoscaled && slot.draw.chance(HUMAN_SCALING_SHARE) {
+                slot.version.replicas = (slot.version.replicas + slot.draw.below(5)).saturating_sub(2).max(1);
+            }
+            let new_config = slot.draw.chance(CONFIG_SHARE);
+            slot.version.config += u64::from(new_config);
+            let version = slot.version;
+            if new_config && self.spec.services.companions {
+                self.apply(at, service.config_map(version.config));
+            }
+            self.apply(at, service.deployment(version));
+        }
+        self.plan_rollout(at, place);
+    }
+
+    fn replace(&mut self, at: SimTime) {
+        if !self.services.is_empty() {
+            let place = self.arrivals.below(self.services.len() as u64) as u32;
+            let old = &self.services[place as usize];
+            let mut objects = Service::new(&self.spec, old.id).objects(old.version);
+            // The other way round than they were created: the Deployment goes first.
+            objects.reverse();
+            objects.into_iter().for_each(|object| self.delete(at, object));
+            self.create_service(at, place);
+        }
+        self.plan_random(at, per_day(self.spec.services.replaced_per_day), Task::Replace);
+    }
+
+    fn arrive(&mut self, at: SimTime) {
+        // Batch work is busiest when people are not.
+        let night = (self.spec.peak_hour + 12) % 24;
+        if self.arrivals.chance(busy(at, night) as f64 / 10_000.0) {
+            self.create_job(at);
+        }
+        self.plan_random(at, per_day(self.spec.batch.jobs_per_hour * 24.0), Task::Arrive);
+    }
+
+    fn create_job(&mut self, at: SimTime) {
+        let id = self.next_job;
+        self.next_job += 1;
+        let job = Job::new(&self.spec, id, at, self.end);
+        self.apply(at, job.object);
+        self.tell_lives(job.lives);
+        self.plan(job.done + self.spec.batch.kept, Task::DeleteJob(id));
+    }
+
+    fn tell_lives(&mut self, lives: OwnerLives) {
+        self.generated.lives += lives.templates.iter().map(|template| template.lives.len() as u64).sum::<u64>();
+        self.ready.push_back(Step::Row(Row::Lives(lives)));
+    }
+
+    fn apply(&mut self, at: SimTime, object: Value) {
+        let object = Object::new(object).expect("every generated object has a kind and a name");
+        self.tell(at, Change::Apply(object));
+    }
+
+    fn delete(&mut self, at: SimTime, object: Value) {
+        let object = Object::new(object).expect("every generated object has a kind and a name");
+        self.tell(at, Change::Delete(Deletion { object: object.reference().clone(), last: None }));
+    }
+
+    fn tell(&mut self, at: SimTime, change: Change) {
+        let full = self.spec.events.is_some_and(|limit| self.generated.events >= limit);
+        let is_mark = matches!(change, Change::Mark(_));
+        if full && !is_mark {
+            return;
+        }
+        self.generated.events += u64::from(!is_mark);
+        let at = if self.spec.whole_seconds { SimTime::from_secs(at.as_secs()) } else { at };
+        self.ready.push_back(Step::Record(Record { at, seq: self.seq, change }));
+        self.seq += 1;
+        if !is_mark && self.spec.events == Some(self.generated.events) {
+            self.end = at;
+            self.due.clear();
+        }
+    }
+
+    /// The edge of the window, then the CronJobs' lives, one CronJob at a time.
+    fn tell_end(&mut self) {
+        match self.ended {
+            None => {
+                self.tell(self.end, Change::Mark(Mark::Moment));
+                self.ended = Some(0);
+            }
+            Some(id) if id < u64::from(self.spec.cron.count) => {
+                let lives = CronJob::new(&self.spec, id).lives(self.spec.start, self.end);
+                if lives.templates.iter().any(|template| !template.lives.is_empty()) {
+                    self.tell_lives(lives);
+                }
+                self.ended = Some(id + 1);
+            }
+            Some(_) => {}
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.ended.is_some_and(|told| told >= u64::from(self.spec.cron.count))
+    }
+}
+
+impl Iterator for Generator {
+    type Item = Step;
+
+    fn next(&mut self) -> Option<Step> {
+        loop {
+            if let Some(step) = self.ready.pop_front() {
+                return Some(step);
+            }
+            match self.due.pop() {
+                Some(Reverse((at, _, task))) => self.perform(at, task),
+                None if self.is_over() => return None,
+                None => self.tell_end(),
+            }
+        }
+    }
+}
+
+/// The mean wait for what happens so often in a day; `None` if it never does.
+fn per_day(times: f64) -> Option<SimDuration> {
+    (times > 0.0).then(|| SimDuration::from_micros((DAY_S * 1e6 / times) as i64).max(SimDuration::from_micros(1)))
+}

@@ -1,0 +1,34 @@
+//! What every operation that writes a trace gives back, and why it may fail.
+
+use sk_store::TraceError;
+use sk_store::trace::{Losses, WriteError};
+
+/// A trace that was written.
+#[derive(Debug)]
+pub struct Written<W, S> {
+    /// What it was written to.
+    pub out: W,
+    /// What the chosen form could not hold.
+    pub losses: Losses,
+    /// What was done.
+    pub summary: S,
+}
+
+/// Why a changed trace could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum EditError {
+    /// The trace gave out.
+    #[error(transparent)]
+    Read(#[from] TraceError),
+    /// The place it was written to gave out.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// What was asked for cannot be done.
+    #[error("{what}; {advice}")]
+    Refused {
+        /// What is in the way.
+        what: String,
+        /// What to do.
+        advice: &'static str,
+    },
+}

@@ -1,7 +1,7 @@
 //! Sets of names that stay small: 64-bit hashes, as many as a limit allows, the rest counted.
 //!
-//! Two of four million names share a hash with a chance of one in two million; the price of that is one finding too
-//! few, never a changed object. Hashes are never shown and never ordered by, so their values do not matter.
+//! Two of four million names share a hash with a chance of one in two million, which is accepted for a tenth of the
+//! memory. Hashes are never shown and never ordered by, so their values do not matter.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -204,11 +204,6 @@ fn recorded_traces_validate_and_mending_removes_what_it_can() {
         let left = validate(&after).unwrap().report;
         let unmended: Vec<_> = left.counts.keys().filter(|rule| rule.code().fix.is_some()).collect();
         assert!(unmended.is_empty(), "{}: {:#?}", path.display(), left.findings);
-        eprintln!(
-            "{}: {:#?}",
-            path.display(),
-            validation.report.findings.iter().map(ToString::to_string).collect::<Vec<_>>()
-        );
     }
 }
 

@@ -43,16 +43,19 @@ pub(super) fn names() -> Vec<&'static str> {
 
 fn small() -> GenerateSpec {
     GenerateSpec {
+        // In the morning, when load rises.
+        start: GenerateSpec::default().start + SimDuration::from_mins(9 * 60),
         duration: SimDuration::from_mins(5),
         namespaces: 3,
         services: Services {
-            count: 8,
-            scale_every: SimDuration::from_secs(40),
-            rollouts_per_day: 60.0,
+            count: 12,
+            autoscaled: 0.8,
+            scale_every: SimDuration::from_secs(15),
+            rollouts_per_day: 240.0,
             ..Services::default()
         },
         batch: Batch {
-            jobs_per_hour: 240.0,
+            jobs_per_hour: 600.0,
             bursts_per_day: 400.0,
             jobs_per_burst: 6,
             life: lifetime(20, 120),

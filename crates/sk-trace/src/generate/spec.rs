@@ -143,7 +143,6 @@ impl GenerateSpec {
     pub fn check(&self) -> Result<(), SpecError> {
         let (services, batch, cron) = (&self.services, &self.batch, &self.cron);
         let count = |field, value: u32, most: u32, range| within(field, f64::from(value), 0.0, f64::from(most), range);
-        count("namespaces", self.namespaces, 10_000, "1 to 10000")?;
         within("namespaces", f64::from(self.namespaces), 1.0, 10_000.0, "1 to 10000")?;
         count("peakHour", self.peak_hour.into(), 23, "0 to 23")?;
         count("services.count", services.count, 200_000, "at most 200000")?;

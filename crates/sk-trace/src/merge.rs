@@ -1,0 +1,149 @@
+//! Several traces as one: what happened in each, in the order of time.
+//!
+//! Meant for clusters put together, and for slices of one cluster put one after another. Nothing is renamed: the same
+//! object in two traces is refused, or both stories are told as one, as the caller chooses. The events that v2 traces
+//! are stored in are not kept apart, since those of several traces would stand within each other.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+use std::io::Write;
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+use sk_core::ObjectRef;
+use sk_store::trace::{Change, Format, Header, Mark, Record, Trace, TracerConfig};
+
+use crate::names::number;
+use crate::rewrite::{SECTIONS, Sink};
+use crate::{EditError, Written};
+
+/// How many traces are merged at once; each is an open file.
+const MAX_TRACES: usize = 64;
+
+/// How many objects are told apart: 2^21 at about 36 bytes are 72 MiB.
+const MAX_OBJECTS: usize = 1 << 21;
+
+/// What to do about an object that is in more than one trace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Overlap {
+    /// Refuse to merge.
+    #[default]
+    Refuse,
+    /// Tell both stories as one: right for parts of one recording.
+    Join,
+}
+
+/// What was merged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Merged {
+    /// Traces.
+    pub traces: u64,
+    /// Objects applied or deleted.
+    pub events: u64,
+}
+
+/// Writes the traces to `out` as one.
+pub fn merge<W: Write>(
+    traces: &[&Trace],
+    overlap: Overlap,
+    format: Format,
+    out: W,
+) -> Result<Written<W, Merged>, EditError> {
+    if traces.len() > MAX_TRACES {
+        let what = format!("{} traces are too many at once", traces.len());
+        return Err(EditError::Refused { what, advice: "merge at most 64, then the results" });
+    }
+    let header = Header { config: merged_config(traces)?, origin: None };
+    let mut sink = Sink::new(&header, format, out)?;
+    let mut merged = Merged { traces: traces.len() as u64, events: 0 };
+    let starts = traces.iter().filter_map(|trace| trace.span());
+    let span = starts.reduce(|whole, part| (whole.0.min(part.0), whole.1.max(part.1)));
+    let Some((start, end)) = span else { return sink.finish(merged) };
+    sink.record(start, Change::Mark(Mark::Moment))?;
+    let mut homes = Homes { traces, overlap, homes: HashMap::new() };
+    for_each_in_order(traces, |place, record| {
+        if let Some(object) = record.change.object() {
+            homes.check(place, object)?;
+            merged.events += 1;
+            sink.record(record.at, record.change)?;
+        }
+        Ok(())
+    })?;
+    sink.record(end, Change::Mark(Mark::Moment))?;
+    for section in SECTIONS {
+        for trace in traces {
+            for row in trace.rows(section)? {
+                sink.row(&row?)?;
+            }
+        }
+    }
+    sink.finish(merged)
+}
+
+/// Every record of every trace by time; at the same time, in the order of the traces.
+fn for_each_in_order(
+    traces: &[&Trace],
+    mut each: impl FnMut(usize, Record) -> Result<(), EditError>,
+) -> Result<(), EditError> {
+    let mut streams = traces.iter().map(|trace| trace.records()).collect::<Result<Vec<_>, _>>()?;
+    let mut waiting: Vec<Option<Record>> = Vec::new();
+    let mut next = BinaryHeap::new();
+    for (place, stream) in streams.iter_mut().enumerate() {
+        let record = stream.next().transpose()?;
+        next.extend(record.as_ref().map(|record| Reverse((record.at, place))));
+        waiting.push(record);
+    }
+    while let Some(Reverse((_, place))) = next.pop() {
+        let following = streams[place].next().transpose()?;
+        next.extend(following.as_ref().map(|record| Reverse((record.at, place))));
+        if let Some(record) = std::mem::replace(&mut waiting[place], following) {
+            each(place, record)?;
+        }
+    }
+    Ok(())
+}
+
+/// In which trace each object was seen first.
+struct Homes<'a> {
+    traces: &'a [&'a Trace],
+    overlap: Overlap,
+    homes: HashMap<u64, usize>,
+}
+
+impl Homes<'_> {
+    fn check(&mut self, place: usize, object: &ObjectRef) -> Result<(), EditError> {
+        if self.overlap == Overlap::Join {
+            return Ok(());
+        }
+        if self.homes.len() >= MAX_OBJECTS {
+            let what = format!("the traces hold more than {MAX_OBJECTS} objects, too many to tell apart");
+            return Err(EditError::Refused { what, advice: "slice them first, or join what overlaps" });
+        }
+        let home = *self.homes.entry(number(object)).or_insert(place);
+        if home == place {
+            return Ok(());
+        }
+        let what = format!("{object} is both in {} and in {}", self.traces[home].name(), self.traces[place].name());
+        let advice = "rename it in one of them (trace transform), or join them if they are parts of one recording";
+        Err(EditError::Refused { what, advice })
+    }
+}
+
+/// What all of them track. Two that track a kind otherwise cannot be merged.
+fn merged_config(traces: &[&Trace]) -> Result<TracerConfig, EditError> {
+    let mut tracked = Map::new();
+    for trace in traces {
+        let settings = &trace.config().as_written()["trackedObjects"];
+        for (kind, settings) in settings.as_object().into_iter().flatten() {
+            if let Some(other) = tracked.insert(kind.clone(), settings.clone()).filter(|other| other != settings) {
+                let what = format!("{} tracks {kind} with {settings}, another trace with {other}", trace.name());
+                return Err(EditError::Refused { what, advice: "make the configurations agree and export again" });
+            }
+        }
+    }
+    let written = Value::Object(Map::from_iter([("trackedObjects".to_owned(), Value::Object(tracked))]));
+    TracerConfig::from_value(written).map_err(|error| {
+        let what = format!("the merged configuration is wrong: {error}");
+        EditError::Refused { what, advice: "make the configurations agree and export again" }
+    })
+}

@@ -10,8 +10,8 @@ use std::io::Write;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
-use sk_core::ObjectRef;
-use sk_store::trace::{Change, Format, Header, Mark, Record, Trace, TracerConfig};
+use sk_core::{ObjectRef, SimTime};
+use sk_store::trace::{Change, Format, Header, Mark, Record, Row, Trace, TracerConfig};
 
 use crate::names::number;
 use crate::rewrite::{SECTIONS, Sink};
@@ -70,14 +70,70 @@ pub fn merge<W: Write>(
         Ok(())
     })?;
     sink.record(end, Change::Mark(Mark::Moment))?;
+    rows(traces, &mut sink)?;
+    sink.finish(merged)
+}
+
+/// Everything else. The latest trace comes first, because what it saw of a pod that an earlier one saw too is more.
+fn rows<W: Write>(traces: &[&Trace], sink: &mut Sink<W>) -> Result<(), EditError> {
+    let mut latest_first = traces.to_vec();
+    latest_first.sort_by_key(|trace| Reverse(trace.span()));
     for section in SECTIONS {
-        for trace in traces {
+        let mut carried = Carried::default();
+        for trace in &latest_first {
+            let start = trace.span().map_or(SimTime::MAX, |(start, _)| start);
+            let mut reaching = Vec::new();
             for row in trace.rows(section)? {
-                sink.row(&row?)?;
+                if let Some(row) = carried.without(row?, start, &mut reaching) {
+                    sink.row(&row)?;
+                }
             }
+            carried.add(reaching, start)?;
         }
     }
-    sink.finish(merged)
+    Ok(())
+}
+
+/// Pods that a later trace tells of although they began before it: parts of one recording both have them.
+#[derive(Default)]
+struct Carried(HashMap<u64, SimTime>);
+
+impl Carried {
+    /// The row without the pods that a later trace tells of. Pods that began before `start` are added to `reaching`.
+    fn without(&self, row: Row, start: SimTime, reaching: &mut Vec<u64>) -> Option<Row> {
+        let mut keep = |pod: u64, from: SimTime, to: Option<SimTime>| {
+            if from < start {
+                reaching.push(pod);
+            }
+            // What ended before the later trace began is another pod with the same beginning.
+            self.0.get(&pod).is_none_or(|later| to.is_some_and(|to| to < *later))
+        };
+        match row {
+            Row::Lives(mut lives) => {
+                let owner = &lives.owner;
+                for template in &mut lives.templates {
+                    let (id, hash) = (&template.template, template.pod_hash);
+                    template.lives.retain(|life| keep(number(&(owner, id, hash, life.start)), life.start, life.end));
+                }
+                lives.templates.retain(|template| !template.lives.is_empty());
+                (!lives.templates.is_empty()).then_some(Row::Lives(lives))
+            }
+            Row::Observation(pod) => {
+                let to = pod.deleted.or(pod.finished);
+                keep(number(&(&pod.pod, pod.created)), pod.created, to).then_some(Row::Observation(pod))
+            }
+            row => Some(row),
+        }
+    }
+
+    fn add(&mut self, reaching: Vec<u64>, start: SimTime) -> Result<(), EditError> {
+        if self.0.len() + reaching.len() > MAX_OBJECTS {
+            let what = format!("more than {MAX_OBJECTS} pods reach from one trace into the next");
+            return Err(EditError::Refused { what, advice: "merge fewer traces, or slice them first" });
+        }
+        self.0.extend(reaching.into_iter().map(|pod| (pod, start)));
+        Ok(())
+    }
 }
 
 /// Every record of every trace by time; at the same time, in the order of the traces.

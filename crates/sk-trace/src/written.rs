@@ -3,6 +3,8 @@
 use sk_store::TraceError;
 use sk_store::trace::{Losses, WriteError};
 
+use crate::generate::SpecError;
+
 /// A trace that was written.
 #[derive(Debug)]
 pub struct Written<W, S> {
@@ -23,6 +25,9 @@ pub enum EditError {
     /// The place it was written to gave out.
     #[error(transparent)]
     Write(#[from] WriteError),
+    /// What was to be generated cannot be.
+    #[error(transparent)]
+    Spec(#[from] SpecError),
     /// What was asked for cannot be done.
     #[error("{what}; {advice}")]
     Refused {

@@ -54,6 +54,19 @@ fn lives_of(object: &Value, lives: &[(i64, Option<i64>)]) -> Row {
     Row::Lives(OwnerLives { owner, templates: vec![TemplateLives { template, pod_hash: None, lives }] })
 }
 
+/// Every life, by owner and template.
+fn lives(trace: &Trace) -> Vec<(ObjectRef, Option<TemplateId>, Life)> {
+    let mut all = Vec::new();
+    for row in trace.lives().unwrap() {
+        let OwnerLives { owner, templates } = row.unwrap();
+        for template in templates {
+            all.extend(template.lives.iter().map(|life| (owner.clone(), template.template.clone(), *life)));
+        }
+    }
+    all.sort();
+    all
+}
+
 #[test]
 fn a_slice_begins_with_the_state_at_its_start() {
     let trace = story(&tracked())
@@ -253,6 +266,8 @@ proptest! {
         prop_assert!(validate(&after).unwrap().report.is_clean());
         prop_assert!(state(&after) == state(&trace));
         let joined = merge(&[&before, &after], Overlap::Join, Format::Native, Vec::new()).unwrap();
-        prop_assert!(state(&open(joined.out)) == state(&trace));
+        let joined = open(joined.out);
+        prop_assert!(state(&joined) == state(&trace));
+        prop_assert_eq!(lives(&joined), lives(&trace), "a life that reaches over the cut is told once");
     }
 }

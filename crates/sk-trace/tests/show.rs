@@ -70,6 +70,9 @@ fn what_comes_changes_and_goes_is_counted_apart() {
     assert_eq!(summary.busy.events.iter().sum::<u64>(), 4, "the state at the start is no event of its time");
     assert_eq!((summary.lives.finished, summary.lives.unfinished, summary.lives.owners), (2, 1, 1));
     assert_eq!(summary.lives.median.to_string(), "10s");
+    let json = serde_json::to_value(&summary).unwrap();
+    assert_eq!(json["kinds"]["apps/v1.Deployment"], json!({"initial": 1, "created": 2, "changed": 1, "deleted": 1}));
+    assert_eq!((&json["span"]["start"], &json["lives"]["median"]), (&json!("2026-01-05T00:00:00Z"), &json!("10s")));
     assert_eq!((summary.gaps.count, summary.gaps.total.to_string()), (1, "3s".to_owned()));
 }
 

@@ -4,6 +4,7 @@
 
 mod support;
 
+use proptest::prelude::*;
 use serde_json::{Value, json};
 use sk_core::{ObjectKey, ObjectRef, SimDuration, SimTime};
 use sk_store::trace::{Format, Gap, Life, OwnerLives, Row, TemplateLives, Trace};
@@ -134,6 +135,11 @@ fn the_order_and_the_ends_of_things_are_checked() {
     let codes: Vec<_> = report.counts.keys().map(|rule| rule.code().code).collect();
     assert_eq!(codes, ["E0101", "E0114", "W0116", "W0117", "W0118", "W0120"]);
     assert_eq!((report.count(Severity::Error), report.count(Severity::Warning)), (2, 5), "{report:#?}");
+    let json = serde_json::to_value(report).unwrap();
+    assert_eq!(json["counts"]["W0116"], 2);
+    let first = json!({"code": "W0117", "event": 1, "at": "2026-01-05T00:00:10Z",
+        "object": {"gvk": "apps/v1.Deployment", "key": "default/web"}, "detail": "it was applied at this moment before"});
+    assert_eq!(json["findings"][0], first);
     let fixed = fix(&trace, &validation, Format::Native, Vec::new()).unwrap();
     let after = validate(&open(fixed.out)).unwrap().report;
     let codes: Vec<_> = after.counts.keys().map(|rule| rule.code().code).collect();
@@ -213,4 +219,32 @@ fn every_rule_that_is_listed_is_shown_by_a_test_here() {
     let tested = |code: &&str| text.contains(&format!("\"{code}"));
     let untested: Vec<_> = all().iter().map(|code| code.code).filter(|code| !tested(code)).collect();
     assert!(untested.is_empty(), "{untested:?}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+
+    #[test]
+    fn whatever_is_generated_is_valid(
+        seed in any::<u64>(),
+        namespaces in 1_u32..200,
+        services in 0_u32..20,
+        scale_every_s in 1_i64..300,
+        jobs_per_hour in 0.0..2_000.0,
+        cron in 0_u32..10,
+        (whole_seconds, companions) in any::<(bool, bool)>(),
+    ) {
+        let mut spec = GenerateSpec { seed, namespaces, whole_seconds, events: Some(400), ..GenerateSpec::default() };
+        spec.services.count = services;
+        spec.services.companions = companions;
+        spec.services.scale_every = SimDuration::from_secs(scale_every_s);
+        spec.services.replaced_per_day = 2_000.0;
+        spec.services.rollouts_per_day = 100.0;
+        spec.batch.jobs_per_hour = jobs_per_hour;
+        spec.cron.count = cron;
+        let report = validate(&open(generated(&spec, Format::Native))).unwrap().report;
+        // With nothing to generate, nothing can be replayed.
+        let nothing = report.counts.keys().all(|rule| rule.code().code == "E0115");
+        prop_assert!(nothing, "{:#?}", report.findings);
+    }
 }

@@ -33,9 +33,9 @@ pub struct Generated {
     pub lives: u64,
 }
 
-/// Generates a trace into `out`. Check the specification first: one that is out of range gives a strange trace.
+/// Generates a trace into `out`.
 pub fn generate<W: Write>(spec: &GenerateSpec, format: Format, out: W) -> Result<Written<W, Generated>, EditError> {
-    let mut generator = Generator::new(spec);
+    let mut generator = Generator::new(spec)?;
     let mut writer = Writer::new(format, out, &generator.header())?;
     for step in &mut generator {
         match step {

@@ -10,7 +10,7 @@ use sk_store::trace::{Change, Deletion, Header, Mark, Object, OwnerLives, Record
 use super::batch::{CronJob, Job};
 use super::random::{Draw, busy};
 use super::service::{Service, Version};
-use super::{GenerateSpec, Generated};
+use super::{GenerateSpec, Generated, SpecError};
 
 const DAY_S: f64 = 86_400.0;
 
@@ -56,6 +56,8 @@ pub struct Generator {
 struct Slot {
     id: u64,
     version: Version,
+    /// The second of its newest change.
+    changed_s: i64,
     draw: Draw,
 }
 
@@ -77,7 +79,8 @@ enum Task {
 
 impl Generator {
     /// The trace of this specification, at its beginning.
-    pub fn new(spec: &GenerateSpec) -> Self {
+    pub fn new(spec: &GenerateSpec) -> Result<Self, SpecError> {
+        spec.check()?;
         let mut generator = Self {
             spec: spec.clone(),
             due: BinaryHeap::new(),
@@ -93,7 +96,7 @@ impl Generator {
             ended: None,
         };
         generator.plan_beginning();
-        generator
+        Ok(generator)
     }
 
     /// What the trace says of itself.
@@ -145,6 +148,9 @@ impl Generator {
     }
 
     fn perform(&mut self, at: SimTime, task: Task) {
+        if self.is_too_soon(at, task) {
+            return self.plan(at + SimDuration::from_secs(1), task);
+        }
         match task {
             Task::Begin => self.tell(at, Change::Mark(Mark::Moment)),
             Task::CreateService(slot) => self.create_service(at, slot),
@@ -171,11 +177,19 @@ impl Generator {
         }
     }
 
+    /// In whole seconds, two changes of one service within a second would be at the same time, and the first of them
+    /// never seen.
+    fn is_too_soon(&self, at: SimTime, task: Task) -> bool {
+        let (Task::Scale(place) | Task::Rollout(place)) = task else { return false };
+        self.spec.whole_seconds && self.services.get(place as usize).is_some_and(|slot| slot.changed_s == at.as_secs())
+    }
+
     fn create_service(&mut self, at: SimTime, slot: u32) {
         let id = self.next_service;
         self.next_service += 1;
         let service = Service::new(&self.spec, id);
-        let new = Slot { id, version: service.first(at), draw: Draw::new(self.spec.seed, &format!("changes of {id}")) };
+        let draw = Draw::new(self.spec.seed, &format!("changes of {id}"));
+        let new = Slot { id, version: service.first(at), changed_s: at.as_secs(), draw };
         let objects = service.objects(new.version);
         match self.services.get_mut(slot as usize) {
             Some(taken) => *taken = new,
@@ -214,6 +228,7 @@ impl Generator {
             let wanted = service.wanted(at, slot.version.replicas, &mut slot.draw);
             if wanted != slot.version.replicas {
                 slot.version.replicas = wanted;
+                slot.changed_s = at.as_secs();
                 let object = service.deployment(slot.version);
                 self.apply(at, object);
             }
@@ -226,6 +241,7 @@ impl Generator {
         if slot.draw.chance(busy(at, self.spec.peak_hour) as f64 / 10_000.0) {
             let service = Service::new(&self.spec, slot.id);
             slot.version.revision += 1;
+            slot.changed_s = at.as_secs();
             if !service.autoscaled && slot.draw.chance(HUMAN_SCALING_SHARE) {
                 slot.version.replicas = (slot.version.replicas + slot.draw.below(5)).saturating_sub(2).max(1);
             }

@@ -127,42 +127,48 @@ pub(super) fn of_template(template: &Value) -> Vec<Reference<'_>> {
     // `serviceAccount` is the older name of the same field; the API server keeps both alike.
     let account = ["serviceAccountName", "serviceAccount"].into_iter().find(|field| spec[*field].is_string());
     if let Some(field) = account {
-        push(&mut found, Rule::ServiceAccountMissing, "ServiceAccount", spec, field, at.child(field));
+        push(&mut found, Rule::ServiceAccountMissing, "ServiceAccount", spec, field, || at.child(field));
     }
     for list in ["containers", "initContainers", "ephemeralContainers"] {
-        for (index, container) in spec[list].as_array().into_iter().flatten().enumerate() {
+        for (index, container) in elements(&spec[list]) {
             of_container(container, &at.child(list).child(&index.to_string()), &mut found);
         }
     }
-    for (index, volume) in spec["volumes"].as_array().into_iter().flatten().enumerate() {
+    for (index, volume) in elements(&spec["volumes"]) {
         of_volume(volume, &at.child("volumes").child(&index.to_string()), &mut found);
     }
     found.retain(|reference| !ALWAYS_THERE.contains(&(reference.kind, reference.name)));
     found
 }
 
+/// A list's elements with their places; anything else has none.
+fn elements(list: &Value) -> impl Iterator<Item = (usize, &Value)> {
+    list.as_array().into_iter().flatten().enumerate()
+}
+
 fn of_container<'a>(container: &'a Value, at: &Pointer, found: &mut Vec<Reference<'a>>) {
-    for (index, env) in container["env"].as_array().into_iter().flatten().enumerate() {
-        let (from, at) = (&env["valueFrom"], at.child("env").child(&index.to_string()).child("valueFrom"));
-        let (secret, config) = ("secretKeyRef", "configMapKeyRef");
-        push(found, Rule::EnvSecretMissing, "Secret", &from[secret], "name", at.child(secret));
-        push(found, Rule::EnvConfigMapMissing, "ConfigMap", &from[config], "name", at.child(config));
+    let (secret, config) = (Rule::EnvSecretMissing, Rule::EnvConfigMapMissing);
+    for (index, env) in elements(&container["env"]) {
+        let from = &env["valueFrom"];
+        let at = |field| at.child("env").child(&index.to_string()).child("valueFrom").child(field);
+        push(found, secret, "Secret", &from["secretKeyRef"], "name", || at("secretKeyRef"));
+        push(found, config, "ConfigMap", &from["configMapKeyRef"], "name", || at("configMapKeyRef"));
     }
-    for (index, from) in container["envFrom"].as_array().into_iter().flatten().enumerate() {
-        let at = at.child("envFrom").child(&index.to_string());
-        push(found, Rule::EnvSecretMissing, "Secret", &from["secretRef"], "name", at.child("secretRef"));
-        push(found, Rule::EnvConfigMapMissing, "ConfigMap", &from["configMapRef"], "name", at.child("configMapRef"));
+    for (index, from) in elements(&container["envFrom"]) {
+        let at = |field| at.child("envFrom").child(&index.to_string()).child(field);
+        push(found, secret, "Secret", &from["secretRef"], "name", || at("secretRef"));
+        push(found, config, "ConfigMap", &from["configMapRef"], "name", || at("configMapRef"));
     }
 }
 
 fn of_volume<'a>(volume: &'a Value, at: &Pointer, found: &mut Vec<Reference<'a>>) {
-    push(found, Rule::VolumeSecretMissing, "Secret", &volume["secret"], "secretName", at.child("secret"));
-    push(found, Rule::VolumeConfigMapMissing, "ConfigMap", &volume["configMap"], "name", at.child("configMap"));
-    let at = at.child("projected").child("sources");
-    for (index, source) in volume["projected"]["sources"].as_array().into_iter().flatten().enumerate() {
-        let at = at.child(&index.to_string());
-        push(found, Rule::VolumeSecretMissing, "Secret", &source["secret"], "name", at.child("secret"));
-        push(found, Rule::VolumeConfigMapMissing, "ConfigMap", &source["configMap"], "name", at.child("configMap"));
+    let (secret, config) = (Rule::VolumeSecretMissing, Rule::VolumeConfigMapMissing);
+    push(found, secret, "Secret", &volume["secret"], "secretName", || at.child("secret"));
+    push(found, config, "ConfigMap", &volume["configMap"], "name", || at.child("configMap"));
+    for (index, source) in elements(&volume["projected"]["sources"]) {
+        let at = |field| at.child("projected").child("sources").child(&index.to_string()).child(field);
+        push(found, secret, "Secret", &source["secret"], "name", || at("secret"));
+        push(found, config, "ConfigMap", &source["configMap"], "name", || at("configMap"));
     }
 }
 
@@ -173,9 +179,9 @@ fn push<'a>(
     kind: &'static str,
     holder: &'a Value,
     field: &str,
-    at: Pointer,
+    at: impl FnOnce() -> Pointer,
 ) {
     if let Some(name) = holder[field].as_str().filter(|name| !name.is_empty() && holder["optional"] != true) {
-        found.push(Reference { rule, kind, name, at });
+        found.push(Reference { rule, kind, name, at: at() });
     }
 }

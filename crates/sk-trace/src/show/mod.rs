@@ -27,7 +27,7 @@ pub use values::{ValueRow, ValuesError, ValuesSummary, values};
 pub struct Summary {
     /// The trace's path or name.
     pub name: String,
-    /// `native`, `v2`, `v3` or `jsonl`.
+    /// `native`, `v2`, `v3`, `jsonl` or `manifests`.
     pub format: &'static str,
     /// Bytes of the file, if whoever asks knows them.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -157,5 +157,6 @@ fn format_name(format: Format) -> &'static str {
         Format::V3 => "v3",
         Format::Native => "native",
         Format::JsonLines => "jsonl",
+        Format::Manifests => "manifests",
     }
 }

@@ -25,8 +25,9 @@ deny: ## licences, bans and sources of dependencies (needs cargo-deny)
 control-plane: ## build the real control plane's binaries into the cache (once; needs Go)
 	@tools/control-plane/build
 
-e2e: control-plane ## tests against the real control plane
+e2e: control-plane ## tests against the real control plane, and against a real S3 server
 	cargo test -p sk-testkit --features control-plane -- --test-threads=$(E2E_THREADS)
+	cargo test -p sk-store --features s3-tests --test s3
 
 record-fixtures: control-plane ## record anew what the real control plane does; SCENARIOS="a b" for some of them
 	cargo run -p sk-testkit --features control-plane --bin record-fixtures -- $(SCENARIOS)

@@ -1,3 +1,5 @@
+// What SimKube is checked against: Kubernetes, etcd and KWOK at these versions, built by ./build. This file is the only
+// place that names the versions; sk-testkit reads them from here.
 module simkube.io/tools/control-plane
 
 go 1.26.0
@@ -207,6 +209,8 @@ require (
 	sigs.k8s.io/yaml v1.6.0 // indirect
 )
 
+// Kubernetes requires its own libraries as v0.0.0 and replaces them inside its repository; from outside they have to be
+// named with the version that belongs to it.
 replace (
 	k8s.io/api => k8s.io/api v0.36.4
 	k8s.io/apiextensions-apiserver => k8s.io/apiextensions-apiserver v0.36.4

@@ -9,7 +9,7 @@ use sk_core::{Gvk, ObjectKey, ObjectRef, SimTime, SmolStr};
 use crate::admission::{self, Admission};
 use crate::error::ApiError;
 use crate::kinds::{self, Condition, NamespacePhase, Resource};
-use crate::store::Store;
+use crate::store::{MAX_OBJECTS, Store};
 use crate::{AdmitPod, Body, DeleteOptions, Deletion, Meta, Notice, Object, Propagation, Request, Uid};
 
 /// Kubernetes appends this many random characters to a `generateName`.
@@ -70,6 +70,10 @@ impl ApiServer {
     }
 
     fn create(&mut self, now: SimTime, mut object: Object) -> Answer {
+        if self.store.is_full() {
+            let why = format!("the embedded API server holds at most {MAX_OBJECTS} objects");
+            return Err(ApiError::forbidden(&Resource::of(&object.gvk), &object.key.name, &why));
+        }
         self.name(&mut object)?;
         if self.store.get(&object.gvk, &object.key).is_some() {
             return Err(ApiError::already_exists(&Resource::of(&object.gvk), &object.key.name));

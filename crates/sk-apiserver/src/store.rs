@@ -11,6 +11,10 @@ use crate::Object;
 /// shared with the store until they change again), so 65,536 of them with distinct 1 KiB objects are at most 64 MiB.
 const WATCH_LOG_CAPACITY: usize = 1 << 16;
 
+/// How many objects there may be: seven times what Kubernetes itself is made for (150,000 pods). A pod with its status is
+/// about 1 KiB here, so a full store is about 1 GiB.
+pub(crate) const MAX_OBJECTS: usize = 1 << 20;
+
 /// What happened to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
@@ -47,6 +51,7 @@ pub struct Expired {
 #[derive(Debug, Default)]
 pub struct Store {
     kinds: BTreeMap<Gvk, BTreeMap<ObjectKey, Arc<Object>>>,
+    count: usize,
     resource_version: u64,
     log: VecDeque<WatchEvent>,
 }
@@ -55,6 +60,11 @@ impl Store {
     /// The version of the newest change.
     pub fn resource_version(&self) -> u64 {
         self.resource_version
+    }
+
+    /// Is there no room for another object?
+    pub(crate) fn is_full(&self) -> bool {
+        self.count >= MAX_OBJECTS
     }
 
     /// One object.
@@ -79,6 +89,7 @@ impl Store {
         let object = Arc::new(object);
         let kind = self.kinds.entry(object.gvk.clone()).or_default();
         let known = kind.insert(object.key.clone(), object.clone());
+        self.count += usize::from(known.is_none());
         let change = if known.is_some() { Change::Modified } else { Change::Added };
         self.record(WatchEvent { at: now, change, object: object.clone() });
         object
@@ -88,6 +99,7 @@ impl Store {
     pub(crate) fn commit_removal(&mut self, now: SimTime, target: &ObjectRef) -> Option<Arc<Object>> {
         let kind = self.kinds.get_mut(&target.gvk)?;
         let mut object = Object::clone(&*kind.remove(&target.key)?);
+        self.count -= 1;
         if kind.is_empty() {
             self.kinds.remove(&target.gvk);
         }

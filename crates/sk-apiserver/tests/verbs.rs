@@ -254,3 +254,20 @@ fn the_driver_may_annotate_a_pod_before_it_is_stored() {
     let pod = create(&mut server, pod("a")).unwrap();
     assert_eq!(pod.meta.annotations["stamped"], "1970-01-01T00:16:40Z");
 }
+
+#[test]
+fn a_full_store_refuses_instead_of_growing_for_ever() {
+    let mut server = server();
+    let template = object(json!({
+        "apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"generateName": "w", "namespace": "shop"},
+    }));
+    let refused = (0..2_000_000).find_map(|number: u32| {
+        let mut widget = template.clone();
+        widget.key.name = number.to_string().into();
+        server.handle(NOW, Request::Create(widget)).err()
+    });
+    let error = refused.expect("the bound is below two million");
+    assert_eq!(error.reason, Reason::Forbidden);
+    assert!(error.message.contains("at most 1048576 objects"), "{error}");
+    assert_eq!(server.store().all().count(), 1 << 20);
+}

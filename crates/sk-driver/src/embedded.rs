@@ -8,7 +8,7 @@ use sk_core::{SimDuration, SimTime};
 use sk_engine::Engine;
 use sk_engine::api::{ApiError, DeleteOptions, Expired, Notice, Object, Propagation, Request};
 use sk_record::{Engine as EngineName, RunMeta, Staged, Warning, WarningKind, Writer};
-use sk_store::trace::{Format, Trace, TraceError};
+use sk_store::trace::{Trace, TraceError};
 
 use crate::fingerprint::Fingerprint;
 use crate::mutate::Mutator;
@@ -224,7 +224,7 @@ fn meta(question: &Question<'_>, run_id: String, end: SimTime, partial: bool) ->
         trace: sk_record::Trace {
             name: trace.name().rsplit('/').next().unwrap_or_default().to_owned(),
             digest: trace.digest()?.to_string(),
-            format: format_name(trace.format()).to_owned(),
+            format: trace.format().name().to_owned(),
             start: first,
             end: last,
             recorded: trace.observations()?.next().is_some(),
@@ -238,14 +238,4 @@ fn meta(question: &Question<'_>, run_id: String, end: SimTime, partial: bool) ->
         warnings: Vec::new(),
         partial,
     })
-}
-
-fn format_name(format: Format) -> &'static str {
-    match format {
-        Format::V2 => "v2",
-        Format::V3 => "v3",
-        Format::Native => "native",
-        Format::JsonLines => "jsonl",
-        Format::Manifests => "yaml",
-    }
 }

@@ -217,4 +217,9 @@ fn main() {
     for (what, path) in [("plain", &v2), ("heads", &native), ("records", &native)] {
         println!("peak memory, {what}: {} MiB", peak(what, path));
     }
+    let long = folder.path().join("long.sktrace");
+    write(&long, Format::Native, 10 * events, deployments);
+    for what in ["heads", "records"] {
+        println!("peak memory, {what}, ten times longer: {} MiB", peak(what, &long));
+    }
 }

@@ -6,7 +6,7 @@
 //!
 //! ```text
 //!  v2 · native · JSON Lines · manifests ──open──▶ Trace ──records──▶ Record { at, seq, change }
-//!                                                                        │ convert, slice, scale, merge, shift
+//!                                                                        │ convert
 //!                        v2 · native · JSON Lines ◀──Writer──────────────┘
 //! ```
 //!

@@ -41,6 +41,15 @@ fn a_file_made_after_the_document_alone_is_read() {
 }
 
 #[test]
+fn a_deletion_must_hold_the_object_that_it_names() {
+    let input = include_bytes!("../fuzz/corpus/native_blocks/deletion-of-something-that-is-no-object");
+    let file = inputs::native_file(input).expect("the input is long enough");
+    let trace = sk_store::trace::from_bytes("by hand", file).expect("only the deletion is wrong");
+    let error = trace.records().expect("it has records").find_map(Result::err).expect("one is wrong").to_string();
+    assert!(error.contains("no Kubernetes object"), "{error}");
+}
+
+#[test]
 fn no_kept_input_breaks_the_reader_of_json_lines() {
     run("jsonl", inputs::jsonl);
 }

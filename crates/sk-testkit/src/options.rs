@@ -74,6 +74,9 @@ pub struct Options {
     /// Let pods have a ServiceAccount and a token volume, as clusters do. Off by default: nothing here makes the
     /// `default` ServiceAccount of a namespace before the controller-manager does, and pods would be refused until then.
     pub service_account_admission: bool,
+    /// How many seconds each component may take to be ready. A cold start on two cores that several control planes share
+    /// takes up to 30; an honest failure shows much earlier, because the component ends.
+    pub ready_within_secs: u64,
     /// Ports to try before any free one. One that is taken costs a second start, not the test.
     pub first_ports: Vec<u16>,
 }
@@ -89,6 +92,7 @@ impl Default for Options {
             stages: DEFAULT_STAGES.to_owned(),
             webhook_routing: false,
             service_account_admission: false,
+            ready_within_secs: 90,
             first_ports: Vec::new(),
         }
     }
@@ -145,6 +149,12 @@ impl Options {
     /// Gives pods a ServiceAccount and its token, as clusters do.
     pub fn service_account_admission(mut self) -> Self {
         self.service_account_admission = true;
+        self
+    }
+
+    /// Gives components so many seconds to become ready.
+    pub fn ready_within_secs(mut self, seconds: u64) -> Self {
+        self.ready_within_secs = seconds;
         self
     }
 

@@ -3,9 +3,10 @@
 //! The script runs here with a PATH of stand-ins, so nothing is built and no Go is needed.
 
 use std::fs;
+use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use sk_testkit::Versions;
 
@@ -150,6 +151,27 @@ fn what_is_built_is_not_built_again_until_its_sources_change() {
     let folder = String::from_utf8(day.build(&["where"]).stdout).unwrap();
     fs::write(Path::new(folder.trim()).join("guard.recipe"), "of other sources\n").unwrap();
     assert!(day.complaint().contains("building guard failed"));
+}
+
+#[test]
+fn a_second_build_waits_for_the_first_and_builds_nothing_again() {
+    let day = Day::new();
+    let counted = day.folder.path().join("builds");
+    // A build that takes a while, so that the two meet.
+    let build = format!(
+        "{OUTPUT_FILE}; echo 1 >> {}; read -t 0.2 <> <(:); echo \"#!/bin/sh\" > \"$out\"; /bin/chmod +x \"$out\"",
+        counted.display()
+    );
+    let day = day.with_go(&build).with("df", ENOUGH_DISK);
+    let mut both = [(); 2].map(|()| day.command().stderr(Stdio::piped()).spawn().unwrap());
+    let said = both.each_mut().map(|child| {
+        let mut said = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        assert!(child.wait().unwrap().success(), "{said}");
+        said
+    });
+    assert!(said.iter().any(|said| said.contains("another build is running")), "{said:?}");
+    assert_eq!(fs::read_to_string(counted).unwrap().lines().count(), 7, "{said:?}");
 }
 
 #[test]

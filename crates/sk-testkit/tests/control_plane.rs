@@ -120,16 +120,27 @@ fn binaries_with(script: &str, component: Component) -> (tempfile::TempDir, Bina
 #[tokio::test(flavor = "multi_thread")]
 async fn a_binary_that_ends_at_once_is_named_with_its_last_words() {
     for component in [Component::Etcd, Component::Scheduler] {
-        let (_folder, binaries) = binaries_with("#!/bin/sh\necho the moon is in the wrong phase\nexit 3\n", component);
+        let (_folder, binaries) = binaries_with("#!/bin/sh\necho the moon is on the wrong side\nexit 3\n", component);
         let began = Instant::now();
         let Err(error) = ControlPlane::start_with(binaries, Options::default()).await else {
             panic!("a control plane without {component} started");
         };
         let error = error.to_string();
         assert!(error.contains(&format!("{component} ended at once with exit status: 3")), "{error}");
-        assert!(error.contains("the moon is in the wrong phase"), "{error}");
+        assert!(error.contains("the moon is on the wrong side"), "{error}");
         assert!(began.elapsed() < Duration::from_secs(30), "the message took {:?}", began.elapsed());
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_component_that_never_gets_ready_is_named_with_its_last_words() {
+    let (_folder, binaries) = binaries_with("#!/bin/sh\necho still thinking\nsleep 1000\n", Component::Etcd);
+    let options = Options::api_only().ready_within_secs(3);
+    let Err(error) = ControlPlane::start_with(binaries, options).await else {
+        panic!("a control plane without etcd started");
+    };
+    let error = error.to_string();
+    assert!(error.contains("was not ready after 3 s") && error.contains("the end of its log"), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

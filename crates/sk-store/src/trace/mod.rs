@@ -5,6 +5,7 @@
 //! memory. It does not judge whether a trace can be replayed; that is validation's work.
 
 mod config;
+mod convert;
 mod error;
 mod head;
 mod header;
@@ -12,7 +13,6 @@ mod jsonl;
 mod lives;
 mod manifests;
 mod native;
-mod ops;
 mod peek;
 mod record;
 mod rows;
@@ -31,11 +31,11 @@ use bytes::Bytes;
 use sk_core::SimTime;
 
 pub use config::{ConfigError, TracerConfig, Tracked};
+pub use convert::convert;
 pub use error::{OpenError, TraceError};
 pub use head::{Head, Labels, What};
 pub use header::Header;
 pub use lives::{Life, OwnerLives, TemplateLives};
-pub use ops::{Factor, ParseFactorError, Scale, Slice, convert, merge, scale, shift, slice};
 pub use record::{Change, Deletion, Mark, NotAnObject, Object, Record};
 pub use rows::{Gap, IndexPart, NodeEvent, Observation, Reserved, Row, Section, Wait};
 pub use selection::Selection;
@@ -62,6 +62,19 @@ pub enum Format {
     JsonLines,
     /// Plain Kubernetes manifests; everything is created at time 0. Only read.
     Manifests,
+}
+
+impl Format {
+    /// What it is called on the command line and in records.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::V2 => "v2",
+            Self::V3 => "v3",
+            Self::Native => "native",
+            Self::JsonLines => "jsonl",
+            Self::Manifests => "yaml",
+        }
+    }
 }
 
 /// An open trace.
@@ -115,6 +128,10 @@ fn open_source(source: Source) -> Result<Trace, OpenError> {
     let beginning = source.beginning(512).map_err(|error| OpenError::Io { name: name.clone(), source: error })?;
     let content = match beginning.first() {
         None => return Err(OpenError::Empty { name }),
+        // A picture's first byte could begin a MessagePack map.
+        Some(_) if beginning.starts_with(b"\x89PNG") => {
+            return Err(OpenError::Foreign { name, looks_like: "it is a PNG picture".into() });
+        }
         Some(0x80..=0x8f | 0xde | 0xdf) => Content::V2(V2::open(&source)?),
         Some(_) if beginning.starts_with(&native::MAGIC) => Content::Native(Native::open(&source)?),
         Some(b'{') if beginning.starts_with(jsonl::BEGINNING) => Content::JsonLines(JsonLines::open(&source)?),

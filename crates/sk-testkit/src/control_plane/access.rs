@@ -26,18 +26,18 @@ where
     Found: Future<Output = Result<Option<T>, kube::Error>>,
 {
     let began = Instant::now();
-    loop {
+    let mut last = None;
+    while let Some(left) = limit.checked_sub(began.elapsed()) {
         // While a component restarts, errors are as good as "not yet"; the last one is shown if it stays that way.
-        let last = match look().await {
-            Ok(Some(found)) => return Ok(found),
-            Ok(None) => None,
-            Err(error) => Some(error.to_string()),
+        last = match tokio::time::timeout(left, look()).await {
+            Ok(Ok(Some(found))) => return Ok(found),
+            Ok(Ok(None)) => None,
+            Ok(Err(error)) => Some(error.to_string()),
+            Err(_) => Some("waiting for an answer".to_owned()),
         };
-        if began.elapsed() > limit {
-            return Err(ControlError::TimedOut { what: what.to_owned(), waited: limit, last });
-        }
         tokio::time::sleep(POLL).await;
     }
+    Err(ControlError::TimedOut { what: what.to_owned(), waited: limit, last })
 }
 
 /// The API of a kind that is only known by name, in one namespace if the kind has such.

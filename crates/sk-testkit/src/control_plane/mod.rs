@@ -188,12 +188,13 @@ impl ControlPlane {
             self.running.insert(*component, process);
         }
         let authority = self.folder.path("ca.crt");
+        let limit = Duration::from_secs(self.options.ready_within_secs);
         let mut waits = Vec::new();
         for (component, process) in &mut self.running {
             if wanted.contains(component) {
                 let probe = Probe::new(*component, &self.ports, &authority)?;
                 let log = self.folder.log(*component);
-                waits.push(async move { probe.until_ready(process, &log).await });
+                waits.push(async move { probe.until_ready(process, &log, limit).await });
             }
         }
         let ready = try_join_all(waits).await;

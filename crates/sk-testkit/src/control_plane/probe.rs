@@ -11,9 +11,6 @@ use super::logs;
 use super::ports::Ports;
 use crate::options::Component;
 
-/// A cold start on two cores that several control planes share takes up to 30 s; an honest failure shows much earlier,
-/// because the component ends.
-const READY_LIMIT: Duration = Duration::from_secs(90);
 /// Who has taken a component's port may accept connections and say nothing.
 const ANSWER_LIMIT: Duration = Duration::from_secs(1);
 const POLL: Duration = Duration::from_millis(25);
@@ -46,7 +43,12 @@ impl Probe {
     }
 
     /// Waits until the component is ready, or has ended, or has had its time.
-    pub(super) async fn until_ready(&self, process: &mut Guarded, log: &Path) -> Result<(), StartError> {
+    pub(super) async fn until_ready(
+        &self,
+        process: &mut Guarded,
+        log: &Path,
+        limit: Duration,
+    ) -> Result<(), StartError> {
         let began = Instant::now();
         loop {
             let last = match tokio::time::timeout(ANSWER_LIMIT, self.ask()).await {
@@ -57,9 +59,9 @@ impl Probe {
             if let Some(status) = process.ended() {
                 return Err(StartError::of_ended(self.component, status, log));
             }
-            if began.elapsed() > READY_LIMIT {
+            if began.elapsed() > limit {
                 let tail = logs::tail(log);
-                return Err(StartError::NotReady { component: self.component, waited: READY_LIMIT, last, tail });
+                return Err(StartError::NotReady { component: self.component, waited: limit, last, tail });
             }
             tokio::time::sleep(POLL).await;
         }

@@ -57,6 +57,9 @@ pub enum RecordError {
         /// How long it was waited for.
         limit_secs: u64,
     },
+    /// A step took too long although no condition was in the way.
+    #[error("no answer from the API server for {0} s: is a component gone?")]
+    NoAnswer(u64),
     /// A watch ended, so the recording would have a gap.
     #[error("the watch of {kind} ended: {reason}")]
     Watch {

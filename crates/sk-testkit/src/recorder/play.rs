@@ -17,6 +17,8 @@ use crate::scenario::{Action, Condition, Propagation, Scenario, Step, Target};
 /// How long a condition may take to come true: the slowest that Kubernetes does in a scenario are its back-offs of
 /// some ten seconds.
 const CONDITION_LIMIT: Duration = Duration::from_secs(60);
+/// How long a step may take in all, with its requests and the waiting for each of its objects.
+const STEP_LIMIT: Duration = Duration::from_secs(180);
 /// How often conditions are looked at when nothing happens.
 const LOOK: Duration = Duration::from_millis(20);
 const FIELD_MANAGER: &str = "scenario";
@@ -27,15 +29,11 @@ pub(super) async fn play(cluster: &ControlPlane, scenario: &Scenario) -> Result<
     let began = Instant::now();
     for (index, step) in scenario.steps.iter().enumerate() {
         let wait = duration(step.at).saturating_sub(began.elapsed());
-        let played = async {
-            player.live.follow_for(wait).await?;
-            player.step(step).await
-        };
-        played.await.map_err(|source| RecordError::Step {
-            scenario: scenario.name.clone(),
-            number: index + 1,
-            source: Box::new(source),
-        })?;
+        let failed =
+            |source| RecordError::Step { scenario: scenario.name.clone(), number: index + 1, source: Box::new(source) };
+        player.live.follow_for(wait).await.map_err(failed)?;
+        let played = tokio::time::timeout(STEP_LIMIT, player.step(step)).await;
+        played.unwrap_or(Err(RecordError::NoAnswer(STEP_LIMIT.as_secs()))).map_err(failed)?;
     }
     Ok(player.live.into_observations())
 }

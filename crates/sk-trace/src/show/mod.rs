@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use sk_core::{Gvk, SimDuration, SimTime, SmolStr};
 use sk_store::TraceError;
-use sk_store::trace::{Format, Trace};
+use sk_store::trace::Trace;
 
 use crate::spelt;
 
@@ -27,7 +27,7 @@ pub use values::{ValueRow, ValuesError, ValuesSummary, values};
 pub struct Summary {
     /// The trace's path or name.
     pub name: String,
-    /// `native`, `v2`, `v3`, `jsonl` or `manifests`.
+    /// `native`, `v2`, `v3` or `jsonl`.
     pub format: &'static str,
     /// Bytes of the file, if whoever asks knows them.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -124,7 +124,7 @@ pub fn show(trace: &Trace, bytes: Option<u64>) -> Result<Summary, TraceError> {
     }
     let mut summary = Summary {
         name: trace.name().to_owned(),
-        format: format_name(trace.format()),
+        format: trace.format().name(),
         bytes,
         span,
         tracked: trace.config().tracked().keys().cloned().collect(),
@@ -148,15 +148,4 @@ pub fn show(trace: &Trace, bytes: Option<u64>) -> Result<Summary, TraceError> {
         summary.node_events += 1;
     }
     Ok(summary)
-}
-
-/// What a form is called on the command line.
-fn format_name(format: Format) -> &'static str {
-    match format {
-        Format::V2 => "v2",
-        Format::V3 => "v3",
-        Format::Native => "native",
-        Format::JsonLines => "jsonl",
-        Format::Manifests => "manifests",
-    }
 }

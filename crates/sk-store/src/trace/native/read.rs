@@ -325,7 +325,10 @@ impl Current {
         let value = body.map(|body| Slice::new(body).value()).transpose()?;
         let change = match (head.what, value) {
             (What::Apply(object, _), Some(value)) => Change::Apply(Object::known(&object, value)?),
-            (What::Delete(object, _), last) => Change::Delete(Deletion { object: (*object).clone(), last }),
+            (What::Delete(object, _), last) => {
+                let last = last.map(|last| Object::known(&object, last)).transpose()?.map(Object::into_value);
+                Change::Delete(Deletion { object: (*object).clone(), last })
+            }
             _ => match self.chunk.heads.mark(index) {
                 Some(mark) => Change::Mark(mark),
                 None => return Err(Corrupt("an object is missing").into()),

@@ -1,8 +1,21 @@
 //! What people can type.
 
+mod trace;
+mod validate;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use jiff::tz::TimeZone;
+
+pub use trace::{
+    ConvertArgs, Form, GenerateArgs, MergeArgs, OutArgs, ScaleArgs, ShiftArgs, ShowArgs, SliceArgs, TraceCommand,
+    TransformArgs,
+};
+pub use validate::{ExplainArgs, PrintArgs, ValidateArgs, ValidateCommand};
+
+/// What TRACE may be, for the help texts.
+const TRACE_HELP: &str = "The trace: a file or URL, `example:NAME`, plain Kubernetes YAML, a folder of it, or `-`";
 
 /// Ask what would have happened: replay a recorded Kubernetes cluster under other conditions.
 #[derive(Debug, Parser)]
@@ -17,12 +30,32 @@ pub struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
+    /// What every command understands.
+    #[command(flatten)]
+    pub global: Global,
+}
+
+/// The heading of flags that every command understands.
+const GLOBAL: &str = "Global options";
+
+/// Flags that every command understands.
+#[derive(Clone, Debug, Args)]
+pub struct Global {
     /// Say nothing but the answer.
-    #[arg(short, long, global = true)]
+    #[arg(short, long, global = true, help_heading = GLOBAL)]
     pub quiet: bool,
     /// When to use colour.
-    #[arg(long, global = true, value_enum, default_value = "auto", value_name = "WHEN")]
+    #[arg(long, global = true, help_heading = GLOBAL)]
+    #[arg(value_enum, default_value = "auto", value_name = "WHEN")]
     pub color: Color,
+    /// Whose clocks a time without a zone means, e.g. Europe/Berlin for 2026-11-10T14:00.
+    #[arg(long, global = true, help_heading = GLOBAL)]
+    #[arg(default_value = "UTC", value_name = "ZONE", value_parser = time_zone)]
+    pub tz: TimeZone,
+}
+
+fn time_zone(name: &str) -> Result<TimeZone, String> {
+    TimeZone::get(name).map_err(|_| "no such time zone; use a name like UTC, Europe/Berlin or America/New_York".into())
 }
 
 /// When to use colour.
@@ -48,6 +81,17 @@ pub enum Command {
     Report(ReportArgs),
     /// List the runs in ./runs.
     List(ListArgs),
+    /// Look into traces, make them, change them.
+    #[command(subcommand)]
+    Trace(TraceCommand),
+    /// The same as `skctl trace transform`.
+    Transform(TransformArgs),
+    /// Can this trace be replayed? Exit code 1 if not.
+    #[command(after_help = validate::EXAMPLES)]
+    Validate(ValidateArgs),
+    /// About the scenario file.
+    #[command(subcommand)]
+    Scenario(ScenarioCommand),
     /// Print a completion script for a shell.
     #[command(after_help = "Example:  skctl completions bash > /etc/bash_completion.d/skctl")]
     Completions(CompletionsArgs),
@@ -61,6 +105,14 @@ const RUN_EXAMPLES: &str = "Examples:
   skctl run week.sktrace -f pack.yaml --set cluster.groups.general.max=36
   helm template ./chart | skctl run - -f nodes.yaml -D 1h";
 
+/// `skctl scenario`
+#[derive(Debug, Subcommand)]
+pub enum ScenarioCommand {
+    /// Print the JSON schema of scenario files, for editors.
+    #[command(after_help = "Example:  skctl scenario schema > scenario.v1.json")]
+    Schema,
+}
+
 /// `skctl demo`
 #[derive(Debug, Args)]
 pub struct DemoArgs {
@@ -72,7 +124,8 @@ pub struct DemoArgs {
 /// `skctl run`
 #[derive(Debug, Default, Args)]
 pub struct RunArgs {
-    /// The trace: a file, `example:NAME`, plain Kubernetes YAML, a folder of it, or `-`. The scenario's by default.
+    /// The trace: a file or URL, `example:NAME`, plain Kubernetes YAML, a folder of it, or `-`; by default the
+    /// scenario's.
     pub trace: Option<String>,
     /// The scenario file: which nodes, what autoscaler, what must hold.
     #[arg(short = 'f', long = "scenario", value_name = "SCENARIO")]
@@ -86,15 +139,9 @@ pub struct RunArgs {
     /// Where all randomness comes from; the scenario's seed, or 1.
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// Begin here: +30m from the trace's start, or a time.
-    #[arg(short = 's', long = "start", alias = "start-time", value_name = "TIME", allow_hyphen_values = true)]
-    pub start: Option<String>,
-    /// End here.
-    #[arg(short = 't', long = "end", alias = "end-time", value_name = "TIME", allow_hyphen_values = true)]
-    pub end: Option<String>,
-    /// Simulate for this long.
-    #[arg(short = 'D', long, value_name = "DURATION", conflicts_with = "end")]
-    pub duration: Option<String>,
+    /// Which part of the trace.
+    #[command(flatten)]
+    pub part: PartArgs,
     /// Let warnings (not modelled, gaps, assumed nodes) fail the run.
     #[arg(long)]
     pub strict: bool,
@@ -107,6 +154,20 @@ pub struct RunArgs {
     /// Open the report in a browser.
     #[arg(long)]
     pub open: bool,
+}
+
+/// A part of a trace's time.
+#[derive(Debug, Default, Args)]
+pub struct PartArgs {
+    /// Begin here: +30m from the trace's start, -2h from now, 2026-11-10T14:00, or RFC 3339.
+    #[arg(short = 's', long = "start", alias = "start-time", value_name = "TIME", allow_hyphen_values = true)]
+    pub start: Option<String>,
+    /// End before this time.
+    #[arg(short = 't', long = "end", alias = "end-time", value_name = "TIME", allow_hyphen_values = true)]
+    pub end: Option<String>,
+    /// End after this long.
+    #[arg(short = 'D', long, value_name = "DURATION", conflicts_with = "end")]
+    pub duration: Option<String>,
 }
 
 /// `skctl report`
@@ -140,12 +201,12 @@ pub enum ReportFormat {
 pub struct ListArgs {
     /// In which form.
     #[arg(short = 'o', long = "output", value_enum, default_value = "table", value_name = "FORMAT")]
-    pub output: ListFormat,
+    pub output: TableFormat,
 }
 
-/// Forms of a listing.
+/// Forms of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ListFormat {
+pub enum TableFormat {
     /// For people.
     Table,
     /// For programs.

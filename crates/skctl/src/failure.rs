@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use crate::answer;
+
 /// How a command ended when it did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
@@ -21,8 +23,9 @@ impl Outcome {
             Ok(Self::Bad) => ExitCode::from(1),
             Ok(Self::Interrupted) => ExitCode::from(130),
             Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+            Err(error) if is_interrupted(&error) => ExitCode::from(130),
             Err(error) => {
-                anstream::eprintln!("error: {}", sentence(&error));
+                anstream::eprintln!("error: {}", answer::plain(&sentence(&error)));
                 ExitCode::from(2)
             }
         }
@@ -48,10 +51,22 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     if error.use_stderr() { ExitCode::from(2) } else { ExitCode::SUCCESS }
 }
 
+/// Somebody pressed Ctrl-C while something was written that is worth nothing unless it is whole.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("interrupted; nothing was left behind")]
+pub(crate) struct Interrupted;
+
+fn is_interrupted(error: &anyhow::Error) -> bool {
+    io_errors(error).any(|error| error.get_ref().and_then(|inner| inner.downcast_ref::<Interrupted>()).is_some())
+}
+
 /// `skctl report | head` is no error.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    let io = error.chain().filter_map(|cause| cause.downcast_ref::<std::io::Error>());
-    io.into_iter().any(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+    io_errors(error).any(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+}
+
+fn io_errors(error: &anyhow::Error) -> impl Iterator<Item = &std::io::Error> {
+    error.chain().filter_map(|cause| cause.downcast_ref())
 }
 
 #[cfg(test)]

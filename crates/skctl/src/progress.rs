@@ -1,62 +1,123 @@
-//! A progress bar on standard error for work that takes more than a second, and Ctrl-C.
+//! A bar on standard error for work that takes more than a second, and Ctrl-C.
+//!
+//! [`Bar`] is for work that nobody can look into while it goes on, [`Progress`] for work that says how far it is and
+//! may be told to stop. Nothing is drawn when standard error is no terminal, or with `-q`.
 
 use std::io::IsTerminal;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use sk_core::{SimDuration, SimTime};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use sk_core::SimDuration;
 
 /// Work done sooner shows no bar.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Shows how far a simulation is; breaks when the user does.
-pub(crate) struct Progress {
+/// How often a bar moves, even if nothing else does.
+const TICK: Duration = Duration::from_millis(100);
+
+/// A bar that appears when the work has taken a second, and goes away with the work.
+pub(crate) struct Bar {
     bar: ProgressBar,
-    start: SimTime,
     since: Instant,
-    shown: bool,
+    /// Dropping the sender tells the thread that waits to show the bar that the work is done.
+    show: Option<(Sender<()>, JoinHandle<()>)>,
+}
+
+impl Bar {
+    /// For work whose length nobody knows, such as `reading week.sktrace`.
+    pub(crate) fn of_unknown_length(what: String, quiet: bool) -> Self {
+        let bar = Self::new(None, "{spinner} {msg}  {elapsed}", quiet);
+        bar.bar.set_message(what);
+        bar
+    }
+
+    /// For work of a known length, in whatever unit.
+    fn of_length(length: u64, quiet: bool) -> Self {
+        Self::new(Some(length), "{wide_bar} {percent:>3}%  {msg}", quiet)
+    }
+
+    fn new(length: Option<u64>, template: &str, quiet: bool) -> Self {
+        let bar = ProgressBar::with_draw_target(length, ProgressDrawTarget::hidden());
+        bar.set_style(ProgressStyle::with_template(template).expect("the templates above are well-formed"));
+        let visible = !quiet && std::io::stderr().is_terminal();
+        let show = visible.then(|| show_later(bar.clone()));
+        Self { bar, since: Instant::now(), show }
+    }
+
+    fn is_shown(&self) -> bool {
+        self.show.is_some() && self.since.elapsed() > PATIENCE
+    }
+}
+
+/// Shows the bar after a while, unless the sender is dropped before.
+fn show_later(bar: ProgressBar) -> (Sender<()>, JoinHandle<()>) {
+    let (done, is_done) = mpsc::channel();
+    let wait = move || {
+        if let Err(RecvTimeoutError::Timeout) = is_done.recv_timeout(PATIENCE) {
+            bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(10));
+            bar.enable_steady_tick(TICK);
+        }
+    };
+    (done, std::thread::spawn(wait))
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        if let Some((done, thread)) = self.show.take() {
+            drop(done);
+            // The thread only draws. If it broke off, there is no bar, and nothing else is lost.
+            let _ = thread.join();
+        }
+        self.bar.finish_and_clear();
+    }
+}
+
+/// Shows how far work is; breaks when the user does. A second Ctrl-C ends the process at once.
+pub(crate) struct Progress {
+    bar: Bar,
     interrupted: Arc<AtomicBool>,
 }
 
 impl Progress {
-    /// For a simulation from `start` to `end`.
-    pub(crate) fn new(start: SimTime, end: SimTime, quiet: bool) -> std::io::Result<Self> {
-        let interrupted = Arc::new(AtomicBool::new(false));
-        signal_hook::flag::register(signal_hook::consts::SIGINT, interrupted.clone())?;
-        signal_hook::flag::register(signal_hook::consts::SIGTERM, interrupted.clone())?;
-        let target = if quiet || !std::io::stderr().is_terminal() {
-            ProgressDrawTarget::hidden()
-        } else {
-            ProgressDrawTarget::stderr_with_hz(10)
-        };
-        let length = u64::try_from(end.since(start).as_micros()).unwrap_or(0);
-        let bar = ProgressBar::with_draw_target(Some(length), target);
-        let style =
-            ProgressStyle::with_template("{wide_bar} {percent:>3}%  {msg}").expect("the template is well-formed");
-        bar.set_style(style);
-        Ok(Self { bar, start, since: Instant::now(), shown: false, interrupted })
+    /// For work of a known length.
+    pub(crate) fn of_length(length: u64, quiet: bool) -> std::io::Result<Self> {
+        Self::new(Bar::of_length(length, quiet))
     }
 
-    /// The simulation has come this far.
-    pub(crate) fn at(&mut self, now: SimTime) -> ControlFlow<()> {
+    /// For work whose length nobody knows.
+    pub(crate) fn of_unknown_length(what: String, quiet: bool) -> std::io::Result<Self> {
+        Self::new(Bar::of_unknown_length(what, quiet))
+    }
+
+    fn new(bar: Bar) -> std::io::Result<Self> {
+        let interrupted = Arc::new(AtomicBool::new(false));
+        for signal in [SIGINT, SIGTERM] {
+            signal_hook::flag::register_conditional_default(signal, interrupted.clone())?;
+            signal_hook::flag::register(signal, interrupted.clone())?;
+        }
+        Ok(Self { bar, interrupted })
+    }
+
+    /// The work has come this far; `say` says so in words.
+    pub(crate) fn at(&self, done: u64, say: impl FnOnce() -> String) -> ControlFlow<()> {
         if self.interrupted.load(Ordering::Relaxed) {
             return ControlFlow::Break(());
         }
-        self.shown |= self.since.elapsed() > PATIENCE;
-        if self.shown {
-            let done = now.since(self.start);
-            self.bar.set_message(format!("{done} simulated"));
-            self.bar.set_position(u64::try_from(done.as_micros()).unwrap_or(0));
+        if self.bar.is_shown() {
+            self.bar.bar.set_message(say());
+            self.bar.bar.set_position(done);
         }
         ControlFlow::Continue(())
     }
 
     /// Takes the bar away; how long it all took.
     pub(crate) fn finish(self) -> SimDuration {
-        self.bar.finish_and_clear();
-        SimDuration::from_micros(i64::try_from(self.since.elapsed().as_micros()).unwrap_or(i64::MAX))
+        SimDuration::from_micros(i64::try_from(self.bar.since.elapsed().as_micros()).unwrap_or(i64::MAX))
     }
 }

@@ -1,4 +1,4 @@
-//! From `-s`, `-t` and `-D` to the part of the trace that is replayed.
+//! From `-s`, `-t` and `-D` to a part of a trace's time.
 
 use anyhow::{Context, Result, bail};
 use jiff::tz::TimeZone;
@@ -6,10 +6,29 @@ use sk_core::duration::TimeSpec;
 use sk_core::{SimDuration, SimTime};
 use sk_driver::plan::Window;
 
-use crate::cli::RunArgs;
+use crate::cli::{Global, PartArgs};
 
 /// A trace without any length (plain manifests) is simulated for this long when nobody says.
 pub(crate) const ASSUMED_DURATION: SimDuration = SimDuration::from_mins(60);
+
+/// What times like `-2h` and `2026-11-10T14:00` are counted from. It never reaches a simulation.
+#[derive(Clone, Debug)]
+pub(crate) struct Clock {
+    pub(crate) now: SimTime,
+    pub(crate) zone: TimeZone,
+}
+
+impl Clock {
+    /// The wall clock, in the zone that was asked for.
+    pub(crate) fn of(global: &Global) -> Self {
+        Self { now: SimTime::from_micros(jiff::Timestamp::now().as_microsecond()), zone: global.tz.clone() }
+    }
+
+    /// The moment that `text` means in a trace that begins at `first`.
+    pub(crate) fn moment(&self, text: &str, first: SimTime) -> Result<SimTime> {
+        Ok(TimeSpec::parse(text)?.resolve(self.now, first, &self.zone)?)
+    }
+}
 
 /// What was asked for.
 #[derive(Clone, Debug, Default)]
@@ -20,13 +39,21 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
-    /// What was typed; where nothing was, what the scenario says.
-    pub(crate) fn new(args: &RunArgs, scenario: &sk_api::scenario::Trace) -> Result<Self> {
+    /// What was typed.
+    pub(crate) fn new(args: &PartArgs) -> Result<Self> {
         let time = |flag: &str, text: &Option<String>| {
-            text.as_deref().map(|text| parse(text).with_context(|| flag.to_owned())).transpose()
+            text.as_deref().map(|text| TimeSpec::parse(text).with_context(|| flag.to_owned())).transpose()
         };
         let duration = args.duration.as_deref().map(|text| text.parse().context("--duration")).transpose()?;
-        let (start, end) = (time("--start", &args.start)?, time("--end", &args.end)?);
+        Ok(Self { start: time("--start", &args.start)?, end: time("--end", &args.end)?, duration })
+    }
+
+    /// What was typed; where nothing was, what the scenario says.
+    pub(crate) fn of_run(args: &PartArgs, scenario: &sk_api::scenario::Trace) -> Result<Self> {
+        if let Some(text) = [&args.start, &args.end].into_iter().flatten().find(|text| text.parse::<f64>().is_ok()) {
+            bail!("{text} is no time; did you mean --speed {text}? (-s is the start everywhere)");
+        }
+        let Self { start, end, duration } = Self::new(args)?;
         // An end that was typed is not to be cut short by the scenario's duration, nor the other way round.
         let (scenario_end, scenario_duration) = match (&end, duration) {
             (None, None) => (scenario.end, scenario.duration),
@@ -39,28 +66,28 @@ impl Asked {
         })
     }
 
+    /// When the part begins and ends, where that was asked for, in a trace that begins at `first`.
+    pub(crate) fn moments(&self, first: SimTime, clock: &Clock) -> Result<(Option<SimTime>, Option<SimTime>)> {
+        let moment = |spec: TimeSpec| spec.resolve(clock.now, first, &clock.zone);
+        let start = self.start.map(moment).transpose()?;
+        let end = match (self.end, self.duration) {
+            (Some(end), _) => Some(moment(end)?),
+            (None, duration) => duration.map(|duration| start.unwrap_or(first) + duration),
+        };
+        Ok((start, end))
+    }
+
     /// Was any part asked for?
     pub(crate) fn is_anything(&self) -> bool {
         self.start.is_some() || self.end.is_some() || self.duration.is_some()
     }
 }
 
-fn parse(text: &str) -> Result<TimeSpec> {
-    if text.parse::<f64>().is_ok() {
-        bail!("{text} is no time; did you mean --speed {text}? (-s is the start everywhere)");
-    }
-    Ok(TimeSpec::parse(text)?)
-}
-
-/// The window, and whether its length was assumed.
-pub(crate) fn window(asked: &Asked, span: (SimTime, SimTime), now: SimTime) -> Result<(Window, bool)> {
+/// The window of a run, and whether its length was assumed.
+pub(crate) fn window(asked: &Asked, span: (SimTime, SimTime), clock: &Clock) -> Result<(Window, bool)> {
     let (first, last) = span;
-    let moment = |spec: &TimeSpec| spec.resolve(now, first, &TimeZone::UTC);
-    let start = asked.start.as_ref().map_or(Ok(first), moment)?;
-    let asked_end = match (&asked.end, asked.duration) {
-        (Some(end), _) => Some(moment(end)?),
-        (None, duration) => duration.map(|duration| start + duration),
-    };
+    let (start, asked_end) = asked.moments(first, clock)?;
+    let start = start.unwrap_or(first);
     let assumed = asked_end.is_none() && last <= start;
     let end = asked_end.unwrap_or(if assumed { start + ASSUMED_DURATION } else { last });
     if start < first {
@@ -78,12 +105,15 @@ mod tests {
 
     const SPAN: (SimTime, SimTime) = (SimTime::from_secs(1_000), SimTime::from_secs(4_600));
 
+    fn clock(zone: &str) -> Clock {
+        Clock { now: SimTime::from_secs(9_000), zone: TimeZone::get(zone).unwrap() }
+    }
+
     fn ask(start: Option<&str>, end: Option<&str>, duration: Option<&str>) -> Result<(i64, i64, bool)> {
         let text = |text: Option<&str>| text.map(str::to_owned);
         let (start, end, duration) = (text(start), text(end), text(duration));
-        let args = RunArgs { start, end, duration, ..RunArgs::default() };
-        let asked = Asked::new(&args, &sk_api::scenario::Trace::default())?;
-        let (window, assumed) = window(&asked, SPAN, SimTime::from_secs(9_000))?;
+        let asked = Asked::of_run(&PartArgs { start, end, duration }, &sk_api::scenario::Trace::default())?;
+        let (window, assumed) = window(&asked, SPAN, &clock("UTC"))?;
         Ok((window.start.as_secs(), window.end.as_secs(), assumed))
     }
 
@@ -100,8 +130,15 @@ mod tests {
 
     #[test]
     fn a_trace_of_one_moment_is_given_an_hour_and_that_is_said() {
-        let (window, assumed) = window(&Asked::default(), (SPAN.0, SPAN.0), SPAN.0).unwrap();
+        let (window, assumed) = window(&Asked::default(), (SPAN.0, SPAN.0), &clock("UTC")).unwrap();
         assert_eq!((window.end.since(window.start), assumed), (ASSUMED_DURATION, true));
+    }
+
+    #[test]
+    fn a_time_without_a_zone_is_on_the_clocks_that_were_asked_for() {
+        let noon = |zone| clock(zone).moment("2026-07-01T12:00", SPAN.0).unwrap().to_string();
+        assert_eq!(noon("UTC"), "2026-07-01T12:00:00Z");
+        assert_eq!(noon("Europe/Berlin"), "2026-07-01T10:00:00Z");
     }
 
     #[test]

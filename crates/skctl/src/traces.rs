@@ -1,36 +1,30 @@
 //! From what people type for TRACE to an open trace.
 
-use std::io::Read;
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
+use sk_store::Location;
 use sk_store::trace::{self, Trace};
 
+use crate::cli::Global;
 use crate::examples;
+use crate::progress::Bar;
 
-/// A trace from standard input is read whole, so it is bounded: 1 GiB is a thousand times what `helm template` prints.
-const MAX_STDIN_BYTES: u64 = 1 << 30;
-
-/// Opens the trace that `text` names.
-pub(crate) fn open(text: &str) -> Result<Trace> {
+/// Opens the trace that `text` names. What is remote is fetched first.
+pub(crate) fn open(text: &str, global: &Global) -> Result<Trace> {
     if let Some(name) = text.strip_prefix(examples::PREFIX) {
         let example = examples::find(name)?;
         return trace::from_bytes(text, example.trace).context("a bundled example does not open; please report this");
     }
-    if text == "-" {
-        return Ok(trace::from_bytes("standard input", read_stdin()?)?);
-    }
-    Ok(trace::open(Path::new(text))?)
+    let location: Location = text.parse()?;
+    let _bar = Bar::of_unknown_length(format!("opening {location}"), global.quiet);
+    Ok(location.open()?)
 }
 
-fn read_stdin() -> Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let mut input = std::io::stdin().lock().take(MAX_STDIN_BYTES + 1);
-    input.read_to_end(&mut bytes).context("could not read standard input")?;
-    if bytes.len() as u64 > MAX_STDIN_BYTES {
-        bail!("standard input is longer than 1 GiB; write it to a file and name that");
-    }
-    Ok(bytes)
+/// The size of the file that `text` names, if it is one.
+pub(crate) fn bytes_of(text: &str) -> Option<u64> {
+    let Ok(Location::File(path)) = text.parse() else { return None };
+    std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file).map(|metadata| metadata.len())
 }
 
 /// How a run of this trace is called when nobody says: the file's name without folders and ending.
@@ -50,6 +44,7 @@ mod tests {
     fn a_run_is_called_after_its_trace() {
         assert_eq!(default_name("example:nginx"), "nginx");
         assert_eq!(default_name("/data/week.sktrace"), "week");
+        assert_eq!(default_name("s3://traces/2026/week.sktrace"), "week");
         assert_eq!(default_name("-"), "stdin");
     }
 }

@@ -2,18 +2,18 @@
 
 use anyhow::Result;
 
-use crate::cli::{DemoArgs, RunArgs};
+use crate::cli::{DemoArgs, Global, RunArgs};
 use crate::commands::run;
 use crate::failure::Outcome;
 
 /// What the demo stands for.
 const TRACE: &str = "example:nginx";
 
-pub(crate) fn run(args: &DemoArgs, quiet: bool) -> Result<Outcome> {
-    if !quiet {
+pub(crate) fn run(args: &DemoArgs, global: &Global) -> Result<Outcome> {
+    if !global.quiet {
         anstream::eprintln!("$ skctl run {TRACE}");
     }
     let run_args =
         RunArgs { trace: Some(TRACE.to_owned()), open: !args.no_open && run::can_open(), ..RunArgs::default() };
-    run::run(&run_args, quiet)
+    run::run(&run_args, global)
 }

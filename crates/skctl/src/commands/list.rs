@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::Result;
 use serde_json::json;
 
-use crate::cli::{ListArgs, ListFormat};
+use crate::cli::{ListArgs, TableFormat};
 use crate::failure::Outcome;
 use crate::runs::RUNS;
 
@@ -14,7 +14,7 @@ pub(crate) fn run(args: &ListArgs) -> Result<Outcome> {
     let runs = sk_record::find_runs(Path::new(RUNS))?;
     let mut out = anstream::stdout().lock();
     match args.output {
-        ListFormat::Json => {
+        TableFormat::Json => {
             let rows = runs.iter().map(|(dir, meta)| {
                 json!({
                     "dir": dir, "name": meta.name, "run_id": meta.run_id, "trace": meta.trace.name, "seed": meta.seed,
@@ -23,10 +23,10 @@ pub(crate) fn run(args: &ListArgs) -> Result<Outcome> {
             });
             writeln!(out, "{}", serde_json::to_string_pretty(&rows.collect::<Vec<_>>())?)?;
         }
-        ListFormat::Table if runs.is_empty() => {
+        TableFormat::Table if runs.is_empty() => {
             writeln!(out, "no runs in ./{RUNS} yet; `skctl demo` makes one")?;
         }
-        ListFormat::Table => {
+        TableFormat::Table => {
             writeln!(out, "{:<28} {:<24} {:>10}  SEED", "RUN", "TRACE", "SIMULATED")?;
             for (dir, meta) in &runs {
                 let name = dir.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();

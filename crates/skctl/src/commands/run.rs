@@ -4,8 +4,8 @@ use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow};
-use sk_core::SimTime;
 use sk_core::duration::TimeSpec;
+use sk_core::{SimDuration, SimTime};
 use sk_driver::embedded::{self, Question};
 use sk_driver::setup::Setup;
 use sk_record::{Staged, Warning, WarningKind};
@@ -13,22 +13,22 @@ use sk_report::terminal::Occasion;
 use sk_report::{Analysis, Checked, Verdict};
 use sk_store::trace::Trace;
 
-use crate::cli::RunArgs;
+use crate::cli::{Global, RunArgs};
 use crate::failure::Outcome;
 use crate::progress::Progress;
 use crate::scenarios::{self, Resolved};
-use crate::times::{self, Asked};
+use crate::times::{self, Asked, Clock};
 use crate::{runs, traces};
 
-pub(crate) fn run(args: &RunArgs, quiet: bool) -> Result<Outcome> {
+pub(crate) fn run(args: &RunArgs, global: &Global) -> Result<Outcome> {
     let resolved = scenarios::resolve(args).map_err(|error| hint_for_the_old_form(args, error))?;
     let Resolved { trace: typed, mut scenario, mut assumptions } = resolved;
-    let trace = traces::open(&typed)?;
+    let trace = traces::open(&typed, global)?;
     let setup = Setup::new(&scenario);
     let assertions: Vec<_> = scenario.assertions.iter().map(for_report).collect();
     let checked = sk_report::check(&assertions, &setup.groups())?;
-    let asked = Asked::new(args, &scenario.trace)?;
-    let (window, length_is_assumed) = times::window(&asked, span(&trace), now())?;
+    let asked = Asked::of_run(&args.part, &scenario.trace)?;
+    let (window, length_is_assumed) = times::window(&asked, span(&trace), &Clock::of(global))?;
     if asked.is_anything() {
         // Written out as moments, so that the run's own scenario asks the same again.
         scenario.trace.start = Some(TimeSpec::At(window.start));
@@ -53,8 +53,12 @@ pub(crate) fn run(args: &RunArgs, quiet: bool) -> Result<Outcome> {
     let run_id = question.run_id()?;
     let dir = args.out.clone().unwrap_or_else(|| runs::default_dir(&run_id));
 
-    let mut progress = Progress::new(window.start, window.end, quiet)?;
-    let staged = embedded::run(&question, &dir, &mut |at| progress.at(at))?;
+    let length = window.end.since(window.start);
+    let progress = Progress::of_length(micros(length), global.quiet)?;
+    let staged = embedded::run(&question, &dir, &mut |at| {
+        let done = at.since(window.start);
+        progress.at(micros(done), || format!("{done} simulated"))
+    })?;
     let wall_s = progress.finish().as_secs_f64();
     conclude(args, &typed, staged, &checked, &text, wall_s)
 }
@@ -132,9 +136,8 @@ fn span(trace: &Trace) -> (SimTime, SimTime) {
     trace.span().unwrap_or((SimTime::EPOCH, SimTime::EPOCH))
 }
 
-/// The wall clock, for times like `-2h`; it never reaches the simulation.
-fn now() -> SimTime {
-    SimTime::from_micros(jiff::Timestamp::now().as_microsecond())
+fn micros(span: SimDuration) -> u64 {
+    u64::try_from(span.as_micros()).unwrap_or(0)
 }
 
 fn assumed_length() -> Warning {

@@ -1,0 +1,48 @@
+//! Answers on standard output.
+//!
+//! Names and texts in a trace come from other people's clusters and may hold anything, also what a terminal takes for
+//! commands. Here they are shown, never obeyed.
+
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+use anyhow::Result;
+use serde::Serialize;
+
+/// The text with every control character but the line feed written out, like `\u{1b}`.
+pub(crate) fn plain(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    for char in text.chars() {
+        if char.is_control() && char != '\n' {
+            // Writing into a String cannot fail.
+            let _ = write!(plain, "{}", char.escape_default());
+        } else {
+            plain.push(char);
+        }
+    }
+    plain
+}
+
+/// Prints text for people.
+pub(crate) fn print(text: &str) -> Result<()> {
+    Ok(anstream::stdout().write_all(plain(text).as_bytes())?)
+}
+
+/// Prints JSON for programs.
+pub(crate) fn print_json(value: &impl Serialize) -> Result<()> {
+    let text = serde_json::to_string_pretty(value)?;
+    let mut out = io::stdout().lock();
+    writeln!(out, "{text}")?;
+    Ok(out.flush()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_terminal_would_obey_is_written_out() {
+        assert_eq!(plain("web\u{1b}[2J\r\nüñ"), "web\\u{1b}[2J\\r\nüñ");
+        assert_eq!(plain("\u{9b}31m"), "\\u{9b}31m");
+    }
+}

@@ -1,0 +1,18 @@
+//! `skctl trace convert IN OUT`: the same trace in another form.
+
+use anyhow::Result;
+use sk_store::trace::{WriteError, convert};
+use sk_trace::Written;
+
+use crate::cli::{ConvertArgs, Global};
+use crate::outputs::Destination;
+use crate::traces;
+
+pub(crate) fn run(args: &ConvertArgs, global: &Global) -> Result<()> {
+    let destination = Destination::new(&args.out, args.to)?;
+    let trace = traces::open(&args.input, global)?;
+    destination.write(global, |format, out| {
+        let (out, losses) = convert(&trace, format, out)?;
+        Ok::<_, WriteError>(Written { out, losses, summary: () })
+    })
+}

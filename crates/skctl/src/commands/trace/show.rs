@@ -1,0 +1,76 @@
+//! `skctl trace show TRACE`: what is in it, and with `--values` every text that is in it.
+
+use std::io::{self, BufWriter, Write};
+
+use anyhow::Result;
+use indicatif::HumanCount;
+use sk_store::Trace;
+use sk_trace::show::{ValueRow, show, values};
+
+use crate::cli::{Global, ShowArgs, TableFormat};
+use crate::progress::Bar;
+use crate::{answer, traces};
+
+pub(crate) fn run(args: &ShowArgs, global: &Global) -> Result<()> {
+    let trace = traces::open(&args.trace, global)?;
+    if args.values {
+        return list_values(&trace, args.output, global);
+    }
+    let bar = Bar::of_unknown_length(format!("reading {}", trace.name()), global.quiet);
+    let summary = show(&trace, traces::bytes_of(&args.trace))?;
+    drop(bar);
+    match args.output {
+        TableFormat::Table => answer::print(&summary.to_string()),
+        TableFormat::Json => answer::print_json(&summary),
+    }
+}
+
+/// Lists the texts as they come, because there may be more of them than fit into memory.
+fn list_values(trace: &Trace, format: TableFormat, global: &Global) -> Result<()> {
+    let mut out = BufWriter::new(io::stdout().lock());
+    let mut bar = Some(Bar::of_unknown_length(format!("reading {}", trace.name()), global.quiet));
+    let mut list = Listing::default();
+    let summary = values(trace, |row| {
+        // The first text comes when the trace has been read.
+        bar = None;
+        match format {
+            TableFormat::Table => list.text(&mut out, row),
+            TableFormat::Json => list.json(&mut out, row),
+        }
+    })?;
+    if format == TableFormat::Json {
+        writeln!(out, "{}", if list.is_begun { "\n]" } else { "[]" })?;
+    }
+    out.flush()?;
+    if !global.quiet {
+        let (distinct, places) = (HumanCount(summary.distinct), HumanCount(summary.places));
+        anstream::eprintln!("{distinct} different texts at {places} places; names of fields stand in the places");
+    }
+    Ok(())
+}
+
+/// A list of texts, each place said once.
+#[derive(Default)]
+struct Listing {
+    place: String,
+    is_begun: bool,
+}
+
+impl Listing {
+    fn text(&mut self, out: &mut impl Write, row: ValueRow<'_>) -> io::Result<()> {
+        let place = answer::plain(&format!("{} {}", row.part, row.pointer));
+        if self.place != place {
+            writeln!(out, "{place}")?;
+            self.place = place;
+        }
+        // Quoted, so that a text of several lines is told from several texts, and no terminal obeys it.
+        writeln!(out, "{:>9}  {:?}", row.count, row.value)
+    }
+
+    /// One element of a JSON array.
+    fn json(&mut self, out: &mut impl Write, row: ValueRow<'_>) -> io::Result<()> {
+        out.write_all(if self.is_begun { b",\n" } else { b"[\n" })?;
+        self.is_begun = true;
+        Ok(serde_json::to_writer(out, &row)?)
+    }
+}

@@ -23,7 +23,10 @@ impl Outcome {
             Ok(Self::Bad) => ExitCode::from(1),
             Ok(Self::Interrupted) => ExitCode::from(130),
             Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
-            Err(error) if is_interrupted(&error) => ExitCode::from(130),
+            Err(error) if is_interrupted(&error) => {
+                anstream::eprintln!("{Interrupted}");
+                ExitCode::from(130)
+            }
             Err(error) => {
                 anstream::eprintln!("error: {}", answer::plain(&sentence(&error)));
                 ExitCode::from(2)

@@ -65,7 +65,7 @@ impl Destination {
         let written = write(self.form.format(), Sink { target, bytes: 0, progress }).map_err(Into::into)?;
         let bytes = written.out.commit()?;
         if !global.quiet {
-            let (form, losses) = (self.form, written.losses);
+            let (form, losses) = (self.form.format().name(), written.losses);
             anstream::eprintln!("wrote {self}: {form}, {}", DecimalBytes(bytes));
             if !losses.is_none() {
                 anstream::eprintln!("lost, because {form} cannot hold them: {losses}; native and jsonl can");

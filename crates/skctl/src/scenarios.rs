@@ -1,13 +1,11 @@
 //! From `-f`, `--set`, `--assert` and `--seed` to a resolved scenario.
 
-use std::path::Path;
-
 use anyhow::{Context, Result, bail};
 use sk_api::scenario::{Assertion, Assignment, Holds, Scenario};
 use sk_record::{Warning, WarningKind};
 
 use crate::cli::RunArgs;
-use crate::examples;
+use crate::{examples, texts};
 
 /// The nodes a run gets when nobody says which.
 const ASSUMED: &str = include_str!("assumed.yaml");
@@ -27,7 +25,7 @@ pub(crate) fn resolve(args: &RunArgs) -> Result<Resolved> {
     let mut assumptions = Vec::new();
     let example = args.trace.as_deref().and_then(|trace| trace.strip_prefix(examples::PREFIX));
     let (name, text) = match (&args.scenario, example) {
-        (Some(path), _) => (path.display().to_string(), read(path)?),
+        (Some(path), _) => (path.display().to_string(), texts::read("scenario", path)?),
         (None, Some(example)) => {
             (format!("{}{example}.yaml", examples::PREFIX), examples::find(example)?.scenario.into())
         }
@@ -51,10 +49,6 @@ pub(crate) fn resolve(args: &RunArgs) -> Result<Resolved> {
     let trace =
         trace.context("which trace? name one (`skctl run TRACE`), or write `trace: {from: …}` into the scenario")?;
     Ok(Resolved { file: name, trace, scenario, assumptions })
-}
-
-fn read(path: &Path) -> Result<String> {
-    std::fs::read_to_string(path).with_context(|| format!("could not read the scenario {}", path.display()))
 }
 
 /// Never ignored in silence: what this version cannot do is refused by name.

@@ -9,8 +9,8 @@ use sk_core::rng::Stream;
 use support::{folder, names, skctl, write};
 use tempfile::TempDir;
 
-/// How many damaged files of each form are tried. Each is given to several commands, a process each.
-const DAMAGES: u64 = 24;
+/// How many damaged files of each form are tried. Each is given to one of the commands.
+const DAMAGES: u64 = 40;
 
 /// The commands that read a trace called `in`, and write one if they do.
 const COMMANDS: [&[&str]; 8] = [

@@ -1,6 +1,5 @@
 //! What can be typed behind `skctl trace`.
 
-use std::fmt;
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, PossibleValuesParser};
@@ -96,17 +95,6 @@ impl Form {
             Self::V2 => Format::V2,
             Self::Jsonl => Format::JsonLines,
         }
-    }
-}
-
-impl fmt::Display for Form {
-    /// As it is typed.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Native => "native",
-            Self::V2 => "v2",
-            Self::Jsonl => "jsonl",
-        })
     }
 }
 

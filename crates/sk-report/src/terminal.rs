@@ -223,8 +223,15 @@ fn why_pending(cause: &PendingCause) -> Line {
     let columns = COLUMNS - 16 - width(&pods) - 3;
     let ending = format!(", {}", cause.ending);
     // The ending is ours and short; the reason comes from the scheduler and gives way.
-    let reason = fit(&cause.reason, columns.saturating_sub(width(&ending)).max(16));
+    let reason = fit_list(&cause.reason, columns.saturating_sub(width(&ending)).max(16));
     labelled("why pending", &format!("{pods}   {reason}{ending}"))
+}
+
+/// As many items of a list as fit whole, but at least the first, cut if it must be. The report has them all.
+fn fit_list(list: &str, columns: usize) -> String {
+    let ends = list.match_indices(", ").map(|(end, _)| end).chain([list.len()]);
+    let whole = ends.map(|end| &list[..end]).take_while(|items| width(items) <= columns).last();
+    whole.map_or_else(|| fit(list, columns), str::to_owned)
 }
 
 fn why_empty(cause: &EmptyCause, window: Window) -> Line {

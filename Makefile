@@ -4,7 +4,7 @@
 E2E_THREADS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help test lint fmt deny control-plane e2e record-fixtures docs ci
+.PHONY: help test lint fmt deny control-plane e2e record-fixtures bench docs ci
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,6 +31,9 @@ e2e: control-plane ## tests against the real control plane, and against a real S
 
 record-fixtures: control-plane ## record anew what the real control plane does; SCENARIOS="a b" for some of them
 	cargo run -p sk-testkit --features control-plane --bin record-fixtures -- $(SCENARIOS)
+
+bench: ## size, speed and memory of traces, against the plain way (docs/benchmarks.md; Linux)
+	cargo bench -p sk-trace --bench traces
 
 docs: ## write the generated pages of docs/ anew
 	UPDATE_DOCS=1 cargo test -p skctl --test reference

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use sk_core::label::is_dns_subdomain;
 use sk_core::memo::Memo;
 use sk_core::selector::LabelSelector;
 use sk_core::{ObjectKey, SimTime, SmolStr, TaintEffect, Toleration};
@@ -22,6 +23,8 @@ pub(crate) const DEFAULT_GRACE_SECS: i64 = 30;
 /// Priority classes every cluster has.
 const SYSTEM_PRIORITIES: [(&str, i32); 2] =
     [("system-cluster-critical", 2_000_000_000), ("system-node-critical", 2_000_001_000)];
+/// The longest name there is.
+const MAX_NAME_BYTES: usize = 253;
 /// How many admitted specs are remembered; one per pod template in use. A spec is 1 to 2 KB, so at most 8 MB.
 const SPEC_MEMORY: usize = 4096;
 
@@ -141,15 +144,19 @@ fn check_namespace(object: &Object, store: &Store) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// The rules without which a controller would run wild: counts are not negative, selectors select the template.
+/// The rules without which a controller or the scheduler would run wild: names that are names, counts and requests that are
+/// not negative, selectors that select the template.
 pub(crate) fn validate(object: &Object) -> Result<(), ApiError> {
+    check_name(object)?;
     let (replicas, selector, template) = match &object.body {
         Body::Deployment(deployment) => {
             (deployment.spec.replicas, &deployment.spec.selector, &deployment.spec.template)
         }
         Body::ReplicaSet(set) => (set.spec.replicas, &set.spec.selector, &set.spec.template),
+        Body::Pod(pod) => return check_requests(object, "spec", &pod.spec),
         _ => return Ok(()),
     };
+    check_requests(object, "spec.template.spec", &template.spec)?;
     let invalid = |field: &str, why: &str| Err(ApiError::invalid(&Resource::of(&object.gvk), &object.key, field, why));
     if replicas < 0 {
         return invalid("spec.replicas", &format!("Invalid value: {replicas}: must be greater than or equal to 0"));
@@ -161,6 +168,36 @@ pub(crate) fn validate(object: &Object) -> Result<(), ApiError> {
     };
     if !selector.matches(&*template.metadata.labels) {
         return invalid("spec.template.metadata.labels", "Invalid value: `selector` does not match template `labels`");
+    }
+    Ok(())
+}
+
+/// Kinds that we act on have names of DNS; of others we only know that a name is one segment of a path.
+fn check_name(object: &Object) -> Result<(), ApiError> {
+    let name = object.key.name.as_str();
+    let is_good = match &object.body {
+        Body::Other(_) => {
+            name.len() <= MAX_NAME_BYTES && !name.contains(['/', '%']) && !["", ".", ".."].contains(&name)
+        }
+        _ => is_dns_subdomain(name),
+    };
+    if is_good {
+        return Ok(());
+    }
+    let shown: String = name.chars().take(80).collect();
+    let why = format!("Invalid value: {shown:?}: a name has up to 253 lower case letters, digits, '-' and '.'");
+    Err(ApiError::invalid(&Resource::of(&object.gvk), &object.key, "metadata.name", &why))
+}
+
+fn check_requests(object: &Object, field: &str, spec: &PodSpec) -> Result<(), ApiError> {
+    let containers = spec.containers.iter().chain(&spec.init_containers).map(|container| &container.resources);
+    for resources in containers.chain(&spec.resources) {
+        let negative = resources.requests.iter().chain(&resources.limits).find(|(_, amount)| amount.is_negative());
+        if let Some((name, amount)) = negative {
+            let field = format!("{field}.containers.resources.{name}");
+            let why = format!("Invalid value: \"{amount}\": must be greater than or equal to 0");
+            return Err(ApiError::invalid(&Resource::of(&object.gvk), &object.key, &field, &why));
+        }
     }
     Ok(())
 }

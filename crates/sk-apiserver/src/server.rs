@@ -10,7 +10,7 @@ use crate::admission::{self, Admission};
 use crate::error::ApiError;
 use crate::kinds::{self, Condition, NamespacePhase, Resource};
 use crate::store::{MAX_OBJECTS, Store};
-use crate::{AdmitPod, Body, DeleteOptions, Deletion, Meta, Notice, Object, Propagation, Request, Uid};
+use crate::{AdmitPod, Body, DeleteOptions, Deletion, Labels, Meta, Notice, Object, Propagation, Request, Uid};
 
 /// Kubernetes appends this many random characters to a `generateName`.
 const GENERATED_SUFFIX_LEN: usize = 5;
@@ -105,14 +105,20 @@ impl ApiServer {
     }
 
     fn apply(&mut self, now: SimTime, object: Object) -> Answer {
-        let Some(stored) = self.store.get(&object.gvk, &object.key) else {
+        let Some(stored) = self.store.get(&object.gvk, &object.key).cloned() else {
             return self.create(now, object);
         };
-        let mut wanted = Object::clone(stored);
-        wanted.meta.labels = object.meta.labels;
-        wanted.meta.annotations = object.meta.annotations;
-        wanted.body = with_status_of(object.body, &stored.body);
-        self.replace(now, &stored.clone(), wanted)
+        let mut wanted = Object::clone(&stored);
+        if let Body::Pod(_) = &wanted.body {
+            // A pod's spec is not to be changed, and what admission wrote on it belongs to others than the one who applies.
+            Arc::make_mut(&mut wanted.meta.labels).extend(owned(&object.meta.labels));
+            Arc::make_mut(&mut wanted.meta.annotations).extend(owned(&object.meta.annotations));
+        } else {
+            wanted.meta.labels = object.meta.labels;
+            wanted.meta.annotations = object.meta.annotations;
+            wanted.body = with_status_of(object.body, &stored.body);
+        }
+        self.replace(now, &stored, wanted)
     }
 
     fn update(&mut self, now: SimTime, object: Object) -> Answer {
@@ -271,6 +277,10 @@ impl ApiServer {
     }
 }
 
+fn owned(labels: &Labels) -> impl Iterator<Item = (SmolStr, SmolStr)> {
+    labels.iter().map(|(key, value)| (key.clone(), value.clone()))
+}
+
 /// How long a pod gets to stop; everything else goes at once. A pod that was never placed or has ended needs no time.
 fn grace_of(object: &Object, asked: Option<i64>) -> i64 {
     let Some(pod) = object.pod() else { return 0 };
@@ -307,6 +317,8 @@ fn with_status_of(body: Body, other: &Body) -> Body {
         }
         (Body::Namespace(mut namespace), Body::Namespace(other)) => {
             namespace.phase = other.phase;
+            // Only finalising changes these.
+            namespace.finalizers.clone_from(&other.finalizers);
             Body::Namespace(namespace)
         }
         (Body::Deployment(mut deployment), Body::Deployment(other)) => {

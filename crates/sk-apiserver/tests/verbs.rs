@@ -256,6 +256,40 @@ fn the_driver_may_annotate_a_pod_before_it_is_stored() {
 }
 
 #[test]
+fn a_pod_applied_again_keeps_what_admission_made_of_it() {
+    let mut server = server();
+    let mut json = pod("a");
+    json["spec"]["containers"][0]["resources"] = json!({"limits": {"cpu": "2"}});
+    let first = server.handle(NOW, Request::Apply(object(json.clone()))).unwrap();
+    let again = server.handle(NOW, Request::Apply(object(json.clone()))).unwrap();
+    assert_eq!(again.resource_version, first.resource_version, "saying the same again changes nothing");
+    json["metadata"]["labels"] = json!({"team": "a"});
+    let labelled = server.handle(NOW, Request::Apply(object(json))).unwrap();
+    assert_eq!(labelled.pod().unwrap().spec.requests().cpu_milli, 2000);
+    assert_eq!(labelled.meta.labels["team"], "a");
+}
+
+#[test]
+fn a_namespace_applied_again_still_waits_for_its_content() {
+    let mut server = server();
+    let json = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "labels": {"team": "a"}}});
+    server.handle(NOW, Request::Apply(object(json))).unwrap();
+    assert!(!delete(&mut server, NAMESPACE, "shop", DeleteOptions::default()).unwrap(), "it is emptied first");
+}
+
+#[test]
+fn names_and_requests_that_cannot_be_are_invalid() {
+    let mut server = server();
+    for name in ["Upper", "a/b", "-a", &"a".repeat(300)] {
+        assert_eq!(create(&mut server, pod(name)).unwrap_err().reason, Reason::Invalid, "{name}");
+    }
+    let mut json = pod("a");
+    json["spec"]["containers"][0]["resources"] = json!({"requests": {"cpu": "-1"}});
+    let error = create(&mut server, json).unwrap_err();
+    assert!(error.message.contains("must be greater than or equal to 0"), "{error}");
+}
+
+#[test]
 fn a_full_store_refuses_instead_of_growing_for_ever() {
     let mut server = server();
     let template = object(json!({

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use sk_core::{SimDuration, SimTime};
+use sk_core::{ObjectKey, ObjectRef, SimDuration, SimTime};
 use sk_engine::Engine;
-use sk_engine::api::{ApiError, DeleteOptions, Expired, Notice, Object, Propagation, Request};
+use sk_engine::api::{ApiError, DeleteOptions, Expired, Notice, Object, Request};
+use sk_engine::kinds::NAMESPACE;
 use sk_record::{Engine as EngineName, RunMeta, Staged, Warning, WarningKind, Writer};
 use sk_store::trace::{Trace, TraceError};
 
@@ -22,6 +23,10 @@ pub const KUBERNETES: &str = "1.36";
 const CHANGES_PER_STEP: u64 = 1 << 15;
 /// Progress is reported at least this often in simulated time, so that a quiet night can still be interrupted.
 const LONGEST_STEP: SimDuration = SimDuration::from_mins(30);
+/// How long an operation waits for a namespace that is going, and how often it looks. Emptying one takes seconds; a
+/// finalizer of somebody else's could hold it for ever.
+const NAMESPACE_PATIENCE: SimDuration = SimDuration::from_mins(2);
+const NAMESPACE_LOOK: SimDuration = SimDuration::from_millis(100);
 /// How many different refusals are told apart; the rest is counted as one.
 const MAX_REFUSALS: usize = 20;
 
@@ -62,7 +67,7 @@ impl Question<'_> {
     /// same question has the same id.
     pub fn run_id(&self) -> Result<String, TraceError> {
         let digest = self.trace.digest()?;
-        let Window { start, end } = self.window;
+        let Window { start, end, includes_end } = self.window;
         let hash = Fingerprint::of(&[
             self.version.as_bytes(),
             digest.as_bytes(),
@@ -70,6 +75,7 @@ impl Question<'_> {
             &self.setup.settings.seed.to_le_bytes(),
             &start.as_micros().to_le_bytes(),
             &end.as_micros().to_le_bytes(),
+            &[u8::from(includes_end)],
         ]);
         Ok(format!("{}-{}", self.name, hash.short()))
     }
@@ -119,6 +125,8 @@ struct Replay {
     /// The version up to which the recorder has seen everything.
     cursor: u64,
     refusals: BTreeMap<String, u64>,
+    /// Operations that came later than they were recorded.
+    late: u64,
 }
 
 impl Replay {
@@ -129,7 +137,7 @@ impl Replay {
         engine.set_pod_hook(Box::new(Mutator::new(setup.settings.seed, setup.delays, lives)));
         let prices = setup.settings.groups.iter().filter_map(|group| Some((group.name.clone(), group.price_per_hour?)));
         let recorder = Recorder::new(writer, prices.collect());
-        Ok(Self { engine, recorder, cursor: 0, refusals: BTreeMap::new() })
+        Ok(Self { engine, recorder, cursor: 0, refusals: BTreeMap::new(), late: 0 })
     }
 
     /// Lets the cluster live until `until`.
@@ -161,46 +169,82 @@ impl Replay {
 
     /// A refused object is counted with the server's words, and the run goes on.
     fn perform(&mut self, operation: Operation) -> Result<(), RunError> {
-        let answer = match operation.action {
+        self.late += u64::from(operation.at < self.engine.now());
+        let (target, answer) = match operation.action {
             Action::Apply(value) => {
-                Object::from_json(value).and_then(|object| self.engine.handle(Request::Apply(object)))
+                let target = reference_of(&value);
+                self.wait_for_namespace(&target)?;
+                let answer = Object::from_json(value).and_then(|object| self.engine.handle(Request::Apply(object)));
+                (target, answer)
             }
             Action::Delete(target) => {
-                // The recorded cluster had already decided what goes with it, and recorded that too.
-                let options = DeleteOptions { propagation: Propagation::Background, ..DeleteOptions::default() };
-                self.engine.handle(Request::Delete { target, options })
+                // What was recorded is that the object was gone, not that somebody asked for it: no grace. What went
+                // with it was recorded too, or is collected.
+                let options = DeleteOptions { grace_secs: Some(0), ..DeleteOptions::default() };
+                let answer = self.engine.handle(Request::Delete { target: target.clone(), options });
+                (Some(target), answer)
             }
         };
         if let Err(error) = answer {
-            self.refused(&error);
+            self.refused(target, &error);
         }
         self.catch_up()
     }
 
-    fn refused(&mut self, error: &ApiError) {
-        let known = self.refusals.contains_key(&error.message);
-        let text = if known || self.refusals.len() < MAX_REFUSALS { error.message.as_str() } else { "other objects" };
-        *self.refusals.entry(text.to_owned()).or_default() += 1;
+    /// A namespace that was deleted and made again is made again once the old one is gone.
+    fn wait_for_namespace(&mut self, target: &Option<ObjectRef>) -> Result<(), RunError> {
+        let Some(target) = target else { return Ok(()) };
+        let name = if target.gvk == NAMESPACE { Some(&target.key.name) } else { target.key.namespace.as_ref() };
+        let Some(key) = name.map(|name| ObjectKey::cluster(name.clone())) else { return Ok(()) };
+        let give_up = self.engine.now() + NAMESPACE_PATIENCE;
+        while self.engine.get(&NAMESPACE, &key).is_some_and(|namespace| namespace.is_deleting())
+            && self.engine.now() < give_up
+        {
+            self.engine.advance_to(self.engine.now() + NAMESPACE_LOOK);
+            self.catch_up()?;
+        }
+        Ok(())
+    }
+
+    fn refused(&mut self, target: Option<ObjectRef>, error: &ApiError) {
+        let target = target.map(|target| format!("{target}: ")).unwrap_or_default();
+        let message = format!("refused: {target}{error}");
+        let known = self.refusals.contains_key(&message);
+        let message = if known || self.refusals.len() < MAX_REFUSALS { message } else { "refused: others".to_owned() };
+        *self.refusals.entry(message).or_default() += 1;
     }
 
     fn finish(self, mut meta: RunMeta, mut warnings: Vec<Warning>) -> Result<Staged, RunError> {
         warnings.extend(self.refusals.into_iter().map(|(message, count)| Warning {
             code: "refused".to_owned(),
-            kind: WarningKind::Note,
-            message: format!("refused: {message}"),
+            kind: WarningKind::Gap,
+            message,
             count,
         }));
+        if self.late > 0 {
+            warnings.push(Warning {
+                code: "late".to_owned(),
+                kind: WarningKind::Gap,
+                message: "records out of order, or held back by a namespace, were replayed late".to_owned(),
+                count: self.late,
+            });
+        }
         warnings.extend(self.engine.notices().iter().map(|(notice, count)| match notice {
             Notice::UnknownPriorityClass(class) => Warning {
                 code: "priority-class".to_owned(),
                 kind: WarningKind::Assumed,
-                message: format!("priority class {class} is not in the trace: its pods were given priority 0"),
+                message: format!("priority class {class} is not in the trace: its pods keep their own priority, or 0"),
                 count: *count,
             },
         }));
         meta.warnings = warnings;
         Ok(self.recorder.finish()?.finish(&meta)?)
     }
+}
+
+/// What an object calls itself, if it does.
+fn reference_of(value: &serde_json::Value) -> Option<ObjectRef> {
+    sk_store::trace::Object::new(value.clone()).ok().map(|object| object.reference().clone())
 }
 
 /// What the recording itself missed.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use sk_apiserver::kinds::{Condition, NODE, POD, Pod};
 use sk_apiserver::{ApiError, Body, Change, Object, Request, Uid};
-use sk_core::{ObjectKey, SimDuration, SmolStr};
+use sk_core::{ObjectKey, SimDuration, SimTime, SmolStr};
 use sk_scheduler::plugins::Filter;
 use sk_scheduler::{Decision, PodClass, QueueSettings, Scheduler, SchedulingQueue, Unschedulable};
 
@@ -74,7 +74,7 @@ impl Component for KubeScheduler {
         self.queue.flush(ctx.now);
         if tag == CYCLE {
             self.cycle_is_due = false;
-            if let Some(pod) = self.queue.pop() {
+            if let Some(pod) = self.queue.pop(ctx.now) {
                 self.schedule(&pod, ctx);
             }
         }
@@ -100,7 +100,7 @@ impl KubeScheduler {
         if seen.change == Change::Deleted || pod.status.phase.is_final() {
             self.leave(&object.key);
             if self.uncount(&object.key) {
-                self.room_was_made();
+                self.room_was_made(ctx.now);
             }
         } else if let Some(node) = &pod.node_name {
             self.leave(&object.key);
@@ -138,7 +138,7 @@ impl KubeScheduler {
         }
         // Queueing hints: a pod is worth another try if one of those who kept it off would not any more.
         let Self { queue, classes, kept_off, .. } = self;
-        queue.happened(|key| {
+        queue.happened(ctx.now, |key| {
             let Some(pod) = ctx.cache.get(&POD, key).and_then(|object| object.pod()) else { return true };
             let class = classes.of(pod);
             let by = kept_off.get(key);
@@ -154,9 +154,11 @@ impl KubeScheduler {
         self.kept_off.remove(key);
     }
 
-    /// A pod went: everything that waits for room may fit now.
-    fn room_was_made(&mut self) {
-        self.queue.happened(|_| true);
+    /// A pod went: those that lacked room may fit now.
+    fn room_was_made(&mut self, now: SimTime) {
+        let Self { queue, kept_off, .. } = self;
+        let lacked_room = |by: &BTreeSet<Filter>| by.is_empty() || by.contains(&Filter::NodeResourcesFit);
+        queue.happened(now, |key| kept_off.get(key).is_none_or(lacked_room));
     }
 
     fn kick(&mut self, ctx: &mut Context<'_>) {

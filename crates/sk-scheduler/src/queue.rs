@@ -92,7 +92,13 @@ impl SchedulingQueue {
     }
 
     /// Takes the next pod to try. Tell [`Self::failed`] or [`Self::remove`] how it went.
-    pub fn pop(&mut self) -> Option<ObjectKey> {
+    pub fn pop(&mut self, now: SimTime) -> Option<ObjectKey> {
+        while let Some(((until, _), pod)) = self.backing_off.first_key_value()
+            && *until <= now
+        {
+            let pod = pod.clone();
+            self.settle(&pod, Place::Active);
+        }
         let pod = self.active.values().next().or_else(|| self.backing_off.values().next())?.clone();
         self.settle(&pod, Place::InFlight);
         if let Some(entry) = self.entries.get_mut(&pod) {
@@ -112,10 +118,10 @@ impl SchedulingQueue {
     }
 
     /// Something happened: those unschedulable pods that it `helps` are to be tried again.
-    pub fn happened(&mut self, mut helps: impl FnMut(&ObjectKey) -> bool) {
+    pub fn happened(&mut self, now: SimTime, mut helps: impl FnMut(&ObjectKey) -> bool) {
         let helped: Vec<_> = self.unschedulable.iter().filter(|(_, pod)| helps(pod)).cloned().collect();
         for (since, pod) in helped {
-            self.back_off(since, &pod);
+            self.back_off(now, since, &pod);
         }
     }
 
@@ -128,17 +134,19 @@ impl SchedulingQueue {
     pub fn flush(&mut self, now: SimTime) {
         while self.next_flush().is_some_and(|at| at <= now) {
             let Some((since, pod)) = self.unschedulable.first().cloned() else { return };
-            self.back_off(since, &pod);
+            self.back_off(now, since, &pod);
         }
     }
 
-    fn back_off(&mut self, failed_at: SimTime, pod: &ObjectKey) {
+    /// To be tried again: at once if it failed long enough ago, else after those that did not fail lately.
+    fn back_off(&mut self, now: SimTime, failed_at: SimTime, pod: &ObjectKey) {
         let attempts = self.entries.get(pod).map_or(1, |entry| entry.attempts);
         let doublings = attempts.saturating_sub(1).min(16);
         let backoff = (self.settings.initial_backoff * (1 << doublings)).min(self.settings.max_backoff);
         let window = BACKOFF_WINDOW.as_micros();
         let until = (failed_at + backoff).as_micros().div_euclid(window).saturating_mul(window);
-        self.settle(pod, Place::BackingOff { until: SimTime::from_micros(until) });
+        let until = SimTime::from_micros(until);
+        self.settle(pod, if until <= now { Place::Active } else { Place::BackingOff { until } });
     }
 
     /// The only place where a pod changes its place, so that the entry and the three orders never disagree.
@@ -178,7 +186,7 @@ mod tests {
         queue.add(at(0), &key("old"), 0);
         queue.add(at(1), &key("new"), 0);
         queue.add(at(2), &key("urgent"), 10);
-        let order: Vec<_> = std::iter::from_fn(|| queue.pop()).map(|key| key.name.to_string()).collect();
+        let order: Vec<_> = std::iter::from_fn(|| queue.pop(at(2))).map(|key| key.name.to_string()).collect();
         assert_eq!(order, ["urgent", "old", "new"]);
     }
 
@@ -187,17 +195,17 @@ mod tests {
         let mut queue = SchedulingQueue::default();
         for name in ["a", "b"] {
             queue.add(at(0), &key(name), 0);
-            let pod = queue.pop().unwrap();
+            let pod = queue.pop(at(0)).unwrap();
             queue.failed(at(0), &pod);
         }
         assert!(!queue.is_ready());
-        queue.happened(|pod| pod.name == "b");
-        assert_eq!(queue.pop(), Some(key("b")));
+        queue.happened(at(1), |pod| pod.name == "b");
+        assert_eq!(queue.pop(at(1)), Some(key("b")));
         assert_eq!(queue.next_flush(), Some(at(300)));
         queue.flush(at(299));
         assert!(!queue.is_ready());
         queue.flush(at(300));
-        assert_eq!(queue.pop(), Some(key("a")));
+        assert_eq!(queue.pop(at(300)), Some(key("a")));
     }
 
     #[test]
@@ -211,14 +219,17 @@ mod tests {
     }
 
     #[test]
-    fn fresh_pods_go_before_those_that_failed_lately() {
-        let mut queue = SchedulingQueue::default();
-        queue.add(at(0), &key("failed"), 100);
-        let pod = queue.pop().unwrap();
-        queue.failed(at(0), &pod);
-        queue.happened(|_| true);
-        queue.add(at(1), &key("fresh"), 0);
-        assert_eq!(queue.pop(), Some(key("fresh")));
-        assert_eq!(queue.pop(), Some(key("failed")));
+    fn fresh_pods_go_before_those_that_failed_lately_but_not_for_long() {
+        let failed_then = |tried_at: i64| {
+            let mut queue = SchedulingQueue::default();
+            queue.add(at(0), &key("failed"), 100);
+            let pod = queue.pop(at(0)).unwrap();
+            queue.failed(at(0), &pod);
+            queue.add(at(tried_at), &key("fresh"), 0);
+            queue.happened(at(tried_at), |_| true);
+            queue.pop(at(tried_at))
+        };
+        assert_eq!(failed_then(0), Some(key("fresh")), "it still backs off");
+        assert_eq!(failed_then(60), Some(key("failed")), "its backoff is long over, and it has priority");
     }
 }

@@ -12,6 +12,8 @@ const ASSUMED: &str = include_str!("assumed.yaml");
 
 /// A scenario and what had to be assumed for it.
 pub(crate) struct Resolved {
+    /// What messages call the scenario's file.
+    pub(crate) file: String,
     /// The trace to replay, as typed or as the scenario says.
     pub(crate) trace: String,
     pub(crate) scenario: Scenario,
@@ -46,7 +48,7 @@ pub(crate) fn resolve(args: &RunArgs) -> Result<Resolved> {
     let trace = args.trace.clone().or_else(|| scenario.trace.from.clone());
     let trace =
         trace.context("which trace? name one (`skctl run TRACE`), or write `trace: {from: …}` into the scenario")?;
-    Ok(Resolved { trace, scenario, assumptions })
+    Ok(Resolved { file: name, trace, scenario, assumptions })
 }
 
 /// Never ignored in silence: what this version cannot do is refused by name.

@@ -93,10 +93,13 @@ pub(crate) fn window(asked: &Asked, span: (SimTime, SimTime), clock: &Clock) -> 
     if start < first {
         bail!("the start {start} is before the trace begins, which is {first}; +30m means 30 minutes after that");
     }
-    if end <= start || (assumed && start > first) {
+    if assumed && start > first {
+        bail!("the start {start} is not before the trace ends, which is {last}; it begins {first}");
+    }
+    if end <= start {
         bail!("the part to replay is empty: it begins {start} and ends {end}; the trace is from {first} to {last}");
     }
-    Ok((Window { start, end }, assumed))
+    Ok((Window { start, end, includes_end: asked_end.is_none() }, assumed))
 }
 
 #[cfg(test)]
@@ -144,7 +147,7 @@ mod tests {
     #[test]
     fn an_empty_part_and_an_old_speed_are_refused_with_advice() {
         let refuse = |start| format!("{:#}", ask(Some(start), None, None).unwrap_err());
-        assert!(refuse("+2h").contains("the trace is from"));
+        assert!(refuse("+2h").contains("is not before the trace ends"));
         assert!(refuse("2").contains("--speed 2"));
     }
 }

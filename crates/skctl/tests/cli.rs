@@ -135,6 +135,15 @@ fn a_misspelt_figure_is_found_before_the_run() {
 }
 
 #[test]
+fn a_wrong_assertion_in_a_file_is_named_with_line_and_column() {
+    let dir = folder();
+    let text = "apiVersion: simkube.io/v1\nkind: Scenario\ncluster:\n  groups:\n    a: {max: 2, cpu: 1, memory: 1Gi}\nassert:\n  - nodes.max <= 3\n  - nodes.maxx <= 3\n";
+    write(&dir, "wrong.yaml", text);
+    let out = skctl(dir.path()).args(["run", "example:nginx", "-f", "wrong.yaml"]).assert().code(2);
+    out.stderr(contains("wrong.yaml:8:5").and(contains("nodes.maxx")));
+}
+
+#[test]
 fn what_this_version_cannot_do_is_refused_by_name() {
     let dir = folder();
     write(

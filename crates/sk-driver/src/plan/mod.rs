@@ -57,8 +57,16 @@ pub struct Plan<'t, R> {
 pub struct Window {
     /// The first moment.
     pub start: SimTime,
-    /// The moment after the last.
+    /// The moment after the last, or the last one.
     pub end: SimTime,
+    /// Is what happens at the very end part of it? It is when the window is the whole trace.
+    pub includes_end: bool,
+}
+
+impl Window {
+    fn is_after(&self, at: SimTime) -> bool {
+        at > self.end || (at == self.end && !self.includes_end)
+    }
 }
 
 impl<'t, R: Iterator<Item = Result<Record, TraceError>>> Plan<'t, R> {
@@ -84,6 +92,9 @@ impl<'t, R: Iterator<Item = Result<Record, TraceError>>> Plan<'t, R> {
         match record.change {
             Change::Apply(object) => self.apply(at, object),
             Change::Delete(deletion) if is_replayed(&deletion.object.gvk) => {
+                if deletion.object.gvk.kind == "Namespace" {
+                    self.known_namespaces.remove(&deletion.object.key.name);
+                }
                 self.ready.push_back(Operation { at, action: Action::Delete(deletion.object) });
             }
             Change::Delete(_) | Change::Mark(_) => {}
@@ -140,8 +151,8 @@ impl<R: Iterator<Item = Result<Record, TraceError>>> Iterator for Plan<'_, R> {
             }
             match self.records.next()? {
                 Err(error) => return Some(Err(error)),
-                // The window does not include its end.
-                Ok(record) if record.at >= self.window.end && !matches!(record.change, Change::Mark(_)) => return None,
+                // Passed over and not the end of the plan: a trace need not be in order.
+                Ok(record) if self.window.is_after(record.at) => {}
                 Ok(record) => self.take(record),
             }
         }

@@ -18,7 +18,7 @@ pub struct Finding {
 }
 
 /// Kinds whose controllers would act on a real cluster and do not here.
-const KINDS: [(&str, &str, Finding); 8] = [
+const KINDS: [(&str, &str, Finding); 12] = [
     ("apps", "StatefulSet", Finding { code: "statefulset", message: "StatefulSets make no pods yet" }),
     ("apps", "DaemonSet", Finding { code: "daemonset", message: "DaemonSets make no pods yet" }),
     ("batch", "Job", Finding { code: "job", message: "Jobs make no pods yet" }),
@@ -34,11 +34,15 @@ const KINDS: [(&str, &str, Finding); 8] = [
         "PodDisruptionBudget",
         Finding { code: "pdb", message: "PodDisruptionBudgets do not hold evictions back yet" },
     ),
+    ("", "LimitRange", Finding { code: "limit-range", message: "LimitRanges set no defaults and no limits yet" }),
+    ("", "ResourceQuota", Finding { code: "quota", message: "ResourceQuotas do not hold anything back yet" }),
+    ("admissionregistration.k8s.io", "MutatingWebhookConfiguration", WEBHOOKS),
+    ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration", WEBHOOKS),
     ("", "Node", Finding { code: "node", message: "recorded nodes are not replayed: the scenario has its own" }),
 ];
 
 /// Fields of a pod's spec that decide its placement on a real cluster and do not here.
-const FIELDS: [(&str, Finding); 7] = [
+const FIELDS: [(&str, Finding); 10] = [
     ("/affinity/podAffinity", Finding { code: "pod-affinity", message: "pod affinity is not modelled yet" }),
     (
         "/affinity/podAntiAffinity",
@@ -55,8 +59,14 @@ const FIELDS: [(&str, Finding); 7] = [
     ("/resourceClaims", Finding { code: "dra", message: "dynamic resource claims are not modelled" }),
     ("/schedulerName", Finding { code: "scheduler-name", message: "other schedulers than the default one do not run" }),
     ("/hostNetwork", HOST_PORTS),
+    ("/priorityClassName", PREEMPTION),
+    ("/priority", PREEMPTION),
+    ("/nodeName", Finding { code: "node-name", message: "templates that name a node are scheduled all the same" }),
 ];
 
+const WEBHOOKS: Finding = Finding { code: "webhooks", message: "admission webhooks are not called" };
+const PREEMPTION: Finding =
+    Finding { code: "preemption", message: "preemption is not modelled yet: pods of higher priority wait" };
 const CUSTOM: Finding =
     Finding { code: "custom-resource", message: "nothing acts on custom resources: their controllers are not there" };
 const CLAIMS: Finding =
@@ -99,7 +109,9 @@ impl Unmodelled {
 
     fn look_at_pod(&mut self, object: &ObjectRef, spec: &Value) {
         for (field, finding) in FIELDS {
-            if spec.pointer(field).is_some_and(|value| matters(field, value)) {
+            // A bare pod's node is where it was placed; the plan takes it off.
+            let is_placement = field == "/nodeName" && object.gvk.kind == "Pod";
+            if !is_placement && spec.pointer(field).is_some_and(|value| matters(field, value)) {
                 self.found(finding, object);
             }
         }
@@ -128,7 +140,8 @@ fn matters(field: &str, value: &Value) -> bool {
         Value::Array(items) => !items.is_empty(),
         Value::Object(fields) => !fields.is_empty(),
         Value::String(text) if field == "/schedulerName" => !text.is_empty() && text != "default-scheduler",
-        _ => true,
+        Value::String(text) => !text.is_empty(),
+        Value::Number(number) => number.as_i64() != Some(0),
     }
 }
 

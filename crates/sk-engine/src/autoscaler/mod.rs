@@ -56,8 +56,8 @@ struct ClusterAutoscaler {
     classes: Classes,
     /// Nodes that could go, and since when.
     unneeded: BTreeMap<SmolStr, SimTime>,
-    /// Nodes whose pods are being evicted.
-    draining: BTreeMap<SmolStr, SimTime>,
+    /// Nodes that are going, by group.
+    draining: BTreeMap<SmolStr, usize>,
     last_scale_up: Option<SimTime>,
     /// What the last scan found, while nothing has changed since: most scans of a quiet cluster end here.
     idle: Option<Idle>,
@@ -86,6 +86,11 @@ impl Component for ClusterAutoscaler {
         }
         let node = seen.object.pod().and_then(|pod| pod.node_name.as_ref());
         if let Some(node) = node.filter(|node| self.draining.contains_key(*node)) {
+            // A pod may have been bound while the node's mark was on its way.
+            let came = seen.before.as_ref().is_none_or(|before| before.pod().is_none_or(|pod| pod.node_name.is_none()));
+            if came && seen.change != Change::Deleted && scale_down::must_move(&seen.object) {
+                ctx.send(0, Request::Evict { pod: seen.object.key.clone() });
+            }
             self.remove_if_drained(node, ctx);
         }
     }
@@ -151,7 +156,7 @@ impl ClusterAutoscaler {
         });
         for candidate in &chosen {
             self.unneeded.remove(&candidate.name);
-            self.draining.insert(candidate.name.clone(), ctx.now);
+            self.draining.insert(candidate.name.clone(), candidate.group);
             if let Some(node) = ctx.cache.get(&NODE, &ObjectKey::cluster(candidate.name.clone())) {
                 ctx.send(0, Request::Update(marked(node)));
             }
@@ -165,7 +170,7 @@ impl ClusterAutoscaler {
 
     /// Removes a node once nothing is left on it that would have to move.
     fn remove_if_drained(&mut self, node: &SmolStr, ctx: &mut Context<'_>) {
-        if has_pods_to_move(ctx.cache, node) {
+        if !is_drained(ctx.cache, node) {
             return;
         }
         let target = ObjectRef::new(NODE, ObjectKey::cluster(node.clone()));
@@ -173,8 +178,8 @@ impl ClusterAutoscaler {
     }
 }
 
-fn has_pods_to_move(cache: &Cache, node: &str) -> bool {
-    cache.pods_on(node).any(|pod| scale_down::must_move(pod))
+fn is_drained(cache: &Cache, node: &str) -> bool {
+    !cache.pods_on(node).any(|pod| scale_down::holds_its_node(pod))
 }
 
 fn marked(node: &Object) -> Object {

@@ -1,14 +1,12 @@
 //! Which nodes could go, and which of them go now: pure decisions.
 
-use std::collections::BTreeMap;
-
 use sk_apiserver::Object;
 use sk_core::{ObjectKey, SmolStr};
-use sk_scheduler::{Node, plugins};
+use sk_scheduler::{Node, PodClass, plugins};
 
 use super::Idle;
 use super::groups::Group;
-use super::view::{NodeView, View};
+use super::view::{NodeView, PodView, View};
 use crate::settings::Autoscaler;
 
 const SAFE_TO_EVICT: &str = "cluster-autoscaler.kubernetes.io/safe-to-evict";
@@ -21,32 +19,19 @@ pub(super) struct Candidate {
     pub(super) pods: Vec<ObjectKey>,
 }
 
-/// The nodes whose pods would all find room elsewhere, empty ones first.
+/// The nodes whose pods would all find room elsewhere, empty ones first. Each counts on the ones before it being gone.
 pub(super) fn removable(view: &View, settings: &Autoscaler) -> Vec<Candidate> {
-    let idle = view.nodes.iter().filter(|node| node.is_ready && is_idle(node, settings));
-    let (empty, used): (Vec<_>, Vec<_>) = idle.partition(|node| !node.pods.iter().any(|pod| must_move(&pod.object)));
-    let mut elsewhere: BTreeMap<SmolStr, Node> = view
-        .nodes
-        .iter()
-        .filter(|node| node.is_ready)
-        .map(|view| (view.node.name.clone(), view.node.clone()))
-        .collect();
+    let idle = view.nodes.iter().enumerate().filter(|(_, node)| node.is_ready && is_idle(node, settings));
+    let is_empty = |node: &NodeView| !node.pods.iter().any(|pod| holds_its_node(&pod.object));
+    let (empty, used): (Vec<_>, Vec<_>) = idle.partition(|(_, node)| is_empty(node));
+    let mut elsewhere = Elsewhere::new(view);
     let mut candidates = Vec::new();
-    for node in empty {
-        elsewhere.remove(&node.node.name);
+    for (index, node) in empty {
+        elsewhere.open[index] = false;
         candidates.push(candidate(node, Vec::new()));
     }
-    // Nodes that would be emptied may not count on nodes that are empty already: those will be gone. If nothing else is
-    // left, they may.
-    for node in used {
-        let movable = moves(node, &elsewhere, settings).or_else(|| {
-            let spare = view.nodes.iter().filter(|other| other.is_ready && other.node.name != node.node.name);
-            let spare = spare.map(|view| (view.node.name.clone(), view.node.clone())).collect();
-            moves(node, &spare, settings).map(|(pods, _)| (pods, elsewhere.clone()))
-        });
-        if let Some((pods, after)) = movable {
-            elsewhere = after;
-            elsewhere.remove(&node.node.name);
+    for (index, node) in used {
+        if let Some(pods) = elsewhere.take_in(index, node, settings) {
             candidates.push(candidate(node, pods));
         }
     }
@@ -67,28 +52,54 @@ fn is_idle(view: &NodeView, settings: &Autoscaler) -> bool {
     below(used.cpu_milli, total.cpu_milli) && below(used.memory, total.memory)
 }
 
-/// Where the node's pods would go: their keys and the other nodes afterwards; `None` if one of them must stay.
-fn moves(
-    view: &NodeView,
-    elsewhere: &BTreeMap<SmolStr, Node>,
-    settings: &Autoscaler,
-) -> Option<(Vec<ObjectKey>, BTreeMap<SmolStr, Node>)> {
-    let mut after = elsewhere.clone();
-    after.remove(&view.node.name);
-    let mut moved = Vec::new();
-    for pod in view.pods.iter().filter(|pod| must_move(&pod.object)) {
-        if must_stay(&pod.object, settings) {
-            return None;
-        }
-        let target = after.values_mut().find(|node| plugins::filter(&pod.class, node).is_ok())?;
-        target.add_pod(&pod.class);
-        moved.push(pod.key().clone());
-    }
-    Some((moved, after))
+/// The nodes that would be left, with the pods that would have moved there.
+struct Elsewhere {
+    nodes: Vec<Node>,
+    /// Which of them pods may move to.
+    open: Vec<bool>,
 }
 
-/// A pod that has to go elsewhere before its node can go: not a daemon's, not a node's own, not one already going.
+impl Elsewhere {
+    fn new(view: &View) -> Self {
+        let nodes = view.nodes.iter().map(|view| view.node.clone()).collect();
+        Self { nodes, open: view.nodes.iter().map(|view| view.is_ready).collect() }
+    }
+
+    /// Finds room for all pods of the node at `index` that would have to move, and closes that node; `None`, and nothing
+    /// changed, if one of them must stay.
+    fn take_in(&mut self, index: usize, view: &NodeView, settings: &Autoscaler) -> Option<Vec<ObjectKey>> {
+        let was_open = std::mem::replace(&mut self.open[index], false);
+        let mut moved = Vec::new();
+        for pod in view.pods.iter().filter(|pod| must_move(&pod.object)) {
+            let target = if must_stay(&pod.object, settings) { None } else { self.room_for(&pod.class) };
+            let Some(target) = target else {
+                for (target, pod) in moved {
+                    let pod: &PodView = pod;
+                    let node: &mut Node = &mut self.nodes[target];
+                    node.remove_pod(&pod.class);
+                }
+                self.open[index] = was_open;
+                return None;
+            };
+            self.nodes[target].add_pod(&pod.class);
+            moved.push((target, pod));
+        }
+        Some(moved.into_iter().map(|(_, pod)| pod.key().clone()).collect())
+    }
+
+    fn room_for(&self, class: &PodClass) -> Option<usize> {
+        let mut nodes = self.nodes.iter().zip(&self.open);
+        nodes.position(|(node, open)| *open && plugins::filter(class, node).is_ok())
+    }
+}
+
+/// A pod that has to go elsewhere before its node can go, and is not going already.
 pub(super) fn must_move(pod: &Object) -> bool {
+    holds_its_node(pod) && !pod.is_deleting()
+}
+
+/// A pod without which its node would be empty: not a daemon's, not the node's own, not one that has ended.
+pub(super) fn holds_its_node(pod: &Object) -> bool {
     let with_the_node = pod.controller().is_some_and(|owner| owner.gvk.kind == "DaemonSet" || owner.gvk.kind == "Node");
     let ended = pod.pod().is_some_and(|pod| pod.status.phase.is_final());
     !with_the_node && !ended

@@ -26,7 +26,7 @@ pub(super) struct ExpansionOption {
 pub(super) fn options(pods: &[PodView], groups: &[Group], view: &View) -> Vec<ExpansionOption> {
     let options = groups.iter().enumerate().filter_map(|(index, group)| {
         let most = usize::try_from(group.settings.max).unwrap_or(usize::MAX);
-        let room = most.saturating_sub(view.size_of(index));
+        let room = most.saturating_sub(view.machines_of(index));
         estimate(index, &group.template(), pods, room)
     });
     options.collect()

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use sk_apiserver::Object;
 use sk_apiserver::kinds::{NODE, POD, Pod};
-use sk_core::{ObjectKey, SimTime, SmolStr};
+use sk_core::{ObjectKey, SmolStr};
 use sk_scheduler::{Node, PodClass, plugins};
 
 use super::groups::Group;
@@ -20,6 +20,8 @@ pub(super) struct View {
     pub(super) nodes: Vec<NodeView>,
     /// Pods the scheduler found no place for, oldest first.
     pub(super) pending: Vec<PodView>,
+    /// How many nodes of each group are going: they still count towards its maximum.
+    going: Vec<usize>,
 }
 
 /// A node with its pods counted in.
@@ -43,7 +45,7 @@ impl View {
     pub(super) fn new(
         cache: &Cache,
         groups: &[Group],
-        draining: &BTreeMap<SmolStr, SimTime>,
+        draining: &BTreeMap<SmolStr, usize>,
         classes: &mut Classes,
     ) -> Self {
         let index: BTreeMap<&str, usize> =
@@ -57,12 +59,18 @@ impl View {
         let waiting = cache.list(&POD).filter(|object| is_unschedulable(object));
         let mut pending: Vec<_> = waiting.filter_map(|object| pod_view(object, classes)).collect();
         pending.sort_by_key(|pod| (pod.object.meta.created, pod.object.key.clone()));
-        Self { nodes, pending }
+        let going = (0..groups.len()).map(|group| draining.values().filter(|of| **of == group).count()).collect();
+        Self { nodes, pending, going }
     }
 
     /// How many nodes a group has that are not going.
     pub(super) fn size_of(&self, group: usize) -> usize {
         self.nodes.iter().filter(|node| node.group == group).count()
+    }
+
+    /// How many machines a group has, those that are going included.
+    pub(super) fn machines_of(&self, group: usize) -> usize {
+        self.size_of(group) + self.going[group]
     }
 
     /// The pending pods for which there will be no room even when all nodes are ready.

@@ -9,10 +9,11 @@ use std::sync::Arc;
 
 use serde_json::json;
 use sk_apiserver::kinds::{
-    DEPLOYMENT, Deployment, DeploymentStatus, POD, PodTemplate, REPLICA_SET, ReplicaSet, ReplicaSetSpec, RollingUpdate,
-    StrategyType,
+    DEPLOYMENT, Deployment, DeploymentSpec, DeploymentStatus, POD, PodTemplate, REPLICA_SET, ReplicaSet,
+    ReplicaSetSpec, RollingUpdate, StrategyType,
 };
 use sk_apiserver::{Body, Change, DeleteOptions, Meta, Object, Request};
+use sk_core::memo::Memo;
 use sk_core::{ObjectKey, SimTime, SmolStr, StableHash};
 
 use crate::cache::{Cache, Seen};
@@ -21,8 +22,19 @@ use crate::controller::{Plan, Reconciler};
 /// The label that tells the pods of one template from those of another.
 const TEMPLATE_HASH: SmolStr = SmolStr::new_static("pod-template-hash");
 
-/// The controller. All it knows is in its cache.
-pub(crate) struct Deployments;
+/// How many template hashes are remembered; one per deployment in use, below 100 bytes each.
+const HASH_MEMORY: usize = 1 << 16;
+
+/// The controller. All it decides by is in its cache.
+pub(crate) struct Deployments {
+    hashes: Memo<DeploymentSpec, SmolStr>,
+}
+
+impl Deployments {
+    pub(crate) fn new() -> Self {
+        Self { hashes: Memo::new(HASH_MEMORY) }
+    }
+}
 
 impl Reconciler for Deployments {
     type Key = ObjectKey;
@@ -45,7 +57,8 @@ impl Reconciler for Deployments {
     fn reconcile(&mut self, key: &ObjectKey, cache: &Cache, _now: SimTime) -> Plan {
         let Some(object) = cache.get(&DEPLOYMENT, key) else { return Plan::nothing() };
         let Some(deployment) = object.deployment() else { return Plan::nothing() };
-        let rollout = Rollout::new(object, deployment, cache);
+        let hash = self.hashes.get_or_insert_with(&deployment.spec, |spec| template_hash(&spec.template));
+        let rollout = Rollout::new(object, deployment, hash, cache);
         let mut requests = Vec::new();
         if !object.is_deleting() {
             requests = if deployment.spec.paused {
@@ -85,8 +98,7 @@ struct Rollout<'a> {
 }
 
 impl<'a> Rollout<'a> {
-    fn new(object: &'a Arc<Object>, deployment: &'a Deployment, cache: &'a Cache) -> Self {
-        let hash = template_hash(&deployment.spec.template);
+    fn new(object: &'a Arc<Object>, deployment: &'a Deployment, hash: SmolStr, cache: &'a Cache) -> Self {
         let owned = cache.owned_by(object.meta.uid).filter_map(|set| Some((set, set.replica_set()?)));
         let is_new = |set: &Object| set.meta.labels.get(&TEMPLATE_HASH) == Some(&hash);
         let (mut new, mut old): (Vec<_>, Vec<_>) = owned.partition(|(set, _)| is_new(set));

@@ -22,7 +22,7 @@ const GARBAGE_WORKERS: usize = 20;
 const NAMESPACE_WORKERS: usize = 10;
 
 pub(crate) fn process(timing: &Timing) -> Process {
-    let deployment = Controller::new(deployment::Deployments, WORKLOAD_WORKERS);
+    let deployment = Controller::new(deployment::Deployments::new(), WORKLOAD_WORKERS);
     let replica_set = Controller::new(replica_set::ReplicaSets::default(), WORKLOAD_WORKERS);
     let garbage = Controller::new(garbage::Garbage, GARBAGE_WORKERS);
     let namespace = Controller::new(namespace::Namespaces, NAMESPACE_WORKERS);

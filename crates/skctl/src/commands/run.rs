@@ -4,13 +4,14 @@ use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow};
+use sk_api::scenario::{Path as ScenarioPath, Scenario};
 use sk_core::duration::TimeSpec;
 use sk_core::{SimDuration, SimTime};
 use sk_driver::embedded::{self, Question};
 use sk_driver::setup::Setup;
 use sk_record::{Staged, Warning, WarningKind};
 use sk_report::terminal::Occasion;
-use sk_report::{Analysis, Checked, Verdict};
+use sk_report::{Analysis, AssertionError, Checked, Verdict};
 use sk_store::trace::Trace;
 
 use crate::cli::{Global, RunArgs};
@@ -22,11 +23,11 @@ use crate::{runs, traces};
 
 pub(crate) fn run(args: &RunArgs, global: &Global) -> Result<Outcome> {
     let resolved = scenarios::resolve(args).map_err(|error| hint_for_the_old_form(args, error))?;
-    let Resolved { trace: typed, mut scenario, mut assumptions } = resolved;
+    let Resolved { file, trace: typed, mut scenario, mut assumptions } = resolved;
     let trace = traces::open(&typed, global)?;
     let setup = Setup::new(&scenario);
     let assertions: Vec<_> = scenario.assertions.iter().map(for_report).collect();
-    let checked = sk_report::check(&assertions, &setup.groups())?;
+    let checked = sk_report::check(&assertions, &setup.groups()).map_err(|error| in_file(&file, &scenario, args.assert.len(), error))?;
     let asked = Asked::of_run(&args.part, &scenario.trace)?;
     let (window, length_is_assumed) = times::window(&asked, span(&trace), &Clock::of(global))?;
     if asked.is_anything() {
@@ -126,6 +127,17 @@ fn hint_for_the_old_form(args: &RunArgs, error: anyhow::Error) -> anyhow::Error 
         "{name} is no trace; in SimKube 2 the first word was the simulation's name. \
          You want: skctl run {file} --name {name}"
     )
+}
+
+/// An assertion that is wrong is named with the place where it stands, if it stands in the file.
+fn in_file(file: &str, scenario: &Scenario, typed: usize, error: AssertionError) -> anyhow::Error {
+    let written = scenario.assertions.len().saturating_sub(typed);
+    let index = scenario.assertions[..written].iter().position(|assertion| assertion.that == error.text);
+    let place = index.and_then(|index| scenario.place(&ScenarioPath::of(["assert"]).index(index)));
+    match place {
+        Some(place) => anyhow::Error::new(error).context(format!("{file}:{place}")),
+        None => error.into(),
+    }
 }
 
 fn for_report(assertion: &sk_api::scenario::Assertion) -> sk_report::Assertion {

@@ -1,0 +1,130 @@
+//! Whole replays of small traces written as text: from records to the rows of the record.
+
+use std::ops::ControlFlow;
+
+use serde_json::{Value, json};
+use sk_api::Scenario;
+use sk_core::SimTime;
+use sk_driver::embedded::{self, Question};
+use sk_driver::plan::Window;
+use sk_driver::setup::Setup;
+use sk_record::{PodRow, RunMeta};
+use sk_store::trace;
+
+const START: &str = "2026-01-05T09:00:00Z";
+
+/// The record of a replay of half an hour.
+fn replay(changes: &[(&str, &str, Value)]) -> (RunMeta, Vec<PodRow>) {
+    let mut text = json!({"simkube": "trace", "version": 1, "config": {"trackedObjects": {}}}).to_string();
+    for (at, verb, object) in changes {
+        text += &format!("\n{{\"at\":\"2026-01-05T{at}Z\",\"{verb}\":{object}}}");
+    }
+    text += "\n{\"at\":\"2026-01-05T09:30:00Z\",\"mark\":\"moment\"}\n";
+    let trace = trace::from_bytes("test", text.into_bytes()).expect("the test's trace opens");
+    let scenario = "apiVersion: simkube.io/v1\nkind: Scenario\ncluster:\n  groups:\n    g: {min: 1, max: 3, cpu: 4, memory: 8Gi}\n";
+    let scenario = Scenario::parse("test.yaml", scenario).expect("the test's scenario is well-formed");
+    let (start, end) = (SimTime::parse_rfc3339(START).expect("a time"), trace.span().expect("records").1);
+    let question = Question {
+        trace: &trace,
+        window: Window { start, end, includes_end: true },
+        setup: &Setup::new(&scenario),
+        scenario: &scenario.to_yaml(),
+        name: "test",
+        version: "0",
+        assumptions: Vec::new(),
+    };
+    let dir = tempfile::tempdir().expect("there is room for a temporary folder");
+    let staged = embedded::run(&question, &dir.path().join("run"), &mut |_| ControlFlow::Continue(()));
+    let staged = staged.expect("the replay ends");
+    let run = staged.run().expect("its record opens");
+    let pods = run.pods().expect("pods").collect::<Result<_, _>>().expect("the pods are whole");
+    (run.meta().clone(), pods)
+}
+
+fn pod(name: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "shop"},
+        "spec": {"containers": [{"name": "main", "image": "x", "resources": {"limits": {"cpu": "1"}}}]},
+    })
+}
+
+fn namespace() -> Value {
+    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})
+}
+
+fn codes(meta: &RunMeta) -> Vec<&str> {
+    meta.warnings.iter().map(|warning| warning.code.as_str()).collect()
+}
+
+#[test]
+fn a_pod_deleted_and_made_again_in_the_same_second_is_two_pods() {
+    let gone = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "shop"}});
+    let (_, pods) =
+        replay(&[("09:00:00", "apply", pod("a")), ("09:05:00", "delete", gone), ("09:05:00", "apply", pod("a"))]);
+    assert_eq!(pods.len(), 2);
+    assert_eq!(pods.iter().filter(|pod| pod.deleted.is_none() && pod.started.is_some()).count(), 1);
+}
+
+#[test]
+fn a_namespace_deleted_and_made_again_takes_objects_again() {
+    let (meta, pods) = replay(&[
+        ("09:00:00", "apply", namespace()),
+        ("09:00:00", "apply", pod("a")),
+        ("09:05:00", "delete", namespace()),
+        ("09:05:00", "apply", namespace()),
+        ("09:05:00", "apply", pod("b")),
+    ]);
+    let alive: Vec<_> = pods.iter().filter(|pod| pod.deleted.is_none()).map(|pod| pod.name.as_str()).collect();
+    assert_eq!(alive, ["b"], "{:?}", meta.warnings);
+    assert!(!codes(&meta).contains(&"refused"), "{:?}", meta.warnings);
+}
+
+#[test]
+fn a_pod_that_is_labelled_later_still_asks_for_what_it_asked() {
+    let mut labelled = pod("a");
+    labelled["metadata"]["labels"] = json!({"team": "a"});
+    let (_, pods) = replay(&[("09:00:00", "apply", pod("a")), ("09:01:00", "apply", labelled)]);
+    assert_eq!((pods.len(), pods[0].cpu_m), (1, 1000));
+}
+
+#[test]
+fn records_out_of_order_are_replayed_late_and_that_is_said() {
+    let (meta, pods) = replay(&[("09:10:00", "apply", pod("late")), ("09:00:00", "apply", pod("early"))]);
+    assert_eq!(pods.len(), 2);
+    assert!(codes(&meta).contains(&"late"), "{:?}", meta.warnings);
+}
+
+#[test]
+fn what_happens_at_the_very_end_of_a_trace_is_replayed() {
+    let (_, pods) = replay(&[("09:30:00", "apply", pod("last"))]);
+    assert_eq!(pods.len(), 1);
+}
+
+#[test]
+fn a_refused_object_is_named_with_the_servers_words() {
+    let mut wrong = pod("a");
+    wrong["spec"]["containers"][0]["resources"] = json!({"requests": {"cpu": "-1"}});
+    let (meta, pods) = replay(&[("09:00:00", "apply", wrong), ("09:00:00", "apply", pod("b"))]);
+    assert_eq!(pods.len(), 1, "the run goes on");
+    let refused = meta.warnings.iter().find(|warning| warning.code == "refused").expect("it is said");
+    assert!(
+        refused.message.contains("Pod shop/a") && refused.message.contains("must be greater"),
+        "{}",
+        refused.message
+    );
+}
+
+#[test]
+fn what_is_not_modelled_is_said() {
+    let mut demanding = pod("a");
+    demanding["spec"]["priorityClassName"] = json!("high");
+    demanding["spec"]["affinity"] =
+        json!({"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{}]}});
+    let job =
+        json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j", "namespace": "shop"}, "spec": {}});
+    let (meta, _) = replay(&[("09:00:00", "apply", demanding), ("09:00:00", "apply", job)]);
+    let codes = codes(&meta);
+    for code in ["preemption", "pod-anti-affinity", "job", "priority-class"] {
+        assert!(codes.contains(&code), "{code} is missing in {codes:?}");
+    }
+}

@@ -62,7 +62,8 @@ impl Destination {
             Place::Location(location) => Target::Location(location.create()?),
         };
         let progress = Progress::of_unknown_length(format!("writing {self}"), global.quiet)?;
-        let written = write(self.form.format(), Sink { target, bytes: 0, progress }).map_err(Into::into)?;
+        let written = write(self.form.format(), Sink { target, bytes: 0, progress, name: self.to_string() })
+            .map_err(Into::into)?;
         let bytes = written.out.commit()?;
         if !global.quiet {
             let (form, losses) = (self.form.format().name(), written.losses);
@@ -107,6 +108,8 @@ pub(crate) struct Sink {
     target: Target,
     bytes: u64,
     progress: Progress,
+    /// For the bar.
+    name: String,
 }
 
 enum Target {
@@ -127,7 +130,8 @@ impl Sink {
 
 impl Write for Sink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.progress.at(self.bytes, || format!("{} written", DecimalBytes(self.bytes))).is_break() {
+        let say = || format!("writing {}, {}", self.name, DecimalBytes(self.bytes));
+        if self.progress.at(self.bytes, say).is_break() {
             return Err(io::Error::other(Interrupted));
         }
         let written = match &mut self.target {

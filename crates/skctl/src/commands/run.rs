@@ -27,7 +27,8 @@ pub(crate) fn run(args: &RunArgs, global: &Global) -> Result<Outcome> {
     let trace = traces::open(&typed, global)?;
     let setup = Setup::new(&scenario);
     let assertions: Vec<_> = scenario.assertions.iter().map(for_report).collect();
-    let checked = sk_report::check(&assertions, &setup.groups()).map_err(|error| in_file(&file, &scenario, args.assert.len(), error))?;
+    let checked = sk_report::check(&assertions, &setup.groups())
+        .map_err(|error| in_file(&file, &scenario, args.assert.len(), error))?;
     let asked = Asked::of_run(&args.part, &scenario.trace)?;
     let (window, length_is_assumed) = times::window(&asked, span(&trace), &Clock::of(global))?;
     if asked.is_anything() {

@@ -2,6 +2,8 @@
 
 mod support;
 
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
 use std::path::Path;
 
 use predicates::prelude::*;
@@ -327,6 +329,30 @@ fn a_trace_may_be_a_file_url_or_a_folder_of_manifests_and_unknown_places_are_ref
     skctl(&dir).args(["trace", "show", "ftp://host/a.sktrace"]).assert().code(2).stderr(contains("s3://"));
     // Nothing listens on port 1.
     skctl(&dir).args(["trace", "show", "http://127.0.0.1:1/a.sktrace"]).assert().code(2).stderr(contains("127.0.0.1"));
+}
+
+/// Answers requests with a bundled trace, for as long as the test runs; where it listens.
+fn web_server() -> std::net::SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
+    let address = listener.local_addr().expect("it listens");
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.expect("somebody calls");
+            let mut lines = BufReader::new(stream.try_clone().expect("a stream can be shared")).lines();
+            while lines.next().is_some_and(|line| line.is_ok_and(|line| !line.is_empty())) {}
+            let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", NGINX.len());
+            let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(NGINX));
+        }
+    });
+    address
+}
+
+#[test]
+fn a_trace_is_fetched_from_a_web_server() {
+    let dir = folder();
+    let url = format!("http://{}/traces/nginx.sktrace", web_server());
+    skctl(&dir).args(["trace", "convert", &url, "here.sktrace", "--to", "v2"]).assert().success();
+    assert!(bytes(&dir, "here.sktrace") == NGINX);
 }
 
 #[test]

@@ -14,7 +14,7 @@ impl Row {
 
     /// Time; the ratio says how many times as fast ours is.
     pub(crate) fn speed(figure: &str, against: &Measured, ours: &Measured, goal: &str) -> Self {
-        let ratio = format!("{:.1} × as fast", against.took.as_secs_f64() / ours.took.as_secs_f64());
+        let ratio = format!("{:.2} × as fast", against.took.as_secs_f64() / ours.took.as_secs_f64());
         let time = |measured: &Measured| format!("{:.3} s", measured.took.as_secs_f64());
         Self([figure.into(), time(against), time(ours), ratio, goal.into()])
     }

@@ -1,12 +1,12 @@
 //! Replays a trace and records what comes of it.
 //!
 //! ```text
-//! trace ──► plan (pure) ──► pace ──► target: engine │ live cluster ──► watch ──► record ──► run folder
-//!                                       ▲
-//!                                 mutate (every new pod)
+//! trace ──► plan (pure) ──► target: engine ──► watch ──► record ──► run folder
+//!                                   ▲
+//!                             mutate (every new pod)
 //! ```
 //!
-//! [`plan`], [`mutate`] and the recorder are the same for both engines; only the target differs. Start with
+//! [`plan`], [`mutate`] and the recorder are made for both engines; the embedded one is the only target so far. Start with
 //! [`embedded::run`].
 
 pub mod embedded;

@@ -23,7 +23,9 @@
 //! | module | what it owns |
 //! |---|---|
 //! | [`scenario`] | the scenario file: which cluster a trace is replayed on, how, and what must hold |
+//! | [`tracer`] | the tracer's configuration, and the request for an export |
 
 pub mod scenario;
+pub mod tracer;
 
 pub use scenario::{Scenario, ScenarioError};

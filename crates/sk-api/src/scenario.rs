@@ -25,14 +25,14 @@ pub mod group;
 pub mod path;
 pub mod scheduler;
 mod schema;
-mod spelling;
+pub(crate) mod spelling;
 mod suggest;
 mod text_or;
 pub mod timeline;
 pub mod timing;
 pub mod trace;
 pub mod unsupported;
-mod yaml;
+pub(crate) mod yaml;
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -14,6 +14,7 @@
 //! memory is taken for it, nesting has a limit, and no input makes a reader panic.
 
 pub mod location;
+pub mod log;
 mod msgpack;
 pub mod trace;
 

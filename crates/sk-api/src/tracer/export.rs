@@ -1,0 +1,40 @@
+//! What is asked of a tracer: `POST /export` with this as its body.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Which part of the history, where to, and what is left out.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExportRequest {
+    /// The first moment: seconds since the epoch, perhaps with decimals.
+    pub start_ts: f64,
+    /// The moment after the last.
+    pub end_ts: f64,
+    /// Where the trace goes. For a path, `file://` and `http(s)://` it comes back as the answer, and the caller puts it
+    /// there; to `s3://`, `gs://` and `azure://` the tracer writes itself, if its configuration allows the place.
+    #[serde(default)]
+    pub export_path: String,
+    /// What is left out.
+    #[serde(default)]
+    pub filters: Filters,
+    /// `native` or `v2`. Default: v2, which is what SimKube 2 expects.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<String>,
+}
+
+/// What an export leaves out, and to what it is limited.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Filters {
+    /// Nothing of these namespaces.
+    pub excluded_namespaces: Vec<String>,
+    /// Nothing that one of these label selectors matches.
+    pub excluded_labels: Vec<Value>,
+    /// Only these namespaces; empty means all.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub included_namespaces: Vec<String>,
+    /// Only what all of these label selectors match; empty means all.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub included_labels: Vec<Value>,
+}

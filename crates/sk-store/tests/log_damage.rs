@@ -75,15 +75,21 @@ fn a_torn_end_is_cut_once_and_then_the_log_is_whole() {
     assert_eq!(recovered.cut_bytes, 0);
 }
 
-/// The same log, made once: its files, and its entries.
-fn made_once() -> &'static (Vec<(PathBuf, Vec<u8>)>, Vec<Entry>) {
-    static MADE: OnceLock<(Vec<(PathBuf, Vec<u8>)>, Vec<Entry>)> = OnceLock::new();
+/// What [`several_segments`] makes.
+struct Made {
+    files: Vec<(PathBuf, Vec<u8>)>,
+    entries: Vec<Entry>,
+}
+
+/// The same, made once.
+fn made_once() -> &'static Made {
+    static MADE: OnceLock<Made> = OnceLock::new();
     MADE.get_or_init(|| {
         let folder = tempfile::tempdir().unwrap();
         let log = several_segments(folder.path());
         let name = |path: &PathBuf| PathBuf::from(path.file_name().unwrap());
         let files = segments(folder.path()).iter().map(|path| (name(path), fs::read(path).unwrap())).collect();
-        (files, entries(&log.reader()))
+        Made { files, entries: entries(&log.reader()) }
     })
 }
 
@@ -197,7 +203,7 @@ proptest! {
         flips in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>(), 1..=255_u8), 1..4),
     ) {
         let folder = tempfile::tempdir().unwrap();
-        let (files, whole) = made_once();
+        let Made { files, entries: whole } = made_once();
         files.iter().for_each(|(name, bytes)| fs::write(folder.path().join(name), bytes).unwrap());
         let paths = segments(folder.path());
         for (which, place, mask) in flips {

@@ -114,7 +114,7 @@ fn an_owner_that_nobody_watches_is_asked_for_once_and_its_owners_too() {
     recording.applied(1, &CONFIG_MAP, &owned_by(&served(config_map("c", "x"), "u2"), &thing, "x.io/v1", "Thing"));
     let questions = recording.ledger.missing_owners();
     let asked = Question { kind: THING, namespace: Some("default".into()), name: "thing".into(), uid: "t1".into() };
-    assert_eq!(questions, [asked.clone()]);
+    assert_eq!(questions, std::slice::from_ref(&asked));
     let answer = sieve(&recording.rules, &THING, Role::Link, &owned_by(&thing, &above, "x.io/v1", "Thing"));
     let mut facts = Vec::new();
     recording.ledger.owner_answered(at(2), &asked, answer, &mut facts);

@@ -33,7 +33,7 @@ fn identity(yaml: &str, deployment: &Value) -> TemplateId {
     TemplateId::all_in(&body(yaml, &DEPLOYMENT, deployment), &["/spec/template".parse().unwrap()]).remove(0)
 }
 
-fn container(state: &str, fields: Value) -> Value {
+fn container(state: &str, fields: &Value) -> Value {
     json!([{"name": "main", "state": {state: fields}}])
 }
 
@@ -44,7 +44,7 @@ fn stamp(second: i64) -> String {
 fn running(pod: &Value, start: i64) -> Value {
     let mut pod = pod.clone();
     pod["spec"]["nodeName"] = json!("node-1");
-    pod["status"] = json!({"phase": "Running", "containerStatuses": container("running", json!({"startedAt": stamp(start)})),
+    pod["status"] = json!({"phase": "Running", "containerStatuses": container("running", &json!({"startedAt": stamp(start)})),
         "conditions": [{"type": "PodScheduled", "status": "True", "lastTransitionTime": stamp(start - 1)}]});
     pod
 }
@@ -221,7 +221,7 @@ fn a_fact_follows_each_step_of_a_pods_life_and_nothing_else() {
     let mut ended = running(&new, 80);
     ended["status"]["phase"] = json!("Succeeded");
     ended["status"]["containerStatuses"] =
-        container("terminated", json!({"startedAt": stamp(80), "finishedAt": stamp(95)}));
+        container("terminated", &json!({"startedAt": stamp(80), "finishedAt": stamp(95)}));
     assert_eq!(step(&mut recording, 100, &ended).finished, Some(at(95)));
     assert!(recording.applied(101, &POD, &running(&new, 80)).is_empty(), "a life does not move backward");
     assert_eq!(recording.ledger.stats().refused_lives, 1);

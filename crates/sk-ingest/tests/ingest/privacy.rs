@@ -228,7 +228,7 @@ fn hidden_values_keep_the_form_that_a_server_wants() {
     let body = body("{trackedObjects: {v1.Secret: {}}}", &kind("v1.Secret"), &secret);
     let hidden = body["data"]["a"].as_str().unwrap();
     assert!(
-        hidden.len() % 4 == 0 && hidden.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'/'),
+        hidden.len().is_multiple_of(4) && hidden.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'/'),
         "{hidden}"
     );
 }

@@ -95,7 +95,8 @@ impl Survey {
     fn note_object(&mut self, query: &Query, before: bool, place: u64, applied: Applied) {
         let heads = self.objects.entry(applied.object.clone()).or_default();
         if before {
-            heads.retain(|uid, _| *uid == applied.uid);
+            // Only what it was at the start counts of what it was before.
+            heads.clear();
             self.starting.insert(applied.object, (applied.uid.clone(), place));
         }
         let head = heads.entry(applied.uid).or_default();

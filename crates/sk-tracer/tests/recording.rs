@@ -92,7 +92,7 @@ async fn kinds_of_every_sort_are_recorded_each_by_itself() {
 
     let trace = export(&tracer, began, now()).await;
     let story = story(&trace);
-    for kind in ["example.com/v1.Widget default/same", "example.com/v1.Planet same", "v1.ConfigMap default/same"] {
+    for kind in ["+ Widget default/same", "+ Planet same", "+ ConfigMap default/same"] {
         assert!(story.iter().any(|line| line.contains(kind)), "{kind} is not in {story:#?}");
     }
     assert!(story.iter().any(|line| line.contains("PriorityClass same")), "{story:#?}");

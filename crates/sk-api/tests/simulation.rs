@@ -114,7 +114,10 @@ async fn two_writers_share_a_status(api: &Api<DynamicObject>) {
         let text = json!({
             "apiVersion": "simkube.io/v1", "kind": "Simulation", "metadata": {"name": "small"}, "status": status,
         });
-        async move { api.patch_status("small", &PatchParams::apply(manager).force(), &Patch::Apply(text)).await.unwrap() }
+        async move {
+            let applied = api.patch_status("small", &PatchParams::apply(manager).force(), &Patch::Apply(text)).await;
+            applied.expect("a status that the schema allows")
+        }
     };
     apply("sk-driver", json!({"progress": {"percent": 5, "eventsDone": 1, "eventsTotal": 20}})).await;
     let condition = json!({

@@ -3,6 +3,8 @@
 //! Defaults stand twice, in the schema for the API server and in serde for files that never see one (`sk-driver -f`);
 //! both come from the same functions.
 
+#![expect(clippy::duplicated_attributes, reason = "the columns of a table may be of the same type")]
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube_derive::CustomResource;
 use schemars::JsonSchema;

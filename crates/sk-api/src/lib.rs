@@ -23,9 +23,11 @@
 //! | module | what it owns |
 //! |---|---|
 //! | [`scenario`] | the scenario file: which cluster a trace is replayed on, how, and what must hold |
+//! | [`simulation`] | the resources of a replay on a real cluster, and the names around them |
 //! | [`tracer`] | the tracer's configuration, and the request for an export |
 
 pub mod scenario;
+pub mod simulation;
 pub mod tracer;
 
 pub use scenario::{Scenario, ScenarioError};

@@ -2,6 +2,8 @@
 
 # Two starts of the control plane at a time are gentle on two cores; E2E_THREADS=4 uses a larger machine.
 E2E_THREADS ?= 2
+# The crates that have tests against the real control plane, behind their feature of that name.
+E2E_CRATES = sk-testkit sk-api sk-tracer sk-driver sk-ctrl skctl
 
 .DEFAULT_GOAL := help
 .PHONY: help test lint fmt deny control-plane e2e record-fixtures bench docs ci
@@ -26,7 +28,10 @@ control-plane: ## build the real control plane's binaries into the cache (once; 
 	@tools/control-plane/build
 
 e2e: control-plane ## tests against the real control plane, and against a real S3 server
-	cargo test -p sk-testkit --features control-plane -- --test-threads=$(E2E_THREADS)
+	cargo build --bins
+	for crate in $(E2E_CRATES); do \
+		cargo test -p $$crate --features control-plane -- --test-threads=$(E2E_THREADS) || exit 1; \
+	done
 	cargo test -p sk-store --features s3-tests --test s3
 
 record-fixtures: control-plane ## record anew what the real control plane does; SCENARIOS="a b" for some of them

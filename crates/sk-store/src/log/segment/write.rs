@@ -11,6 +11,7 @@ use zstd::stream::write::Encoder;
 use super::{
     BLOCK_BYTES, BLOCK_FACTS, BlockHeader, BlockKind, HEADER_LEN, LEVEL, MAX_WINDOW_LOG, MIN_WINDOW_LOG, SegmentHeader,
 };
+use crate::log::catalog::UNFINISHED_EXTENSION;
 use crate::log::state::State;
 use crate::varint;
 
@@ -41,7 +42,7 @@ pub(in crate::log) struct SegmentWriter {
 impl SegmentWriter {
     /// Begins a segment at `path` with the whole state. Nothing lies there unless all of it does.
     pub(in crate::log) fn create(path: &Path, header: &SegmentHeader, state: &State) -> io::Result<Self> {
-        let unfinished = path.with_extension("new");
+        let unfinished = path.with_extension(UNFINISHED_EXTENSION);
         let file = File::create(&unfinished)?;
         let encoder = encoder(state_size(state))?;
         let mut writer = Self {

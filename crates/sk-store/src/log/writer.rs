@@ -106,7 +106,7 @@ impl Log {
 
     /// A reading end, for any thread; it sees what was synced.
     pub fn reader(&self) -> Reader {
-        Reader::new(Arc::clone(&self.catalog))
+        Reader::new(Arc::clone(&self.catalog), &self.folder)
     }
 
     /// Adds a fact and answers its number. It is safe after the next [`Log::sync`]. A moment before the last entry's

@@ -5,6 +5,7 @@
 //! like objects that were made private: much of them is hashes, which do not compress.
 
 use std::path::Path;
+use std::process::Command;
 use std::time::Instant;
 
 use sk_core::rng::Stream;
@@ -16,21 +17,29 @@ const OBJECTS: usize = 1_000;
 const VERSIONS: usize = 50;
 const EVENTS_PER_SYNC: usize = 2_000;
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let facts: Vec<Fact> =
-        (0..VERSIONS).flat_map(|version| (0..OBJECTS).map(move |object| fact(object, version))).collect();
+type Outcome = Result<(), Box<dyn std::error::Error>>;
+
+/// Reading is done in a process of its own, so that its memory is its own.
+const READ: &str = "SK_STORE_LOG_BENCH_READ";
+
+fn main() -> Outcome {
+    if let Some(folder) = std::env::var_os(READ) {
+        return read(Path::new(&folder));
+    }
+    let versions = (0..VERSIONS).flat_map(|version| (0..OBJECTS).map(move |object| fact(object, version)));
+    let facts: Vec<Fact> = versions.collect();
     let json: usize = facts.iter().map(json_len).sum();
     let folder = tempfile::tempdir()?;
     println!("{} events, {} bytes of JSON each", facts.len(), json / facts.len());
     append(folder.path(), facts, json)?;
-    read(folder.path())
+    let status = Command::new(std::env::current_exe()?).env(READ, folder.path()).status()?;
+    if status.success() { Ok(()) } else { Err("reading failed".into()) }
 }
 
-fn append(folder: &Path, facts: Vec<Fact>, json: usize) -> Result<(), Box<dyn std::error::Error>> {
+fn append(folder: &Path, facts: Vec<Fact>, json: usize) -> Outcome {
     let (mut log, _) = Log::open(folder, Options::default())?;
     let count = facts.len();
-    let before = resident("VmRSS");
-    let started = Instant::now();
+    let (started, cpu) = (Instant::now(), cpu_seconds());
     let mut now = start();
     for (place, fact) in facts.into_iter().enumerate() {
         now += SimDuration::from_micros(50);
@@ -40,23 +49,25 @@ fn append(folder: &Path, facts: Vec<Fact>, json: usize) -> Result<(), Box<dyn st
         }
     }
     log.sync()?;
-    let took = started.elapsed().as_secs_f64();
+    let (took, cpu) = (started.elapsed().as_secs_f64(), cpu_seconds() - cpu);
     let stats = log.stats();
-    println!("append and sync   {:>9.0} events/s", count as f64 / took);
+    let rate = |seconds: f64| count as f64 / seconds;
+    println!("append and sync   {:>9.0} events/s, {:.0} in a second of one core's time", rate(took), rate(cpu));
     println!(
         "on disk           {:>9.1} bytes/event, 1/{:.0} of the JSON, {} segments",
         stats.bytes as f64 / count as f64,
         json as f64 / stats.bytes as f64,
         stats.segments
     );
-    println!("memory            {:>9.1} MiB before, {:.1} MiB after", before, resident("VmRSS"));
     Ok(())
 }
 
-fn read(folder: &Path) -> Result<(), Box<dyn std::error::Error>> {
+fn read(folder: &Path) -> Outcome {
     let started = Instant::now();
     let (log, recovered) = Log::open(folder, Options::default())?;
-    println!("open              {:>9.3} s, newest entry {:?}", started.elapsed().as_secs_f64(), recovered.newest);
+    let newest = recovered.newest.map(|(seq, _)| seq);
+    println!("open              {:>9.3} s, newest entry {newest:?}", started.elapsed().as_secs_f64());
+    println!("memory, open      {:>9.1} MiB", resident("VmHWM"));
     let started = Instant::now();
     let count = log.reader().items().count();
     println!("read all          {:>9.3} s, {count} items", started.elapsed().as_secs_f64());
@@ -67,9 +78,16 @@ fn read(folder: &Path) -> Result<(), Box<dyn std::error::Error>> {
         let exported = log.reader().export(&query, format, std::io::sink())?;
         let took = started.elapsed().as_secs_f64();
         println!("export {:<10} {took:>9.3} s, {} records", format.name(), exported.records);
+        println!("memory, at most   {:>9.1} MiB", resident("VmHWM"));
     }
-    println!("peak memory       {:>9.1} MiB", resident("VmHWM"));
     Ok(())
+}
+
+/// How long this thread has run, where the system tells; 0 elsewhere.
+fn cpu_seconds() -> f64 {
+    let told = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let nanos = told.split(' ').next().and_then(|nanos| nanos.parse::<f64>().ok());
+    nanos.unwrap_or_default() / 1e9
 }
 
 fn start() -> SimTime {

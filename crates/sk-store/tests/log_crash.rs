@@ -27,12 +27,14 @@ fn as_child() {
     let (Ok(task), Ok(folder)) = (std::env::var(TASK), std::env::var(FOLDER)) else { return };
     match task.as_str() {
         "append" => append_until_killed(Path::new(&folder)),
-        "fill" => fill_and_resume(Path::new(&folder), || {}),
+        "fill" => fill_and_resume(Path::new(&folder), 5, || {}),
+        "fill in large steps" => fill_and_resume(Path::new(&folder), 1_500, || {}),
         "fill a small disk" => {
             let ballast = Path::new(&folder).join("ballast");
             fs::write(&ballast, vec![1; 400 << 10]).unwrap();
-            fill_and_resume(&Path::new(&folder).join("log"), || fs::remove_file(&ballast).unwrap());
+            fill_and_resume(&Path::new(&folder).join("log"), 5, || fs::remove_file(&ballast).unwrap());
         }
+        "export" => export_much(Path::new(&folder)),
         other => panic!("{other} is no task"),
     }
 }
@@ -113,18 +115,18 @@ fn ballast(seq: u64) -> Fact {
     Fact::Applied(fact)
 }
 
-/// Appends until there is no room, goes on being told things, resumes when `make_room` has made some, and looks at what
+/// Appends until there is no room, syncing at every so many, goes on being told things, resumes when `make_room` has made some, and looks at what
 /// there is in the end.
-fn fill_and_resume(folder: &Path, make_room: impl FnOnce()) {
+fn fill_and_resume(folder: &Path, step: i64, make_room: impl FnOnce()) {
     let mut log = open(folder);
     let (mut seq, mut synced) = (0, 0);
     let error = loop {
         seq += 1;
-        assert!(seq < 5_000, "the room must end some time");
+        assert!(seq < 50_000, "the room must end some time");
         let done =
-            log.append(at(seq), ballast(seq as u64)).and_then(|_| if seq % 5 == 0 { log.sync() } else { Ok(()) });
+            log.append(at(seq), ballast(seq as u64)).and_then(|_| if seq % step == 0 { log.sync() } else { Ok(()) });
         match done {
-            Ok(()) if seq % 5 == 0 => synced = seq,
+            Ok(()) if seq % step == 0 => synced = seq,
             Ok(()) => {}
             Err(error) => break error,
         }
@@ -174,7 +176,33 @@ fn check_resumed(log: &Log, truth: &State, missed: (i64, i64)) {
     assert_eq!(exported.unwrap().gaps, 1);
 }
 
-fn succeeded(mut child: Command) -> (ExitStatus, String) {
+/// Exports a state that is too large to wait in memory.
+fn export_much(folder: &Path) {
+    let mut log = open(folder);
+    for n in 0..4_000 {
+        let mut fact = facts::applied(&format!("v1.ConfigMap default/c{n}"), n);
+        let mut body = facts::body(&fact.object, n);
+        body["data"] = serde_json::json!({ "ballast": "x".repeat(2_000) });
+        fact.body = body.to_string().into();
+        log.append(at(0), Fact::Applied(fact)).unwrap();
+    }
+    log.sync().unwrap();
+    for format in [Format::Native, Format::V2] {
+        let exported = log.reader().export(&Query::window(at(5), at(9)), format, std::io::sink()).unwrap();
+        assert_eq!(exported.records, 4_002);
+    }
+    println!("synced 0");
+}
+
+#[test]
+fn an_export_needs_no_room_for_temporary_files_but_in_the_folder_of_the_log() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut child = child("export", folder.path(), "");
+    let (status, said) = succeeded(child.env("TMPDIR", folder.path().join("no such folder")));
+    assert!(status.success() && said.contains("synced "), "{said}");
+}
+
+fn succeeded(child: &mut Command) -> (ExitStatus, String) {
     let output = child.output().unwrap();
     let said = [output.stdout, output.stderr].concat();
     (output.status, String::from_utf8_lossy(&said).into_owned())
@@ -182,13 +210,16 @@ fn succeeded(mut child: Command) -> (ExitStatus, String) {
 
 #[test]
 fn a_file_that_may_not_grow_stops_the_recording_with_a_gap_and_never_with_a_broken_log() {
-    let folder = tempfile::tempdir().unwrap();
-    // 200 blocks of 512 or 1,024 bytes, as shells count; the signal is ignored so that writing fails instead.
-    let (status, said) = succeeded(child("fill", folder.path(), "trap '' XFSZ; ulimit -f 200;"));
-    assert!(status.success() && said.contains("synced "), "{said}");
-    let mut items = open(folder.path()).reader().items();
-    assert!(items.by_ref().count() > 10);
-    assert_eq!(items.damages(), []);
+    // Blocks of 512 or 1,024 bytes, as shells count; the signal is ignored so that writing fails instead. The large steps
+    // are of several blocks of the log, of which some are whole when the room ends.
+    for (task, blocks) in [("fill", 200), ("fill in large steps", 9_000)] {
+        let folder = tempfile::tempdir().unwrap();
+        let (status, said) = succeeded(&mut child(task, folder.path(), &format!("trap '' XFSZ; ulimit -f {blocks};")));
+        assert!(status.success() && said.contains("synced "), "{said}");
+        let mut items = open(folder.path()).reader().items();
+        assert!(items.by_ref().count() > 10);
+        assert_eq!(items.damages(), []);
+    }
 }
 
 #[test]
@@ -207,6 +238,6 @@ fn a_full_disk_stops_the_recording_with_a_gap_and_never_with_a_broken_log() {
     }
     let mut child = inside("exec \"$0\" as_child --exact --nocapture");
     child.arg(std::env::current_exe().unwrap()).env(TASK, "fill a small disk").env(FOLDER, folder.path());
-    let (status, said) = succeeded(child);
+    let (status, said) = succeeded(&mut child);
     assert!(status.success() && said.contains("synced "), "{said}");
 }

@@ -35,7 +35,8 @@ fn main() {
     {
         return steps::once(step, Path::new(file), Path::new(folder));
     }
-    let objects = arguments.first().map_or(OBJECTS, |count| count.parse().expect("the argument is a number of objects"));
+    let objects =
+        arguments.first().map_or(OBJECTS, |count| count.parse().expect("the argument is a number of objects"));
     compare(objects);
 }
 
@@ -78,5 +79,9 @@ fn compare(objects: usize) {
         ["bytes per event", "JSON", "SimKube", "ratio", "goal"],
         &[Row::bytes("on disk", json / events, record.disk / events, "at most 0.050 ×")],
     );
-    println!("export of {events} events: {:.1} s, peak memory {}", export.took.as_secs_f64(), table::mebibytes(export.peak_kib));
+    println!(
+        "export of {events} events: {:.1} s, peak memory {}",
+        export.took.as_secs_f64(),
+        table::mebibytes(export.peak_kib)
+    );
 }

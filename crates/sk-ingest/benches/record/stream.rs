@@ -23,10 +23,10 @@ pub(crate) fn write(out: &mut impl Write, objects: usize) -> u64 {
     events
 }
 
-/// One version of one Deployment: in turns it is scaled, gets another image, and is restarted.
+/// One version of one Deployment. Every second step scales it; the others in turns restart it and give it an image.
 fn deployment(number: usize, version: usize, resource_version: u64) -> Value {
     let name = format!("service-{number:04}");
-    let (scaled, rolled, restarted) = (version.div_ceil(2), version / 4, version.div_ceil(4));
+    let (scaled, rolled, restarted) = (version.div_ceil(2), version / 4, (version + 2) / 4);
     json!({
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -60,6 +60,11 @@ fn deployment(number: usize, version: usize, resource_version: u64) -> Value {
                     "serviceAccountName": name,
                     "securityContext": {"runAsNonRoot": true},
                     "schedulerName": "default-scheduler",
+                    "topologySpreadConstraints": [{
+                        "maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "ScheduleAnyway",
+                        "labelSelector": {"matchLabels": {"app": name}},
+                    }],
+                    "volumes": [{"name": "config", "configMap": {"name": name, "defaultMode": 420}}],
                     "tolerations": [{"key": "dedicated", "operator": "Equal", "value": "web", "effect": "NoSchedule"}],
                 },
             },

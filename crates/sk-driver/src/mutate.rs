@@ -1,6 +1,7 @@
 //! What the driver writes on every new pod: how long it takes to start and how long it lives.
 //!
-//! On a real cluster this is a mutating webhook; in the embedded engine it is called in the process. Lives come from the
+//! [`Mutator::decide`] decides from what the plan stamped on a pod's template, and knows no engine. The embedded engine
+//! calls it in the process, through [`AdmitPod`] below; on a real cluster a mutating webhook does. Lives come from the
 //! trace: the n-th pod of a template gets that template's n-th recorded life, in the order of their starts, beginning
 //! again after the last. Where the template is not known (traces of format v2, changed templates), all lives of the owner
 //! stand in for its own.
@@ -18,7 +19,7 @@ use sk_store::trace::{Life, OwnerLives};
 use crate::plan::{OWNER_ANNOTATION, parse_owner};
 
 /// Annotation: the pod's number among those of its owner.
-const SEQUENCE_ANNOTATION: SmolStr = SmolStr::new_static("static.simkube.io/pod-sequence-number");
+pub const SEQUENCE_ANNOTATION: SmolStr = SmolStr::new_static("static.simkube.io/pod-sequence-number");
 
 /// How long pods take to start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,6 +32,33 @@ pub struct StartDelays {
     pub startup: SimDuration,
     /// And up to this much longer.
     pub startup_jitter: SimDuration,
+}
+
+/// What is decided for one pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// From being bound until its image is there.
+    pub create_delay: SimDuration,
+    /// From its image being there until it is ready.
+    pub ready_delay: SimDuration,
+    /// The recorded life that it gets, and its number among the pods that got one of these.
+    pub life: Option<(u64, Life)>,
+}
+
+impl Decision {
+    /// How long the pod runs; `None`: until it is deleted.
+    pub fn lifetime(&self) -> Option<SimDuration> {
+        let (_, life) = self.life?;
+        life.end.map(|end| end.since(life.start))
+    }
+
+    /// The annotations that say so, the same on both engines.
+    pub fn annotations(&self) -> impl Iterator<Item = (SmolStr, SmolStr)> {
+        let delays = [(CREATE_DELAY, millis(self.create_delay)), (READY_DELAY, millis(self.ready_delay))];
+        let number = self.life.map(|(number, _)| (SEQUENCE_ANNOTATION, number.to_string().into()));
+        let lifetime = self.lifetime().map(|lifetime| (LIFETIME, micros(lifetime)));
+        delays.into_iter().chain(number).chain(lifetime)
+    }
 }
 
 /// Gives pods their delays and lives.
@@ -74,12 +102,18 @@ impl Mutator {
         least + SimDuration::from_micros(i64::try_from(more).unwrap_or(i64::MAX))
     }
 
+    /// Decides for the next pod of a template. `owner` and `template` are what stands in the pod's annotations
+    /// [`OWNER_ANNOTATION`] and [`TEMPLATE_ANNOTATION`].
+    pub fn decide(&mut self, owner: Option<&str>, template: Option<&str>) -> Decision {
+        let create_delay = self.jittered(self.delays.image_pull, self.delays.image_pull_jitter);
+        let ready_delay = self.jittered(self.delays.startup, self.delays.startup_jitter);
+        Decision { create_delay, ready_delay, life: self.next_life(owner, template) }
+    }
+
     /// The next life for a pod of this template, and its number.
-    fn next_life(&mut self, pod: &Object) -> Option<(u64, Life)> {
-        let annotations = &pod.meta.annotations;
-        let owner = self.owners.get_mut(&parse_owner(annotations.get(OWNER_ANNOTATION)?)?)?;
-        let template =
-            annotations.get(TEMPLATE_ANNOTATION).and_then(|template| owner.by_template.get_mut(template.as_str()));
+    fn next_life(&mut self, owner: Option<&str>, template: Option<&str>) -> Option<(u64, Life)> {
+        let owner = self.owners.get_mut(&parse_owner(owner?)?)?;
+        let template = template.and_then(|template| owner.by_template.get_mut(template));
         template.unwrap_or(&mut owner.of_any_template).next()
     }
 }
@@ -100,18 +134,9 @@ impl Lives {
 
 impl AdmitPod for Mutator {
     fn admit(&mut self, pod: &mut Object, _now: SimTime) {
-        let pull = self.jittered(self.delays.image_pull, self.delays.image_pull_jitter);
-        let startup = self.jittered(self.delays.startup, self.delays.startup_jitter);
-        let life = self.next_life(pod);
-        let annotations = Arc::make_mut(&mut pod.meta.annotations);
-        annotations.insert(CREATE_DELAY, millis(pull));
-        annotations.insert(READY_DELAY, millis(startup));
-        if let Some((number, life)) = life {
-            annotations.insert(SEQUENCE_ANNOTATION, number.to_string().into());
-            if let Some(end) = life.end {
-                annotations.insert(LIFETIME, micros(end.since(life.start)));
-            }
-        }
+        let stamped = |name: &str| pod.meta.annotations.get(name).map(SmolStr::as_str);
+        let decision = self.decide(stamped(OWNER_ANNOTATION), stamped(TEMPLATE_ANNOTATION));
+        Arc::make_mut(&mut pod.meta.annotations).extend(decision.annotations());
     }
 }
 

@@ -1,14 +1,18 @@
 //! From watched changes to the rows of a run record: the same for both engines.
 //!
-//! Holds one row per pod and node that is alive; a row is written when its pod or node is gone, or when the run ends.
+//! A change is a [`WatchEvent`]: the embedded engine has them in its log; for a live cluster they are made from what its
+//! watches say, with original names and times on the trace's clock. Holds one row per pod and node that is alive; a row
+//! is written when its pod or node is gone, or when the run ends.
 
 use std::collections::BTreeMap;
 
-use sk_core::{ObjectKey, SimTime, SmolStr};
+use sk_core::{ObjectKey, ObjectRef, SimTime, SmolStr};
 use sk_engine::annotations::NODE_GROUP;
 use sk_engine::api::{Body, Change, Object, Uid, WatchEvent};
 use sk_engine::kinds::{ConditionStatus, Node, Pod, PodPhase};
 use sk_record::{DecisionRow, EndedBy, Error, NodeRow, Outcome, PodRow, SeriesRow, Writer};
+
+use crate::plan::{OWNER_ANNOTATION, parse_owner};
 
 /// The series of desired replicas.
 const REPLICAS: &str = "replicas";
@@ -188,10 +192,19 @@ impl Recorder {
     /// `namespace/Kind/name` at the top of the object's chain of controllers.
     fn owner_of(&self, object: &Object) -> String {
         let above = object.controller().and_then(|owner| self.owners.get(&owner.uid)).cloned();
-        above.unwrap_or_else(|| match &object.key.namespace {
-            Some(namespace) => format!("{namespace}/{}/{}", object.gvk.kind, object.key.name),
-            None => format!("{}/{}", object.gvk.kind, object.key.name),
-        })
+        // Who watches only pods, as on a live cluster, knows their owners by the stamp on their template.
+        above.or_else(|| stamped_owner(object)).unwrap_or_else(|| owner_name(&object.reference()))
+    }
+}
+
+fn stamped_owner(object: &Object) -> Option<String> {
+    object.meta.annotations.get(OWNER_ANNOTATION).and_then(|text| parse_owner(text)).map(|owner| owner_name(&owner))
+}
+
+fn owner_name(owner: &ObjectRef) -> String {
+    match &owner.key.namespace {
+        Some(namespace) => format!("{namespace}/{}/{}", owner.gvk.kind, owner.key.name),
+        None => format!("{}/{}", owner.gvk.kind, owner.key.name),
     }
 }
 

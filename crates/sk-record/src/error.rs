@@ -107,6 +107,21 @@ pub enum Error {
         /// Column and row where known.
         problem: String,
     },
+    /// A record could not be put into an archive.
+    #[error("cannot pack the run record {}: {source}", path.display())]
+    Pack {
+        /// Which record.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: std::io::Error,
+    },
+    /// What should be an archive of a run record is none.
+    #[error("this is no archive of a run record: {problem}; fetch it again")]
+    Unpack {
+        /// What is wrong.
+        problem: String,
+    },
     /// There are no runs to choose from.
     #[error("there are no runs in {}: `skctl run TRACE` makes one", dir.display())]
     NoRuns {

@@ -13,9 +13,11 @@
 //! | [`meta`] | `run.json` |
 //! | [`writer`] | [`Writer`] → [`Staged`] → a published folder |
 //! | [`reader`] | [`Run`]: meta and row iterators |
+//! | [`archive`] | a record as one stream of bytes, to send it elsewhere |
 //! | [`resolve`] | what `@`, `@2`, a name or a folder mean |
 //! | [`error`] | what can go wrong, and what to do then |
 
+pub mod archive;
 mod column;
 pub mod error;
 pub mod meta;

@@ -127,14 +127,14 @@ impl Staged {
 
 /// The folder a record is written in and the one it shall become. Removed when dropped unpublished.
 #[derive(Debug)]
-struct Folder {
+pub(crate) struct Folder {
     staging: PathBuf,
     target: PathBuf,
     published: bool,
 }
 
 impl Folder {
-    fn create(target: &Path) -> Result<Self, Error> {
+    pub(crate) fn create(target: &Path) -> Result<Self, Error> {
         check_replaceable(target)?;
         // The process id keeps two runs of the same question apart; the leading dot keeps both out of `skctl list`.
         let staging = sibling(target, "new")?;
@@ -143,6 +143,11 @@ impl Folder {
         }
         fs::create_dir_all(&staging).map_err(|source| Error::Write { path: staging.clone(), source })?;
         Ok(Self { staging, target: target.to_owned(), published: false })
+    }
+
+    /// Where the record is before it is published.
+    pub(crate) fn staging(&self) -> &Path {
+        &self.staging
     }
 
     fn add_file(&self, name: &str, content: &[u8]) -> Result<(), Error> {
@@ -155,7 +160,7 @@ impl Folder {
     }
 
     /// Two renames: between them, for a moment, there is no record of that name, but never a half-made one.
-    fn publish(mut self) -> Result<PathBuf, Error> {
+    pub(crate) fn publish(mut self) -> Result<PathBuf, Error> {
         check_replaceable(&self.target)?;
         let old = sibling(&self.target, "old")?;
         let replaces = self.target.exists();

@@ -1,13 +1,15 @@
-//! What lies on disk: traces, in every form that people have them.
+//! What lies on disk: traces, in every form that people have them, and the event log that a tracer keeps.
 //!
 //! Start with [`trace`]: [`trace::open`] tells the forms apart by content, [`trace::Trace::records`] streams what
-//! happened, whatever the form. [`location`] says where traces are: paths, pipes, object stores. Nothing here knows a
-//! Kubernetes client or replays anything; objects are JSON.
+//! happened, whatever the form. [`location`] says where traces are: paths, pipes, object stores. [`log`] is what a
+//! tracer writes and exports traces from. Nothing here knows a Kubernetes client or replays anything; objects are JSON.
 //!
 //! ```text
 //!  v2 · native · JSON Lines · manifests ──open──▶ Trace ──records──▶ Record { at, seq, change }
 //!                                                                        │ convert
 //!                        v2 · native · JSON Lines ◀──Writer──────────────┘
+//!                                                        ▲
+//!                        Fact ──append──▶ Log ──export───┘
 //! ```
 //!
 //! Files come from other people and other programs, so every length is checked against a named constant before

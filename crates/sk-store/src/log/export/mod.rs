@@ -17,10 +17,10 @@ use std::io::Write as Output;
 use std::path::Path;
 
 use super::catalog::Contents;
-use super::timeline::Items;
 use crate::trace::Format;
 use crate::trace::spool::SpoolFolder;
 use survey::Survey;
+use write::Material;
 
 /// Exports what `query` asks for of a log with these contents.
 pub(super) fn export(
@@ -32,20 +32,15 @@ pub(super) fn export(
 ) -> Result<Exported, ExportError> {
     query.check(contents)?;
     let segments = contents.since(query.start);
-    let mut items = Items::new(segments.clone());
-    let survey = Survey::of(query, &mut items);
+    let (survey, damages) = Survey::of(query, segments.clone());
     let verdicts = survey.judge(query);
-    write::write(
-        query,
-        format,
-        out,
-        &write::Material {
-            survey: &survey,
-            verdicts: &verdicts,
-            gaps: &query.gaps_of(&contents.gaps, items.damages()),
-            damages: items.damages(),
-            segments,
-            folder: SpoolFolder::at(folder),
-        },
-    )
+    let material = Material {
+        survey: &survey,
+        verdicts: &verdicts,
+        gaps: &query.gaps_of(&contents.gaps, &damages),
+        damages: &damages,
+        segments,
+        folder: SpoolFolder::at(folder),
+    };
+    write::write(query, format, out, &material)
 }

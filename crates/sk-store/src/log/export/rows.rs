@@ -1,6 +1,7 @@
 //! What an export says beside its records: lives, observations, and what pods outside the trace took from nodes.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use sk_core::{Gvk, ObjectRef, Quantity, SimTime, SmolStr, StableHash, TemplateId};
 
@@ -21,16 +22,16 @@ type Grouped = BTreeMap<(Option<TemplateId>, Option<StableHash>), Vec<Life>>;
 /// The lives of the pods that ran in the window, by owner. Where templates are no part of the form (v2), the pods of
 /// one hash are one group, in one row.
 pub(super) fn lives(query: &Query, survey: &Survey, verdicts: &Verdicts, by_hash_alone: bool) -> Vec<OwnerLives> {
-    let mut owners: BTreeMap<&ObjectRef, Grouped> = BTreeMap::new();
+    let mut owners: BTreeMap<ObjectRef, Grouped> = BTreeMap::new();
     for pod in survey.pods().filter(|pod| reaches_into(query, pod)) {
-        let attribution = verdicts.owner_of(pod).filter(|attribution| attribution.track_lifecycle);
+        let attribution = verdicts.owner_of(&pod).filter(|attribution| attribution.track_lifecycle);
         let (Some(attribution), Some(start)) = (attribution, pod.started) else { continue };
         let template = attribution.template.clone().filter(|_| !by_hash_alone);
-        let group = owners.entry(&attribution.owner).or_default().entry((template, pod.pod_hash)).or_default();
-        group.push(Life { start, end: pod.finished });
+        let groups = owners.entry(attribution.owner.clone()).or_default();
+        groups.entry((template, pod.pod_hash)).or_default().push(Life { start, end: pod.finished });
     }
     let per_row = if by_hash_alone { usize::MAX } else { LIVES_PER_ROW };
-    owners.into_iter().flat_map(|(owner, groups)| rows_of(owner, groups, per_row)).collect()
+    owners.into_iter().flat_map(|(owner, groups)| rows_of(&owner, groups, per_row)).collect()
 }
 
 fn rows_of(owner: &ObjectRef, groups: Grouped, per_row: usize) -> Vec<OwnerLives> {
@@ -67,12 +68,14 @@ pub(super) fn observations<'a>(
     survey: &'a Survey,
     verdicts: &'a Verdicts,
 ) -> impl Iterator<Item = Observation> + 'a {
-    let mut pods: Vec<_> = survey.pods().filter(|pod| reaches_into(query, pod) && !verdicts.hides(pod)).collect();
-    pods.sort_by_key(|pod| (pod.created, &pod.pod, &pod.uid));
-    pods.into_iter().map(|pod| {
-        let (owner, template) = owner_of(survey, verdicts, pod);
-        Observation {
-            pod: pod.pod.clone(),
+    let told = survey.pods().filter(|pod| reaches_into(query, pod) && !verdicts.hides(pod));
+    let mut order: Vec<_> = told.map(|pod| (pod.created, pod.pod, pod.uid)).collect();
+    order.sort_unstable();
+    order.into_iter().filter_map(|(_, _, uid)| {
+        let pod = survey.pod(&uid)?;
+        let (owner, template) = owner_of(survey, verdicts, &pod);
+        Some(Observation {
+            pod: pod.pod,
             owner,
             template,
             created: pod.created,
@@ -80,9 +83,9 @@ pub(super) fn observations<'a>(
             started: pod.started,
             finished: pod.finished,
             deleted: pod.deleted,
-            node: pod.node.clone(),
-            waits: pod.waits.clone(),
-        }
+            node: pod.node,
+            waits: pod.waits,
+        })
     })
 }
 
@@ -108,41 +111,45 @@ fn owner_of(survey: &Survey, verdicts: &Verdicts, pod: &PodFacts) -> (Option<Obj
     (farthest, None)
 }
 
-/// What the pods that are not in the trace took from each node, from the window's start on, at every change.
-pub(super) fn reserved(query: &Query, survey: &Survey, verdicts: &Verdicts) -> Vec<Reserved> {
-    let mut nodes: BTreeMap<&SmolStr, Vec<(SimTime, bool, &PodFacts)>> = BTreeMap::new();
-    for pod in survey.pods().filter(|pod| verdicts.owner_of(pod).is_none()) {
-        let bound = pod.scheduled.or(pod.started).unwrap_or(pod.created);
-        let (Some(node), true) = (&pod.node, bound < query.end) else { continue };
-        let end = ended(pod);
-        if end.is_some_and(|end| end <= query.start) {
-            continue;
-        }
-        let changes = nodes.entry(node).or_default();
-        changes.push((bound.max(query.start), true, pod));
-        changes.extend(end.filter(|end| *end < query.end).map(|end| (end.max(bound), false, pod)));
-    }
-    nodes.into_iter().flat_map(|(node, changes)| reserved_on(node, changes)).collect()
+/// A pod that comes to a node or leaves it, with what it takes there.
+struct Move {
+    at: SimTime,
+    comes: bool,
+    requests: Rc<[(SmolStr, Quantity)]>,
 }
 
-fn reserved_on(node: &SmolStr, mut changes: Vec<(SimTime, bool, &PodFacts)>) -> Vec<Reserved> {
+/// What the pods that are not in the trace took from each node, from the window's start on, at every change.
+pub(super) fn reserved(query: &Query, survey: &Survey, verdicts: &Verdicts) -> Vec<Reserved> {
+    let mut nodes: BTreeMap<SmolStr, Vec<Move>> = BTreeMap::new();
+    for pod in survey.pods().filter(|pod| verdicts.owner_of(pod).is_none()) {
+        let bound = pod.scheduled.or(pod.started).unwrap_or(pod.created).max(query.start);
+        let end = ended(&pod);
+        let outside = bound >= query.end || end.is_some_and(|end| end <= bound);
+        let (Some(node), false) = (pod.node, outside) else { continue };
+        let amounts = pod.requests.into_iter().filter_map(|(resource, text)| Some((resource, text.parse().ok()?)));
+        let requests: Rc<[_]> = amounts.collect();
+        let moves = nodes.entry(node).or_default();
+        moves.push(Move { at: bound, comes: true, requests: Rc::clone(&requests) });
+        let end = end.filter(|end| *end < query.end);
+        moves.extend(end.map(|end| Move { at: end, comes: false, requests }));
+    }
+    nodes.into_iter().flat_map(|(node, moves)| reserved_on(&node, moves)).collect()
+}
+
+fn reserved_on(node: &SmolStr, mut moves: Vec<Move>) -> Vec<Reserved> {
     // What goes makes room before what comes takes it.
-    changes.sort_by_key(|(at, comes, pod)| (*at, *comes, &pod.uid));
+    moves.sort_by_key(|step| (step.at, step.comes));
     let mut rows = Vec::new();
     let (mut pods, mut sums) = (0_u32, BTreeMap::<SmolStr, Quantity>::new());
-    let mut changes = changes.into_iter().peekable();
-    while let Some((at, comes, pod)) = changes.next() {
+    let mut moves = moves.into_iter().peekable();
+    while let Some(Move { at, comes, requests }) = moves.next() {
         pods = if comes { pods.saturating_add(1) } else { pods.saturating_sub(1) };
-        for (resource, text) in &pod.requests {
-            let Ok(quantity) = text.parse::<Quantity>() else { continue };
-            let change = if comes { quantity } else { -quantity };
-            match sums.get_mut(resource) {
-                Some(sum) => *sum += change,
-                None => drop(sums.insert(resource.clone(), change)),
-            }
+        for (resource, amount) in requests.iter() {
+            let change = if comes { *amount } else { -*amount };
+            sums.entry(resource.clone()).and_modify(|sum| *sum += change).or_insert(change);
         }
         sums.retain(|_, sum| !sum.is_zero());
-        if changes.peek().is_none_or(|(next, ..)| *next != at) {
+        if moves.peek().is_none_or(|next| next.at != at) {
             let requests = sums.iter().map(|(resource, sum)| (resource.clone(), sum.to_string())).collect();
             rows.push(Reserved { at, node: node.clone(), pods, requests });
         }

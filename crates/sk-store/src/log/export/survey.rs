@@ -7,6 +7,9 @@ use sk_core::{Gvk, ObjectRef, OwnerReference, SimTime, SmolStr, StableHash};
 
 use super::judge::{self, Thing, Verdict};
 use super::query::Query;
+use crate::log::catalog::Listed;
+use crate::log::codec;
+use crate::log::error::Damage;
 use crate::log::fact::{Applied, Attribution, Fact, Link, PodFacts};
 use crate::log::timeline::{Item, Items};
 
@@ -20,7 +23,8 @@ pub(super) struct Survey {
     /// The version that each node had at the start, by its place.
     starting_nodes: BTreeMap<SmolStr, u64>,
     links: BTreeMap<SmolStr, Link>,
-    pods: BTreeMap<SmolStr, PodFacts>,
+    /// Pods by uid, as the bytes they have in a segment, which are a quarter of what they take otherwise.
+    pods: BTreeMap<SmolStr, Box<[u8]>>,
 }
 
 /// An object without its body.
@@ -42,10 +46,11 @@ pub(super) struct Verdicts {
 }
 
 impl Survey {
-    /// Reads the window.
-    pub(super) fn of(query: &Query, items: &mut Items) -> Self {
+    /// Reads the window. Also answers what of it cannot be read.
+    pub(super) fn of(query: &Query, segments: Vec<Listed>) -> (Self, Vec<Damage>) {
         let mut survey = Self::default();
-        for (place, item) in (0..).zip(items) {
+        let mut items = Items::new(segments);
+        for (place, item) in (0..).zip(items.by_ref()) {
             let at = moment_of(&item, query.start);
             if at >= query.end {
                 break;
@@ -57,7 +62,7 @@ impl Survey {
                 Item::Vanished(at, uid) => survey.lose_pod(before, at, &uid),
             }
         }
-        survey
+        (survey, items.damages().to_vec())
     }
 
     fn note(&mut self, query: &Query, before: bool, place: u64, fact: Fact) {
@@ -79,7 +84,7 @@ impl Survey {
                 self.pods.remove(&pod.uid);
             }
             Fact::Pod(pod) => {
-                self.pods.insert(pod.uid.clone(), *pod);
+                self.keep_pod(&pod);
             }
             Fact::Node(node, Some(_)) if before => {
                 self.starting_nodes.insert(node, place);
@@ -117,22 +122,29 @@ impl Survey {
     fn lose_pod(&mut self, before: bool, at: SimTime, uid: &SmolStr) {
         if before {
             self.pods.remove(uid);
-        } else if let Some(pod) = self.pods.get_mut(uid) {
+        } else if let Some(mut pod) = self.pod(uid) {
             pod.guessed = true;
             pod.deleted.get_or_insert(at);
             if pod.started.is_some() {
                 pod.finished.get_or_insert(at);
             }
+            self.keep_pod(&pod);
         }
+    }
+
+    fn keep_pod(&mut self, pod: &PodFacts) {
+        let mut bytes = Vec::new();
+        codec::put_pod(&mut bytes, pod);
+        self.pods.insert(pod.uid.clone(), bytes.into());
     }
 
     /// Decides what is exported.
     pub(super) fn judge(&self, query: &Query) -> Verdicts {
         let mut things = Vec::new();
-        for pod in self.pods.values() {
-            let object = ObjectRef::new(Gvk::new_static("", "v1", "Pod"), pod.pod.clone());
+        for pod in self.pods() {
+            let object = ObjectRef::new(Gvk::new_static("", "v1", "Pod"), pod.pod);
             let filtered = !query.admits_namespace_of(&object);
-            let (uid, owners) = (pod.uid.clone(), pod.owners.clone());
+            let (uid, owners) = (pod.uid, pod.owners);
             things.push(Thing { object, uid, owners, tracked: false, filtered });
         }
         for link in self.links.values() {
@@ -167,8 +179,8 @@ impl Survey {
         }
         if query.asks_for_labels() {
             // Labels of pods are not kept, so where they matter only the pods of what is exported are told of.
-            let others = self.pods.values().filter(|pod| verdicts.owner_of(pod).is_none());
-            let others: Vec<_> = others.map(|pod| pod.uid.clone()).collect();
+            let others = self.pods().filter(|pod| verdicts.owner_of(pod).is_none());
+            let others: Vec<_> = others.map(|pod| pod.uid).collect();
             verdicts.filtered_pods.extend(others);
         }
         verdicts
@@ -185,8 +197,13 @@ impl Survey {
     }
 
     /// The pods that were there in the window, by uid.
-    pub(super) fn pods(&self) -> impl Iterator<Item = &PodFacts> {
-        self.pods.values()
+    pub(super) fn pods(&self) -> impl Iterator<Item = PodFacts> {
+        self.pods.values().filter_map(|bytes| decode(bytes))
+    }
+
+    /// One of them.
+    pub(super) fn pod(&self, uid: &str) -> Option<PodFacts> {
+        self.pods.get(uid).and_then(|bytes| decode(bytes))
     }
 
     /// An object that is not recorded but stands between others, by uid.
@@ -223,6 +240,14 @@ impl Verdicts {
     /// Must nothing be told of this pod?
     pub(super) fn hides(&self, pod: &PodFacts) -> bool {
         self.filtered_pods.contains(&pod.uid)
+    }
+}
+
+/// A pod that was encoded here, and so can be read.
+fn decode(bytes: &[u8]) -> Option<PodFacts> {
+    match codec::read(bytes) {
+        Ok(Fact::Pod(pod)) => Some(*pod),
+        _ => None,
     }
 }
 

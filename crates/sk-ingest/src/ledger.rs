@@ -87,9 +87,11 @@ struct Shelves {
     names: Shelf<SmolStr>,
 }
 
-/// What has been counted since the start.
+/// What is counted as it happens.
 #[derive(Debug, Default)]
 struct Counts {
+    /// How many of the objects are links.
+    links: usize,
     unchanged: u64,
     refused_lives: u64,
     dropped_waits: u64,
@@ -233,7 +235,7 @@ impl Ledger {
 
     /// How much there is, and what went beyond a bound.
     pub fn stats(&self) -> Stats {
-        let links = self.objects.values().filter(|object| object.is_link()).count();
+        let links = self.counts.links;
         Stats {
             objects: self.objects.len() - links,
             links,

@@ -7,6 +7,8 @@ mod inputs;
 use std::fs;
 use std::path::Path;
 
+use proptest::prelude::*;
+
 fn run(target: &str, input: fn(&[u8])) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target);
     let entries = fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
@@ -57,4 +59,32 @@ fn no_kept_input_breaks_the_reader_of_json_lines() {
 #[test]
 fn no_kept_input_breaks_the_reader_of_manifests() {
     run("manifests", inputs::manifests);
+}
+
+#[test]
+fn no_kept_input_breaks_the_reader_of_logs() {
+    run("log_segment", inputs::log_segment);
+}
+
+#[test]
+fn the_kept_log_that_has_one_of_each_is_read_to_its_end() {
+    let input = include_bytes!("../fuzz/corpus/log_segment/one-of-each");
+    let (state, entries) = inputs::facts_in(input);
+    assert_eq!((state, entries), (7, 5));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_log_whose_facts_are_wrong_in_places_is_read_as_far_as_it_goes(
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
+    ) {
+        let mut input = include_bytes!("../fuzz/corpus/log_segment/one-of-each").to_vec();
+        for (place, byte) in changes {
+            let place = place.index(input.len());
+            input[place] = byte;
+        }
+        inputs::log_segment(&input);
+    }
 }

@@ -105,8 +105,16 @@ pub(super) fn segment_path(folder: &Path, number: u64) -> PathBuf {
 
 /// The number of a segment, if the path is one's.
 pub(super) fn segment_number(path: &Path) -> Option<u64> {
-    if path.extension()? != EXTENSION {
-        return None;
-    }
-    path.file_stem()?.to_str()?.parse().ok()
+    numbered(path, EXTENSION)
+}
+
+/// Is it what is left of a segment that never began?
+pub(super) fn is_unfinished(path: &Path) -> bool {
+    numbered(path, UNFINISHED_EXTENSION).is_some()
+}
+
+/// The number before that extension. Other files in the folder are other people's.
+fn numbered(path: &Path, extension: &str) -> Option<u64> {
+    let stem = path.file_stem().filter(|_| path.extension().is_some_and(|found| found == extension))?;
+    stem.to_str()?.parse().ok()
 }

@@ -1,6 +1,7 @@
 //! The reading end: what is in the log, from any thread, while it is being written.
 
 use std::io::Write;
+use std::path::Path;
 use std::sync::Arc;
 
 use sk_core::SimTime;
@@ -14,11 +15,13 @@ use crate::trace::Format;
 #[derive(Clone, Debug)]
 pub struct Reader {
     catalog: Arc<Catalog>,
+    /// Where the log lies: exports keep there what is too much for memory.
+    folder: Arc<Path>,
 }
 
 impl Reader {
-    pub(super) fn new(catalog: Arc<Catalog>) -> Self {
-        Self { catalog }
+    pub(super) fn new(catalog: Arc<Catalog>, folder: &Path) -> Self {
+        Self { catalog, folder: folder.into() }
     }
 
     /// The first moment that can be exported and the moment of the newest entry; `None` if nothing is recorded yet.
@@ -33,9 +36,10 @@ impl Reader {
         Items::new(self.catalog.snapshot().segments)
     }
 
-    /// Writes a part of the history as a trace.
+    /// Writes a part of the history as a trace. Needs room in the log's folder, at most for the state at the start, and
+    /// for v2 for the whole trace.
     pub fn export(&self, query: &Query, format: Format, out: impl Write) -> Result<Exported, ExportError> {
-        export::export(&self.catalog.snapshot(), query, format, out)
+        export::export(&self.folder, &self.catalog.snapshot(), query, format, out)
     }
 }
 

@@ -80,7 +80,7 @@ fn list(folder: &Path) -> Result<Vec<u64>, LogError> {
     let mut numbers = Vec::new();
     for entry in fs::read_dir(folder).map_err(refused)? {
         let path = entry.map_err(refused)?.path();
-        if path.extension().is_some_and(|extension| extension == catalog::UNFINISHED_EXTENSION) {
+        if catalog::is_unfinished(&path) {
             fs::remove_file(&path).map_err(refused)?;
         }
         numbers.extend(catalog::segment_number(&path));

@@ -138,6 +138,11 @@ impl State {
         }
     }
 
+    /// Takes the gap back that came last.
+    pub(super) fn forget_newest_gap(&mut self) {
+        self.gaps.pop();
+    }
+
     /// Forgets the gaps that ended before anything that is kept.
     pub(super) fn forget_gaps_before(&mut self, kept_from: SimTime) {
         self.gaps.retain(|gap| gap.to >= kept_from);

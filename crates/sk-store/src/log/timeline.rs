@@ -4,7 +4,7 @@
 //! over. Where entries between them are lost (damage, or a full disk), what the new state says differently is told as
 //! changes at that moment, so that whoever follows the timeline ends with the truth and is told of the damage.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::vec;
 
 use sk_core::{ObjectRef, SimTime, SmolStr};
@@ -14,6 +14,7 @@ use super::catalog::Listed;
 use super::error::Damage;
 use super::fact::{Deleted, Entry, Fact};
 use super::segment::{Block, Blocks};
+use crate::trace::Gap;
 
 /// One thing in the log.
 #[derive(Clone, Debug, PartialEq)]
@@ -111,7 +112,7 @@ impl Items {
             _ => Beginning::Jumps,
         };
         // A jump that the header itself tells of is no damage: the gap is recorded as a fact.
-        let missed = self.last.is_some_and(|(seq, _)| seq != header.previous_seq);
+        let missed = self.last.is_some_and(|(seq, _)| seq < header.previous_seq);
         if missed && self.damages.last().is_none_or(|damage| damage.to.is_some()) {
             self.note_damage(&listed, "entries before it are missing".to_owned());
         }
@@ -175,6 +176,7 @@ struct Known {
     objects: BTreeMap<ObjectRef, (SmolStr, Seen)>,
     nodes: BTreeMap<SmolStr, Seen>,
     pods: BTreeMap<SmolStr, u32>,
+    gaps: BTreeSet<Gap>,
     /// Counts segments.
     turn: u32,
 }
@@ -207,9 +209,9 @@ impl Known {
                 self.pods.insert(pod.uid.clone(), turn);
                 true
             }
-            // Saying these again does no harm; a gap is known already.
+            Fact::Gap(gap) => self.gaps.insert(gap.clone()),
+            // Saying these again does no harm.
             Fact::Link(_) | Fact::Unlinked(_) | Fact::Watched(..) => true,
-            Fact::Gap(_) => false,
         }
     }
 

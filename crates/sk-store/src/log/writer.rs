@@ -52,7 +52,7 @@ pub struct Stats {
     pub bytes: u64,
     /// In how many files.
     pub segments: usize,
-    /// How many entries were ever appended.
+    /// The number of the newest entry: how many were ever appended.
     pub entries: u64,
     /// The oldest moment that can be exported.
     pub kept_from: Option<SimTime>,
@@ -106,7 +106,7 @@ impl Log {
 
     /// A reading end, for any thread; it sees what was synced.
     pub fn reader(&self) -> Reader {
-        Reader::new(Arc::clone(&self.catalog))
+        Reader::new(Arc::clone(&self.catalog), &self.folder)
     }
 
     /// Adds a fact and answers its number. It is safe after the next [`Log::sync`]. A moment before the last entry's
@@ -205,10 +205,12 @@ impl Log {
         }
     }
 
-    /// Nothing is written from now on. What was published stays as it is.
+    /// Nothing is written from now on. The segment ends with what was synced.
     fn stop(&mut self) {
         self.stopped = true;
-        self.active = None;
+        if let Some(active) = self.active.take() {
+            active.writer.cut();
+        }
     }
 
     /// Is recording stopped because a write failed?
@@ -222,16 +224,19 @@ impl Log {
         if !self.stopped {
             return Ok(());
         }
-        let from = self.synced_at.unwrap_or(now);
         let now = self.last_at.map_or(now, |last| last.max(now));
+        let from = self.synced_at.unwrap_or(now);
+        let reason = "the log could not be written, perhaps for want of room".to_owned();
+        // The gap is part of the state that the segment begins with, so that there is never one without the other.
+        self.state.apply(Fact::Gap(Gap { from, to: now, kind: None, reason }));
         // A number that was given to a lost entry is not given again, and readers see by the jump that something is lost.
         self.next_seq = self.next_seq.max(self.synced_seq + 2);
         self.stopped = false;
-        self.begin_segment(now)?;
-        self.last_at = Some(now);
-        let reason = "the log could not be written, perhaps for want of room".to_owned();
-        self.append(now, Fact::Gap(Gap { from, to: now, kind: None, reason }))?;
-        self.sync()
+        self.begin_segment(now).inspect_err(|_| self.state.forget_newest_gap())?;
+        self.synced_seq = self.next_seq - 1;
+        (self.last_at, self.synced_at) = (Some(now), Some(now));
+        self.publish();
+        Ok(())
     }
 
     /// Gives up the oldest segments: those that ended before what is to be kept, and as many as are too much for the

@@ -144,7 +144,7 @@ pub struct Reserved {
 }
 
 /// A time the recording did not see: the tracer was down, or a watch had to start anew.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Gap {
     /// The last moment that was seen.

@@ -1,6 +1,8 @@
 //! Bytes whose number is not known before they are all there: in memory while they are few, else in a temporary file.
 
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::Path;
+use std::sync::Arc;
 
 use tempfile::SpooledTempFile;
 
@@ -9,15 +11,35 @@ use super::write::WriteError;
 /// How much of a spool stays in memory.
 const MAX_IN_MEMORY: usize = 4 << 20;
 
+/// Where temporary files are made: in a folder that is known to be writable, or where the system has them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SpoolFolder(Option<Arc<Path>>);
+
+impl SpoolFolder {
+    pub(crate) fn at(folder: &Path) -> Self {
+        Self(Some(folder.into()))
+    }
+}
+
 /// Bytes that wait to be written.
 pub(crate) struct Spool {
     file: SpooledTempFile,
     len: u64,
+    folder: SpoolFolder,
 }
 
 impl Spool {
-    pub(crate) fn new() -> Self {
-        Self { file: SpooledTempFile::new(MAX_IN_MEMORY), len: 0 }
+    pub(crate) fn new(folder: &SpoolFolder) -> Self {
+        let file = match &folder.0 {
+            Some(folder) => SpooledTempFile::new_in(MAX_IN_MEMORY, folder),
+            None => SpooledTempFile::new(MAX_IN_MEMORY),
+        };
+        Self { file, len: 0, folder: folder.clone() }
+    }
+
+    /// An empty one in the same folder.
+    pub(crate) fn another(&self) -> Self {
+        Self::new(&self.folder)
     }
 
     /// How many bytes it holds.
@@ -35,7 +57,7 @@ impl Spool {
     /// Copies everything to `out` and becomes empty.
     pub(crate) fn drain(&mut self, out: &mut impl Write) -> Result<(), WriteError> {
         self.copy(0, self.len, out)?;
-        *self = Self::new();
+        *self = Self::new(&self.folder);
         Ok(())
     }
 

@@ -10,6 +10,7 @@ use super::error::TraceError;
 use super::header::Header;
 use super::record::Record;
 use super::rows::Row;
+use super::spool::SpoolFolder;
 use super::{Format, jsonl, native, v2};
 
 /// Why a trace could not be written.
@@ -102,10 +103,20 @@ enum Form<W: Write> {
 }
 
 impl<W: Write> Writer<W> {
-    /// Begins a trace in `format`.
+    /// Begins a trace in `format`. Some forms need temporary files, which are made where the system has them.
     pub fn new(format: Format, out: W, header: &Header) -> Result<Self, WriteError> {
+        Self::spooling_in(&SpoolFolder::default(), format, out, header)
+    }
+
+    /// Begins a trace whose temporary files are made in that folder.
+    pub(crate) fn spooling_in(
+        folder: &SpoolFolder,
+        format: Format,
+        out: W,
+        header: &Header,
+    ) -> Result<Self, WriteError> {
         let form = match format {
-            Format::V2 => Form::V2(Box::new(v2::Writer::new(out, header))),
+            Format::V2 => Form::V2(Box::new(v2::Writer::new(out, header, folder))),
             Format::JsonLines => Form::JsonLines(jsonl::Writer::new(out, header)?),
             Format::Native => Form::Native(Box::new(native::Writer::new(out, header)?)),
             Format::V3 | Format::Manifests => return Err(WriteError::ReadOnly(format)),

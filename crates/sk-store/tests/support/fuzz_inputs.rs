@@ -1,6 +1,8 @@
 //! What each fuzz target does with its bytes. Also run over the kept corpus by an ordinary test.
 
-use sk_store::trace::{Section, Trace, from_bytes};
+use sk_core::SimTime;
+use sk_store::log::{Item, Log, Options, Query};
+use sk_store::trace::{Format, Section, Trace, from_bytes};
 
 /// Reads all that there is, whatever it is. What it says does not matter; that it returns does.
 fn read_through(bytes: Vec<u8>) {
@@ -103,4 +105,65 @@ fn put_varint(out: &mut Vec<u8>, mut n: u64) {
         n >>= 7;
     }
     out.push(u8::try_from(n).expect("seven bits"));
+}
+
+/// A segment of an event log, opened, read and exported.
+pub(crate) fn log_segment(data: &[u8]) {
+    let Some((_folder, log)) = log_of(data) else { return };
+    let _ = log.reader().items().count();
+    for start in [1_000_000, 1_000_005] {
+        let query = Query::window(SimTime::from_micros(start), SimTime::MAX);
+        for format in [Format::Native, Format::V2] {
+            let _ = log.reader().export(&query, format, std::io::sink());
+        }
+    }
+}
+
+/// How many facts the state and the entries of such a segment have.
+pub(crate) fn facts_in(data: &[u8]) -> (usize, usize) {
+    let Some((_folder, log)) = log_of(data) else { return (0, 0) };
+    log.reader().items().fold((0, 0), |(state, entries), item| match item {
+        Item::State(_) => (state + 1, entries),
+        _ => (state, entries + 1),
+    })
+}
+
+/// A log of one segment: a right header, and behind it the bytes as they are (if the first is odd), or a state and
+/// entries made of the rest, the second byte's share and what is left, in right blocks.
+fn log_of(data: &[u8]) -> Option<(tempfile::TempDir, Log)> {
+    let (chosen, rest) = data.split_first_chunk::<2>()?;
+    let mut segment = b"SKLOG\0\0\0\x01\0\0\0\0\0\0\0".to_vec();
+    for number in [1_u64, 0, 1_000_000] {
+        segment.extend_from_slice(&number.to_le_bytes());
+    }
+    let sum = xxhash_rust::xxh3::xxh3_64(&segment);
+    segment.extend_from_slice(&sum.to_le_bytes());
+    if chosen[0] % 2 == 1 {
+        segment.extend_from_slice(rest);
+    } else {
+        let (state, entries) = rest.split_at(rest.len() * usize::from(chosen[1]) / 256);
+        put_log_blocks(&mut segment, &[(2, state), (3, entries)]);
+    }
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    std::fs::write(folder.path().join("0000000001.sklog"), segment).expect("a small file can be written");
+    let (log, _) = Log::open(folder.path(), Options::default()).ok()?;
+    Some((folder, log))
+}
+
+/// Blocks of a segment, whose compressed bytes are one stream.
+fn put_log_blocks(segment: &mut Vec<u8>, blocks: &[(u8, &[u8])]) {
+    let mut stream = zstd::stream::write::Encoder::new(Vec::new(), 1).expect("memory can be compressed");
+    for (kind, raw) in blocks {
+        std::io::Write::write_all(&mut stream, raw).expect("memory takes all");
+        std::io::Write::flush(&mut stream).expect("memory takes all");
+        let stored = std::mem::take(stream.get_mut());
+        let len = |bytes: &[u8]| u32::try_from(bytes.len()).expect("fuzz inputs are small").to_le_bytes();
+        let header = [&[*kind, 0, 0, 0][..], &len(&stored), &len(raw)].concat();
+        let mut hasher = xxhash_rust::xxh3::Xxh3::new();
+        hasher.update(&header);
+        hasher.update(&stored);
+        segment.extend_from_slice(&header);
+        segment.extend_from_slice(&hasher.digest().to_le_bytes());
+        segment.extend_from_slice(&stored);
+    }
 }

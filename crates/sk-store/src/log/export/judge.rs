@@ -125,3 +125,6 @@ impl<'a> Family<'a> {
 fn is_daemon_set(owner: &OwnerReference) -> bool {
     owner.gvk.group == "apps" && owner.gvk.kind == "DaemonSet"
 }
+
+#[cfg(test)]
+mod tests;

@@ -14,14 +14,17 @@ mod write;
 pub use query::{ExportError, Exported, Query};
 
 use std::io::Write as Output;
+use std::path::Path;
 
 use super::catalog::Contents;
 use super::timeline::Items;
 use crate::trace::Format;
+use crate::trace::spool::SpoolFolder;
 use survey::Survey;
 
 /// Exports what `query` asks for of a log with these contents.
 pub(super) fn export(
+    folder: &Path,
     contents: &Contents,
     query: &Query,
     format: Format,
@@ -42,6 +45,7 @@ pub(super) fn export(
             gaps: &query.gaps_of(&contents.gaps, items.damages()),
             damages: items.damages(),
             segments,
+            folder: SpoolFolder::at(folder),
         },
     )
 }

@@ -17,7 +17,8 @@ pub struct Query {
     pub included_namespaces: Vec<SmolStr>,
     /// Nothing of these namespaces, nor they themselves.
     pub excluded_namespaces: Vec<SmolStr>,
-    /// Only objects that in some version match all of these; empty means all.
+    /// Only objects that in some version match all of these; empty means all. Labels of pods are not in the log, so
+    /// where labels are asked for, or not wanted, only the pods of exported objects are told of.
     pub included_labels: Vec<LabelSelector>,
     /// No object that in any version matches one of these.
     pub excluded_labels: Vec<LabelSelector>,
@@ -89,6 +90,11 @@ impl Query {
         if self.start < kept_from { Err(ExportError::OutsideRetention { kept_from, kept_to }) } else { Ok(()) }
     }
 
+    /// Do labels decide what is exported?
+    pub(super) fn asks_for_labels(&self) -> bool {
+        !self.included_labels.is_empty() || !self.excluded_labels.is_empty()
+    }
+
     /// Is the object in a namespace that is asked for?
     pub(super) fn admits_namespace_of(&self, object: &ObjectRef) -> bool {
         // A Namespace stands for itself; other things without a namespace are everybody's.
@@ -108,7 +114,7 @@ impl Query {
         };
         let gaps = recorded.iter().cloned().chain(damages.iter().map(of_damage));
         let mut gaps: Vec<_> = gaps.filter(|gap| gap.from < self.end && gap.to >= self.start).collect();
-        gaps.sort_by(|a, b| (a.from, a.to, &a.kind, &a.reason).cmp(&(b.from, b.to, &b.kind, &b.reason)));
+        gaps.sort();
         gaps
     }
 }

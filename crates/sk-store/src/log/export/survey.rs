@@ -95,7 +95,8 @@ impl Survey {
     fn note_object(&mut self, query: &Query, before: bool, place: u64, applied: Applied) {
         let heads = self.objects.entry(applied.object.clone()).or_default();
         if before {
-            heads.retain(|uid, _| *uid == applied.uid);
+            // Only what it was at the start counts of what it was before.
+            heads.clear();
             self.starting.insert(applied.object, (applied.uid.clone(), place));
         }
         let head = heads.entry(applied.uid).or_default();
@@ -105,7 +106,7 @@ impl Survey {
             }
         }
         head.spec_hash = Some((place, applied.spec_hash));
-        if !query.included_labels.is_empty() || !query.excluded_labels.is_empty() {
+        if query.asks_for_labels() {
             let labels = labels_of(&applied.body);
             head.included |= query.included_labels.iter().all(|selector| selector.matches(&labels));
             head.excluded |= query.excluded_labels.iter().any(|selector| selector.matches(&labels));
@@ -164,8 +165,8 @@ impl Survey {
                 Verdict::Below | Verdict::OfDaemonSet | Verdict::Untracked => {}
             }
         }
-        if !query.included_labels.is_empty() {
-            // Labels of pods are not kept, so where labels are asked for only the pods of what has them are told of.
+        if query.asks_for_labels() {
+            // Labels of pods are not kept, so where they matter only the pods of what is exported are told of.
             let others = self.pods.values().filter(|pod| verdicts.owner_of(pod).is_none());
             let others: Vec<_> = others.map(|pod| pod.uid.clone()).collect();
             verdicts.filtered_pods.extend(others);

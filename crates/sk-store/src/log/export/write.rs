@@ -15,7 +15,7 @@ use crate::log::error::Damage;
 use crate::log::fact::Fact;
 use crate::log::timeline::{Item, Items};
 use crate::msgpack::MAX_OBJECT_BYTES;
-use crate::trace::spool::Spool;
+use crate::trace::spool::{Spool, SpoolFolder};
 use crate::trace::{Change, Deletion, Format, Gap, Header, Mark, NodeEvent, Object, Record, Row, WriteError, Writer};
 
 /// What the first pass has found.
@@ -25,6 +25,7 @@ pub(super) struct Material<'a> {
     pub(super) gaps: &'a [Gap],
     pub(super) damages: &'a [Damage],
     pub(super) segments: Vec<Listed>,
+    pub(super) folder: SpoolFolder,
 }
 
 /// Writes the trace.
@@ -36,9 +37,16 @@ pub(super) fn write<W: Output>(
 ) -> Result<Exported, ExportError> {
     // v2 carries the index that it is given only if it is told that the index comes from such a recording.
     let header = Header { config: query.config.clone(), origin: (format == Format::V2).then_some(2) };
-    let writer = Writer::new(format, out, &header)?;
-    let mut pass =
-        Pass { query, format, material, writer, next_seq: 0, start: Start::default(), done: Exported::default() };
+    let writer = Writer::spooling_in(&material.folder, format, out, &header)?;
+    let mut pass = Pass {
+        query,
+        format,
+        material,
+        writer,
+        next_seq: 0,
+        start: Start::new(&material.folder),
+        done: Exported::default(),
+    };
     pass.records()?;
     pass.rows()?;
     let Pass { writer, mut done, .. } = pass;
@@ -67,13 +75,11 @@ struct Start {
     nodes: BTreeMap<SmolStr, (u64, u64)>,
 }
 
-impl Default for Start {
-    fn default() -> Self {
-        Self { bodies: Spool::new(), objects: BTreeMap::new(), nodes: BTreeMap::new() }
-    }
-}
-
 impl Start {
+    fn new(folder: &SpoolFolder) -> Self {
+        Self { bodies: Spool::new(folder), objects: BTreeMap::new(), nodes: BTreeMap::new() }
+    }
+
     fn keep(&mut self, body: &[u8]) -> Result<(u64, u64), WriteError> {
         let offset = self.bodies.len();
         self.bodies.append(body)?;
@@ -146,7 +152,7 @@ impl<W: Output> Pass<'_, W> {
 
     /// Writes the state at the start.
     fn begin(&mut self) -> Result<(), ExportError> {
-        let mut start = std::mem::take(&mut self.start);
+        let mut start = std::mem::replace(&mut self.start, Start::new(&self.material.folder));
         for ((_, object), kept) in std::mem::take(&mut start.objects) {
             let body = start.body(kept)?;
             self.apply(self.query.start, &object, &body)?;

@@ -11,15 +11,18 @@ use zstd::stream::write::Encoder;
 use super::{
     BLOCK_BYTES, BLOCK_FACTS, BlockHeader, BlockKind, HEADER_LEN, LEVEL, MAX_WINDOW_LOG, MIN_WINDOW_LOG, SegmentHeader,
 };
+use crate::log::catalog::UNFINISHED_EXTENSION;
 use crate::log::state::State;
 use crate::varint;
 
-/// Appends to a segment. After an error it is of no further use; the file then ends with its last whole block.
+/// Appends to a segment. After an error it can only be [`cut`](Self::cut).
 pub(in crate::log) struct SegmentWriter {
     file: File,
     path: PathBuf,
     /// How long the file is, in whole blocks.
     len: u64,
+    /// How much of that was synced.
+    synced_len: u64,
     /// The bytes of the open block collect in its buffer.
     encoder: Encoder<'static, Vec<u8>>,
     /// The raw bytes of the open block.
@@ -39,13 +42,14 @@ pub(in crate::log) struct SegmentWriter {
 impl SegmentWriter {
     /// Begins a segment at `path` with the whole state. Nothing lies there unless all of it does.
     pub(in crate::log) fn create(path: &Path, header: &SegmentHeader, state: &State) -> io::Result<Self> {
-        let unfinished = path.with_extension("new");
+        let unfinished = path.with_extension(UNFINISHED_EXTENSION);
         let file = File::create(&unfinished)?;
         let encoder = encoder(state_size(state))?;
         let mut writer = Self {
             file,
             path: path.to_owned(),
             len: 0,
+            synced_len: 0,
             encoder,
             open_bytes: 0,
             open_facts: 0,
@@ -71,7 +75,7 @@ impl SegmentWriter {
             if self.is_full() { self.end_block(BlockKind::State) } else { Ok(()) }
         })?;
         self.end_block(BlockKind::StateEnd)?;
-        self.file.sync_data()?;
+        self.synced()?;
         fs::rename(unfinished, &self.path)?;
         sync_folder(&self.path)
     }
@@ -110,7 +114,13 @@ impl SegmentWriter {
         if self.open_bytes > 0 {
             self.end_block(BlockKind::Entries)?;
         }
-        self.file.sync_data()
+        self.synced()
+    }
+
+    fn synced(&mut self) -> io::Result<()> {
+        self.file.sync_data()?;
+        self.synced_len = self.len;
+        Ok(())
     }
 
     fn end_block(&mut self, kind: BlockKind) -> io::Result<()> {
@@ -122,21 +132,18 @@ impl SegmentWriter {
             stored_len: u32::try_from(stored.len()).map_err(too_long)?,
             raw_len: u32::try_from(self.open_bytes).map_err(too_long)?,
         };
-        let written = self
-            .file
-            .write_all(&header.encode(&stored))
-            .and_then(|()| self.file.write_all(&stored))
-            .inspect_err(|_| self.cut());
-        written?;
+        self.file.write_all(&header.encode(&stored))?;
+        self.file.write_all(&stored)?;
         self.len += (super::BLOCK_HEADER_LEN + stored.len()) as u64;
         self.open_bytes = 0;
         self.open_facts = 0;
         Ok(())
     }
 
-    /// Takes a block that could not be written whole away. Should even that fail, the next opening does it.
-    fn cut(&self) {
-        let _ = self.file.set_len(self.len);
+    /// Takes everything away that was not synced: the next segment says that it follows on what was. Should even that
+    /// fail, a reader finds a few entries more than that, which do no harm, and the next opening cuts what is torn.
+    pub(in crate::log) fn cut(self) {
+        let _ = self.file.set_len(self.synced_len);
     }
 
     /// How long the file is.

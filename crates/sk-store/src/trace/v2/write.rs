@@ -14,7 +14,7 @@ use crate::trace::header::Header;
 use crate::trace::lives::{Life, OwnerLives};
 use crate::trace::record::{Change, Mark, Record};
 use crate::trace::rows::{IndexPart, Row};
-use crate::trace::spool::Spool;
+use crate::trace::spool::{Spool, SpoolFolder};
 use crate::trace::write::{Losses, WriteError};
 
 /// The most objects in an index that is made here: 2^22 at about 150 bytes is 600 MiB.
@@ -33,6 +33,7 @@ pub(crate) struct Writer<W> {
     index: Index,
     lives: Grouped<ObjectRef>,
     losses: Losses,
+    folder: SpoolFolder,
     /// Reused: one encoded object.
     bytes: Vec<u8>,
 }
@@ -65,7 +66,7 @@ enum Touch {
 
 /// The trace's index: carried from the v2 trace it was, or made from the objects.
 enum Index {
-    Carried(Grouped<String>),
+    Carried(Box<Grouped<String>>),
     Made { kinds: BTreeMap<String, BTreeMap<String, StableHash>>, len: usize },
 }
 
@@ -73,11 +74,12 @@ enum Index {
 struct Grouped<K> {
     done: List,
     open: Option<(K, Vec<u8>, List)>,
+    folder: SpoolFolder,
 }
 
 impl List {
-    fn new() -> Self {
-        Self { bytes: Spool::new(), count: 0 }
+    fn new(folder: &SpoolFolder) -> Self {
+        Self { bytes: Spool::new(folder), count: 0 }
     }
 
     fn push(&mut self, element: &[u8]) -> Result<(), WriteError> {
@@ -96,8 +98,8 @@ fn len32(count: u64, what: &'static str) -> Result<usize, WriteError> {
 }
 
 impl<K: PartialEq> Grouped<K> {
-    fn new() -> Self {
-        Self { done: List::new(), open: None }
+    fn new(folder: &SpoolFolder) -> Self {
+        Self { done: List::new(folder), open: None, folder: folder.clone() }
     }
 
     /// The open map of `key`, whose encoded form is `encoded`.
@@ -107,7 +109,7 @@ impl<K: PartialEq> Grouped<K> {
         }
         let (_, _, list) = self.open.get_or_insert_with(|| {
             let encoded = encoded(&key);
-            (key, encoded, List::new())
+            (key, encoded, List::new(&self.folder))
         });
         Ok(list)
     }
@@ -133,20 +135,21 @@ impl<K: PartialEq> Grouped<K> {
 }
 
 impl<W: Write> Writer<W> {
-    pub(crate) fn new(out: W, header: &Header) -> Self {
+    pub(crate) fn new(out: W, header: &Header, folder: &SpoolFolder) -> Self {
         let mut config = Vec::new();
         encode::value(&mut config, header.config.as_written());
         let index = match header.origin {
-            Some(2) => Index::Carried(Grouped::new()),
+            Some(2) => Index::Carried(Box::new(Grouped::new(folder))),
             _ => Index::Made { kinds: BTreeMap::new(), len: 0 },
         };
         Self {
             out,
             config,
-            events: List::new(),
+            events: List::new(folder),
             current: None,
             index,
-            lives: Grouped::new(),
+            lives: Grouped::new(folder),
+            folder: folder.clone(),
             losses: Losses::default(),
             bytes: Vec::new(),
         }
@@ -208,8 +211,8 @@ impl<W: Write> Writer<W> {
         self.current = Some(Event {
             secs,
             whole,
-            applied: List::new(),
-            deleted: List::new(),
+            applied: List::new(&self.folder),
+            deleted: List::new(&self.folder),
             delete_order,
             delete_ends: Vec::new(),
             touched: HashMap::new(),
@@ -274,7 +277,7 @@ impl<W: Write> Writer<W> {
         encode::array_len(&mut head, len32(self.events.count, "events")?);
         self.out.write_all(&head).map_err(WriteError::Output)?;
         self.events.bytes.drain(&mut self.out)?;
-        self.index.finish()?.drain("index", &mut self.out)?;
+        self.index.finish(&self.folder)?.drain("index", &mut self.out)?;
         self.lives.drain("pod_lifecycles", &mut self.out)?;
         Ok((self.out, self.losses))
     }
@@ -295,7 +298,7 @@ impl Event {
             };
             *slot = Some((start, end - start));
         }
-        let mut ordered = Spool::new();
+        let mut ordered = self.deleted.bytes.another();
         let mut one = Vec::new();
         for (start, len) in at.into_iter().flatten() {
             one.clear();
@@ -331,11 +334,11 @@ impl Index {
         }
     }
 
-    fn finish(self) -> Result<Grouped<String>, WriteError> {
+    fn finish(self, folder: &SpoolFolder) -> Result<Grouped<String>, WriteError> {
         match self {
-            Self::Carried(groups) => Ok(groups),
+            Self::Carried(groups) => Ok(*groups),
             Self::Made { kinds, .. } => {
-                let mut groups = Grouped::new();
+                let mut groups = Grouped::new(folder);
                 for (kind, objects) in kinds {
                     let objects = objects.into_iter().map(|(name, hash)| (name, Some(hash))).collect();
                     carry(&mut groups, &IndexPart { kind, objects })?;

@@ -28,7 +28,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use sk_core::{Gvk, ObjectKey, SimTime, SmolStr};
-use sk_store::log::{Applied, Attribution, Fact};
+use sk_store::log::{Attribution, Fact, State};
 use sk_store::trace::Gap;
 
 use crate::rules::{Rules, is_pod};
@@ -87,9 +87,11 @@ struct Shelves {
     names: Shelf<SmolStr>,
 }
 
-/// What has been counted since the start.
+/// What is counted as it happens.
 #[derive(Debug, Default)]
 struct Counts {
+    /// How many of the objects are links.
+    links: usize,
     unchanged: u64,
     refused_lives: u64,
     dropped_waits: u64,
@@ -206,20 +208,19 @@ impl Ledger {
 
     /// Takes in what a log knew when it was last written, so that the next lists are compared with that. For a ledger
     /// that has seen nothing yet.
-    pub fn restore(&mut self, known: impl IntoIterator<Item = Fact>) {
-        for fact in known {
-            match fact {
-                Fact::Applied(Applied { object, uid, owners, body, .. }) => {
-                    self.restore_object(&object, &uid, &owners, &body);
-                }
-                Fact::Link(link) if self.watched.contains(&link.object.gvk) => self.restore_link(&link),
-                Fact::Link(link) => self.restore_answer(link),
-                Fact::Pod(pod) if pod.deleted.is_none() => self.restore_pod(*pod),
-                Fact::Node(name, Some(record)) => self.restore_node(name, &record),
-                Fact::Pod(_) | Fact::Node(_, None) | Fact::Deleted(_) | Fact::Unlinked(_) => {}
-                Fact::Gap(_) | Fact::Watched(..) => {}
+    pub fn restore(&mut self, state: &State) {
+        for (object, live) in state.objects() {
+            self.restore_object(object, &live.uid, &live.owners, &live.body);
+        }
+        for link in state.links() {
+            if self.watched.contains(&link.object.gvk) {
+                self.restore_link(link);
+            } else {
+                self.restore_answer(link.clone());
             }
         }
+        state.pods().for_each(|pod| self.restore_pod(pod));
+        state.nodes().for_each(|(name, record)| self.restore_node(name.clone(), record));
     }
 
     /// Owners that nobody watches and that are not known: to be asked of the API server. Each is given out once.
@@ -234,7 +235,7 @@ impl Ledger {
 
     /// How much there is, and what went beyond a bound.
     pub fn stats(&self) -> Stats {
-        let links = self.objects.values().filter(|object| object.is_link()).count();
+        let links = self.counts.links;
         Stats {
             objects: self.objects.len() - links,
             links,

@@ -68,6 +68,7 @@ impl Ledger {
         let is_new = !self.objects.contains_key(&place);
         if is_new {
             self.by_uid.insert(own_uid.clone(), Place::Object(id, object.key.clone()));
+            self.counts.links += usize::from(tracked.is_none());
         }
         let shared = self.shelves.owners.share(owners, owners.to_vec());
         let known = self.objects.entry(place).or_insert_with(|| Object {
@@ -104,6 +105,7 @@ impl Ledger {
         self.by_uid.remove(&gone.uid);
         let uid = gone.uid.to_smol_str();
         if gone.is_link() {
+            self.counts.links -= 1;
             out.push(Fact::Unlinked(uid));
         } else {
             let object = ObjectRef::new(self.kinds.gvk(place.0).clone(), place.1.clone());
@@ -129,6 +131,7 @@ impl Ledger {
 
     /// Takes in a link of a kind that is watched.
     pub(super) fn restore_link(&mut self, link: &Link) {
+        self.counts.links += 1;
         self.restore_as(&link.object, &link.uid, &link.owners, Content::Link);
     }
 

@@ -4,8 +4,6 @@
 //! is scaled up again, and when a watch lags. Templates are compared with everything private hidden, on both sides; the
 //! identity is taken of the template as it stands in the trace, because that is what a replay sees.
 
-use std::collections::VecDeque;
-
 use bytes::Bytes;
 use serde_json::Value;
 use sk_core::template::{has_containers_of, is_subset};
@@ -23,8 +21,15 @@ const MAX_VERSIONS: usize = 16;
 const CLOCK_SLACK: SimDuration = SimDuration::from_secs(2);
 
 /// The templates of one owner, oldest version first.
-#[derive(Debug, Default)]
-pub(super) struct Versions(VecDeque<Version>);
+#[derive(Debug)]
+pub(super) struct Versions(Vec<Version>);
+
+impl Default for Versions {
+    /// With room for one: most owners never have another.
+    fn default() -> Self {
+        Self(Vec::with_capacity(1))
+    }
+}
 
 /// What an owner's templates were from some moment on.
 #[derive(Debug)]
@@ -71,7 +76,7 @@ impl Versions {
         let hash = templates.iter().fold(0, |sum, template| {
             xxh3_64(&template.json).wrapping_add(u64::rotate_left(sum, 5)) ^ xxh3_64(template.path.as_str().as_bytes())
         });
-        if let Some(newest) = self.0.back_mut() {
+        if let Some(newest) = self.0.last_mut() {
             if newest.hash == hash {
                 // Let the older body go.
                 newest.templates = templates;
@@ -80,9 +85,9 @@ impl Versions {
             newest.templates.iter_mut().for_each(|template| template.json = Bytes::copy_from_slice(&template.json));
         }
         self.0.retain(|version| version.hash != hash);
-        self.0.push_back(Version { since, hash, templates });
+        self.0.push(Version { since, hash, templates });
         if self.0.len() > MAX_VERSIONS {
-            self.0.pop_front();
+            self.0.remove(0);
         }
         true
     }
@@ -91,7 +96,7 @@ impl Versions {
     /// containers it has. Versions that came later than the pod are tried last, the nearest first.
     pub(super) fn origin(&self, rules: &Rules, pod: &Value, created: SimTime) -> Option<Found> {
         let split = self.0.partition_point(|version| version.since <= created + CLOCK_SLACK);
-        let in_order = self.0.range(..split).rev().chain(self.0.range(split..));
+        let in_order = self.0[..split].iter().rev().chain(&self.0[split..]);
         let mut by_containers = None;
         for template in in_order.flat_map(|version| &version.templates) {
             let Some(comparable) = rules.comparable(&template.json) else { continue };

@@ -1,0 +1,170 @@
+//! Objects in the ledger: what is news, who belongs to whom, what a list leaves behind.
+
+use serde_json::{Value, json};
+use sk_core::Gvk;
+use sk_ingest::{Question, Role};
+use sk_store::log::{Fact, State};
+use sk_testkit::objects::{Object, deployment, object, pod, replica_set};
+
+use crate::recording::{CONFIG_MAP, DEPLOYMENT, NODE, POD, REPLICA_SET, Recording, at, served, sieve, words};
+
+const TRACKED: &str = "{trackedObjects: {apps/v1.Deployment: {}, v1.ConfigMap: {}}}";
+const THING: Gvk = Gvk::new_static("x.io", "v1", "Thing");
+
+fn config_map(name: &str, value: &str) -> Object {
+    object(json!({"metadata": {"name": name, "namespace": "default"}, "data": {"key": value}}))
+}
+
+fn owned_by(child: &Value, owner: &Value, api_version: &str, kind: &str) -> Value {
+    let mut child = child.clone();
+    child["metadata"]["ownerReferences"] = json!([{"apiVersion": api_version, "kind": kind,
+        "name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"], "controller": true}]);
+    child
+}
+
+#[test]
+fn anything_but_status_and_bookkeeping_is_a_change() {
+    let mut recording = Recording::new(TRACKED);
+    let first = served(deployment().name("web"), "u1");
+    assert_eq!(words(&recording.applied(0, &DEPLOYMENT, &first)), ["applied Deployment default/web u1"]);
+    let mut status = first.clone();
+    status["status"] = json!({"replicas": 1});
+    status["metadata"]["resourceVersion"] = json!("99");
+    status["metadata"]["generation"] = json!(7);
+    assert!(recording.applied(1, &DEPLOYMENT, &status).is_empty());
+    assert_eq!(recording.ledger.stats().unchanged, 1);
+    for (change, pointer) in [("label", "/metadata/labels"), ("annotation", "/metadata/annotations")] {
+        let mut changed = first.clone();
+        *changed.pointer_mut("/metadata").unwrap() = {
+            let mut meta = first["metadata"].clone();
+            meta[pointer.rsplit('/').next().unwrap()] = json!({"team": change});
+            meta
+        };
+        assert_eq!(recording.applied(2, &DEPLOYMENT, &changed).len(), 1, "{change}");
+    }
+    let data = served(config_map("c", "one"), "u2");
+    assert_eq!(recording.applied(3, &CONFIG_MAP, &data).len(), 1);
+    assert_eq!(
+        recording.applied(4, &CONFIG_MAP, &served(config_map("c", "two"), "u2")).len(),
+        1,
+        "though it is hidden"
+    );
+    assert!(recording.applied(5, &CONFIG_MAP, &served(config_map("c", "two"), "u2")).is_empty());
+}
+
+#[test]
+fn an_object_recreated_under_its_name_is_another_one_even_if_it_looks_the_same() {
+    let mut recording = Recording::new(TRACKED);
+    recording.applied(0, &CONFIG_MAP, &served(config_map("c", "x"), "u1"));
+    let facts = recording.applied(1, &CONFIG_MAP, &served(config_map("c", "x"), "u2"));
+    assert_eq!(words(&facts), ["deleted ConfigMap default/c u1", "applied ConfigMap default/c u2"]);
+    assert!(recording.deleted(2, &CONFIG_MAP, &served(config_map("c", "x"), "u1")).is_empty(), "it is gone already");
+    let facts = recording.deleted(2, &CONFIG_MAP, &served(config_map("c", "x"), "u2"));
+    assert_eq!(words(&facts), ["deleted ConfigMap default/c u2"]);
+}
+
+#[test]
+fn a_list_ends_what_it_does_not_bring_of_its_own_kind_only() {
+    let mut recording = Recording::new(TRACKED);
+    let (a, b) = (served(config_map("a", "x"), "u1"), served(config_map("b", "x"), "u2"));
+    recording.relisted(0, &CONFIG_MAP, &[&a, &b], None);
+    recording.relisted(0, &DEPLOYMENT, &[&served(deployment().name("a"), "u3")], None);
+    recording.relisted(0, &NODE, &[&served(object(json!({"metadata": {"name": "n"}})), "u4")], None);
+    let facts = recording.relisted(60, &CONFIG_MAP, &[&b], Some(30));
+    assert_eq!(words(&facts), ["gap ConfigMap", "deleted ConfigMap default/a u1"]);
+    let Fact::Gap(gap) = &facts[0] else { panic!("{facts:?}") };
+    assert_eq!((gap.from, gap.to), (at(30), at(60)));
+    assert_eq!(words(&recording.relisted(61, &NODE, &[], None)), ["no node n"]);
+    let stats = recording.ledger.stats();
+    assert_eq!((stats.objects, stats.nodes), (2, 0));
+}
+
+#[test]
+fn a_link_is_told_once_and_when_it_is_gone() {
+    let mut recording = Recording::new(TRACKED);
+    let owner = served(deployment().name("web"), "u1");
+    let link = owned_by(&served(replica_set().name("web-1"), "u2"), &owner, "apps/v1", "Deployment");
+    recording.applied(0, &DEPLOYMENT, &owner);
+    let facts = recording.applied(1, &REPLICA_SET, &link);
+    assert_eq!(words(&facts), ["link ReplicaSet default/web-1 u2"]);
+    let Fact::Link(told) = &facts[0] else { panic!("{facts:?}") };
+    assert_eq!(told.owners[0].uid, "u1");
+    assert!(recording.applied(2, &REPLICA_SET, &link).is_empty());
+    assert_eq!(words(&recording.deleted(3, &REPLICA_SET, &link)), ["unlinked u2"]);
+}
+
+#[test]
+fn an_object_that_is_skipped_because_it_is_owned_still_links() {
+    let mut recording = Recording::new("{trackedObjects: {apps/v1.ReplicaSet: {skipOwned: true}}}");
+    let bare = served(replica_set().name("bare"), "u1");
+    assert_eq!(words(&recording.applied(0, &REPLICA_SET, &bare)), ["applied ReplicaSet default/bare u1"]);
+    let owner = served(deployment().name("web"), "u2");
+    let adopted = owned_by(&bare, &owner, "apps/v1", "Deployment");
+    let facts = recording.applied(1, &REPLICA_SET, &adopted);
+    assert_eq!(words(&facts), ["deleted ReplicaSet default/bare u1", "link ReplicaSet default/bare u1"]);
+}
+
+#[test]
+fn an_owner_that_nobody_watches_is_asked_for_once_and_its_owners_too() {
+    let mut recording = Recording::new(TRACKED);
+    let thing = served(object(json!({"metadata": {"name": "thing", "namespace": "default"}})), "t1");
+    let above = served(object(json!({"metadata": {"name": "above", "namespace": "default"}})), "t0");
+    let child = owned_by(&served(deployment().name("web"), "u1"), &thing, "x.io/v1", "Thing");
+    recording.applied(0, &DEPLOYMENT, &child);
+    recording.applied(1, &CONFIG_MAP, &owned_by(&served(config_map("c", "x"), "u2"), &thing, "x.io/v1", "Thing"));
+    let questions = recording.ledger.missing_owners();
+    let asked = Question { kind: THING, namespace: Some("default".into()), name: "thing".into(), uid: "t1".into() };
+    assert_eq!(questions, std::slice::from_ref(&asked));
+    let answer = sieve(&recording.rules, &THING, Role::Link, &owned_by(&thing, &above, "x.io/v1", "Thing"));
+    let mut facts = Vec::new();
+    recording.ledger.owner_answered(at(2), &asked, answer, &mut facts);
+    assert_eq!(words(&facts), ["link Thing default/thing t1"]);
+    let questions = recording.ledger.missing_owners();
+    assert_eq!(questions[0].uid, "t0");
+    facts.clear();
+    recording.ledger.owner_answered(at(3), &questions[0], None, &mut facts);
+    assert!(facts.is_empty(), "nobody knows; the chain ends there");
+    recording.applied(4, &DEPLOYMENT, &owned_by(&served(deployment().name("more"), "u3"), &thing, "x.io/v1", "Thing"));
+    assert!(recording.ledger.missing_owners().is_empty(), "the answer is remembered");
+}
+
+#[test]
+fn an_answer_about_somebody_else_of_that_name_is_no_answer() {
+    let mut recording = Recording::new(TRACKED);
+    let thing = served(object(json!({"metadata": {"name": "thing", "namespace": "default"}})), "t1");
+    recording.applied(0, &DEPLOYMENT, &owned_by(&served(deployment(), "u1"), &thing, "x.io/v1", "Thing"));
+    let questions = recording.ledger.missing_owners();
+    let other = served(object(json!({"metadata": {"name": "thing", "namespace": "default"}})), "t2");
+    let mut facts = Vec::new();
+    let answer = sieve(&recording.rules, &THING, Role::Link, &other);
+    recording.ledger.owner_answered(at(1), &questions[0], answer, &mut facts);
+    assert!(facts.is_empty());
+}
+
+#[test]
+fn after_a_restart_a_list_is_compared_with_what_the_log_knew() {
+    let mut before = Recording::new(TRACKED);
+    let (a, b) = (served(config_map("a", "x"), "u1"), served(config_map("b", "x"), "u2"));
+    let web = served(deployment().name("web"), "u3");
+    let link = owned_by(&served(replica_set().name("web-1"), "u4"), &web, "apps/v1", "Deployment");
+    let one = owned_by(&served(pod().name("one"), "p1"), &link, "apps/v1", "ReplicaSet");
+    let node = served(object(json!({"metadata": {"name": "n"}})), "u5");
+    let mut state = State::default();
+    for (kind, object) in
+        [(&CONFIG_MAP, &a), (&CONFIG_MAP, &b), (&DEPLOYMENT, &web), (&REPLICA_SET, &link), (&POD, &one), (&NODE, &node)]
+    {
+        before.applied(0, kind, object).into_iter().for_each(|fact| state.apply(fact));
+    }
+    let mut after = Recording::new(TRACKED);
+    after.ledger.restore(&state);
+    let (known, anew) = (before.ledger.stats(), after.ledger.stats());
+    assert_eq!(
+        (anew.objects, anew.links, anew.pods, anew.nodes),
+        (known.objects, known.links, known.pods, known.nodes)
+    );
+    for (kind, object) in [(&DEPLOYMENT, &web), (&REPLICA_SET, &link), (&POD, &one), (&NODE, &node)] {
+        assert!(after.applied(60, kind, object).is_empty(), "{kind}: as the log knew it");
+    }
+    assert_eq!(words(&after.relisted(61, &CONFIG_MAP, &[&b], None)), ["deleted ConfigMap default/a u1"]);
+    assert_eq!(words(&after.relisted(62, &POD, &[], None)), ["gone default/one p1"]);
+}

@@ -1,0 +1,284 @@
+//! Pods in the ledger: whose they are, which template they were made from, how long they lived.
+
+use serde_json::{Value, json};
+use sk_core::{SimTime, TemplateId};
+use sk_ingest::Trouble;
+use sk_store::log::{Fact, PodFacts};
+use sk_testkit::objects::{Object, deployment, object, pod, replica_set};
+
+use crate::recording::{DEPLOYMENT, POD, REPLICA_SET, Recording, at, body, pod_facts, served, words};
+
+const TRACKED: &str = "{trackedObjects: {apps/v1.Deployment: {trackLifecycle: true}}}";
+
+fn owned(child: Object, child_uid: &str, owner: &Value) -> Value {
+    let mut child = served(child, child_uid);
+    child["metadata"]["ownerReferences"] = json!([{"apiVersion": owner["apiVersion"], "kind": owner["kind"],
+        "name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"], "controller": true}]);
+    child
+}
+
+/// A Deployment of one revision, its ReplicaSet and a pod of it, as the server has them.
+fn revision(number: u32) -> (Value, Value, Value) {
+    let image = format!("example/web:{number}");
+    let deployment = deployment().name("web").image(&image).command(&["serve", "--token=secret"]);
+    let deployment = served(deployment, "d");
+    let set = owned(replica_set().name(&format!("web-{number}")).image(&image), &format!("rs{number}"), &deployment);
+    let pod = pod().name(&format!("web-{number}-x")).label("app", "web").image(&image);
+    let pod = owned(pod.command(&["serve", "--token=secret"]), &format!("p{number}"), &set);
+    (deployment, set, pod)
+}
+
+/// The identity of the template as a replay computes it from the exported object.
+fn identity(yaml: &str, deployment: &Value) -> TemplateId {
+    TemplateId::all_in(&body(yaml, &DEPLOYMENT, deployment), &["/spec/template".parse().unwrap()]).remove(0)
+}
+
+fn container(state: &str, fields: &Value) -> Value {
+    json!([{"name": "main", "state": {state: fields}}])
+}
+
+fn stamp(second: i64) -> String {
+    at(second).to_rfc3339_secs()
+}
+
+fn running(pod: &Value, start: i64) -> Value {
+    let mut pod = pod.clone();
+    pod["spec"]["nodeName"] = json!("node-1");
+    pod["status"] = json!({"phase": "Running", "containerStatuses": container("running", &json!({"startedAt": stamp(start)})),
+        "conditions": [{"type": "PodScheduled", "status": "True", "lastTransitionTime": stamp(start - 1)}]});
+    pod
+}
+
+#[test]
+fn a_pod_is_attributed_to_its_recorded_ancestor_and_the_template_it_was_made_from() {
+    for yaml in [
+        TRACKED,
+        "{trackedObjects: {apps/v1.Deployment: {trackLifecycle: true}}, privacy: full}",
+        "{trackedObjects: {apps/v1.Deployment: {trackLifecycle: true}}, keep: [/spec/template/spec/containers/*/command]}",
+    ] {
+        let mut recording = Recording::new(yaml);
+        let (deployment, set, pod) = revision(1);
+        recording.applied(0, &DEPLOYMENT, &deployment);
+        recording.applied(1, &REPLICA_SET, &set);
+        let facts = recording.applied(2, &POD, &pod);
+        let known = pod_facts(&facts);
+        let [attribution] = known.attributions.as_slice() else { panic!("{known:?}") };
+        assert_eq!((attribution.owner.to_string().as_str(), attribution.uid.as_str()), ("Deployment default/web", "d"));
+        assert_eq!(attribution.template, Some(identity(yaml, &deployment)), "{yaml}");
+        assert!(attribution.track_lifecycle);
+        assert_eq!(known.pod_hash, Some(sk_core::StableHash::of_pod_spec(&pod["spec"])), "before anything is hidden");
+        assert_eq!(recording.ledger.stats().waiting_pods, 0);
+    }
+}
+
+#[test]
+fn pods_of_a_rolling_update_belong_to_the_revision_they_were_made_from() {
+    let mut recording = Recording::new(TRACKED);
+    let (old, new) = (revision(1), revision(2));
+    for (second, (deployment, set, _)) in [(0, &old), (100, &new)] {
+        recording.applied(second, &DEPLOYMENT, deployment);
+        recording.applied(second + 1, &REPLICA_SET, set);
+    }
+    for (deployment, _, mut pod) in [new, old] {
+        // Also one of the old revision that is created while the new one is rolled out.
+        pod["metadata"]["creationTimestamp"] = json!(stamp(102));
+        let facts = recording.applied(102, &POD, &pod);
+        assert_eq!(pod_facts(&facts).attributions[0].template, Some(identity(TRACKED, &deployment)));
+    }
+}
+
+#[test]
+fn a_pod_that_admission_changed_is_known_by_its_containers() {
+    let mut recording = Recording::new(TRACKED);
+    let (deployment, set, mut pod) = revision(1);
+    recording.applied(0, &DEPLOYMENT, &deployment);
+    recording.applied(0, &REPLICA_SET, &set);
+    pod["spec"]["containers"][0]["command"] = json!(["wrapped"]);
+    let facts = recording.applied(1, &POD, &pod);
+    assert_eq!(pod_facts(&facts).attributions[0].template, Some(identity(TRACKED, &deployment)));
+    pod["spec"]["containers"][0]["image"] = json!("example/other:1");
+    pod["metadata"]["uid"] = json!("p9");
+    let facts = recording.applied(2, &POD, &pod);
+    assert_eq!(pod_facts(&facts).attributions[0].template, None, "nothing to know it by");
+}
+
+#[test]
+fn a_pod_that_comes_before_its_owners_is_attributed_when_they_come() {
+    let (deployment, set, pod) = revision(1);
+    for owners_first in
+        [[(&REPLICA_SET, &set), (&DEPLOYMENT, &deployment)], [(&DEPLOYMENT, &deployment), (&REPLICA_SET, &set)]]
+    {
+        let mut recording = Recording::new(TRACKED);
+        let facts = recording.applied(0, &POD, &pod);
+        assert!(pod_facts(&facts).attributions.is_empty(), "recorded at once all the same");
+        assert_eq!(recording.ledger.stats().waiting_pods, 1);
+        let facts: Vec<Fact> =
+            owners_first.iter().flat_map(|(kind, owner)| recording.applied(1, kind, owner)).collect();
+        assert_eq!(pod_facts(&facts).attributions[0].template, Some(identity(TRACKED, &deployment)));
+        assert_eq!(recording.ledger.stats().waiting_pods, 0);
+    }
+}
+
+#[test]
+fn a_pod_that_comes_before_its_owners_new_revision_is_attributed_to_that() {
+    let mut recording = Recording::new(TRACKED);
+    let (old, new) = (revision(1), revision(2));
+    recording.applied(0, &DEPLOYMENT, &old.0);
+    recording.applied(1, &REPLICA_SET, &new.1);
+    let facts = recording.applied(1, &POD, &new.2);
+    assert_eq!(pod_facts(&facts).attributions[0].template, None);
+    let facts = recording.applied(2, &DEPLOYMENT, &new.0);
+    assert_eq!(pod_facts(&facts).attributions[0].template, Some(identity(TRACKED, &new.0)));
+}
+
+#[test]
+fn a_pod_waits_for_its_owners_only_so_long() {
+    let mut recording = Recording::new(TRACKED);
+    let (_, _, pod) = revision(1);
+    recording.applied(0, &POD, &pod);
+    recording.applied(121, &POD, &pod);
+    let stats = recording.ledger.stats();
+    assert_eq!((stats.waiting_pods, stats.given_up_pods, stats.pods), (0, 1, 1));
+    let warnings = recording.ledger.take_warnings();
+    assert_eq!(warnings[0].trouble, Trouble::OwnerUnseen);
+    assert!(warnings[0].to_string().starts_with("Pod default/web-1-x: "), "{}", warnings[0]);
+    assert!(recording.ledger.missing_owners().is_empty(), "ReplicaSets are watched, never asked for");
+}
+
+#[test]
+fn every_reference_of_a_pod_is_followed_nearest_first() {
+    let mut recording = Recording::new("{trackedObjects: {apps/v1.Deployment: {}, x.io/v1.Thing: {}, v1.Pod: {}}}");
+    let thing = served(
+        object(json!({"apiVersion": "x.io/v1", "kind": "Thing", "metadata": {"name": "t", "namespace": "default"}})),
+        "t",
+    );
+    let (deployment, set, mut pod) = revision(1);
+    let owned_deployment = {
+        let mut owned = deployment.clone();
+        owned["metadata"]["ownerReferences"] =
+            json!([{"apiVersion": "x.io/v1", "kind": "Thing", "name": "t", "uid": "t"}]);
+        owned
+    };
+    pod["metadata"]["ownerReferences"]
+        .as_array_mut()
+        .unwrap()
+        .push(json!({"apiVersion": "x.io/v1", "kind": "Thing", "name": "t", "uid": "t"}));
+    recording.applied(0, &"x.io/v1.Thing".parse().unwrap(), &thing);
+    recording.applied(0, &DEPLOYMENT, &owned_deployment);
+    recording.applied(0, &REPLICA_SET, &set);
+    let facts = recording.applied(1, &POD, &pod);
+    let owners: Vec<_> = pod_facts(&facts).attributions.iter().map(|one| one.owner.gvk.kind.as_str()).collect();
+    assert_eq!(owners, ["Pod", "Thing", "Deployment"]);
+    assert_eq!(words(&facts), ["applied Pod default/web-1-x p1", "pod default/web-1-x p1"]);
+    let own = &pod_facts(&facts).attributions[0];
+    assert_eq!(own.template.as_ref().map(|id| id.path.as_str()), Some(""));
+}
+
+#[test]
+fn owners_in_a_circle_are_followed_once() {
+    let mut recording = Recording::new(TRACKED);
+    let a = owned(
+        replica_set().name("a"),
+        "a",
+        &json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "b", "uid": "b"}}),
+    );
+    let b = owned(replica_set().name("b"), "b", &a);
+    recording.applied(0, &REPLICA_SET, &a);
+    recording.applied(0, &REPLICA_SET, &b);
+    let facts = recording.applied(1, &POD, &owned(pod(), "p", &a));
+    assert!(pod_facts(&facts).attributions.is_empty());
+}
+
+/// The one fact that a step of a pod's life makes.
+fn step(recording: &mut Recording, second: i64, pod: &Value) -> PodFacts {
+    let facts = recording.applied(second, &POD, pod);
+    assert_eq!(facts.len(), 1, "{facts:?}");
+    pod_facts(&facts).clone()
+}
+
+#[test]
+fn a_fact_follows_each_step_of_a_pods_life_and_nothing_else() {
+    let mut recording = Recording::new(TRACKED);
+    let new = served(pod().requests("500m", "1Gi"), "p");
+    let seen = step(&mut recording, 50, &new);
+    assert_eq!((seen.created, seen.scheduled, seen.node), (at(0), None, None));
+    assert_eq!(seen.requests.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>(), ["cpu=500m", "memory=1Gi"]);
+
+    let mut waiting = new.clone();
+    let condition = |message: &str| {
+        json!({"conditions": [{"type": "PodScheduled", "status": "False",
+        "reason": "Unschedulable", "message": message, "lastTransitionTime": stamp(50)}]})
+    };
+    waiting["status"] = condition("0/1 nodes are available");
+    step(&mut recording, 60, &waiting);
+    assert!(recording.applied(61, &POD, &waiting).is_empty());
+    waiting["status"] = condition("0/2 nodes are available");
+    let seen = step(&mut recording, 70, &waiting);
+    assert_eq!(seen.waits.iter().map(|wait| wait.at).collect::<Vec<_>>(), [at(50), at(70)]);
+
+    let seen = step(&mut recording, 90, &running(&new, 80));
+    assert_eq!((seen.scheduled, seen.started, seen.node.as_deref()), (Some(at(79)), Some(at(80)), Some("node-1")));
+    let mut ended = running(&new, 80);
+    ended["status"]["phase"] = json!("Succeeded");
+    ended["status"]["containerStatuses"] =
+        container("terminated", &json!({"startedAt": stamp(80), "finishedAt": stamp(95)}));
+    assert_eq!(step(&mut recording, 100, &ended).finished, Some(at(95)));
+    assert!(recording.applied(101, &POD, &running(&new, 80)).is_empty(), "a life does not move backward");
+    assert_eq!(recording.ledger.stats().refused_lives, 1);
+    assert_eq!(recording.ledger.take_warnings()[0].trouble, Trouble::LifeRefused);
+    let facts = recording.deleted(110, &POD, &ended);
+    assert_eq!(words(&facts), ["gone default/pod p"]);
+    let gone = pod_facts(&facts);
+    assert_eq!((gone.finished, gone.deleted, gone.guessed), (Some(at(95)), Some(at(110)), false));
+    assert_eq!(recording.ledger.stats().pods, 0);
+}
+
+#[test]
+fn a_pod_that_vanished_in_a_gap_ended_at_the_list_and_that_is_a_guess() {
+    let mut recording = Recording::new(TRACKED);
+    let stays = running(&served(pod().name("stays"), "p1"), 5);
+    recording.applied(10, &POD, &stays);
+    recording.applied(10, &POD, &running(&served(pod().name("goes"), "p2"), 5));
+    let facts = recording.relisted(90, &POD, &[&stays], Some(10));
+    assert_eq!(words(&facts), ["gap Pod", "gone default/goes p2"]);
+    let gone = pod_facts(&facts);
+    assert_eq!(
+        (gone.started, gone.finished, gone.deleted, gone.guessed),
+        (Some(at(5)), Some(at(90)), Some(at(90)), true)
+    );
+}
+
+#[test]
+fn a_pod_recreated_under_its_name_is_two_lives() {
+    let mut recording = Recording::new(TRACKED);
+    recording.applied(10, &POD, &running(&served(pod().name("db-0"), "p1"), 5));
+    let mut again = served(pod().name("db-0"), "p2");
+    again["metadata"]["creationTimestamp"] = json!(stamp(60));
+    let facts = recording.applied(90, &POD, &again);
+    assert_eq!(words(&facts), ["gone default/db-0 p1", "pod default/db-0 p2"]);
+    let Fact::Pod(first) = &facts[0] else { panic!("{facts:?}") };
+    assert!(first.guessed && first.finished.is_some());
+    assert!(recording.deleted(91, &POD, &running(&served(pod().name("db-0"), "p1"), 5)).is_empty(), "told already");
+    assert_eq!(recording.ledger.stats().pods, 1);
+}
+
+#[test]
+fn a_pod_that_is_first_seen_when_it_is_gone_has_lived_all_the_same() {
+    let mut recording = Recording::new(TRACKED);
+    let mut pod = running(&served(pod(), "p"), 5);
+    pod["metadata"]["deletionTimestamp"] = json!(stamp(30));
+    let facts = recording.deleted(50, &POD, &pod);
+    assert_eq!(words(&facts), ["gone default/pod p"]);
+    assert_eq!((pod_facts(&facts).started, pod_facts(&facts).finished), (Some(at(5)), Some(at(30))));
+}
+
+#[test]
+fn an_event_that_comes_at_once_is_timed_by_its_coming() {
+    let mut recording = Recording::new(TRACKED);
+    let micros = |millis: i64| SimTime::from_micros(at(0).as_micros() + millis * 1_000);
+    let pod = served(pod(), "p");
+    let sighting = crate::recording::sieve(&recording.rules, &POD, sk_ingest::Role::Pod, &pod).unwrap();
+    let mut facts = Vec::new();
+    recording.ledger.applied(micros(250), sighting, &mut facts);
+    assert_eq!(pod_facts(&facts).created, micros(250), "Kubernetes only says which second");
+}

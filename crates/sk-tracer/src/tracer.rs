@@ -261,7 +261,7 @@ impl Parts {
         if changed {
             resume::end_untracked(&mut log, &rules, clock.now())?;
         }
-        ledger.restore(resume::known(log.state()));
+        ledger.restore(log.state());
         let positions = log.state().positions().map(|(kind, version)| (kind.clone(), version.clone())).collect();
         let shared = Arc::new(Shared { access, rules, clock, metrics: Arc::new(Metrics::default()) });
         let watchers = tasks.into_iter().map(|task| Arc::new(Status::new(task))).collect();

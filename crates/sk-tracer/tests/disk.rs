@@ -12,7 +12,7 @@ use std::path::Path;
 use serde_json::json;
 use sk_testkit::Options;
 use sk_testkit::control_plane::{ControlPlane, eventually};
-use support::{LIMIT, Process, apply, ask, gaps, live, now, recorded, until_ready, until_recorded};
+use support::{LIMIT, Process, apply, ask, live, now, recorded, until_ready, until_recorded};
 
 const CONFIG: &str = "trackedObjects: {v1.ConfigMap: {}}\nprivacy: full\nnamespaces: {include: [default]}\n";
 /// The largest file, in blocks of 512 bytes as the shell counts them, or of 1,024: 100 to 200 KB.
@@ -93,7 +93,7 @@ async fn a_full_disk_is_an_alarm_and_a_gap_and_never_a_broken_log() {
 
     let log = support::open(&data);
     assert_eq!(recorded(&log, "v1.ConfigMap").iter().collect::<Vec<_>>(), expected());
-    let gaps = gaps(&log.reader());
+    let gaps = log.state().gaps();
     assert!(gaps.iter().any(|gap| gap.kind.is_none() && gap.from <= gap.to), "{gaps:?}");
     let mut items = log.reader().items();
     assert!(items.by_ref().count() > 0 && items.damages().is_empty(), "{:?}", items.damages());

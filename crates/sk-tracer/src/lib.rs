@@ -17,6 +17,7 @@
 //! | `watch` | one watcher per kind: discovery, lists, watches, relists |
 //! | `store` | the one owner of ledger and log |
 //! | `lookup` | questions about owners |
+//! | `parts` | what a tracer is put together from |
 //! | `export` | a window of the log as a file |
 //! | `serve` | HTTP: export, probes, metrics |
 //! | [`auth`] | who may export |
@@ -36,6 +37,7 @@ pub mod install;
 mod lookup;
 mod metrics;
 mod options;
+mod parts;
 mod resume;
 mod serve;
 pub mod snapshot;

@@ -1,43 +1,32 @@
 //! A running tracer: its parts put together, and taken apart again.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use kube::api::{Api, Patch, PatchParams};
 use sk_api::tracer::Config;
-use sk_core::{Gvk, SimTime, SmolStr};
-use sk_ingest::{Ledger, Rules};
-use sk_store::log::{self, Log, LogError, Query, Reader};
-use sk_store::trace::{Format, TracerConfig};
-use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, mpsc};
+use sk_core::Gvk;
+use sk_store::log::{LogError, Query, Reader};
+use sk_store::trace::Format;
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use crate::access::Access;
-use crate::auth::Reviewer;
-use crate::clock::Clock;
-use crate::export::{ExportError, Exporter, MAX_EXPORTS, Spooled};
+use crate::export::{ExportError, Exporter, Spooled};
 use crate::folder::{DataFolder, FolderError};
 use crate::health::{Health, Readiness};
-use crate::install::CERTIFICATE_KEY;
 use crate::lookup;
 use crate::metrics::Metrics;
-use crate::options::{Options, Publication, Security, Serving};
-use crate::resume;
-use crate::serve::{Served, Server};
-use crate::store::{Message, Missed, QUEUE_BATCHES, Store, StoreError};
-use crate::tls::{Identity, TlsError};
-use crate::watch::status::Status;
-use crate::watch::{Position, Shared, Watcher, plan};
+use crate::options::Options;
+use crate::parts::Parts;
+use crate::serve::{Server, door};
+use crate::store::{Message, QUEUE_BATCHES, StoreError};
+use crate::tls::TlsError;
 
 /// How often things are looked at that nobody tells of.
 const POLL: Duration = Duration::from_millis(50);
-/// Between two attempts to publish the certificate.
-const PUBLISH_PAUSE: Duration = Duration::from_secs(10);
 
 /// Why a tracer does not start.
 #[derive(Debug, thiserror::Error)]
@@ -119,7 +108,7 @@ impl Tracer {
     pub async fn start(access: impl Into<Access>, config: Config, options: Options) -> Result<Self, StartError> {
         let access = access.into();
         let listener = match &options.serving {
-            Some(serving) => Some(bind(serving).await?),
+            Some(serving) => Some(door::bind(serving).await?),
             None => None,
         };
         let folder = DataFolder::open(options.data_dir.as_deref())?;
@@ -134,9 +123,9 @@ impl Tracer {
         tasks.spawn(lookup::run(Arc::clone(&parts.shared), questions, store.clone()));
         let server = match options.serving.as_ref().zip(listener) {
             Some((serving, listener)) => {
-                let identity = identity(serving, &folder)?;
+                let identity = door::identity(serving, &folder)?;
                 if let Some((identity, place)) = identity.as_ref().zip(serving.publish.clone()) {
-                    tasks.spawn(publish(parts.shared.access.clone(), place, identity.certificate.clone()));
+                    tasks.spawn(door::publish(parts.shared.access.clone(), place, identity.certificate.clone()));
                 }
                 Some(parts.serve(serving, listener, identity, &config, &exporter)?)
             }
@@ -220,159 +209,4 @@ impl Tracer {
             _ => Err(StoreError::Ended),
         }
     }
-}
-
-/// What a tracer is put together from.
-struct Parts {
-    shared: Arc<Shared>,
-    health: Arc<Health>,
-    log: Log,
-    ledger: Ledger,
-    /// Where watches go on.
-    positions: BTreeMap<Gvk, SmolStr>,
-    /// When the log was written last.
-    newest: Option<SimTime>,
-    /// Was it written with another configuration?
-    changed: bool,
-}
-
-impl Parts {
-    fn open(folder: &DataFolder, access: Access, config: &Config) -> Result<Self, StartError> {
-        let (mut log, recovered) = Log::open(&folder.log(), log_options(config))?;
-        for (path, reason) in &recovered.put_aside {
-            tracing::warn!(path = %path.display(), reason, "a part of the log cannot be read and was put aside");
-        }
-        if recovered.cut_bytes > 0 {
-            tracing::warn!(
-                bytes = recovered.cut_bytes,
-                "the log's end was not whole, as after a crash, and was cut off"
-            );
-        }
-        let newest = recovered.newest.map(|(_, at)| at);
-        let changed = folder.configuration_changed(config)?;
-        if changed {
-            tracing::warn!("the log was written with another configuration: everything is listed anew, with a gap");
-        }
-        let key = folder.key()?;
-        let rules = Arc::new(Rules::new(config, key));
-        let tasks = plan::tasks(config);
-        let mut ledger = Ledger::new(Arc::clone(&rules), tasks.iter().map(|task| task.kind.clone()));
-        let clock = Arc::new(newest.map_or_else(Clock::default, Clock::not_before));
-        if changed {
-            resume::end_untracked(&mut log, &rules, clock.now())?;
-        }
-        ledger.restore(resume::known(log.state()));
-        let positions = log.state().positions().map(|(kind, version)| (kind.clone(), version.clone())).collect();
-        let shared = Arc::new(Shared { access, rules, clock, metrics: Arc::new(Metrics::default()) });
-        let watchers = tasks.into_iter().map(|task| Arc::new(Status::new(task))).collect();
-        Ok(Self { shared, health: Arc::new(Health::new(watchers)), log, ledger, positions, newest, changed })
-    }
-
-    fn exporter(&self, folder: &DataFolder, config: &Config, store: mpsc::Sender<Message>) -> Exporter {
-        Exporter {
-            access: self.shared.access.clone(),
-            health: Arc::clone(&self.health),
-            metrics: Arc::clone(&self.shared.metrics),
-            store,
-            reader: self.log.reader(),
-            folder: folder.path().to_owned(),
-            room: Arc::new(Semaphore::new(MAX_EXPORTS)),
-            config: trace_config(config),
-        }
-    }
-
-    /// One watcher per kind, each where the log says that it was.
-    fn watchers(&self, store: &mpsc::Sender<Message>) -> Vec<Watcher> {
-        let one = |status: &Arc<Status>| {
-            let stored = self.positions.get(status.kind()).cloned().zip(self.newest);
-            let position = stored.map(|(version, seen)| Position { version, seen });
-            let missed = position
-                .as_ref()
-                .filter(|_| self.changed)
-                .map(|position| Missed { from: position.seen, reason: "the configuration was changed".to_owned() });
-            let position = position.filter(|_| !self.changed);
-            Watcher::new(Arc::clone(&self.shared), Arc::clone(status), store.clone(), position).having_missed(missed)
-        };
-        self.health.watchers().iter().map(one).collect()
-    }
-
-    fn serve(
-        &self,
-        serving: &Serving,
-        listener: TcpListener,
-        identity: Option<Identity>,
-        config: &Config,
-        exporter: &Arc<Exporter>,
-    ) -> Result<Server, StartError> {
-        let served = Served {
-            exporter: Arc::clone(exporter),
-            health: Arc::clone(&self.health),
-            metrics: Arc::clone(&self.shared.metrics),
-            reviewer: identity.is_some().then(|| Reviewer::new(self.shared.access.clone())),
-            export_to: config.export_to.clone(),
-        };
-        let failed = |source| StartError::Bind { address: serving.address, source };
-        let server = Server::start(listener, identity, served).map_err(failed)?;
-        tracing::info!(address = %server.address, "serving");
-        Ok(server)
-    }
-
-    fn store(self, lookups: mpsc::Sender<sk_ingest::Question>, sync_interval: Duration) -> Store {
-        let clock = Arc::clone(&self.shared.clock);
-        let metrics = Arc::clone(&self.shared.metrics);
-        Store { ledger: self.ledger, log: self.log, clock, metrics, health: self.health, lookups, sync_interval }
-    }
-}
-
-/// Takes the address, unless that would let strangers in.
-async fn bind(serving: &Serving) -> Result<TcpListener, StartError> {
-    let address = serving.address;
-    if serving.security == Security::Insecure && !address.ip().is_loopback() {
-        return Err(StartError::Insecure(address));
-    }
-    TcpListener::bind(address).await.map_err(|source| StartError::Bind { address, source })
-}
-
-fn identity(serving: &Serving, folder: &DataFolder) -> Result<Option<Identity>, StartError> {
-    let identity = match &serving.security {
-        Security::Insecure => {
-            tracing::warn!("--insecure: everybody on this machine can export everything");
-            return Ok(None);
-        }
-        Security::OwnCertificate => Identity::kept_in(folder.path(), serving.address)?,
-        Security::Certificate(files) => Identity::read(files)?,
-    };
-    tracing::info!(sha256 = identity.fingerprint, "the certificate's fingerprint");
-    Ok(Some(identity))
-}
-
-/// Writes the certificate into its ConfigMap, however long that takes; nothing waits for it.
-async fn publish(access: Access, place: Publication, certificate: String) {
-    let patch = Patch::Merge(serde_json::json!({"data": {CERTIFICATE_KEY: certificate}}));
-    loop {
-        let api: Api<k8s_openapi::api::core::v1::ConfigMap> = Api::namespaced(access.client(), &place.namespace);
-        match api.patch(&place.name, &PatchParams::default(), &patch).await {
-            Ok(_) => return,
-            Err(error) => {
-                let (namespace, name) = (&place.namespace, &place.name);
-                tracing::warn!(kind = "v1.ConfigMap", namespace, name, %error, "the certificate cannot be published yet");
-                tokio::time::sleep(PUBLISH_PAUSE).await;
-            }
-        }
-    }
-}
-
-fn log_options(config: &Config) -> log::Options {
-    let bytes = u64::try_from(config.retention.bytes.value()).unwrap_or(u64::MAX);
-    log::Options { age: config.retention.age, bytes, ..log::Options::default() }
-}
-
-/// The part of the configuration that traces carry, as SimKube knows it.
-fn trace_config(config: &Config) -> TracerConfig {
-    let written = serde_json::to_value(config).unwrap_or_default();
-    let tracked = serde_json::json!({"trackedObjects": written["trackedObjects"]});
-    TracerConfig::from_value(tracked).unwrap_or_else(|error| {
-        tracing::warn!(%error, "traces carry only the kinds of the configuration");
-        TracerConfig::of_kinds(config.tracked_objects.keys())
-    })
 }

@@ -12,7 +12,7 @@ use std::path::Path;
 use serde_json::json;
 use sk_testkit::Options;
 use sk_testkit::control_plane::{ControlPlane, eventually};
-use support::{LIMIT, Process, apply, ask, gaps, live, recorded, until_ready};
+use support::{LIMIT, Process, apply, ask, live, now, recorded, until_ready, until_recorded};
 
 const CONFIG: &str = "trackedObjects: {v1.ConfigMap: {}}\nprivacy: full\nnamespaces: {include: [default]}\n";
 /// The largest file, in blocks of 512 bytes as the shell counts them, or of 1,024: 100 to 200 KB.
@@ -76,6 +76,7 @@ async fn a_full_disk_is_an_alarm_and_a_gap_and_never_a_broken_log() {
     })
     .await
     .unwrap();
+    let since = now();
     let metadata = json!({"name": "afterwards", "namespace": "default"});
     apply(&client, "configmaps", json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})).await;
     eventually("the tracer to be well again", LIMIT, || async {
@@ -87,13 +88,12 @@ async fn a_full_disk_is_an_alarm_and_a_gap_and_never_a_broken_log() {
     .unwrap();
     let expected = live(&client, "v1.ConfigMap", "configmaps").await;
     let expected = || expected.iter().filter(|(name, _)| name.starts_with("default/")).collect::<Vec<_>>();
-    // The watch brings the last write within moments; an orderly end puts it on disk.
-    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    until_recorded(&tracer, since, "+ ConfigMap default/afterwards").await;
     assert!(tracer.stop().success());
 
     let log = support::open(&data);
     assert_eq!(recorded(&log, "v1.ConfigMap").iter().collect::<Vec<_>>(), expected());
-    let gaps = gaps(&log.reader());
+    let gaps = log.state().gaps();
     assert!(gaps.iter().any(|gap| gap.kind.is_none() && gap.from <= gap.to), "{gaps:?}");
     let mut items = log.reader().items();
     assert!(items.by_ref().count() > 0 && items.damages().is_empty(), "{:?}", items.damages());

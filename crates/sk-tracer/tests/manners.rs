@@ -4,6 +4,7 @@
 #[path = "support/fake.rs"]
 mod fake;
 
+use std::io::Read;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -11,11 +12,11 @@ use std::time::{Duration, Instant};
 use fake::{Fake, config_map, event, list, refuse, short_watch, watch};
 use futures::stream;
 use sk_api::tracer::Config;
-use sk_core::Gvk;
-use sk_store::log::{Fact, Item};
-use sk_store::trace::Gap;
+use sk_core::{Gvk, SimTime};
+use sk_store::log::{Fact, Item, Query};
+use sk_store::trace::{Change, Format, Gap, Record};
 use sk_tracer::access::Place;
-use sk_tracer::{Access, Options, Tracer};
+use sk_tracer::{Access, ExportError, Options, Tracer};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -92,6 +93,101 @@ async fn a_forgotten_version_relists_its_kind_and_no_other() {
     let deleted =
         reader.items().filter(|item| matches!(item, Item::Entry(entry) if matches!(&entry.fact, Fact::Deleted(_))));
     assert_eq!(deleted.count(), 1, "what the second list lacks is gone");
+    tracer.shutdown().await.unwrap();
+}
+
+/// A server on which a child is seen a second before its owner, although the owner came first. `bookmarks`: does it say in
+/// short watches how far it is?
+async fn server_with_a_late_owner(bookmarks: bool) -> Fake {
+    let watches = Mutex::new(std::collections::BTreeMap::<String, usize>::new());
+    let owner = serde_json::json!({"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"replicas": 1}, "metadata":
+        {"name": "owner", "namespace": "default", "uid": "uid-owner", "resourceVersion": "15"}});
+    let mut child = config_map("child", 20, "x");
+    child["metadata"]["ownerReferences"] =
+        serde_json::json!([{"apiVersion": "apps/v1", "kind": "Deployment", "name": "owner", "uid": "uid-owner"}]);
+    Fake::start(move |asked| {
+        if asked.watch.is_none() {
+            return Some(list(10, &[]));
+        }
+        let mut watches = watches.lock().expect("nobody panicked");
+        let count = watches.entry(asked.plural.clone()).or_default();
+        *count += 1;
+        let owner = event("ADDED", &owner);
+        match (asked.plural.as_str(), *count) {
+            ("configmaps", 1) => Some(watch(stream::iter([event("ADDED", &child)]))),
+            ("deployments", 1) => {
+                let late = async move {
+                    tokio::time::sleep(Duration::from_secs(1)).await;
+                    owner
+                };
+                Some(watch(stream::once(late)))
+            }
+            (_, 1) => None,
+            _ if !bookmarks => None,
+            (kind, _) => {
+                let bookmark = event("BOOKMARK", &serde_json::json!({"metadata": {"resourceVersion": "20"}}));
+                let lines = if kind == "deployments" { vec![owner, bookmark] } else { vec![bookmark] };
+                Some(watch(stream::iter(lines)))
+            }
+        }
+    })
+    .await
+}
+
+/// Which objects a whole export has, and which kinds had not caught up.
+async fn exported(tracer: &Tracer) -> (Vec<String>, Vec<Gvk>) {
+    let (from, _) = tracer.reader().kept().expect("something is recorded");
+    let query = Query::window(from, SimTime::from_secs(4_000_000_000));
+    let mut spooled = tracer.export(query, Format::Native).await.expect("the export succeeds");
+    let mut bytes = Vec::new();
+    spooled.file.read_to_end(&mut bytes).expect("the file is there");
+    let trace = sk_store::trace::from_bytes("exported", bytes).expect("it is a trace");
+    let name = |record: Result<Record, _>| match record.expect("the trace reads").change {
+        Change::Apply(object) => Some(object.reference().to_string()),
+        _ => None,
+    };
+    (trace.records().expect("the trace reads").filter_map(name).collect(), spooled.behind)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_export_waits_for_an_owner_that_is_seen_after_its_child() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = server_with_a_late_owner(true).await;
+    let tracer = record(server.kubeconfig(folder.path(), "t")).await;
+    until("the child", || tracer.counts().events == 1).await;
+    tracer.flush().await.unwrap();
+    let (objects, behind) = exported(&tracer).await;
+    assert_eq!(objects, ["Deployment default/owner"], "the child is its owner's to make");
+    assert_eq!(behind, []);
+    tracer.shutdown().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_export_waits_for_nobody_for_ever_and_says_whom_it_did_not_wait_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = server_with_a_late_owner(false).await;
+    let tracer = record(server.kubeconfig(folder.path(), "t")).await;
+    until("child and owner", || tracer.counts().events == 2).await;
+    tracer.flush().await.unwrap();
+    let (objects, behind) = exported(&tracer).await;
+    assert_eq!(objects, ["Deployment default/owner"]);
+    assert!(behind.iter().any(|kind| kind.kind == "Pod"), "nobody can say that no pod was missed: {behind:?}");
+    tracer.shutdown().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_so_many_exports_are_made_at_a_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Fake::start(|asked| (asked.watch.is_none()).then(|| list(10, &[]))).await;
+    let tracer = record(server.kubeconfig(folder.path(), "t")).await;
+    tracer.ready().await;
+    tracer.flush().await.unwrap();
+    let (from, _) = tracer.reader().kept().unwrap();
+    let export = || tracer.export(Query::window(from, SimTime::from_secs(4_000_000_000)), Format::V2);
+    let (first, second) = (export().await.unwrap(), export().await.unwrap());
+    assert!(matches!(export().await, Err(ExportError::Busy)));
+    drop((first, second));
+    export().await.unwrap();
     tracer.shutdown().await.unwrap();
 }
 

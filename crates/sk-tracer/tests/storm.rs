@@ -162,22 +162,7 @@ async fn until_last_is_recorded(cluster: &ControlPlane, tracer: &Process, last: 
     })
     .await
     .expect("the API server is back");
-    // An export waits until every watch has caught up, so its trace ends with the marker.
-    let (port, from) = (tracer.port, last.sent.as_micros() as f64 / 1e6);
-    eventually("the marker to be recorded", LIMIT, || async {
-        let request = json!({"start_ts": from, "end_ts": 4e9, "format": "native"}).to_string();
-        let client = Client::try_from(kube::Config::new(format!("http://127.0.0.1:{port}").parse().expect("a URL")))?;
-        let request = http::Request::post("/export").body(kube::client::Body::from(request.into_bytes()));
-        let answer = client.send(request.map_err(kube::Error::HttpError)?).await?;
-        if !answer.status().is_success() {
-            return Ok(None);
-        }
-        let bytes = answer.into_body().collect_bytes().await?;
-        let trace = sk_store::trace::from_bytes("exported", bytes.to_vec()).expect("it is a trace");
-        Ok(support::story(&trace).iter().any(|line| line.contains("default/marker")).then_some(()))
-    })
-    .await
-    .expect("the tracer catches up");
+    support::until_recorded(tracer, last.sent, "+ ConfigMap default/marker").await;
 }
 
 fn number(body: &[u8]) -> Option<String> {

@@ -5,10 +5,11 @@ use sk_api::tracer::Config;
 
 use super::{NAME, Options, metadata};
 
-/// Spools of exports stand beside the log: this many parts of the retained bytes, one for each hundred.
+/// Traces that are being made stand beside the log, at most two at a time; the whole history is larger as a v2 trace than in
+/// the log, but nobody asks for all of it at once.
 const SPOOL_PERCENT: u64 = 20;
-/// A segment is deleted whole, so that the log may be above its bound by one segment and the one being written: 128 MiB
-/// each, with room for certificate and key.
+/// The log is looked over once a second, and a new segment begins with the state: that of 200,000 objects of 2.4 KB is 480 MB
+/// before it is packed. The rest is room for certificate and keys.
 const SLACK_BYTES: u64 = 512 << 20;
 
 const MIB: u64 = 1 << 20;

@@ -12,6 +12,7 @@
 
 mod answer;
 mod destination;
+pub(crate) mod door;
 mod export;
 mod listener;
 mod probes;

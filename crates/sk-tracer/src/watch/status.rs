@@ -77,7 +77,7 @@ impl Status {
 
     /// The state at the beginning is known.
     pub(crate) fn completed(&self) {
-        self.progress.send_modify(|progress| progress.complete = true);
+        self.progress.send_if_modified(|progress| !std::mem::replace(&mut progress.complete, true));
     }
 
     /// Everything up to this version has been sent to the store.

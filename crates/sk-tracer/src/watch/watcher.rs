@@ -308,7 +308,8 @@ impl Watcher {
         }
     }
 
-    /// Waits for more. A watch that goes on from the log is as good as a list once the server has not refused it at once.
+    /// Waits for more. A watch that goes on from the log is as good as a list once something has come of it, or the server
+    /// has not refused it at once.
     async fn more<R: AsyncBufRead + Unpin>(&self, lines: &mut Lines<R>) -> Result<bool, Stop> {
         if !self.status.progress().complete {
             if let Ok(more) = tokio::time::timeout(REFUSAL_LIMIT, lines.more()).await {
@@ -390,6 +391,7 @@ impl Watcher {
     async fn send_on(&mut self, batch: Batch) -> Result<(), Stop> {
         let Some(version) = batch.position.clone() else { return Ok(()) };
         self.send(batch).await?;
+        self.status.completed();
         self.position = Some(Position { version, seen: self.shared.clock.now() });
         Ok(())
     }

@@ -263,10 +263,32 @@ pub(crate) async fn answered(response: http::Response<kube::client::Body>) -> Op
 
 /// Waits until a tracer's program says that it is ready.
 pub(crate) async fn until_ready(process: &Process) {
-    let port = process.port;
-    eventually("the tracer to be ready", LIMIT, || async {
-        Ok(ask(port, "/readyz").await.filter(|(status, _)| *status == 200))
-    })
-    .await
-    .unwrap_or_else(|error| panic!("{error}\n{}", last(&process.words())));
+    let (port, said) = (process.port, std::sync::Mutex::new(None));
+    let ready = eventually("the tracer to be ready", LIMIT, || async {
+        let answer = ask(port, "/readyz").await;
+        said.lock().expect("nobody panicked").clone_from(&answer);
+        Ok(answer.filter(|(status, _)| *status == 200))
+    });
+    let ready = ready.await;
+    ready.unwrap_or_else(|error| panic!("{error}; it said {said:?}\n{}", last(&process.words())));
+}
+
+/// Waits until a line of the story since `from` is in what a tracer's program exports. An export waits for all watches, so
+/// that everything that came before it is there too.
+pub(crate) async fn until_recorded(process: &Process, from: SimTime, line: &str) {
+    let request = json!({"start_ts": from.as_micros() as f64 / 1e6, "end_ts": 4e9, "format": "native"}).to_string();
+    let what = format!("`{line}` to be recorded");
+    let found = eventually(&what, LIMIT, || async {
+        let url = format!("http://127.0.0.1:{}", process.port).parse().expect("an address and a port make a URL");
+        let body = kube::client::Body::from(request.clone().into_bytes());
+        let request = http::Request::post("/export").body(body).map_err(kube::Error::HttpError)?;
+        let answer = Client::try_from(kube::Config::new(url))?.send(request).await?;
+        if !answer.status().is_success() {
+            return Ok(None);
+        }
+        let bytes = answer.into_body().collect_bytes().await?.to_vec();
+        let story = story(&trace::from_bytes("exported", bytes).expect("it is a trace"));
+        Ok(story.iter().any(|told| told == line).then_some(()))
+    });
+    found.await.unwrap_or_else(|error| panic!("{error}\n{}", last(&process.words())));
 }

@@ -1,0 +1,147 @@
+//! What a tracer is put together from: a log that was opened, a ledger that knows what it knew, watchers that go on where
+//! they were, a server with its certificate.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sk_api::tracer::Config;
+use sk_core::{Gvk, SimTime, SmolStr};
+use sk_ingest::{Ledger, Question, Rules};
+use sk_store::log::{self, Log};
+use sk_store::trace::TracerConfig;
+use tokio::net::TcpListener;
+use tokio::sync::{Semaphore, mpsc};
+
+use crate::access::Access;
+use crate::auth::Reviewer;
+use crate::clock::Clock;
+use crate::export::{Exporter, MAX_EXPORTS};
+use crate::folder::DataFolder;
+use crate::health::Health;
+use crate::metrics::Metrics;
+use crate::options::Serving;
+use crate::resume;
+use crate::serve::{Served, Server};
+use crate::store::{Message, Missed, Store};
+use crate::tls::Identity;
+use crate::tracer::StartError;
+use crate::watch::status::Status;
+use crate::watch::{Position, Shared, Watcher, plan};
+
+/// What a tracer is put together from.
+pub(crate) struct Parts {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) health: Arc<Health>,
+    log: Log,
+    ledger: Ledger,
+    /// Where watches go on.
+    positions: BTreeMap<Gvk, SmolStr>,
+    /// When the log was written last.
+    newest: Option<SimTime>,
+    /// Was it written with another configuration?
+    changed: bool,
+}
+
+impl Parts {
+    pub(crate) fn open(folder: &DataFolder, access: Access, config: &Config) -> Result<Self, StartError> {
+        let (mut log, recovered) = Log::open(&folder.log(), log_options(config))?;
+        for (path, reason) in &recovered.put_aside {
+            tracing::warn!(path = %path.display(), reason, "a part of the log cannot be read and was put aside");
+        }
+        if recovered.cut_bytes > 0 {
+            tracing::warn!(
+                bytes = recovered.cut_bytes,
+                "the log's end was not whole, as after a crash, and was cut off"
+            );
+        }
+        let newest = recovered.newest.map(|(_, at)| at);
+        let changed = folder.configuration_changed(config)?;
+        if changed {
+            tracing::warn!("the log was written with another configuration: everything is listed anew, with a gap");
+        }
+        let key = folder.key()?;
+        let rules = Arc::new(Rules::new(config, key));
+        let tasks = plan::tasks(config);
+        let mut ledger = Ledger::new(Arc::clone(&rules), tasks.iter().map(|task| task.kind.clone()));
+        let clock = Arc::new(newest.map_or_else(Clock::default, Clock::not_before));
+        if changed {
+            resume::end_untracked(&mut log, &rules, clock.now())?;
+        }
+        ledger.restore(log.state());
+        let positions = log.state().positions().map(|(kind, version)| (kind.clone(), version.clone())).collect();
+        let shared = Arc::new(Shared { access, rules, clock, metrics: Arc::new(Metrics::default()) });
+        let watchers = tasks.into_iter().map(|task| Arc::new(Status::new(task))).collect();
+        Ok(Self { shared, health: Arc::new(Health::new(watchers)), log, ledger, positions, newest, changed })
+    }
+
+    pub(crate) fn exporter(&self, folder: &DataFolder, config: &Config, store: mpsc::Sender<Message>) -> Exporter {
+        Exporter {
+            access: self.shared.access.clone(),
+            health: Arc::clone(&self.health),
+            metrics: Arc::clone(&self.shared.metrics),
+            store,
+            reader: self.log.reader(),
+            folder: folder.path().to_owned(),
+            room: Arc::new(Semaphore::new(MAX_EXPORTS)),
+            config: trace_config(config),
+        }
+    }
+
+    /// One watcher per kind, each where the log says that it was.
+    pub(crate) fn watchers(&self, store: &mpsc::Sender<Message>) -> Vec<Watcher> {
+        let one = |status: &Arc<Status>| {
+            let stored = self.positions.get(status.kind()).cloned().zip(self.newest);
+            let position = stored.map(|(version, seen)| Position { version, seen });
+            let missed = position
+                .as_ref()
+                .filter(|_| self.changed)
+                .map(|position| Missed { from: position.seen, reason: "the configuration was changed".to_owned() });
+            let position = position.filter(|_| !self.changed);
+            Watcher::new(Arc::clone(&self.shared), Arc::clone(status), store.clone(), position).having_missed(missed)
+        };
+        self.health.watchers().iter().map(one).collect()
+    }
+
+    pub(crate) fn serve(
+        &self,
+        serving: &Serving,
+        listener: TcpListener,
+        identity: Option<Identity>,
+        config: &Config,
+        exporter: &Arc<Exporter>,
+    ) -> Result<Server, StartError> {
+        let served = Served {
+            exporter: Arc::clone(exporter),
+            health: Arc::clone(&self.health),
+            metrics: Arc::clone(&self.shared.metrics),
+            reviewer: identity.is_some().then(|| Reviewer::new(self.shared.access.clone())),
+            export_to: config.export_to.clone(),
+        };
+        let failed = |source| StartError::Bind { address: serving.address, source };
+        let server = Server::start(listener, identity, served).map_err(failed)?;
+        tracing::info!(address = %server.address, "serving");
+        Ok(server)
+    }
+
+    pub(crate) fn store(self, lookups: mpsc::Sender<Question>, sync_interval: Duration) -> Store {
+        let clock = Arc::clone(&self.shared.clock);
+        let metrics = Arc::clone(&self.shared.metrics);
+        Store { ledger: self.ledger, log: self.log, clock, metrics, health: self.health, lookups, sync_interval }
+    }
+}
+
+fn log_options(config: &Config) -> log::Options {
+    let bytes = u64::try_from(config.retention.bytes.value()).unwrap_or(u64::MAX);
+    log::Options { age: config.retention.age, bytes, ..log::Options::default() }
+}
+
+/// The part of the configuration that traces carry, as SimKube knows it.
+fn trace_config(config: &Config) -> TracerConfig {
+    let written = serde_json::to_value(config).unwrap_or_default();
+    let tracked = serde_json::json!({"trackedObjects": written["trackedObjects"]});
+    TracerConfig::from_value(tracked).unwrap_or_else(|error| {
+        tracing::warn!(%error, "traces carry only the kinds of the configuration");
+        TracerConfig::of_kinds(config.tracked_objects.keys())
+    })
+}

@@ -17,6 +17,7 @@
 //! | [`parts`], `job` | the objects of a run |
 //! | [`certificate`] | certificates that the controller makes itself |
 //! | [`records`] | the records that it keeps, and who gets them |
+//! | [`install`] | the manifests of an installation, with the smallest rights that do |
 //! | [`cli`] | the binary's flags, and the start of all of it |
 
 pub mod certificate;
@@ -26,6 +27,7 @@ pub mod decide;
 pub mod driver;
 mod execute;
 mod hooks;
+pub mod install;
 
 mod job;
 mod observe;

@@ -12,8 +12,9 @@ use tokio::process::{Child, Command};
 
 use crate::support::*;
 
-/// Kills in one test; where they fall, from before the root to the middle of the replay, is left to chance.
-const KILLS: u64 = 6;
+/// Kills before our kinds are installed, when the driver brings them itself, and after. Where they fall, from before the
+/// root to the middle of the replay, is left to chance.
+const KILLS: [u64; 2] = [2, 8];
 
 fn story() -> Story {
     let web = |replicas| value(&objects::deployment().name("web").namespace("shop").replicas(replicas));
@@ -41,23 +42,29 @@ fn start(cluster: &ControlPlane, folder: &std::path::Path) -> Child {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_driver_that_was_killed_leaves_nothing_that_the_next_one_does_not_remove() {
     let cluster = cluster().await;
-    let before = everything(&cluster.client()).await;
     let folder = tempfile::tempdir().unwrap();
     write_files(folder.path(), &story(), "killed", 10.0);
     let mut chance = sk_core::rng::Stream::new(u64::from(std::process::id()), "kills");
-    for _ in 0..KILLS {
-        let mut driver = start(&cluster, folder.path());
-        tokio::time::sleep(Duration::from_millis(chance.below(6_000))).await;
-        driver.kill().await.unwrap();
+    for kills in KILLS {
+        let before = everything(&cluster.client()).await;
+        for _ in 0..kills {
+            let mut driver = start(&cluster, folder.path());
+            tokio::time::sleep(Duration::from_millis(chance.below(5_000))).await;
+            driver.kill().await.unwrap();
+        }
+        let ended = start(&cluster, folder.path()).wait().await.unwrap();
+        assert!(ended.success(), "{ended}");
+        let run = Run::open(&folder.path().join("run")).unwrap();
+        assert!(!run.meta().partial);
+        let web: Vec<_> = run.pods().unwrap().map(Result::unwrap).collect();
+        assert_eq!(web.len(), 6, "pods of the killed ones are not in the record: {web:#?}");
+        assert_eq!(difference(&cluster.client(), &before).await, Vec::<String>::new());
+        if kills == KILLS[0] {
+            install_kinds(&cluster).await;
+        }
     }
-    let ended = start(&cluster, folder.path()).wait().await.unwrap();
-    assert!(ended.success(), "{ended}");
-    let run = Run::open(&folder.path().join("run")).unwrap();
-    assert!(!run.meta().partial);
-    let web: Vec<_> = run.pods().unwrap().map(Result::unwrap).collect();
-    assert_eq!(web.len(), 6, "pods of the killed ones are not in the record: {web:#?}");
-    assert_eq!(difference(&cluster.client(), &before).await, Vec::<String>::new());
 
+    let before = everything(&cluster.client()).await;
     asked_to_stop(&cluster, folder.path()).await;
     assert_eq!(difference(&cluster.client(), &before).await, Vec::<String>::new());
     a_trace_that_is_not_there(&cluster, folder.path()).await;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Client;
 use kube::api::{Api, DynamicObject, ListParams, PostParams};
-use kube::discovery::{Discovery, Scope, verbs};
+use kube::discovery::{Discovery, verbs};
 use serde_json::{Value, json};
 use sk_api::Scenario;
 use sk_api::simulation::{Simulation, SimulationRoot, crds};
@@ -159,13 +159,16 @@ pub(crate) fn codes(run: &Run) -> Vec<(String, u64)> {
 
 /// Every object of every kind, by kind, name and uid; without what the cluster makes and unmakes by itself.
 pub(crate) async fn everything(client: &Client) -> BTreeSet<String> {
-    let discovery = Discovery::new(client.clone()).run().await.expect("the cluster tells its kinds");
+    // A group that is just going away answers 404 for a moment.
+    let discovery = eventually("the cluster to tell its kinds", LIMIT, || async {
+        Discovery::new(client.clone()).run().await.map(Some)
+    });
+    let discovery = discovery.await.expect("the cluster tells its kinds");
     let mut all = BTreeSet::new();
     for group in discovery.groups() {
         for (resource, capabilities) in group.recommended_resources() {
             let passes = ["Event", "Lease", "EndpointSlice", "ComponentStatus"].contains(&resource.kind.as_str());
-            if passes || !capabilities.supports_operation(verbs::LIST) || capabilities.scope == Scope::Cluster && passes
-            {
+            if passes || !capabilities.supports_operation(verbs::LIST) {
                 continue;
             }
             let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);

@@ -144,11 +144,12 @@ impl Controller {
         sent.map(drop).map_err(|refusal| DeliverError::Refused { what, refusal })
     }
 
-    /// A client of Kubernetes serves: it verifies the authority and reads the token anew when it is renewed.
+    /// A client of Kubernetes serves: it verifies the authority and shows the token, which is read anew each time.
     fn client(&self) -> Result<Client, String> {
         let mut config = Config::new(self.url.parse().map_err(|error| format!("{error}"))?);
         config.root_cert_file = Some(self.ca.clone());
-        config.auth_info = AuthInfo { token_file: Some(self.token.display().to_string()), ..AuthInfo::default() };
+        let token = fs::read_to_string(&self.token).map_err(|error| format!("{}: {error}", self.token.display()))?;
+        config.auth_info = AuthInfo { token: Some(token.trim().to_owned().into()), ..AuthInfo::default() };
         Client::try_from(config).map_err(|error| error.to_string())
     }
 }
@@ -179,7 +180,17 @@ fn send_files(folder: &Path, place: &str) -> Result<(), DeliverError> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{Arc, Mutex};
+    use std::time::Duration;
+
+    use axum::Router;
+    use axum::body::Bytes;
+    use axum::extract::DefaultBodyLimit;
+    use axum::http::{HeaderMap, Uri};
+    use axum::routing::put;
+
     use super::*;
+    use crate::cluster::tls::{Certificate, Served, TlsListener};
 
     #[test]
     fn a_place_is_a_folder_here_or_in_a_store_and_each_repetition_has_its_own() {
@@ -187,5 +198,50 @@ mod tests {
         assert!(matches!(at("/runs/a/", None).unwrap(), Destination::Folder(folder) if folder == Path::new("/runs/a")));
         assert!(matches!(at("s3://b/runs", Some(2)).unwrap(), Destination::Store(place) if place == "s3://b/runs/2"));
         assert!(at("ftp://x/y", None).is_err() && at("-", None).is_err());
+    }
+
+    type Received = Arc<Mutex<Vec<(String, String, usize)>>>;
+
+    /// A controller that takes everything and remembers path, authorization and length.
+    async fn listening(folder: &Path) -> (Controller, Received) {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let certificate = Certificate::for_host("127.0.0.1").unwrap();
+        let served = Served::fixed(&certificate).unwrap();
+        let listener = TlsListener::bind(([127, 0, 0, 1], 0).into(), served).await.unwrap();
+        let received = Received::default();
+        let kept = received.clone();
+        let remember = put(move |uri: Uri, headers: HeaderMap, body: Bytes| async move {
+            let token = headers["authorization"].to_str().unwrap().to_owned();
+            kept.lock().unwrap().push((uri.path().to_owned(), token, body.len()));
+        });
+        let (ca, token) = (folder.join("ca.crt"), folder.join("token"));
+        fs::write(&ca, certificate.authority).unwrap();
+        fs::write(&token, "a-token\n").unwrap();
+        let url = format!("https://{}", listener.address());
+        let router = Router::new().fallback(remember).layer(DefaultBodyLimit::disable());
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        (Controller { url, ca, token }, received)
+    }
+
+    #[tokio::test]
+    async fn the_controller_is_sent_record_and_log_with_the_token() {
+        let folder = tempfile::tempdir().unwrap();
+        let (controller, received) = listening(folder.path()).await;
+        controller.send_log("s", "line\n".to_owned()).await.unwrap();
+        controller.put("the record", "/records/s/3", vec![7; 3_000_000], &Tally::default()).await.unwrap();
+        let sent = |path: &str, length| (path.to_owned(), "Bearer a-token".to_owned(), length);
+        assert_eq!(*received.lock().unwrap(), [sent("/logs/s", 5), sent("/records/s/3", 3_000_000)]);
+    }
+
+    #[tokio::test]
+    async fn a_controller_that_is_not_the_one_to_trust_is_sent_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let (controller, received) = listening(folder.path()).await;
+        fs::write(&controller.ca, Certificate::for_host("127.0.0.1").unwrap().authority).unwrap();
+        // It would be tried again for minutes: a controller that restarts has a new certificate before its clients know.
+        let sending = controller.send_log("s", String::new());
+        let sent = tokio::time::timeout(Duration::from_secs(2), sending).await;
+        assert!(!matches!(sent, Ok(Ok(()))));
+        assert!(received.lock().unwrap().is_empty());
     }
 }

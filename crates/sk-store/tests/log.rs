@@ -104,6 +104,10 @@ fn old_history_goes_by_whole_segments_and_what_is_kept_begins_with_the_state() {
     let options = Options { age: SimDuration::from_secs(100), ..small_segments() };
     let (mut log, _) = Log::open(folder.path(), options).unwrap();
     log.append(at(0), apply("v1.ConfigMap default/old", 1)).unwrap();
+    for (from, to) in [(1, 2), (250, 260)] {
+        let gap = Gap { from: at(from), to: at(to), kind: None, reason: "test".into() };
+        log.append(at(0), Fact::Gap(gap)).unwrap();
+    }
     for secs in 0..300 {
         log.append(at(secs), apply(WEB, secs as u64)).unwrap();
     }
@@ -118,7 +122,8 @@ fn old_history_goes_by_whole_segments_and_what_is_kept_begins_with_the_state() {
     let state: Vec<_> = log.reader().items().take_while(|item| matches!(item, Item::State(_))).collect();
     assert!(state.contains(&Item::State(apply("v1.ConfigMap default/old", 1))), "{state:?}");
     let last = entries(&log.reader()).pop().unwrap();
-    assert_eq!((last.fact, last.seq), (apply(WEB, 299), 301));
+    assert_eq!((last.fact, last.seq), (apply(WEB, 299), 303));
+    assert_eq!(log.state().gaps().iter().map(|gap| gap.from).collect::<Vec<_>>(), [at(250)]);
 }
 
 #[test]

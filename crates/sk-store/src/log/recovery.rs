@@ -19,7 +19,8 @@ use super::state::State;
 pub struct Recovered {
     /// Number and moment of the newest entry; `None` if the log is new.
     pub newest: Option<(u64, SimTime)>,
-    /// How many bytes were cut off the newest segment, because a crash had left a block that is not whole.
+    /// How many bytes were cut off the newest segment, because a block in it is not whole: a crash has torn it, or it is
+    /// damaged. Watching goes on from the positions before it, so what was lost is seen again or becomes a gap.
     pub cut_bytes: u64,
     /// Segments that cannot be read and were renamed, each with the reason.
     pub put_aside: Vec<(PathBuf, String)>,

@@ -170,3 +170,48 @@ pub(super) fn index(survey: &Survey, verdicts: &Verdicts) -> Vec<IndexPart> {
     }
     parts
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn owner() -> ObjectRef {
+        ObjectRef::new(Gvk::new_static("batch", "v1", "CronJob"), sk_core::ObjectKey::namespaced("a", "b"))
+    }
+
+    #[test]
+    fn an_owner_of_many_lives_has_several_rows_and_none_is_lost() {
+        let life = |n| Life { start: SimTime::from_secs(n), end: None };
+        let mut groups = Grouped::new();
+        groups.insert((None, Some(StableHash::new(1))), (0..10_000).rev().map(life).collect());
+        groups.insert((None, Some(StableHash::new(2))), (0..100).map(life).collect());
+        let rows = rows_of(&owner(), groups.clone(), LIVES_PER_ROW);
+        let lengths: Vec<usize> =
+            rows.iter().map(|row| row.templates.iter().map(|template| template.lives.len()).sum()).collect();
+        assert_eq!(lengths, [4_096, 4_096, 1_908]);
+        let first: Vec<_> = rows.iter().flat_map(|row| &row.templates[0].lives).copied().collect();
+        assert!(first.iter().copied().eq((0..10_000).map(life)), "in the order of their starts");
+        let [whole] = &rows_of(&owner(), groups, usize::MAX)[..] else { panic!("v2 has one row for an owner") };
+        assert_eq!(whole.templates.iter().map(|template| template.lives.len()).collect::<Vec<_>>(), [10_000, 100]);
+    }
+
+    #[test]
+    fn what_is_reserved_adds_up_at_every_moment() {
+        let take = |cpu: &str| Rc::from([(SmolStr::from("cpu"), cpu.parse::<Quantity>().unwrap())]);
+        let step = |secs, comes, cpu| Move { at: SimTime::from_secs(secs), comes, requests: take(cpu) };
+        let moves = vec![
+            step(9, false, "1"),
+            step(0, true, "1"),
+            step(5, true, "250m"),
+            step(5, true, "250m"),
+            step(9, true, "2"),
+            step(10, false, "2"),
+            step(10, false, "250m"),
+            step(10, false, "250m"),
+        ];
+        let rows = reserved_on(&"n".into(), moves);
+        let told: Vec<_> =
+            rows.iter().map(|row| (row.at.as_secs(), row.pods, row.requests.get("cpu").map(String::as_str))).collect();
+        assert_eq!(told, [(0, 1, Some("1")), (5, 3, Some("1500m")), (9, 3, Some("2500m")), (10, 0, None)]);
+    }
+}

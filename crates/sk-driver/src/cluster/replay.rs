@@ -161,7 +161,11 @@ impl Dispatcher {
         let kind = self.context.kinds.get(&object.gvk, &self.context.tally).await?;
         let object = in_scope(object, &kind);
         let key = self.context.dress.key(&object);
-        let Some(value) = value else { return Ok(Some(Task { at, object, kind, key, deed: Deed::Delete })) };
+        let Some(value) = value else {
+            // What is in a namespace that the run has not made is not the run's to delete.
+            let is_ours = object.key.namespace.as_ref().is_none_or(|name| self.namespaces.ours.contains(name));
+            return Ok(is_ours.then_some(Task { at, object, kind, key, deed: Deed::Delete }));
+        };
         let templates = templates::paths(&object.gvk, &self.context.config);
         if let Some(namespace) = &object.key.namespace {
             if !self.has_namespace(namespace).await? {

@@ -236,6 +236,7 @@ async fn one_object_of_each_kind_is_accepted_and_what_was_there_is_untouched() {
     assert_eq!(outcome.totals.left_alone, 4, "{:?}", run.meta().warnings);
     // The Role; Nodes are not even planned.
     assert_eq!(outcome.totals.left_out, 1, "{:?}", run.meta().warnings);
+    assert!(codes(&run).contains(&("cronjob-clock".to_owned(), 1)), "{:?}", codes(&run));
     assert!(run.meta().partial, "it was stopped before its end");
     assert!(run.pods().unwrap().any(|pod| pod.unwrap().owner == "shop/DaemonSet/daemon-set"));
     assert_eq!(run.nodes().unwrap().count(), 3);

@@ -69,7 +69,7 @@ async fn replay(cluster: &ControlPlane, events: u32, speed: f64, rate: f64) -> R
         lateness.max_ms,
         lateness.late,
     );
-    for warning in sk_record::Run::open(&folder.path().join("run"))?.meta().warnings.iter() {
+    for warning in &sk_record::Run::open(&folder.path().join("run"))?.meta().warnings {
         println!("  said in the record: {} ({})", warning.message, warning.count);
     }
     Ok(())

@@ -1,8 +1,8 @@
 //! The replay itself: operations are taken when they are due and carried out by a few workers.
 //!
-//! Order is kept where it matters. All operations on one object go to the same worker. What others depend on (namespaces,
-//! other cluster-scoped objects, ServiceAccounts) is done by the dispatcher itself before it goes on; before a namespace
-//! is deleted, all workers finish what they have. Queues are short: when the API server does not keep up, the dispatcher
+//! Order is kept where it matters. All operations on one object go to the same worker. What admission of others looks at
+//! (namespaces and other cluster-scoped objects, accounts, limits, quotas) is done by the dispatcher itself before it goes
+//! on; before a namespace is deleted, all workers finish what they have. Queues are short: when the API server does not keep up, the dispatcher
 //! waits, and the lateness of everything after it shows that.
 
 use std::collections::BTreeSet;
@@ -28,6 +28,9 @@ const WORKERS: usize = 16;
 const QUEUE: usize = 32;
 /// Operations read from the trace before they are due: 256 objects of 10 KB are 2.5 MB.
 const READ_AHEAD: usize = 256;
+
+/// Core kinds with namespaces that admission looks at when other objects come.
+const LOOKED_AT: [&str; 3] = ["LimitRange", "ResourceQuota", "ServiceAccount"];
 
 /// How a replay ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,6 +115,8 @@ struct Dispatcher {
     namespaces: Namespaces,
     /// ServiceAccounts that are there, by the trace's namespace and name.
     accounts: BTreeSet<(SmolStr, SmolStr)>,
+    /// CronJobs met so far.
+    cron_jobs: BTreeSet<ObjectKey>,
 }
 
 impl Dispatcher {
@@ -123,7 +128,14 @@ impl Dispatcher {
             sender
         });
         let queues = queues.collect();
-        Self { context, queues, workers, namespaces: Namespaces::default(), accounts: BTreeSet::new() }
+        Self {
+            context,
+            queues,
+            workers,
+            namespaces: Namespaces::default(),
+            accounts: BTreeSet::new(),
+            cron_jobs: BTreeSet::new(),
+        }
     }
 
     /// Carries an operation out, or gives it to a worker. A refusal is counted, and the run goes on.
@@ -161,7 +173,11 @@ impl Dispatcher {
         let kind = self.context.kinds.get(&object.gvk, &self.context.tally).await?;
         let object = in_scope(object, &kind);
         let key = self.context.dress.key(&object);
-        let Some(value) = value else { return Ok(Some(Task { at, object, kind, key, deed: Deed::Delete })) };
+        let Some(value) = value else {
+            // What is in a namespace that the run has not made is not the run's to delete.
+            let is_ours = object.key.namespace.as_ref().is_none_or(|name| self.namespaces.ours.contains(name));
+            return Ok(is_ours.then_some(Task { at, object, kind, key, deed: Deed::Delete }));
+        };
         let templates = templates::paths(&object.gvk, &self.context.config);
         if let Some(namespace) = &object.key.namespace {
             if !self.has_namespace(namespace).await? {
@@ -174,6 +190,9 @@ impl Dispatcher {
                 self.need_account(namespace, &account).await?;
             }
         }
+        if object.gvk.group == "batch" && object.gvk.kind == "CronJob" && self.cron_jobs.insert(object.key.clone()) {
+            self.context.tally.count(|totals| totals.cron_jobs += 1);
+        }
         let replicas = value.pointer("/spec/replicas").and_then(Value::as_i64);
         let dressed = self.context.dress.object(&object, value, &templates);
         Ok(Some(Task { at, object, kind, key, deed: Deed::Apply { dressed, replicas } }))
@@ -183,14 +202,15 @@ impl Dispatcher {
         if is_namespace(&task.object) {
             return self.change_namespace(task).await;
         }
-        let is_account = task.object.gvk.group.is_empty() && task.object.gvk.kind == "ServiceAccount";
-        if !task.kind.is_namespaced || is_account {
-            if let Some(namespace) = task.key.namespace.as_ref().and(task.object.key.namespace.clone()) {
-                match task.deed {
-                    Deed::Apply { .. } => self.accounts.insert((namespace, task.object.key.name.clone())),
-                    Deed::Delete => self.accounts.remove(&(namespace, task.object.key.name.clone())),
-                };
-            }
+        let is_core = |kind: &str| task.object.gvk.group.is_empty() && task.object.gvk.kind == kind;
+        if is_core("ServiceAccount") {
+            let account = (task.object.key.namespace.clone().unwrap_or_default(), task.object.key.name.clone());
+            match task.deed {
+                Deed::Apply { .. } => self.accounts.insert(account),
+                Deed::Delete => self.accounts.remove(&account),
+            };
+        }
+        if !task.kind.is_namespaced || LOOKED_AT.into_iter().any(is_core) {
             perform(&self.context, task).await;
             return;
         }

@@ -203,9 +203,10 @@ impl Run<'_> {
         let record =
             self.options.destination.deliver(staged, &self.name, self.options.repetition, &context.tally).await?;
         tracing::info!(record, "the record is there");
-        replayed?;
+        let ended = replayed?;
         hooked?;
-        Ok(Outcome { totals, stopped: self.stop.reason(), record })
+        let stopped = self.stop.reason().filter(|_| ended == Ended::Stopped);
+        Ok(Outcome { totals, stopped, record })
     }
 
     /// Makes what all parts share, and starts the recorder. The clock stands still.

@@ -52,6 +52,8 @@ pub struct Totals {
     pub pods_without_webhook: u64,
     /// Pods without an owner that were interrupted and made again.
     pub rescheduled: u64,
+    /// CronJobs, which the cluster fires by its own clock.
+    pub cron_jobs: u64,
     /// Objects of a watch that could not be understood and are missing in the record.
     pub unreadable: u64,
     /// Operations that never came to their turn, because the run was stopped.
@@ -145,6 +147,8 @@ impl Tally {
         warn("webhook", WarningKind::Gap, message, totals.pods_without_webhook);
         let message = "watched objects could not be understood and are missing in the record".to_owned();
         warn("unreadable", WarningKind::Gap, message, totals.unreadable);
+        let message = "CronJobs fire by the cluster's own clock, not at the recorded times".to_owned();
+        warn("cronjob-clock", WarningKind::Assumed, message, totals.cron_jobs);
         let message = "bare pods were interrupted and made again".to_owned();
         warn("rescheduled", WarningKind::Note, message, totals.rescheduled);
         let message = format!("replayed at {speed} times the recorded speed: controllers' own timers are not scaled");

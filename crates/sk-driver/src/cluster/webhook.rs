@@ -167,7 +167,90 @@ async fn review(State(admission): State<Admission>, Json(review): Json<Value>) -
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+    use std::time::Instant;
+
+    use sk_core::SimTime;
+    use sk_store::trace::{Life, OwnerLives, TemplateLives, TracerConfig};
+
     use super::*;
+    use crate::cluster::clock::Clock;
+    use crate::cluster::dress::{Dress, Root};
+    use crate::cluster::kinds::Kinds;
+    use crate::cluster::stop::Stop;
+    use crate::cluster::tally::Tally;
+    use crate::mutate::StartDelays;
+
+    /// A webhook at ten times the recorded speed, for pods that pull for a second and lived for 10 and 20 seconds.
+    fn admission() -> Admission {
+        let nowhere = kube::Config::new(http::Uri::from_static("http://127.0.0.1:1"));
+        let client = kube::Client::try_from(nowhere).unwrap();
+        let context = Context {
+            kinds: Kinds::new(client.clone()),
+            client,
+            dress: Dress {
+                prefix: "virtual".into(),
+                simulation: "s".into(),
+                root: Root { name: "r".into(), uid: "u".into() },
+                listed: BTreeSet::new(),
+            },
+            config: TracerConfig::default(),
+            tally: Tally::default(),
+            pace: Pace::new(Clock::paused(SimTime::EPOCH, 10.0, Instant::now())),
+            stop: Stop::default(),
+            sightings: tokio::sync::mpsc::channel(1).0,
+            stop_on_refusal: false,
+            bare_pods: None,
+        };
+        let life = |seconds| Life { start: SimTime::EPOCH, end: Some(SimTime::from_secs(seconds)) };
+        let owner = sk_core::ObjectRef::new("batch/v1.Job".parse().unwrap(), "shop/j".parse().unwrap());
+        let lives = vec![life(10), life(20)];
+        let lives = OwnerLives { owner, templates: vec![TemplateLives { template: None, pod_hash: None, lives }] };
+        let delays = StartDelays { image_pull: SimDuration::from_secs(1), ..StartDelays::default() };
+        Admission::new(Arc::new(context), Arc::new(Mutex::new(Mutator::new(1, delays, [lives]))))
+    }
+
+    fn request(uid: &str, namespace: &str) -> Value {
+        json!({
+            "uid": uid, "namespace": namespace, "operation": "CREATE", "kind": {"group": "", "version": "v1", "kind": "Pod"},
+            "object": {
+                "metadata": {"annotations": {OWNER_ANNOTATION: "batch/v1.Job:shop/j"}}, "spec": {"containers": []},
+            },
+        })
+    }
+
+    fn added(patch: &Value, annotation: &str) -> Value {
+        let path = format!("/metadata/annotations/{}", annotation.replace('/', "~1"));
+        let found = patch.as_array().unwrap().iter().find(|operation| operation["path"] == path.as_str());
+        found.map(|operation| operation["value"].clone()).unwrap_or_default()
+    }
+
+    #[tokio::test]
+    async fn a_request_that_is_sent_twice_gets_the_same_life_and_the_next_one_the_next() {
+        let admission = admission();
+        let lifetime = |uid: &str| {
+            let patch = admission.patch(&request(uid, "virtual-shop")).unwrap();
+            added(&patch, "static.simkube.io/lifetime")
+        };
+        assert_eq!(["a", "a", "b", "a"].map(lifetime), ["10000000us", "10000000us", "20000000us", "10000000us"]);
+        let patch = admission.patch(&request("c", "virtual-shop")).unwrap();
+        assert_eq!(added(&patch, names::POD_SEQUENCE_ANNOTATION), "2");
+        assert_eq!(added(&patch, names::CREATE_DELAY_ANNOTATION), "100ms", "a recorded second at ten times the speed");
+        assert_eq!(added(&patch, names::CREATE_DELAY_JITTER_ANNOTATION), "100ms");
+        assert_ne!(added(&patch, names::POD_HASH_ANNOTATION), Value::Null);
+    }
+
+    #[tokio::test]
+    async fn what_is_not_the_runs_is_left_as_it_is() {
+        let admission = admission();
+        let mut dry = request("a", "virtual-shop");
+        dry["dryRun"] = json!(true);
+        let mut update = request("a", "virtual-shop");
+        update["operation"] = json!("UPDATE");
+        for request in [request("a", "shop"), dry, update, json!({}), json!(null), json!({"kind": {"kind": "Pod"}})] {
+            assert_eq!(admission.patch(&request), None, "{request}");
+        }
+    }
 
     #[test]
     fn a_patch_makes_the_maps_it_needs_and_escapes_names() {

@@ -1,7 +1,5 @@
 //! One recorded object of each built-in kind, as a real server gave it back, replayed on the cluster it came from.
 
-use std::time::Duration;
-
 use kube::api::{Api, DynamicObject, PostParams};
 use serde_json::{Value, json};
 use sk_core::Gvk;
@@ -174,6 +172,12 @@ async fn one_object_of_each_kind_is_accepted_and_what_was_there_is_untouched() {
         class("trace-only", 500),
     ];
     let around = record(&cluster, &around).await;
+    let taken = |namespace: &str| {
+        json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": namespace}, "data": {},
+        })
+    };
+    record(&cluster, &[taken("virtual-taken")]).await;
     let recorded = record(&cluster, &written()).await;
     let classes = api(&cluster, &class("x", 0), None).await;
     classes.delete("trace-only", &Default::default()).await.unwrap();
@@ -190,13 +194,17 @@ async fn one_object_of_each_kind_is_accepted_and_what_was_there_is_untouched() {
     let (class_before, account_before) =
         (untouched(classes.clone(), "theirs").await, untouched(accounts.clone(), "builder").await);
 
-    let in_taken =
-        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "taken"}, "data": {}});
+    let in_taken = taken("taken");
     let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "real"}});
     let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "r"}, "rules": []});
     let mut story = Story::of_secs(3600).apply(0, &around[0]).apply(0, &changed_class).apply(0, &around[3]);
     story = recorded.iter().fold(story, |story, object| story.apply(0, object));
     story = story.apply(1, &changed_account).apply(1, &in_taken).apply(1, &node).apply(1, &role);
+    // Neither the class nor the ConfigMap of that name is the run's to delete.
+    story = story.delete(2, &in_taken).delete(2, &around[2]);
+    let mut last = taken("shop");
+    last["metadata"]["name"] = json!("last");
+    story = story.apply(3, &last);
     let play = Play::new("kinds", 1.0, &story);
 
     let look = async {
@@ -214,8 +222,9 @@ async fn one_object_of_each_kind_is_accepted_and_what_was_there_is_untouched() {
         })
         .await
         .unwrap();
+        let maps = api(&cluster, &last, Some("virtual-shop")).await;
+        eventually("the last object to be replayed", LIMIT, || maps.get_opt("last")).await.unwrap();
         // Stopped by whoever is interested, not by the clock: the trace is an hour long.
-        tokio::time::sleep(Duration::from_secs(1)).await;
         play.stop.ask("seen enough");
     };
     let client = cluster.client();
@@ -224,9 +233,10 @@ async fn one_object_of_each_kind_is_accepted_and_what_was_there_is_untouched() {
     assert_eq!(outcome.stopped.as_deref(), Some("seen enough"));
     let run = play.record();
     assert_eq!(outcome.totals.refused, 0, "{:?}", run.meta().warnings);
-    assert_eq!(outcome.totals.left_alone, 3, "{:?}", run.meta().warnings);
+    assert_eq!(outcome.totals.left_alone, 4, "{:?}", run.meta().warnings);
     // The Role; Nodes are not even planned.
     assert_eq!(outcome.totals.left_out, 1, "{:?}", run.meta().warnings);
+    assert!(codes(&run).contains(&("cronjob-clock".to_owned(), 1)), "{:?}", codes(&run));
     assert!(run.meta().partial, "it was stopped before its end");
     assert!(run.pods().unwrap().any(|pod| pod.unwrap().owner == "shop/DaemonSet/daemon-set"));
     assert_eq!(run.nodes().unwrap().count(), 3);

@@ -1,8 +1,11 @@
 //! Whole runs: from a trace to a record whose rows say what happened.
 
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{Api, DeleteParams};
 use serde_json::json;
 use sk_driver::cluster::Webhook;
 use sk_record::{EndedBy, Engine};
+use sk_testkit::control_plane::{ControlPlane, eventually};
 use sk_testkit::objects;
 
 use crate::support::*;
@@ -15,7 +18,12 @@ fn job() -> objects::Object {
     objects::job().name("report").namespace("shop").set("/spec/completions", 2).set("/spec/parallelism", 2)
 }
 
-/// Ten seconds of wall time: a Deployment grows, shrinks and goes; a Job's pods live for 20 recorded seconds each.
+/// A pod without an owner that ends badly.
+fn doomed() -> objects::Object {
+    objects::pod().name("doomed").namespace("shop").annotation(sk_driver::FAIL_ANNOTATION, "true")
+}
+
+/// Fifteen seconds of wall time: a Deployment grows, shrinks and goes; a Job's pods live for 20 recorded seconds each.
 fn story() -> Story {
     let mut refused = value(&objects::pod().name("wrong").namespace("shop"));
     refused["spec"]["containers"][0]["name"] = json!("Not A Name");
@@ -23,11 +31,13 @@ fn story() -> Story {
     Story::of_secs(150)
         .apply(0, &value(&web(2)))
         .apply(0, &value(&job()))
+        .apply(0, &value(&doomed()))
         .apply(10, &refused)
         .apply(30, &value(&web(5)))
         .apply(60, &value(&web(1)))
         .delete(120, &gone)
         .lives("batch/v1.Job:shop/report", &[20])
+        .lives("v1.Pod:shop/doomed", &[10])
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -54,7 +64,9 @@ async fn a_trace_becomes_a_record_and_leaves_nothing_behind() {
     let pods: Vec<_> = run.pods().unwrap().map(Result::unwrap).collect();
     let of = |owner: &str| pods.iter().filter(|pod| pod.owner == owner).collect::<Vec<_>>();
     let (web, report) = (of("shop/Deployment/web"), of("shop/Job/report"));
-    assert_eq!((web.len(), report.len(), pods.len()), (5, 2, 7), "{pods:#?}");
+    let doomed = of("shop/Pod/doomed");
+    assert_eq!((web.len(), report.len(), doomed.len(), pods.len()), (5, 2, 1, 8), "{pods:#?}");
+    assert_eq!((doomed[0].phase.as_str(), doomed[0].ended_by), ("Failed", Some(EndedBy::Failed)));
     assert!(pods.iter().all(|pod| pod.namespace == "shop" && pod.scheduled.is_some() && pod.started.is_some()));
     assert!(web.iter().all(|pod| pod.deleted.is_some() && pod.ended_by == Some(EndedBy::Deleted) && pod.cpu_m == 100));
     for pod in report {
@@ -76,11 +88,12 @@ async fn a_trace_becomes_a_record_and_leaves_nothing_behind() {
 
     the_webhook_is_down(&cluster).await;
     a_refusal_stops_if_that_was_asked(&cluster).await;
+    an_interrupted_bare_pod_is_made_again(&cluster).await;
     assert_eq!(difference(&cluster.client(), &before).await, Vec::<String>::new());
 }
 
 /// Pods are made all the same, live as recorded, and are counted.
-async fn the_webhook_is_down(cluster: &sk_testkit::control_plane::ControlPlane) {
+async fn the_webhook_is_down(cluster: &ControlPlane) {
     let short = Story::of_secs(120).apply(0, &value(&job())).lives("batch/v1.Job:shop/report", &[20]);
     let mut play = Play::new("unreachable", 10.0, &short);
     // Nobody listens on port 1.
@@ -93,7 +106,30 @@ async fn the_webhook_is_down(cluster: &sk_testkit::control_plane::ControlPlane) 
     assert_eq!(phases, ["Succeeded", "Succeeded"]);
 }
 
-async fn a_refusal_stops_if_that_was_asked(cluster: &sk_testkit::control_plane::ControlPlane) {
+/// Somebody deletes a bare pod in the middle of a run, as an eviction does.
+async fn an_interrupted_bare_pod_is_made_again(cluster: &ControlPlane) {
+    let story = Story::of_secs(3600).apply(0, &value(&objects::pod().name("bare").namespace("shop")));
+    let mut play = Play::new("bare", 1.0, &story);
+    play.simulation.spec.reschedule_interrupted_bare_pods = true;
+    let pods: Api<Pod> = Api::namespaced(cluster.client(), "virtual-shop");
+    let interrupt = async {
+        let running = || async {
+            let pod = pods.get("bare").await?;
+            let runs = pod.status.as_ref().is_some_and(|status| status.phase.as_deref() == Some("Running"));
+            Ok(runs.then_some(pod.metadata.uid))
+        };
+        let first = eventually("the bare pod to run", LIMIT, running).await.unwrap();
+        pods.delete("bare", &DeleteParams::default()).await.unwrap();
+        let again = || async { Ok(running().await?.filter(|uid| *uid != first)) };
+        eventually("the bare pod to run again", LIMIT, again).await.unwrap();
+        play.stop.ask("seen enough");
+    };
+    let (outcome, ()) = tokio::join!(play.run(cluster.client()), interrupt);
+    assert_eq!(outcome.unwrap().totals.rescheduled, 1);
+    assert_eq!(play.record().pods().unwrap().count(), 2);
+}
+
+async fn a_refusal_stops_if_that_was_asked(cluster: &ControlPlane) {
     let mut play = Play::new("strict", 10.0, &story());
     play.options.stop_on_refusal = true;
     let outcome = play.run(cluster.client()).await.unwrap();

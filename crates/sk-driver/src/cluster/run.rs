@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use kube::Client;
+use serde_json::{Value, json};
 use sk_api::simulation::{LifecycleParams, Simulation};
 use sk_core::{Gvk, SimDuration, SimTime, SmolStr};
 use sk_record::{Engine as EngineName, RunMeta, Staged, Warning, Writer};
@@ -217,7 +218,7 @@ impl Run<'_> {
         let spec = &self.simulation.spec;
         let run_id = self.run_id()?;
         let mut writer = Writer::create(&self.options.destination.folder(scratch), &run_id)?;
-        writer.add_file("simulation.json", &serde_json::to_vec_pretty(self.simulation).unwrap_or_default())?;
+        writer.add_file("simulation.json", &serde_json::to_vec_pretty(&self.question()).unwrap_or_default())?;
         let (sightings, receiver) = mpsc::channel(MAX_SIGHTINGS);
         let recorder = tokio::task::spawn_blocking({
             let (stop, end) = (self.stop.clone(), self.options.window.end);
@@ -328,15 +329,28 @@ impl Run<'_> {
         Ok(writer.finish(&meta)?)
     }
 
+    /// What was asked, without where things lie and when somebody paused: a record holds no path and no wall time.
+    fn question(&self) -> Value {
+        let mut spec = serde_json::to_value(&self.simulation.spec).unwrap_or_default();
+        if let Some(fields) = spec.as_object_mut() {
+            fields.remove("pausedTime");
+            fields.remove("record");
+        }
+        if let Some(driver) = spec["driver"].as_object_mut() {
+            driver.remove("tracePath");
+        }
+        json!({"apiVersion": "simkube.io/v1", "kind": "Simulation", "metadata": {"name": self.name}, "spec": spec})
+    }
+
     /// The same question has the same id, wherever it is asked; each repetition is a question of its own.
     fn run_id(&self) -> Result<String, TraceError> {
         let Window { start, end, includes_end } = self.options.window;
-        let spec = serde_json::to_vec(&self.simulation.spec).unwrap_or_default();
+        let question = self.question().to_string();
         let hash = Fingerprint::of(&[
             self.options.version.as_bytes(),
             self.trace.digest()?.as_bytes(),
             b"cluster",
-            &spec,
+            question.as_bytes(),
             &self.options.seed.to_le_bytes(),
             &self.options.repetition.to_le_bytes(),
             &start.as_micros().to_le_bytes(),
@@ -350,7 +364,6 @@ impl Run<'_> {
         let version = self.client.apiserver_version().await.map_err(RunError::Cluster)?;
         let (trace, window) = (&self.trace, self.options.window);
         let (first, last) = trace.span().unwrap_or((window.start, window.end));
-        let spec = serde_json::to_vec(&self.simulation.spec).unwrap_or_default();
         Ok(RunMeta {
             run_id: self.run_id()?,
             name: self.name.clone(),
@@ -368,7 +381,7 @@ impl Run<'_> {
             },
             start: window.start,
             end,
-            scenario_digest: Fingerprint::of(&[&spec]).to_string(),
+            scenario_digest: Fingerprint::of(&[self.question().to_string().as_bytes()]).to_string(),
             currency: "USD".to_owned(),
             groups: Vec::new(),
             autoscaler: None,

@@ -84,6 +84,9 @@ async fn a_trace_becomes_a_record_and_leaves_nothing_behind() {
     let nodes: Vec<_> = run.nodes().unwrap().map(Result::unwrap).collect();
     assert!(nodes.len() == 3 && nodes.iter().all(|node| node.created == meta.start && node.cpu_m == 8000), "{nodes:?}");
     assert!(run.file("cluster.json").unwrap().is_some());
+    let asked: serde_json::Value = serde_json::from_slice(&run.file("simulation.json").unwrap().unwrap()).unwrap();
+    assert_eq!(asked["spec"]["speed"], 10.0);
+    assert_eq!(asked["spec"]["driver"].get("tracePath"), None, "a record holds no path");
     assert_eq!(difference(&cluster.client(), &before).await, Vec::<String>::new());
 
     the_webhook_is_down(&cluster).await;

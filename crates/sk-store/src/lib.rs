@@ -17,6 +17,7 @@ pub mod location;
 pub mod log;
 mod msgpack;
 pub mod trace;
+mod varint;
 
 pub use location::Location;
 pub use trace::{OpenError, Trace, TraceError};

@@ -69,7 +69,7 @@ fn rows() -> Vec<Row> {
             pods: 3,
             requests: [("cpu".into(), "300m".to_owned())].into(),
         }),
-        Row::Gap(Gap { from: time(3), to: time(4), reason: "the tracer was down".into() }),
+        Row::Gap(Gap { from: time(3), to: time(4), kind: None, reason: "the tracer was down".into() }),
     ]
 }
 

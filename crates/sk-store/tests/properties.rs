@@ -94,7 +94,7 @@ proptest! {
     fn every_form_gives_records_and_rows_back(records in records(), gaps in vec((any::<i64>(), any::<i64>(), ".{0,9}"), 0..4)) {
         let time = SimTime::from_micros;
         let rows: Vec<_> =
-            gaps.into_iter().map(|(from, to, reason)| Row::Gap(Gap { from: time(from), to: time(to), reason })).collect();
+            gaps.into_iter().map(|(from, to, reason)| Row::Gap(Gap { from: time(from), to: time(to), kind: None, reason })).collect();
         for format in [Format::Native, Format::JsonLines] {
             let bytes = written(format, &records, &rows);
             let trace = support::open(bytes.clone());

@@ -108,7 +108,7 @@ fn a_slice_takes_the_lives_nodes_and_gaps_that_reach_into_it() {
         .row(node(0, "b", Some(json!({}))))
         .row(node(6, "b", None))
         .row(node(20, "c", Some(json!({}))))
-        .row(Row::Gap(Gap { from: at(8), to: at(12), reason: "restart".into() }))
+        .row(Row::Gap(Gap { from: at(8), to: at(12), kind: None, reason: "restart".into() }))
         .trace();
     let after = sliced(&trace, &Slice { start: Some(at(10)), end: Some(at(50)), ..Slice::default() });
     let lives: Vec<_> = after.lives().unwrap().map(Result::unwrap).collect();

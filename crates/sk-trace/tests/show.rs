@@ -60,7 +60,12 @@ fn what_comes_changes_and_goes_is_counted_apart() {
         .delete(7, names(&web))
         .apply(60, web)
         .row(Row::Lives(lives))
-        .row(Row::Gap(Gap { from: START, to: START + sk_core::SimDuration::from_secs(3), reason: "restart".into() }))
+        .row(Row::Gap(Gap {
+            from: START,
+            to: START + sk_core::SimDuration::from_secs(3),
+            kind: None,
+            reason: "restart".into(),
+        }))
         .trace();
     let summary = show(&trace, None).unwrap();
     let counts = Counts { initial: 1, created: 2, changed: 1, deleted: 1 };
@@ -91,7 +96,7 @@ fn every_text_is_told_with_its_place() {
         .apply(0, web.clone())
         .apply(1, web.clone())
         .delete(2, names(&web))
-        .row(Row::Gap(Gap { from: START, to: START, reason: "the tracer was down".into() }))
+        .row(Row::Gap(Gap { from: START, to: START, kind: None, reason: "the tracer was down".into() }))
         .trace();
     let told = texts(&trace);
     for expected in [

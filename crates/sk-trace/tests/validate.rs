@@ -128,7 +128,7 @@ fn the_order_and_the_ends_of_things_are_checked() {
         .delete(21, names(&web))
         .row(lives("web", 12, 11))
         .row(lives("stranger", 1, 2))
-        .row(Row::Gap(Gap { from: START, to: START, reason: "restart".into() }))
+        .row(Row::Gap(Gap { from: START, to: START, kind: None, reason: "restart".into() }))
         .trace();
     let validation = validate(&trace).unwrap();
     let report = &validation.report;

@@ -1,5 +1,40 @@
-//! The tracer's durable event log.
+//! The tracer's durable event log: what it saw, in order, safe from crashes, bounded in size.
+//!
+//! [`Log`] is the writing end, of which there is one; [`Reader`]s look at what was synced, from any thread, and export
+//! windows of it as traces. What is written are [`Fact`]s, already sanitised and made private.
+//!
+//! ```text
+//!  Fact ──append──▶ Log ──sync──▶ 0000000007.sklog   header | state | entries …      ──items──▶ Item
+//!                    │            0000000008.sklog   header | state | entries …         │
+//!                  State                                                             export ──▶ trace
+//! ```
+//!
+//! A log is a row of segments, each of which begins with the whole state ([`State`]) and is written once, from its
+//! beginning to its end. So giving up old history is deleting the oldest files, and every export within what is kept
+//! begins with the full state, at the price of keeping the live objects in the writer's memory.
+//!
+//! What it refuses to do: it never changes what it has written, except that opening it cuts a block off that a crash
+//! left torn; and it never goes on after a failed write as if nothing had happened ([`Log::resume`]).
 
+mod catalog;
+mod codec;
+mod error;
+mod export;
 mod fact;
+mod options;
+mod reader;
+mod recovery;
+mod segment;
+mod state;
+mod timeline;
+mod writer;
 
+pub use error::{Damage, LogError};
+pub use export::{ExportError, Exported, Query};
 pub use fact::{Applied, Attribution, Deleted, Entry, Fact, Link, PodFacts};
+pub use options::Options;
+pub use reader::Reader;
+pub use recovery::Recovered;
+pub use state::{Live, State};
+pub use timeline::{Item, Items};
+pub use writer::{Log, Stats};

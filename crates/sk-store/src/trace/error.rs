@@ -7,10 +7,11 @@ use std::sync::Arc;
 use sk_core::SimTime;
 
 use super::config::ConfigError;
-use super::native::{BlockError, Corrupt};
+use super::native::BlockError;
 use super::record::NotAnObject;
 use crate::msgpack::Fault;
 use crate::msgpack::input::WalkError;
+use crate::varint::Corrupt;
 
 /// Why a file is not opened as a trace.
 #[derive(Debug, thiserror::Error)]

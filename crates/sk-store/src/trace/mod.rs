@@ -18,7 +18,7 @@ mod record;
 mod rows;
 mod selection;
 mod source;
-mod spool;
+pub(crate) mod spool;
 mod text;
 mod v2;
 mod write;

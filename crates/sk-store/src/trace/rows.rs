@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use sk_core::{ObjectKey, ObjectRef, SimTime, SmolStr, StableHash, TemplateId};
+use sk_core::{Gvk, ObjectKey, ObjectRef, SimTime, SmolStr, StableHash, TemplateId};
 
 use super::lives::OwnerLives;
 use super::text;
@@ -153,6 +153,9 @@ pub struct Gap {
     /// The first moment that was seen again.
     #[serde(with = "text::time")]
     pub to: SimTime,
+    /// Of which kind nothing was seen; `None` if it was nothing at all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<Gvk>,
     /// Why, for people.
     pub reason: String,
 }

@@ -7,17 +7,13 @@ use xxhash_rust::xxh3::Xxh3;
 use super::{MAX_RAW_BYTES, MAX_STORED_BYTES};
 use crate::trace::rows::Section;
 use crate::trace::write::WriteError;
+use crate::varint::Corrupt;
 
 /// How strongly blocks are compressed. Chosen by measurement: see docs/trace-format.md.
 const LEVEL: i32 = 6;
 
 /// Kind, three zero bytes, stored length, raw length, count, checksum.
 pub(super) const HEADER_LEN: usize = 24;
-
-/// What is wrong inside a block whose checksum was right, or with the checksum.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a block is damaged: {0}")]
-pub(crate) struct Corrupt(pub(crate) &'static str);
 
 /// What a block holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

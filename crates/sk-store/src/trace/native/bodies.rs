@@ -4,10 +4,9 @@
 //! change one number, so that is a few bytes; where two distant places change, what lies between them repeats bytes
 //! that zstd has just seen.
 
-use super::block::Corrupt;
-use super::varint::{self, Cursor};
 use super::{CHUNK_BYTES, MAX_RAW_BYTES};
 use crate::msgpack::MAX_OBJECT_BYTES;
+use crate::varint::{self, Corrupt, Cursor};
 
 /// The objects of a chunk as it is written.
 #[derive(Default)]

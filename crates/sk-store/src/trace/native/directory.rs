@@ -6,9 +6,9 @@ use std::sync::Arc;
 use sk_core::{ObjectRef, SimTime};
 
 use super::MAX_HEADS_BYTES;
-use super::block::{Corrupt, Kind};
+use super::block::Kind;
 use super::heads::{TextTable, Texts};
-use super::varint::{self, Cursor};
+use crate::varint::{self, Corrupt, Cursor};
 
 /// One chunk: where it is, and what is in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,11 +8,10 @@ use std::sync::Arc;
 
 use sk_core::{ObjectRef, SimTime, SmolStr};
 
-use super::block::Corrupt;
-use super::varint::{self, Cursor};
 use super::{CHUNK_RECORDS, MAX_HEADS_BYTES};
 use crate::trace::head::{Head, Labels, What};
 use crate::trace::record::{Mark, name_object};
+use crate::varint::{self, Corrupt, Cursor};
 
 /// What happened, as a byte of the first column.
 mod code {

@@ -14,10 +14,9 @@ mod bodies;
 mod directory;
 mod heads;
 mod read;
-mod varint;
 mod write;
 
-pub(crate) use block::{BlockError, Corrupt};
+pub(crate) use block::BlockError;
 pub(crate) use read::{Heads, Native, Records, Rows};
 pub(crate) use write::Writer;
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use sk_core::SimTime;
 
-use super::block::{self, BlockError, BlockHeader, Corrupt, Kind};
+use super::block::{self, BlockError, BlockHeader, Kind};
 use super::bodies::BodiesIn;
 use super::directory::{ChunkEntry, ChunkIndex, Directory};
 use super::heads::HeadsIn;
@@ -21,6 +21,7 @@ use crate::trace::record::{Change, Deletion, Object, Record};
 use crate::trace::rows::{Row, Section};
 use crate::trace::selection::Selection;
 use crate::trace::source::{Reader, Source};
+use crate::varint::Corrupt;
 
 /// An open trace in the native format.
 #[derive(Debug)]

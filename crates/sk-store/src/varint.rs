@@ -1,9 +1,12 @@
 //! Numbers of any size in as few bytes as they need: seven bits a byte, the lowest first, the top bit if more follow.
 
-use super::block::Corrupt;
+/// What is wrong inside a block whose checksum was right, or with the checksum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a block is damaged: {0}")]
+pub(crate) struct Corrupt(pub(crate) &'static str);
 
 /// Appends `n`.
-pub(super) fn put(out: &mut Vec<u8>, mut n: u64) {
+pub(crate) fn put(out: &mut Vec<u8>, mut n: u64) {
     while n >= 0x80 {
         // The cast keeps the lowest seven bits, which is the point.
         out.push((n & 0x7f) as u8 | 0x80);
@@ -13,48 +16,48 @@ pub(super) fn put(out: &mut Vec<u8>, mut n: u64) {
 }
 
 /// Appends a length.
-pub(super) fn put_len(out: &mut Vec<u8>, n: usize) {
+pub(crate) fn put_len(out: &mut Vec<u8>, n: usize) {
     put(out, n as u64);
 }
 
 /// Appends a number that may be negative, small ones of either sign in few bytes.
-pub(super) fn put_signed(out: &mut Vec<u8>, n: i64) {
+pub(crate) fn put_signed(out: &mut Vec<u8>, n: i64) {
     put(out, ((n << 1) ^ (n >> 63)).cast_unsigned());
 }
 
 /// Appends a text with its length.
-pub(super) fn put_text(out: &mut Vec<u8>, text: &str) {
+pub(crate) fn put_text(out: &mut Vec<u8>, text: &str) {
     put_len(out, text.len());
     out.extend_from_slice(text.as_bytes());
 }
 
 /// A position in the bytes of a block.
 #[derive(Clone, Copy)]
-pub(super) struct Cursor<'a> {
+pub(crate) struct Cursor<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Cursor<'a> {
-    pub(super) fn new(bytes: &'a [u8]) -> Self {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
     }
 
     /// How many bytes are left.
-    pub(super) fn len_left(&self) -> usize {
+    pub(crate) fn len_left(&self) -> usize {
         self.rest.len()
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }
 
-    pub(super) fn bytes(&mut self, len: usize) -> Result<&'a [u8], Corrupt> {
+    pub(crate) fn bytes(&mut self, len: usize) -> Result<&'a [u8], Corrupt> {
         let (taken, rest) = self.rest.split_at_checked(len).ok_or(Corrupt("it ends too early"))?;
         self.rest = rest;
         Ok(taken)
     }
 
-    pub(super) fn u64(&mut self) -> Result<u64, Corrupt> {
+    pub(crate) fn u64(&mut self) -> Result<u64, Corrupt> {
         let mut n = 0_u64;
         for shift in (0..64).step_by(7) {
             let (byte, rest) = self.rest.split_first().ok_or(Corrupt("it ends too early"))?;
@@ -71,14 +74,14 @@ impl<'a> Cursor<'a> {
         Err(Corrupt("a number is too long"))
     }
 
-    pub(super) fn i64(&mut self) -> Result<i64, Corrupt> {
+    pub(crate) fn i64(&mut self) -> Result<i64, Corrupt> {
         let n = self.u64()?;
         Ok((n >> 1).cast_signed() ^ -(n & 1).cast_signed())
     }
 
     /// A number that counts things of which each takes at least one of the bytes that are left, so that it can be
     /// trusted with memory.
-    pub(super) fn count(&mut self) -> Result<usize, Corrupt> {
+    pub(crate) fn count(&mut self) -> Result<usize, Corrupt> {
         let count = self.len()?;
         if count > self.rest.len() {
             return Err(Corrupt("it claims more than it holds"));
@@ -87,11 +90,11 @@ impl<'a> Cursor<'a> {
     }
 
     /// A number as a length or an index.
-    pub(super) fn len(&mut self) -> Result<usize, Corrupt> {
+    pub(crate) fn len(&mut self) -> Result<usize, Corrupt> {
         usize::try_from(self.u64()?).map_err(|_| Corrupt("a length is too large"))
     }
 
-    pub(super) fn text(&mut self) -> Result<&'a str, Corrupt> {
+    pub(crate) fn text(&mut self) -> Result<&'a str, Corrupt> {
         let len = self.len()?;
         std::str::from_utf8(self.bytes(len)?).map_err(|_| Corrupt("a text is not UTF-8"))
     }

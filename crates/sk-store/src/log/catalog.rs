@@ -1,0 +1,112 @@
+//! Which segments there are, and how much of them may be read: what the writer and its readers share.
+//!
+//! A segment that retention gives up is removed from disk when the last reader that began before is done with it. After
+//! a crash it is simply there again, and given up again.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use sk_core::SimTime;
+
+use super::segment::SegmentHeader;
+use crate::trace::Gap;
+
+/// How segments' names end; before it stands their number, so that names sort as segments do.
+const EXTENSION: &str = "sklog";
+
+/// How the name of a segment ends that could not be read and was put out of the way.
+pub(super) const DAMAGED_EXTENSION: &str = "damaged";
+
+/// How the name of a segment ends whose beginning is being written.
+pub(super) const UNFINISHED_EXTENSION: &str = "new";
+
+/// What there is to read.
+#[derive(Debug, Default)]
+pub(super) struct Catalog {
+    contents: Mutex<Contents>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Contents {
+    /// The segments, oldest first.
+    pub(super) segments: Vec<Listed>,
+    /// What was missed.
+    pub(super) gaps: Vec<Gap>,
+    /// Number and moment of the newest entry.
+    pub(super) newest: Option<(u64, SimTime)>,
+}
+
+/// A segment, and how much of it may be read.
+#[derive(Clone, Debug)]
+pub(super) struct Listed {
+    pub(super) file: Arc<SegmentFile>,
+    pub(super) len: u64,
+}
+
+/// A segment's file.
+#[derive(Debug)]
+pub(super) struct SegmentFile {
+    pub(super) path: PathBuf,
+    pub(super) header: SegmentHeader,
+    /// Is it to be removed when nobody reads it any more?
+    given_up: AtomicBool,
+}
+
+impl SegmentFile {
+    pub(super) fn new(path: PathBuf, header: SegmentHeader) -> Self {
+        Self { path, header, given_up: AtomicBool::new(false) }
+    }
+
+    pub(super) fn give_up(&self) {
+        self.given_up.store(true, Ordering::Release);
+    }
+}
+
+impl Drop for SegmentFile {
+    fn drop(&mut self) {
+        if self.given_up.load(Ordering::Acquire) {
+            // Should it fail, the next opening finds the segment and retention gives it up again.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+impl Catalog {
+    /// The contents, to look at or to change; held for as long as that takes.
+    pub(super) fn lock(&self) -> MutexGuard<'_, Contents> {
+        // Nobody panics with it in hand, and it is whole after every statement.
+        self.contents.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The contents as they are now.
+    pub(super) fn snapshot(&self) -> Contents {
+        self.lock().clone()
+    }
+}
+
+impl Contents {
+    /// How many bytes all segments have on disk.
+    pub(super) fn bytes(&self) -> u64 {
+        self.segments.iter().map(|segment| segment.len).sum()
+    }
+
+    /// The first moment that is kept.
+    pub(super) fn kept_from(&self) -> Option<SimTime> {
+        self.segments.first().map(|segment| segment.file.header.begins_at)
+    }
+}
+
+/// The path of the segment with that number.
+pub(super) fn segment_path(folder: &Path, number: u64) -> PathBuf {
+    folder.join(format!("{number:010}.{EXTENSION}"))
+}
+
+/// The number of a segment, if the path is one's.
+pub(super) fn segment_number(path: &Path) -> Option<u64> {
+    if path.extension()? != EXTENSION {
+        return None;
+    }
+    path.file_stem()?.to_str()?.parse().ok()
+}

@@ -1,0 +1,95 @@
+//! Why the log cannot be opened, written or read: which file, which step, what to do.
+
+use std::io;
+use std::path::PathBuf;
+
+use sk_core::SimTime;
+
+/// Why the log does not do what it was told.
+#[derive(Debug, thiserror::Error)]
+pub enum LogError {
+    /// The folder cannot be made or listed.
+    #[error("cannot use {} as the data folder: {source}; check that it exists and may be written", path.display())]
+    Folder {
+        /// Which one.
+        path: PathBuf,
+        /// What the file system said.
+        #[source]
+        source: io::Error,
+    },
+    /// Another process has the folder.
+    #[error("another tracer records into {}; stop it, or give each its own data folder", path.display())]
+    Locked {
+        /// Which one.
+        path: PathBuf,
+    },
+    /// A segment is of a version that is not known here.
+    #[error("{} is of version {version}, which only a newer SimKube reads; use that one, or another data folder",
+        path.display())]
+    Newer {
+        /// Which segment.
+        path: PathBuf,
+        /// Its version.
+        version: u32,
+    },
+    /// A segment cannot be read, though the file system may yet give it.
+    #[error("reading {} failed: {source}; nothing was changed, try again when the disk is well", path.display())]
+    Read {
+        /// Which segment.
+        path: PathBuf,
+        /// What the file system said.
+        #[source]
+        source: io::Error,
+    },
+    /// Writing failed. Nothing is recorded until [`super::Log::resume`] succeeds; what was synced is safe.
+    #[error("writing {} failed: {source}; recording stops until there is room again", path.display())]
+    Write {
+        /// Which segment.
+        path: PathBuf,
+        /// What the file system said.
+        #[source]
+        source: io::Error,
+    },
+    /// An earlier write failed, and nobody has called [`super::Log::resume`] since.
+    #[error("nothing is recorded since {since}, when writing the log failed; make room, and recording resumes")]
+    Stopped {
+        /// The last moment that is in the log.
+        since: SimTime,
+    },
+    /// A fact is longer than any can be. The log goes on without it.
+    #[error("{what} takes {bytes} bytes, and at most {limit} are recorded of one thing; it is left out")]
+    TooLarge {
+        /// What it is about.
+        what: String,
+        /// How long it is.
+        bytes: usize,
+        /// How long it may be.
+        limit: usize,
+    },
+}
+
+impl LogError {
+    /// Is the disk full, or the share of it that this process may use?
+    pub fn is_full(&self) -> bool {
+        matches!(self, Self::Write { source, .. } if matches!(source.kind(),
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge))
+    }
+
+    /// Did it stop the recording?
+    pub fn stops_recording(&self) -> bool {
+        matches!(self, Self::Write { .. } | Self::Stopped { .. })
+    }
+}
+
+/// A part of the log that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// In which file.
+    pub file: PathBuf,
+    /// What is wrong with it.
+    pub reason: String,
+    /// The last moment that can be read.
+    pub from: SimTime,
+    /// The first moment that can be read again; `None` if there is none.
+    pub to: Option<SimTime>,
+}

@@ -1,0 +1,174 @@
+//! What there is, after all the facts so far: the live objects, links, pods and nodes, how far each watch has come, and
+//! what was missed.
+//!
+//! The writer keeps one of these, because each segment begins with it. It grows with what lives in the cluster, not
+//! with history. Pods are kept as the bytes they have in a segment: a third of what they take as structures, and
+//! nobody asks for them but a restart and the next segment.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use sk_core::{Gvk, ObjectRef, OwnerReference, SimTime, SmolStr, StableHash};
+
+use super::codec;
+use super::fact::{Applied, Fact, Link, PodFacts};
+use crate::trace::Gap;
+
+/// How many gaps are kept apart: 4,096 at about 200 bytes is under 1 MiB. Beyond it the two oldest become one that
+/// covers both, so that more is said to be missed than was, never less.
+const MAX_GAPS: usize = 4_096;
+
+/// What there is.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct State {
+    objects: BTreeMap<ObjectRef, Live>,
+    links: BTreeMap<SmolStr, Link>,
+    pods: BTreeMap<SmolStr, Bytes>,
+    nodes: BTreeMap<SmolStr, Bytes>,
+    positions: BTreeMap<Gvk, SmolStr>,
+    gaps: Vec<Gap>,
+}
+
+/// A live object of a tracked kind.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Live {
+    /// Its uid.
+    pub uid: SmolStr,
+    /// Everybody it belongs to.
+    pub owners: Vec<OwnerReference>,
+    /// The hash of its `spec` before anything was made private.
+    pub spec_hash: StableHash,
+    /// The sanitised object as compact JSON, shared with the fact that brought it.
+    pub body: Bytes,
+}
+
+impl State {
+    /// The live objects of tracked kinds, by kind and name.
+    pub fn objects(&self) -> impl ExactSizeIterator<Item = (&ObjectRef, &Live)> {
+        self.objects.iter()
+    }
+
+    /// One live object.
+    pub fn object(&self, object: &ObjectRef) -> Option<&Live> {
+        self.objects.get(object)
+    }
+
+    /// The objects that stand between pods and recorded owners, by uid.
+    pub fn links(&self) -> impl ExactSizeIterator<Item = &Link> {
+        self.links.values()
+    }
+
+    /// The live pods, by uid.
+    pub fn pods(&self) -> impl Iterator<Item = PodFacts> {
+        self.pods.values().filter_map(|bytes| match codec::read(bytes) {
+            Ok(Fact::Pod(pod)) => Some(*pod),
+            _ => None,
+        })
+    }
+
+    /// How many pods there are.
+    pub fn pod_count(&self) -> usize {
+        self.pods.len()
+    }
+
+    /// The nodes by name, each with its Node object as compact JSON.
+    pub fn nodes(&self) -> impl ExactSizeIterator<Item = (&SmolStr, &Bytes)> {
+        self.nodes.iter()
+    }
+
+    /// The resource version up to which each kind's watch has seen everything.
+    pub fn positions(&self) -> impl ExactSizeIterator<Item = (&Gvk, &SmolStr)> {
+        self.positions.iter()
+    }
+
+    /// What was missed, in the order in which that was found out.
+    pub fn gaps(&self) -> &[Gap] {
+        &self.gaps
+    }
+
+    /// Takes a fact in.
+    pub fn apply(&mut self, fact: Fact) {
+        match fact {
+            Fact::Applied(Applied { object, uid, owners, spec_hash, body }) => {
+                self.objects.insert(object, Live { uid, owners, spec_hash, body });
+            }
+            Fact::Deleted(deleted) => {
+                if self.objects.get(&deleted.object).is_some_and(|live| live.uid == deleted.uid) {
+                    self.objects.remove(&deleted.object);
+                }
+            }
+            Fact::Link(link) => {
+                self.links.insert(link.uid.clone(), link);
+            }
+            Fact::Unlinked(uid) => {
+                self.links.remove(&uid);
+            }
+            Fact::Pod(pod) => self.apply_pod(&pod),
+            Fact::Node(node, Some(body)) => {
+                self.nodes.insert(node, body);
+            }
+            Fact::Node(node, None) => {
+                self.nodes.remove(&node);
+            }
+            Fact::Gap(gap) => self.apply_gap(gap),
+            Fact::Watched(gvk, version) => {
+                self.positions.insert(gvk, version);
+            }
+        }
+    }
+
+    fn apply_pod(&mut self, pod: &PodFacts) {
+        if pod.deleted.is_some() {
+            self.pods.remove(&pod.uid);
+            return;
+        }
+        let mut bytes = Vec::new();
+        codec::put_pod(&mut bytes, pod);
+        self.pods.insert(pod.uid.clone(), bytes.into());
+    }
+
+    fn apply_gap(&mut self, gap: Gap) {
+        self.gaps.push(gap);
+        if self.gaps.len() > MAX_GAPS {
+            let oldest = self.gaps.remove(0);
+            let next = &mut self.gaps[0];
+            let kind = next.kind.take().filter(|kind| oldest.kind.as_ref() == Some(kind));
+            let (from, to) = (oldest.from.min(next.from), oldest.to.max(next.to));
+            *next = Gap { from, to, kind, reason: "several gaps that are no longer told apart".into() };
+        }
+    }
+
+    /// Forgets the gaps that ended before anything that is kept.
+    pub(super) fn forget_gaps_before(&mut self, kept_from: SimTime) {
+        self.gaps.retain(|gap| gap.to >= kept_from);
+    }
+
+    /// Calls `put` with every fact that makes this state from nothing, as bytes, in a stable order.
+    pub(super) fn encode<E>(&self, mut put: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
+        let mut bytes = Vec::new();
+        let mut one = |write: &dyn Fn(&mut Vec<u8>)| {
+            bytes.clear();
+            write(&mut bytes);
+            put(&bytes)
+        };
+        for (gvk, version) in &self.positions {
+            one(&|out| codec::put_watched(out, gvk, version))?;
+        }
+        for gap in &self.gaps {
+            one(&|out| codec::put_gap(out, gap))?;
+        }
+        for (node, body) in &self.nodes {
+            one(&|out| codec::put_node(out, node, body))?;
+        }
+        for link in self.links.values() {
+            one(&|out| codec::put_link(out, link))?;
+        }
+        for (object, live) in &self.objects {
+            one(&|out| codec::put_applied(out, object, &live.uid, &live.owners, live.spec_hash, &live.body))?;
+        }
+        for pod in self.pods.values() {
+            one(&|out| out.extend_from_slice(pod))?;
+        }
+        Ok(())
+    }
+}

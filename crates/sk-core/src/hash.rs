@@ -34,9 +34,9 @@ impl StableHash {
 
     /// Of any JSON value; the order of an object's keys does not matter.
     pub fn of(value: &Value) -> Self {
-        let mut hasher = SipHasher13::new();
+        let mut hasher = StableHasher::default();
         write_value(&mut hasher, value);
-        Self(hasher.finish())
+        hasher.finish()
     }
 
     /// Of a pod's spec: what all pods of one template have in common.
@@ -86,35 +86,73 @@ fn keep_own_volumes(fields: &mut Map<String, Value>, list: &str) {
     }
 }
 
-fn write_value(hasher: &mut SipHasher13, value: &Value) {
+fn write_value(hasher: &mut StableHasher, value: &Value) {
     match value {
-        Value::Null => hasher.write(&0_u64.to_le_bytes()),
-        Value::Bool(flag) => hasher.write(&[u8::from(*flag)]),
-        Value::Number(number) => hasher.write(&number_bytes(number)),
-        Value::String(text) => write_text(hasher, text),
+        Value::Null => hasher.null(),
+        Value::Bool(flag) => hasher.bool(*flag),
+        Value::Number(number) => write_number(hasher, number),
+        Value::String(text) => hasher.text(text),
         Value::Array(elements) => elements.iter().for_each(|element| write_value(hasher, element)),
         Value::Object(fields) => {
             let mut fields: Vec<_> = fields.iter().collect();
             fields.sort_unstable_by_key(|(name, _)| *name);
             for (name, value) in fields {
-                write_text(hasher, name);
+                hasher.text(name);
                 write_value(hasher, value);
             }
         }
     }
 }
 
-fn write_text(hasher: &mut SipHasher13, text: &str) {
-    hasher.write(text.as_bytes());
-    hasher.write(&[0xff]);
+fn write_number(hasher: &mut StableHasher, number: &Number) {
+    match (number.as_u64(), number.as_i64()) {
+        (Some(unsigned), _) => hasher.unsigned(unsigned),
+        (None, Some(signed)) => hasher.signed(signed),
+        // Not an integer, so serde_json holds a float.
+        (None, None) => hasher.float(number.as_f64().unwrap_or_default()),
+    }
 }
 
-fn number_bytes(number: &Number) -> [u8; 8] {
-    match (number.as_u64(), number.as_i64()) {
-        (Some(unsigned), _) => unsigned.to_le_bytes(),
-        (None, Some(signed)) => signed.to_le_bytes(),
-        // Not an integer, so serde_json holds a float.
-        (None, None) => number.as_f64().unwrap_or_default().to_bits().to_le_bytes(),
+/// Makes a [`StableHash`] of a value's parts, for those who hold no tree of it. Lists are their elements; an object is
+/// each key in sorted order, as text, and then its value.
+#[derive(Clone, Debug, Default)]
+pub struct StableHasher(SipHasher13);
+
+impl StableHasher {
+    /// Null.
+    pub fn null(&mut self) {
+        self.0.write(&0_u64.to_le_bytes());
+    }
+
+    /// True or false.
+    pub fn bool(&mut self, flag: bool) {
+        self.0.write(&[u8::from(flag)]);
+    }
+
+    /// An integer that is not negative.
+    pub fn unsigned(&mut self, number: u64) {
+        self.0.write(&number.to_le_bytes());
+    }
+
+    /// A negative integer.
+    pub fn signed(&mut self, number: i64) {
+        self.0.write(&number.to_le_bytes());
+    }
+
+    /// A number that is no integer.
+    pub fn float(&mut self, number: f64) {
+        self.0.write(&number.to_bits().to_le_bytes());
+    }
+
+    /// A string, or a key.
+    pub fn text(&mut self, text: &str) {
+        self.0.write(text.as_bytes());
+        self.0.write(&[0xff]);
+    }
+
+    /// The hash of everything so far.
+    pub fn finish(&self) -> StableHash {
+        StableHash(self.0.finish())
     }
 }
 

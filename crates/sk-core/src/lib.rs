@@ -41,7 +41,7 @@ pub mod time;
 
 pub use duration::TimeSpec;
 pub use gvk::Gvk;
-pub use hash::StableHash;
+pub use hash::{StableHash, StableHasher};
 pub use key::{ObjectKey, ObjectRef};
 pub use lifecycle::PodLifecycle;
 pub use owner::OwnerReference;

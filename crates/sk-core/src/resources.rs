@@ -6,6 +6,53 @@ use smol_str::SmolStr;
 
 use crate::Quantity;
 
+/// A `ResourceList`: how much of each resource, as Kubernetes writes it.
+pub type Amounts = BTreeMap<SmolStr, Quantity>;
+
+/// What a pod asks for in all, as the scheduler sums it (`component-helpers/resource/helpers.go`, 1.36), from what each
+/// container asks for. Of an init container it also matters whether it is a sidecar.
+pub fn pod_requests(
+    containers: impl IntoIterator<Item = Amounts>,
+    init_containers: impl IntoIterator<Item = (Amounts, bool)>,
+    pod_level: &Amounts,
+    overhead: &Amounts,
+) -> Amounts {
+    let mut total = Amounts::new();
+    containers.into_iter().for_each(|wanted| add(&mut total, &wanted));
+    // While an init container runs, so do the sidecars before it; the pod needs the largest such moment.
+    let (mut sidecars, mut largest_init) = (Amounts::new(), Amounts::new());
+    for (mut wanted, is_sidecar) in init_containers {
+        if is_sidecar {
+            add(&mut total, &wanted);
+            add(&mut sidecars, &wanted);
+            wanted.clone_from(&sidecars);
+        } else {
+            add(&mut wanted, &sidecars);
+        }
+        raise(&mut largest_init, &wanted);
+    }
+    raise(&mut total, &largest_init);
+    for (name, amount) in pod_level {
+        if name == "cpu" || name == "memory" || name.starts_with("hugepages-") {
+            total.insert(name.clone(), *amount);
+        }
+    }
+    add(&mut total, overhead);
+    total
+}
+
+fn add(total: &mut Amounts, more: &Amounts) {
+    for (name, amount) in more {
+        total.entry(name.clone()).and_modify(|sum| *sum += *amount).or_insert(*amount);
+    }
+}
+
+fn raise(total: &mut Amounts, other: &Amounts) {
+    for (name, amount) in other {
+        total.entry(name.clone()).and_modify(|most| *most = (*most).max(*amount)).or_insert(*amount);
+    }
+}
+
 /// How much of each resource; the scheduler's `framework.Resource` without the pod count.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Resources {
@@ -27,7 +74,7 @@ impl Resources {
 
     /// From a `ResourceList`: CPU in millicores and the rest in whole units, each rounded up. The count of pods that a
     /// node may hold is no resource that pods ask for and is left out.
-    pub fn from_quantities(list: &BTreeMap<SmolStr, Quantity>) -> Self {
+    pub fn from_quantities(list: &Amounts) -> Self {
         let mut resources = Self::default();
         for (name, quantity) in list {
             match name.as_str() {

@@ -1,12 +1,9 @@
-//! What a pod asks for in all, as the scheduler sums it (`component-helpers/resource/helpers.go`, 1.36).
+//! What a pod asks for in all, to fit on a node and to score it.
 
-use std::collections::BTreeMap;
-
+use sk_core::resources::{Amounts, pod_requests};
 use sk_core::{Quantity, Resources, SmolStr};
 
 use super::{Container, PodSpec};
-
-type Amounts = BTreeMap<SmolStr, Quantity>;
 
 /// A container that names no CPU counts as this much when nodes are scored (100m).
 const SCORED_CPU_MILLI: i64 = 100;
@@ -30,43 +27,12 @@ impl PodSpec {
     }
 
     fn sum(&self, requests: impl Fn(&Container) -> Amounts) -> Resources {
-        let mut total = Amounts::new();
-        for container in &self.containers {
-            add(&mut total, &requests(container));
-        }
-        // While an init container runs, so do the sidecars before it; the pod needs the largest such moment.
-        let (mut sidecars, mut largest_init) = (Amounts::new(), Amounts::new());
-        for container in &self.init_containers {
-            let mut wanted = requests(container);
-            if container.is_sidecar() {
-                add(&mut total, &wanted);
-                add(&mut sidecars, &wanted);
-                wanted.clone_from(&sidecars);
-            } else {
-                add(&mut wanted, &sidecars);
-            }
-            raise(&mut largest_init, &wanted);
-        }
-        raise(&mut total, &largest_init);
-        for (name, amount) in self.resources.iter().flat_map(|pod_level| &pod_level.requests) {
-            if name == "cpu" || name == "memory" || name.starts_with("hugepages-") {
-                total.insert(name.clone(), *amount);
-            }
-        }
-        add(&mut total, &self.overhead);
-        Resources::from_quantities(&total)
-    }
-}
-
-fn add(total: &mut Amounts, more: &Amounts) {
-    for (name, amount) in more {
-        total.entry(name.clone()).and_modify(|sum| *sum += *amount).or_insert(*amount);
-    }
-}
-
-fn raise(total: &mut Amounts, other: &Amounts) {
-    for (name, amount) in other {
-        total.entry(name.clone()).and_modify(|most| *most = (*most).max(*amount)).or_insert(*amount);
+        let none = Amounts::new();
+        let pod_level = self.resources.as_ref().map_or(&none, |pod_level| &pod_level.requests);
+        let containers = self.containers.iter().map(&requests);
+        let init_containers =
+            self.init_containers.iter().map(|container| (requests(container), container.is_sidecar()));
+        Resources::from_quantities(&pod_requests(containers, init_containers, pod_level, &self.overhead))
     }
 }
 

@@ -1,0 +1,285 @@
+//! What there is in the cluster, as far as a recording needs to know, and what of a sighting is news.
+//!
+//! The ledger grows with what lives in the cluster, never with history. Bodies of objects are not its own: it holds
+//! hashes of them, and slices of the newest that hold pod templates, which share their bytes with the log.
+//!
+//! | module | what it owns |
+//! |---|---|
+//! | `objects` | recorded objects, and those that only link pods to them |
+//! | `nodes` | nodes |
+//! | `pods` | pods, from first sight to their end |
+//! | `life` | what is known of one pod, which only moves forward |
+//! | `ownership` | who belongs to whom; what the API server has to be asked |
+//! | `versions` | the templates an owner had; which one a pod was made from |
+//! | `waiting` | pods that came before their owners |
+//! | `shelf` | values that many pods have in common |
+
+mod life;
+mod nodes;
+mod objects;
+mod ownership;
+mod pods;
+mod shelf;
+mod versions;
+mod waiting;
+mod warning;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use sk_core::{Gvk, ObjectKey, SimTime, SmolStr};
+use sk_store::log::{Applied, Attribution, Fact};
+use sk_store::trace::Gap;
+
+use crate::rules::{Rules, is_pod};
+use crate::sighting::Sighting;
+use crate::uid::Uid;
+use objects::Object;
+use ownership::{Answers, Questions};
+use pods::{Pod, SeenPod};
+use shelf::Shelf;
+use waiting::Waiting;
+
+pub use ownership::Question;
+use warning::Warnings;
+pub use warning::{Trouble, Warning};
+
+/// The state of a recording.
+#[derive(Debug)]
+pub struct Ledger {
+    rules: Arc<Rules>,
+    kinds: Kinds,
+    /// Kinds whose objects come by themselves, sooner or later, and need not be asked for.
+    watched: BTreeSet<Gvk>,
+    objects: BTreeMap<(KindId, ObjectKey), Object>,
+    pods: BTreeMap<ObjectKey, Pod>,
+    nodes: BTreeMap<SmolStr, nodes::Node>,
+    by_uid: BTreeMap<Uid, Place>,
+    answers: Answers,
+    questions: Questions,
+    waiting: Waiting,
+    shelves: Shelves,
+    warnings: Warnings,
+    counts: Counts,
+}
+
+/// Which list of its kind something was last seen in; see [`Ledger::relist_begins`].
+type Epoch = u32;
+
+/// A kind, small.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct KindId(u16);
+
+/// Where something with a uid is found.
+#[derive(Clone, Debug)]
+enum Place {
+    Object(KindId, ObjectKey),
+    Pod(ObjectKey),
+    Node,
+}
+
+/// What many pods have in common.
+#[derive(Debug, Default)]
+struct Shelves {
+    owners: Shelf<Vec<sk_core::OwnerReference>>,
+    attributions: Shelf<Vec<Attribution>>,
+    requests: Shelf<BTreeMap<SmolStr, String>>,
+    names: Shelf<SmolStr>,
+}
+
+/// What has been counted since the start.
+#[derive(Debug, Default)]
+struct Counts {
+    unchanged: u64,
+    refused_lives: u64,
+    dropped_waits: u64,
+}
+
+/// How much there is, and what went beyond a bound.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Recorded objects that live.
+    pub objects: usize,
+    /// Objects that only link pods to their owners.
+    pub links: usize,
+    /// Pods that live.
+    pub pods: usize,
+    /// Nodes.
+    pub nodes: usize,
+    /// Answers of the API server that are remembered.
+    pub answers: usize,
+    /// Pods whose owners, or whose owners' templates, have not been seen yet.
+    pub waiting_pods: usize,
+    /// Sightings that said nothing new.
+    pub unchanged: u64,
+    /// Lives that would have moved backward.
+    pub refused_lives: u64,
+    /// Reasons of waiting that were dropped because a pod had too many.
+    pub dropped_waits: u64,
+    /// Pods that waited for their owners in vain, or for which there was no room.
+    pub given_up_pods: u64,
+    /// Owners that were not asked for because too many questions were open.
+    pub unasked_owners: u64,
+}
+
+impl Ledger {
+    /// An empty one. `watched` are the kinds that somebody watches: their objects are waited for, not asked for.
+    pub fn new(rules: Arc<Rules>, watched: impl IntoIterator<Item = Gvk>) -> Self {
+        let watched = watched.into_iter().chain(rules.tracked_kinds().cloned()).collect();
+        Self {
+            rules,
+            watched,
+            kinds: Kinds::default(),
+            objects: BTreeMap::new(),
+            pods: BTreeMap::new(),
+            nodes: BTreeMap::new(),
+            by_uid: BTreeMap::new(),
+            answers: Answers::default(),
+            questions: Questions::default(),
+            waiting: Waiting::default(),
+            shelves: Shelves::default(),
+            warnings: Warnings::default(),
+            counts: Counts::default(),
+        }
+    }
+
+    /// An object was seen: new, changed, or as it was.
+    pub fn applied(&mut self, now: SimTime, sighting: Sighting, out: &mut Vec<Fact>) {
+        self.give_up_waiting(now);
+        let before = out.len();
+        let Sighting { object, uid, owners, tracked, pod, node, .. } = sighting;
+        let is_link = tracked.is_none() && pod.is_none() && node.is_none();
+        let body = tracked.as_ref().map(|tracked| tracked.body.clone());
+        if let Some(record) = node {
+            self.node_applied(&object.key.name, &uid, record, out);
+        }
+        if tracked.is_some() || is_link {
+            self.object_applied(now, &object, &uid, &owners, tracked, out);
+        }
+        if let Some(look) = &pod {
+            let seen = SeenPod { key: &object.key, uid: &uid, owners: &owners, look, body: body.as_ref() };
+            self.pod_applied(now, &seen, out);
+        }
+        self.counts.unchanged += u64::from(out.len() == before);
+    }
+
+    /// An object is gone; the sighting is what it was in the end.
+    pub fn deleted(&mut self, now: SimTime, sighting: Sighting, out: &mut Vec<Fact>) {
+        self.give_up_waiting(now);
+        let Sighting { object, uid, owners, tracked, pod, node, .. } = sighting;
+        let own_uid = Uid::new(&uid);
+        if let Some(look) = &pod {
+            let body = tracked.as_ref().map(|tracked| &tracked.body);
+            let seen = SeenPod { key: &object.key, uid: &uid, owners: &owners, look, body };
+            self.pod_deleted(now, &seen, out);
+        }
+        if node.is_some() {
+            self.node_deleted(&object.key.name, &own_uid, out);
+        }
+        let id = self.kinds.id(&object.gvk);
+        self.object_deleted(&(id, object.key), Some(&own_uid), out);
+    }
+
+    /// A list of everything of this kind begins: what it does not bring is gone.
+    pub fn relist_begins(&mut self, kind: &Gvk) {
+        let id = self.kinds.id(kind);
+        self.kinds.begin(id);
+        self.watched.insert(kind.clone());
+    }
+
+    /// The list has ended. What is known of this kind, and of no other, and was not seen since it began is gone. `gap`
+    /// says from when on nobody was watching, and why.
+    pub fn relist_ended(&mut self, now: SimTime, kind: &Gvk, gap: Option<(SimTime, String)>, out: &mut Vec<Fact>) {
+        if let Some((from, reason)) = gap {
+            out.push(Fact::Gap(Gap { from, to: now, kind: Some(kind.clone()), reason }));
+        }
+        let id = self.kinds.id(kind);
+        let epoch = self.kinds.epoch(id);
+        if is_pod(kind) {
+            self.unseen_pods_vanish(now, epoch, out);
+        }
+        if nodes::is_node(kind) {
+            self.unseen_nodes_vanish(epoch, out);
+        }
+        self.unseen_objects_vanish(id, epoch, out);
+    }
+
+    /// Takes in what a log knew when it was last written, so that the next lists are compared with that. For a ledger
+    /// that has seen nothing yet.
+    pub fn restore(&mut self, known: impl IntoIterator<Item = Fact>) {
+        for fact in known {
+            match fact {
+                Fact::Applied(Applied { object, uid, owners, body, .. }) => {
+                    self.restore_object(&object, &uid, &owners, &body);
+                }
+                Fact::Link(link) if self.watched.contains(&link.object.gvk) => self.restore_link(&link),
+                Fact::Link(link) => self.restore_answer(link),
+                Fact::Pod(pod) if pod.deleted.is_none() => self.restore_pod(*pod),
+                Fact::Node(name, Some(record)) => self.restore_node(name, &record),
+                Fact::Pod(_) | Fact::Node(_, None) | Fact::Deleted(_) | Fact::Unlinked(_) => {}
+                Fact::Gap(_) | Fact::Watched(..) => {}
+            }
+        }
+    }
+
+    /// Owners that nobody watches and that are not known: to be asked of the API server. Each is given out once.
+    pub fn missing_owners(&mut self) -> Vec<Question> {
+        self.questions.take()
+    }
+
+    /// What has happened that somebody should read, since it was last asked.
+    pub fn take_warnings(&mut self) -> Vec<Warning> {
+        self.warnings.take()
+    }
+
+    /// How much there is, and what went beyond a bound.
+    pub fn stats(&self) -> Stats {
+        let links = self.objects.values().filter(|object| object.is_link()).count();
+        Stats {
+            objects: self.objects.len() - links,
+            links,
+            pods: self.pods.len(),
+            nodes: self.nodes.len(),
+            answers: self.answers.len(),
+            waiting_pods: self.waiting.len(),
+            unchanged: self.counts.unchanged,
+            refused_lives: self.counts.refused_lives,
+            dropped_waits: self.counts.dropped_waits,
+            given_up_pods: self.waiting.given_up(),
+            unasked_owners: self.questions.unasked(),
+        }
+    }
+}
+
+/// Kinds by a small number, with the list that is being read of each. They are as many as the configuration names, and
+/// few more.
+#[derive(Debug, Default)]
+struct Kinds {
+    ids: BTreeMap<Gvk, KindId>,
+    all: Vec<(Gvk, Epoch)>,
+}
+
+impl Kinds {
+    fn id(&mut self, kind: &Gvk) -> KindId {
+        if let Some(id) = self.ids.get(kind) {
+            return *id;
+        }
+        let id = KindId(u16::try_from(self.all.len()).expect("nobody watches 65,536 kinds"));
+        self.all.push((kind.clone(), 0));
+        self.ids.insert(kind.clone(), id);
+        id
+    }
+
+    fn gvk(&self, id: KindId) -> &Gvk {
+        &self.all[usize::from(id.0)].0
+    }
+
+    fn epoch(&self, id: KindId) -> Epoch {
+        self.all[usize::from(id.0)].1
+    }
+
+    fn begin(&mut self, id: KindId) {
+        let epoch = &mut self.all[usize::from(id.0)].1;
+        *epoch = epoch.wrapping_add(1);
+    }
+}

@@ -1,0 +1,281 @@
+//! Pods, from first sight to their end: a fact whenever something that is recorded of one has changed.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::Value;
+use sk_core::{Gvk, ObjectKey, ObjectRef, OwnerReference, SimTime, SmolStr, StableHash, TemplateId};
+use sk_store::log::{Attribution, Fact, PodFacts};
+
+use super::life::{Advance, Life};
+use super::waiting::Waiter;
+use super::{Epoch, Ledger, Place, Trouble};
+use crate::pod::Admitted;
+use crate::rules::own_template;
+use crate::sighting::PodLook;
+use crate::uid::Uid;
+
+/// What pods are.
+const POD: Gvk = Gvk::new_static("", "v1", "Pod");
+
+/// A pod that lives. What pods of one owner have in common is shared.
+#[derive(Debug)]
+pub(super) struct Pod {
+    uid: Uid,
+    owners: Arc<Vec<OwnerReference>>,
+    attributions: Arc<Vec<Attribution>>,
+    requests: Arc<BTreeMap<SmolStr, String>>,
+    pod_hash: Option<StableHash>,
+    life: Life,
+    seen: Epoch,
+}
+
+/// A look at a pod, and what else is known of it from the same sighting.
+pub(super) struct SeenPod<'a> {
+    pub(super) key: &'a ObjectKey,
+    pub(super) uid: &'a SmolStr,
+    pub(super) owners: &'a [OwnerReference],
+    pub(super) look: &'a PodLook,
+    /// What is kept of it, if pods are recorded.
+    pub(super) body: Option<&'a Bytes>,
+}
+
+/// Whose a pod is, as far as that can be told.
+struct Descent {
+    attributions: Vec<Attribution>,
+    /// Who may still come and tell more.
+    waits_for: Vec<Uid>,
+}
+
+impl Pod {
+    /// Everybody it belongs to.
+    pub(super) fn owners(&self) -> &[OwnerReference] {
+        &self.owners
+    }
+
+    fn facts(&self, pod: &ObjectKey, deleted: Option<SimTime>, guessed: bool) -> Fact {
+        Fact::Pod(Box::new(PodFacts {
+            uid: self.uid.to_smol_str(),
+            pod: pod.clone(),
+            owners: self.owners.to_vec(),
+            attributions: self.attributions.to_vec(),
+            pod_hash: self.pod_hash,
+            created: self.life.created,
+            scheduled: self.life.scheduled,
+            started: self.life.containers.start(),
+            finished: self.life.containers.end(),
+            deleted,
+            guessed,
+            node: self.life.node.clone(),
+            waits: self.life.waits.clone(),
+            requests: BTreeMap::clone(&self.requests),
+        }))
+    }
+}
+
+impl Ledger {
+    /// A pod was seen.
+    pub(super) fn pod_applied(&mut self, now: SimTime, seen: &SeenPod<'_>, out: &mut Vec<Fact>) {
+        let own_uid = Uid::new(seen.uid);
+        if self.pods.get(seen.key).is_some_and(|known| known.uid != own_uid) {
+            // Its end was not seen; it was there before this one was.
+            self.pod_goes(now, seen.key, true, out);
+        }
+        let epoch = self.pod_epoch();
+        let Some(known) = self.pods.get_mut(seen.key) else { return self.pod_came(now, &own_uid, seen, out) };
+        known.seen = epoch;
+        let advance = known.life.advance(now, seen.look);
+        if *known.owners != seen.owners {
+            known.owners = self.shelves.owners.share(seen.owners, seen.owners.to_vec());
+            self.ask_for_unknown(seen.key.namespace.as_ref(), seen.owners);
+            self.attribute(now, seen.key, &seen.look.raw, true, out);
+        } else if advance.changed {
+            out.push(known.facts(seen.key, None, false));
+        }
+        self.report(seen.key, advance);
+    }
+
+    fn pod_came(&mut self, now: SimTime, uid: &Uid, seen: &SeenPod<'_>, out: &mut Vec<Fact>) {
+        let admitted = self.rules.admit_pod(&seen.look.raw);
+        let requests = admitted.as_ref().map(|admitted| admitted.requests.clone()).unwrap_or_default();
+        let own = seen.body.map(|body| self.own_attribution(seen.key, seen.uid, body)).into_iter().collect();
+        let mut life = Life::new(now, seen.look);
+        life.node = life.node.map(|node| SmolStr::clone(&self.shelves.names.share(&node, node.clone())));
+        let pod = Pod {
+            uid: uid.clone(),
+            owners: self.shelves.owners.share(seen.owners, seen.owners.to_vec()),
+            attributions: Arc::new(own),
+            requests: self.shelves.requests.share(&requests, requests.clone()),
+            pod_hash: admitted.as_ref().map(|admitted| admitted.pod_hash),
+            life,
+            seen: self.pod_epoch(),
+        };
+        self.by_uid.entry(uid.clone()).or_insert_with(|| Place::Pod(seen.key.clone()));
+        self.pods.insert(seen.key.clone(), pod);
+        self.ask_for_unknown(seen.key.namespace.as_ref(), seen.owners);
+        self.attribute_admitted(now, seen.key, &seen.look.raw, admitted.as_ref(), true, out);
+        // Others may have waited for this pod as their owner.
+        self.owner_arrived(now, uid, out);
+    }
+
+    /// A pod is gone; what was seen is what it was in the end.
+    pub(super) fn pod_deleted(&mut self, now: SimTime, seen: &SeenPod<'_>, out: &mut Vec<Fact>) {
+        if self.pods.get(seen.key).is_some_and(|known| known.uid != Uid::new(seen.uid)) {
+            // The name has another pod by now, whose coming has ended this one.
+            return;
+        }
+        // What its containers said in the end counts, and a pod that was never seen has lived all the same.
+        let before = out.len();
+        self.pod_applied(now, seen, out);
+        let is_own = |fact: &Fact| matches!(fact, Fact::Pod(pod) if pod.uid == *seen.uid);
+        if out.len() > before && out.last().is_some_and(is_own) {
+            // The fact that follows says the same, and that it is gone.
+            out.pop();
+        }
+        self.pod_goes(now, seen.key, false, out);
+    }
+
+    /// The pod ends here. One that vanished was not seen to end.
+    fn pod_goes(&mut self, now: SimTime, key: &ObjectKey, vanished: bool, out: &mut Vec<Fact>) {
+        let Some(mut pod) = self.pods.remove(key) else { return };
+        let unsure = pod.life.end(now);
+        self.waiting.remove(&pod.uid);
+        if matches!(self.by_uid.get(&pod.uid), Some(Place::Pod(_))) {
+            self.by_uid.remove(&pod.uid);
+        }
+        out.push(pod.facts(key, Some(now), vanished && unsure));
+    }
+
+    /// What a list of pods did not bring is gone.
+    pub(super) fn unseen_pods_vanish(&mut self, now: SimTime, epoch: Epoch, out: &mut Vec<Fact>) {
+        let unseen = self.pods.iter().filter(|(_, pod)| pod.seen != epoch);
+        let unseen: Vec<_> = unseen.map(|(key, _)| key.clone()).collect();
+        unseen.iter().for_each(|key| self.pod_goes(now, key, true, out));
+    }
+
+    /// Somebody has come that pods may descend from, or has new templates.
+    pub(super) fn owner_arrived(&mut self, now: SimTime, owner: &Uid, out: &mut Vec<Fact>) {
+        for (uid, Waiter { key, raw, .. }) in self.waiting.take(owner) {
+            if self.pods.get(&key).is_some_and(|pod| pod.uid == uid) {
+                self.attribute(now, &key, &raw, false, out);
+            }
+        }
+    }
+
+    fn attribute(&mut self, now: SimTime, key: &ObjectKey, raw: &Bytes, changed: bool, out: &mut Vec<Fact>) {
+        let admitted = self.rules.admit_pod(raw);
+        self.attribute_admitted(now, key, raw, admitted.as_ref(), changed, out);
+    }
+
+    /// Finds out whose the pod is; a fact if that, or something else, has changed.
+    fn attribute_admitted(
+        &mut self,
+        now: SimTime,
+        key: &ObjectKey,
+        raw: &Bytes,
+        admitted: Option<&Admitted>,
+        changed: bool,
+        out: &mut Vec<Fact>,
+    ) {
+        let Some(pod) = self.pods.get(key) else { return };
+        let Descent { attributions, waits_for } = self.descent(pod, admitted.map(|admitted| &admitted.form));
+        let uid = pod.uid.clone();
+        let parts: Vec<_> = attributions.iter().map(|one| (&one.owner, &one.uid, &one.template)).collect();
+        let shared = self.shelves.attributions.share(&parts, attributions.clone());
+        let Some(pod) = self.pods.get_mut(key) else { return };
+        let changed = changed || pod.attributions != shared;
+        pod.attributions = shared;
+        if changed {
+            out.push(pod.facts(key, None, false));
+        }
+        if !waits_for.is_empty() {
+            let waiter = Waiter { key: key.clone(), raw: raw.clone(), since: now, owners: waits_for };
+            let crowded_out = self.waiting.add(&uid, waiter);
+            self.warn_unseen(&crowded_out);
+        }
+    }
+
+    /// The recorded ancestors of a pod and the template of each that it was made from.
+    fn descent(&self, pod: &Pod, form: Option<&Value>) -> Descent {
+        let ancestry = self.ancestry(&pod.owners);
+        let own = pod.attributions.iter().take_while(|one| one.owner.gvk == POD && Uid::new(&one.uid) == pod.uid);
+        let mut descent = Descent { attributions: own.cloned().collect(), waits_for: ancestry.unknown };
+        for (kind, key) in ancestry.recorded {
+            let Some(owner) = self.objects.get(&(kind, key.clone())) else { continue };
+            let object = self.object_ref(kind, &key);
+            let versions = owner.versions();
+            let found =
+                versions.zip(form).and_then(|(versions, form)| versions.origin(&self.rules, form, pod.life.created));
+            if versions.is_some() && !found.as_ref().is_some_and(|found| found.whole) {
+                descent.waits_for.push(owner.uid.clone());
+            }
+            let track_lifecycle = self.rules.of(&object.gvk).is_some_and(|rules| rules.track_lifecycle);
+            let uid = owner.uid.to_smol_str();
+            let template = found.map(|found| found.id);
+            descent.attributions.push(Attribution { owner: object, uid, template, track_lifecycle });
+        }
+        descent
+    }
+
+    /// A recorded pod is its own template.
+    fn own_attribution(&self, key: &ObjectKey, uid: &SmolStr, body: &[u8]) -> Attribution {
+        let template = serde_json::from_slice::<Value>(body).ok();
+        Attribution {
+            owner: ObjectRef::new(POD, key.clone()),
+            uid: uid.clone(),
+            template: template.map(|pod| TemplateId::of(own_template(), &pod)),
+            track_lifecycle: self.rules.of(&POD).is_some_and(|rules| rules.track_lifecycle),
+        }
+    }
+
+    fn pod_epoch(&mut self) -> Epoch {
+        let id = self.kinds.id(&POD);
+        self.kinds.epoch(id)
+    }
+
+    fn report(&mut self, key: &ObjectKey, advance: Advance) {
+        let object = || ObjectRef::new(POD, key.clone());
+        if advance.refused {
+            self.counts.refused_lives += 1;
+            self.warnings.add(object(), Trouble::LifeRefused);
+        }
+        if advance.wait_dropped {
+            self.counts.dropped_waits += 1;
+            self.warnings.add(object(), Trouble::WaitDropped);
+        }
+    }
+
+    /// Gives up the pods whose owners have not come for too long.
+    pub(super) fn give_up_waiting(&mut self, now: SimTime) {
+        let expired = self.waiting.expire(now);
+        self.warn_unseen(&expired);
+    }
+
+    /// Nothing is wrong with a pod that has a template by its containers: admission may have changed the rest of it.
+    fn warn_unseen(&mut self, given_up: &[Waiter]) {
+        for waiter in given_up {
+            let has_template = |pod: &Pod| pod.attributions.iter().any(|one| one.template.is_some());
+            if !self.pods.get(&waiter.key).is_some_and(has_template) {
+                self.warnings.add(ObjectRef::new(POD, waiter.key.clone()), Trouble::OwnerUnseen);
+            }
+        }
+    }
+
+    /// Takes in a pod that the log knows.
+    pub(super) fn restore_pod(&mut self, facts: PodFacts) {
+        let life = Life::restore(&facts);
+        let parts: Vec<_> = facts.attributions.iter().map(|one| (&one.owner, &one.uid, &one.template)).collect();
+        let pod = Pod {
+            uid: Uid::new(&facts.uid),
+            owners: self.shelves.owners.share(&facts.owners, facts.owners.clone()),
+            attributions: self.shelves.attributions.share(&parts, facts.attributions.clone()),
+            requests: self.shelves.requests.share(&facts.requests, facts.requests.clone()),
+            pod_hash: facts.pod_hash,
+            life,
+            seen: 0,
+        };
+        self.by_uid.entry(pod.uid.clone()).or_insert_with(|| Place::Pod(facts.pod.clone()));
+        self.pods.insert(facts.pod, pod);
+    }
+}

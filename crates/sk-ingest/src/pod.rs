@@ -1,0 +1,127 @@
+//! What is read of a pod: on every look how it is doing, and once, when it is new, what it was admitted as.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+use sk_core::resources::{Amounts, pod_requests};
+use sk_core::{PodLifecycle, Quantity, SimTime, SmolStr, StableHash};
+use sk_store::trace::Wait;
+
+use crate::sighting::PodLook;
+use crate::tape::Node;
+
+/// The longest message of the scheduler that is kept. It names each reason once, with a count, so a longer one is rare;
+/// the beginning says what matters.
+const MAX_MESSAGE_BYTES: usize = 1_024;
+
+/// How the pod is doing.
+pub(crate) fn look(pod: Node<'_, '_>, meta: Node<'_, '_>, raw: &[u8]) -> PodLook {
+    let condition = scheduled_condition(pod);
+    let (scheduled, wait) = condition.map_or((None, None), |condition| match condition.text_at("status") {
+        Some("True") => (time_at(condition, "lastTransitionTime"), None),
+        Some("False") => (None, Some(wait(condition))),
+        _ => (None, None),
+    });
+    PodLook {
+        created: time_at(meta, "creationTimestamp"),
+        deleting: time_at(meta, "deletionTimestamp"),
+        node: pod.get("spec").and_then(|spec| spec.text_at("nodeName")).map(SmolStr::from),
+        scheduled,
+        wait,
+        life: PodLifecycle::of_pod(&outline(pod, meta)),
+        raw: Bytes::copy_from_slice(raw),
+    }
+}
+
+fn scheduled_condition<'t, 'a>(pod: Node<'t, 'a>) -> Option<Node<'t, 'a>> {
+    let conditions = pod.get("status")?.get("conditions")?;
+    conditions.elements().find(|condition| condition.text_at("type") == Some("PodScheduled"))
+}
+
+fn wait(condition: Node<'_, '_>) -> Wait {
+    Wait {
+        at: time_at(condition, "lastTransitionTime").unwrap_or(SimTime::EPOCH),
+        reason: condition.text_at("reason").unwrap_or_default().into(),
+        message: cut(condition.text_at("message").unwrap_or_default()).to_owned(),
+    }
+}
+
+/// The beginning of a message, cut between letters.
+fn cut(message: &str) -> &str {
+    let end = (0..=MAX_MESSAGE_BYTES.min(message.len())).rev().find(|at| message.is_char_boundary(*at));
+    &message[..end.unwrap_or(0)]
+}
+
+fn time_at(node: Node<'_, '_>, key: &str) -> Option<SimTime> {
+    SimTime::parse_rfc3339(node.text_at(key)?).ok()
+}
+
+/// As much of a pod as its life is read from; a tree of the whole would cost ten times as much.
+fn outline(pod: Node<'_, '_>, meta: Node<'_, '_>) -> Value {
+    let (spec, status) = (pod.get("spec"), pod.get("status"));
+    let each = |parent: Option<Node<'_, '_>>, list: &str, keys: &[&str]| -> Value {
+        let list = parent.and_then(|parent| parent.get(list));
+        list.into_iter().flat_map(Node::elements).map(|entry| entry.only(keys)).collect()
+    };
+    let (of_spec, of_status) = (["name", "restartPolicy"], ["name", "state", "lastState"]);
+    json!({
+        "metadata": {"deletionTimestamp": meta.text_at("deletionTimestamp")},
+        "spec": {
+            "restartPolicy": spec.and_then(|spec| spec.text_at("restartPolicy")),
+            "containers": each(spec, "containers", &of_spec),
+            "initContainers": each(spec, "initContainers", &of_spec),
+        },
+        "status": {
+            "phase": status.and_then(|status| status.text_at("phase")),
+            "containerStatuses": each(status, "containerStatuses", &of_status),
+            "initContainerStatuses": each(status, "initContainerStatuses", &of_status),
+        },
+    })
+}
+
+/// What a pod was admitted as.
+#[derive(Clone, Debug)]
+pub(crate) struct Admitted {
+    /// Of the pod before anything was hidden, as v2 has it.
+    pub(crate) pod_hash: StableHash,
+    /// What it asks for, as the scheduler counts.
+    pub(crate) requests: BTreeMap<SmolStr, String>,
+    /// The pod as templates are compared with it.
+    pub(crate) form: Value,
+}
+
+impl Admitted {
+    /// `form` is the pod with everything private hidden.
+    pub(crate) fn new(pod: Node<'_, '_>, form: &[u8]) -> Self {
+        let spec = pod.get("spec").map_or(Value::Null, Node::to_value);
+        Self {
+            pod_hash: StableHash::of_pod_spec(&spec),
+            requests: requests(&spec),
+            form: serde_json::from_slice(form).unwrap_or_default(),
+        }
+    }
+}
+
+/// What the pod asks for, as Kubernetes writes it. Nothing of a resource is no request.
+fn requests(spec: &Value) -> BTreeMap<SmolStr, String> {
+    let containers = |list: &str| spec[list].as_array().map_or(&[][..], Vec::as_slice).iter();
+    let wanted = |container: &Value| amounts(&container["resources"]["requests"]);
+    let total = pod_requests(
+        containers("containers").map(wanted),
+        containers("initContainers").map(|container| (wanted(container), container["restartPolicy"] == "Always")),
+        &wanted(spec),
+        &amounts(&spec["overhead"]),
+    );
+    let nonzero = total.into_iter().filter(|(_, amount)| !amount.is_zero());
+    nonzero.map(|(name, amount)| (name, amount.to_string())).collect()
+}
+
+/// A `ResourceList`; what is no quantity is left out.
+fn amounts(list: &Value) -> Amounts {
+    let read = |(name, amount): (&String, &Value)| {
+        let amount: Quantity = serde::Deserialize::deserialize(amount).ok()?;
+        Some((SmolStr::from(name.as_str()), amount))
+    };
+    list.as_object().into_iter().flatten().filter_map(read).collect()
+}

@@ -1,0 +1,147 @@
+//! How a private text is hidden: it becomes a keyed hash, so that equal texts stay equal and nobody without the key can
+//! try out what a text might have been.
+//!
+//! The hash is SipHash-2-4 with 128 bits, a pseudo-random function under a secret key of the cluster's own. What is
+//! already hidden stays as it is: hiding twice is hiding once, so a template read back from a trace still compares with
+//! a pod that was just seen. The empty text is not hidden, because Kubernetes takes it for no text at all.
+
+use std::fmt;
+use std::hash::Hasher;
+use std::io::Write;
+
+use siphasher::sip128::{Hasher128, SipHasher24};
+
+/// How many digits a hash has: 128 bits in hexadecimal.
+const DIGITS: usize = 32;
+
+/// The secret under which texts are hidden. Whoever keeps it keeps it in one place and out of traces.
+#[derive(Clone)]
+pub struct PrivacyKey([u8; 16]);
+
+impl PrivacyKey {
+    /// From 16 random bytes.
+    pub const fn new(bytes: [u8; 16]) -> Self {
+        Self(bytes)
+    }
+
+    /// The same, so that it can be kept over restarts.
+    pub const fn as_bytes(&self) -> &[u8; 16] {
+        &self.0
+    }
+
+    fn hash(&self, text: &str) -> u128 {
+        let mut hasher = SipHasher24::new_with_key(&self.0);
+        hasher.write(text.as_bytes());
+        hasher.finish128().as_u128()
+    }
+
+    /// What stands in for `text`, appended to `out`.
+    pub(crate) fn hide(&self, text: &str, spelling: Spelling, out: &mut Vec<u8>) {
+        if text.is_empty() || spelling.is_hidden(text) {
+            out.extend_from_slice(text.as_bytes());
+            return;
+        }
+        let hash = self.hash(text);
+        let written = match spelling {
+            Spelling::Address => write!(out, "{}", address(hash)),
+            other => write!(out, "{}{hash:032x}", other.prefix()),
+        };
+        written.expect("a vector takes everything");
+    }
+}
+
+impl fmt::Debug for PrivacyKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PrivacyKey(secret)")
+    }
+}
+
+/// How a hash is written, so that an API server takes it where the text stood.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Spelling {
+    /// `sk:0123…`, where anything goes.
+    Text,
+    /// `sk//0123…`, which is 36 letters of the base64 alphabet and so decodes.
+    Base64,
+    /// `sk-0123…`, where a DNS label, a relative path or a header's name is wanted.
+    Name,
+    /// `/sk-0123…`, where a path is wanted.
+    Path,
+    /// `fd73:6b01:…`, where an IP address is wanted: a local one that is nobody's.
+    Address,
+}
+
+impl Spelling {
+    const fn prefix(self) -> &'static str {
+        match self {
+            Self::Text => "sk:",
+            Self::Base64 => "sk//",
+            Self::Name => "sk-",
+            Self::Path => "/sk-",
+            Self::Address => "fd73:6b",
+        }
+    }
+
+    /// Has the text come from [`PrivacyKey::hide`]?
+    fn is_hidden(self, text: &str) -> bool {
+        let Some(rest) = text.strip_prefix(self.prefix()) else { return false };
+        let hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+        match self {
+            Self::Address => rest.bytes().all(|byte| hex(byte) || byte == b':'),
+            _ => rest.len() == DIGITS && rest.bytes().all(hex),
+        }
+    }
+}
+
+/// A unique local IPv6 address (RFC 4193) that starts with the letters "sk" after its first byte.
+fn address(hash: u128) -> std::net::Ipv6Addr {
+    std::net::Ipv6Addr::from((0x00fd_736b_u128 << 104) | (hash >> 24) | 1 << 103)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: [Spelling; 5] = [Spelling::Text, Spelling::Base64, Spelling::Name, Spelling::Path, Spelling::Address];
+
+    fn hidden(key: u8, text: &str, spelling: Spelling) -> String {
+        let mut out = Vec::new();
+        PrivacyKey::new([key; 16]).hide(text, spelling, &mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn equal_texts_stay_equal_under_one_key_and_only_there() {
+        for spelling in ALL {
+            let secret = hidden(1, "hunter2", spelling);
+            assert_eq!(secret, hidden(1, "hunter2", spelling));
+            assert_ne!(secret, hidden(1, "hunter3", spelling));
+            assert_ne!(secret, hidden(2, "hunter2", spelling));
+            assert!(!secret.contains("hunter"));
+        }
+    }
+
+    #[test]
+    fn hiding_twice_is_hiding_once_and_nothing_stays_nothing() {
+        for spelling in ALL {
+            let once = hidden(1, "hunter2", spelling);
+            assert_eq!(hidden(1, &once, spelling), once, "{spelling:?}");
+            assert_eq!(hidden(1, "", spelling), "");
+        }
+        let near = "sk:0123456789ABCDEF0123456789abcdef";
+        assert_ne!(hidden(1, near, Spelling::Text), near, "only what looks exactly like a hash");
+    }
+
+    #[test]
+    fn a_hash_is_spelt_as_its_place_wants_it() {
+        assert_eq!(hidden(1, "x", Spelling::Base64).len() % 4, 0);
+        assert!(sk_core::label::is_dns_subdomain(&hidden(1, "x", Spelling::Name)));
+        let address: std::net::IpAddr = hidden(1, "10.0.0.1", Spelling::Address).parse().unwrap();
+        assert!(address.is_ipv6());
+    }
+
+    #[test]
+    fn a_key_is_not_shown() {
+        assert_eq!(format!("{:?}", PrivacyKey::new([7; 16])), "PrivacyKey(secret)");
+    }
+}

@@ -1,0 +1,121 @@
+//! Making a trace out of the log, for whoever asks: the HTTP server, `skctl record`, tests.
+//!
+//! First every watch catches up (see [`crate::watch::caught_up`]) and the store puts what it has where readers see it.
+//! Then the trace is written into a temporary file without a name in the data folder, so that memory stays flat, an
+//! error is an error and not a cut answer, and a crash leaves nothing behind.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Seek};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use sk_core::Gvk;
+use sk_store::log::{self, Query, Reader};
+use sk_store::trace::{Format, TracerConfig};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+
+use crate::access::Access;
+use crate::health::Health;
+use crate::metrics::Metrics;
+use crate::store::{Message, StoreError};
+use crate::watch::caught_up;
+
+/// Exports at a time. Each reads the whole window twice and takes the disk of its result; the rest is told to come back.
+pub(crate) const MAX_EXPORTS: usize = 2;
+
+const SPOOL_BUFFER_BYTES: usize = 256 << 10;
+
+/// Why there is no trace.
+#[derive(Debug, thiserror::Error)]
+pub enum ExportError {
+    /// Enough others are being made.
+    #[error("{MAX_EXPORTS} exports are being made already; try again in a moment")]
+    Busy,
+    /// The store is gone or cannot write.
+    #[error("bring the log up to date: {0}")]
+    Flush(#[from] StoreError),
+    /// The file for the result cannot be made or written.
+    #[error("keep the trace in a temporary file: {0}; the data folder needs room for it")]
+    Spool(#[from] io::Error),
+    /// The log says no.
+    #[error(transparent)]
+    Log(#[from] log::ExportError),
+    /// The export itself failed.
+    #[error("the export ended unexpectedly: {0}")]
+    Ended(String),
+}
+
+/// Makes traces.
+#[derive(Debug)]
+pub(crate) struct Exporter {
+    pub(crate) access: Access,
+    pub(crate) health: Arc<Health>,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) store: mpsc::Sender<Message>,
+    pub(crate) reader: Reader,
+    pub(crate) folder: PathBuf,
+    pub(crate) room: Arc<Semaphore>,
+    /// What is recorded, which every trace carries.
+    pub(crate) config: TracerConfig,
+}
+
+/// A finished trace.
+#[derive(Debug)]
+pub struct Spooled {
+    /// Its bytes, from the first.
+    pub file: File,
+    /// How many.
+    pub bytes: u64,
+    /// What was written.
+    pub exported: log::Exported,
+    /// Kinds whose watch had not caught up in time.
+    pub behind: Vec<Gvk>,
+    /// Its place among the exports that are being made.
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Exporter {
+    /// Makes a trace.
+    pub(crate) async fn export(&self, query: Query, format: Format) -> Result<Spooled, ExportError> {
+        let permit = Arc::clone(&self.room).try_acquire_owned().map_err(|_| ExportError::Busy)?;
+        let behind = caught_up::wait(&self.access, self.health.watchers()).await;
+        if !behind.is_empty() {
+            self.metrics.export_behind.inc();
+            let kinds = behind.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+            tracing::warn!(kinds, "an export is made although these watches may not have caught up");
+        }
+        self.flush().await?;
+        let (reader, folder) = (self.reader.clone(), self.folder.clone());
+        let query = Query { config: self.config.clone(), ..query };
+        let written = tokio::task::spawn_blocking(move || spool(&reader, &query, format, &folder));
+        let (file, bytes, exported) = written.await.map_err(|error| ExportError::Ended(error.to_string()))??;
+        Ok(Spooled { file, bytes, exported, behind, _permit: permit })
+    }
+
+    /// Waits until everything that was sent to the store before can be read.
+    pub(crate) async fn flush(&self) -> Result<(), ExportError> {
+        let (reply, flushed) = oneshot::channel();
+        self.store.send(Message::Flush(reply)).await.map_err(|_| StoreError::Ended)?;
+        match flushed.await {
+            // What was recorded before the disk was full can still be had.
+            Ok(Err(StoreError::Log(error))) => tracing::warn!(error, "an export is made of what could be recorded"),
+            Ok(flushed) => flushed?,
+            Err(_) => return Err(StoreError::Ended.into()),
+        }
+        Ok(())
+    }
+}
+
+fn spool(
+    reader: &Reader,
+    query: &Query,
+    format: Format,
+    folder: &Path,
+) -> Result<(File, u64, log::Exported), ExportError> {
+    let mut out = BufWriter::with_capacity(SPOOL_BUFFER_BYTES, tempfile::tempfile_in(folder)?);
+    let exported = reader.export(query, format, &mut out)?;
+    let mut file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
+    let bytes = file.stream_position()?;
+    file.rewind()?;
+    Ok((file, bytes, exported))
+}

@@ -1,0 +1,152 @@
+//! The data folder: the log, the key under which private texts are hidden, the certificate, and with which configuration
+//! the log was written.
+//!
+//! The key stays for as long as the folder does, so that the same text has the same hash over restarts. It never leaves the
+//! folder; whoever has a trace but not the key cannot try out texts.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rcgen::KeyPair;
+use sha2::{Digest, Sha256};
+use sk_api::tracer::Config;
+use sk_ingest::PrivacyKey;
+use tempfile::TempDir;
+
+use crate::tls::{self, TlsError};
+
+const KEY_FILE: &str = "privacy.key";
+const CONFIG_FILE: &str = "recorded-with";
+const LOG_FOLDER: &str = "events";
+
+/// Why the data folder is of no use.
+#[derive(Debug, thiserror::Error)]
+pub enum FolderError {
+    /// It cannot be made, read or written.
+    #[error("use {} as the data folder: {source}; it must exist and be writable, or its parent must be", path.display())]
+    Use {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A file in it cannot be written.
+    #[error(transparent)]
+    Write(#[from] TlsError),
+    /// The key is no key.
+    #[error("{} is no key; put back the right one, or remove it together with the log beside it", .0.display())]
+    Key(PathBuf),
+    /// There is no randomness.
+    #[error("make a key: {0}")]
+    Random(#[from] rcgen::Error),
+}
+
+/// An open data folder.
+#[derive(Debug)]
+pub(crate) struct DataFolder {
+    path: PathBuf,
+    /// Removes the folder in the end, if it is temporary.
+    _temporary: Option<TempDir>,
+}
+
+impl DataFolder {
+    /// This folder, or a temporary one.
+    pub(crate) fn open(path: Option<&Path>) -> Result<Self, FolderError> {
+        let Some(path) = path else {
+            let temporary = tempfile::Builder::new().prefix("sk-tracer-").tempdir();
+            let temporary = temporary.map_err(|source| FolderError::Use { path: std::env::temp_dir(), source })?;
+            return Ok(Self { path: temporary.path().to_owned(), _temporary: Some(temporary) });
+        };
+        fs::create_dir_all(path).map_err(|source| FolderError::Use { path: path.to_owned(), source })?;
+        Ok(Self { path: path.to_owned(), _temporary: None })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Where the log is.
+    pub(crate) fn log(&self) -> PathBuf {
+        self.path.join(LOG_FOLDER)
+    }
+
+    /// The key under which private texts are hidden; it is made if it is not there.
+    pub(crate) fn key(&self) -> Result<PrivacyKey, FolderError> {
+        let path = self.path.join(KEY_FILE);
+        match fs::read_to_string(&path) {
+            Ok(text) => parse_key(text.trim()).map(PrivacyKey::new).ok_or(FolderError::Key(path)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let key = random_key()?;
+                let text: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
+                tls::write_private(&path, &text)?;
+                Ok(PrivacyKey::new(key))
+            }
+            Err(source) => Err(FolderError::Use { path, source }),
+        }
+    }
+
+    /// Was the log written with another configuration than this? Remembers this one.
+    ///
+    /// What a watch has seen under other rules is no state to go on from: a kind may have been left out, or its values
+    /// hidden. Retention and places for exports change nothing of what is seen.
+    pub(crate) fn configuration_changed(&self, config: &Config) -> Result<bool, FolderError> {
+        let seen = (&config.tracked_objects, &config.namespaces, &config.privacy, &config.keep);
+        let hash: String = Sha256::digest(format!("{seen:?}")).iter().map(|byte| format!("{byte:02x}")).collect();
+        let path = self.path.join(CONFIG_FILE);
+        let before = fs::read_to_string(&path).ok();
+        tls::write_private(&path, &hash)?;
+        Ok(before.is_some_and(|before| before.trim() != hash))
+    }
+}
+
+/// 16 bytes that nobody can guess, out of a fresh signing key: the one source of real randomness at hand.
+fn random_key() -> Result<[u8; 16], rcgen::Error> {
+    let secret = Sha256::digest(KeyPair::generate()?.serialize_der());
+    let mut key = [0; 16];
+    key.copy_from_slice(&secret[..16]);
+    Ok(key)
+}
+
+fn parse_key(text: &str) -> Option<[u8; 16]> {
+    let mut key = [0; 16];
+    if text.len() != 32 || !text.is_ascii() {
+        return None;
+    }
+    for (byte, digits) in key.iter_mut().zip(text.as_bytes().chunks(2)) {
+        *byte = u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
+    }
+    Some(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_made_once_kept_for_its_owner_alone_and_refused_when_it_is_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = DataFolder::open(Some(folder.path())).unwrap();
+        data.key().unwrap();
+        let path = folder.path().join(KEY_FILE);
+        let text = fs::read_to_string(&path).unwrap();
+        data.key().unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        assert!(parse_key(&text).is_some());
+        #[cfg(unix)]
+        assert_eq!(std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&path).unwrap().permissions()) & 0o77, 0);
+        fs::write(&path, "zz").unwrap();
+        assert!(matches!(data.key(), Err(FolderError::Key(_))));
+    }
+
+    #[test]
+    fn only_what_changes_what_is_seen_is_another_configuration() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = DataFolder::open(Some(folder.path())).unwrap();
+        let changed = |text: &str| data.configuration_changed(&Config::parse("test", text).unwrap()).unwrap();
+        assert!(!changed("trackedObjects: {apps/v1.Deployment: {}}\n"), "a new folder has no other");
+        assert!(!changed("trackedObjects: {apps/v1.Deployment: {}}\nretention: {age: 1d}\n"));
+        assert!(changed("trackedObjects: {apps/v1.Deployment: {}}\nprivacy: full\n"));
+        assert!(!changed("trackedObjects: {apps/v1.Deployment: {}}\nprivacy: full\n"));
+    }
+}

@@ -1,0 +1,120 @@
+//! Is the tracer doing its work? What probes ask, and what people are told.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use sk_core::Gvk;
+
+use crate::watch::status::{Phase, Status};
+
+/// What the parts of a tracer say about themselves.
+#[derive(Debug)]
+pub(crate) struct Health {
+    watchers: Vec<Arc<Status>>,
+    /// Why nothing is recorded, if nothing is.
+    alarm: Mutex<Option<String>>,
+    alive: AtomicBool,
+}
+
+/// The state of a tracer in words.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Readiness {
+    /// Kinds whose state at the beginning is not known yet, and why not.
+    pub missing: Vec<(Gvk, String)>,
+    /// Kinds that the API server does not serve. They are waited for, and nothing else waits for them.
+    pub not_served: Vec<Gvk>,
+    /// Why nothing is recorded, if nothing is.
+    pub alarm: Option<String>,
+}
+
+impl Readiness {
+    /// Are all first lists done, and is what comes being kept?
+    pub fn is_ready(&self) -> bool {
+        self.missing.is_empty() && self.alarm.is_none()
+    }
+}
+
+impl fmt::Display for Readiness {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(alarm) = &self.alarm {
+            writeln!(f, "nothing is recorded: {alarm}")?;
+        }
+        for (kind, reason) in &self.missing {
+            writeln!(f, "{kind} is not known yet: {reason}")?;
+        }
+        for kind in &self.not_served {
+            writeln!(f, "{kind} is not served by the API server; it is waited for")?;
+        }
+        if self.is_ready() { writeln!(f, "recording") } else { Ok(()) }
+    }
+}
+
+impl Health {
+    pub(crate) fn new(watchers: Vec<Arc<Status>>) -> Self {
+        Self { watchers, alarm: Mutex::new(None), alive: AtomicBool::new(true) }
+    }
+
+    /// The watchers.
+    pub(crate) fn watchers(&self) -> &[Arc<Status>] {
+        &self.watchers
+    }
+
+    /// How things are.
+    pub(crate) fn report(&self) -> Readiness {
+        let mut report = Readiness { alarm: self.alarm(), ..Readiness::default() };
+        for watcher in &self.watchers {
+            let progress = watcher.progress();
+            match progress.phase {
+                Phase::NotServed => report.not_served.push(watcher.kind().clone()),
+                _ if progress.complete => {}
+                Phase::Starting | Phase::Watching => report.missing.push((watcher.kind().clone(), "starting".into())),
+                Phase::Listing => report.missing.push((watcher.kind().clone(), "being listed".into())),
+                Phase::Failing(reason) => report.missing.push((watcher.kind().clone(), reason)),
+            }
+        }
+        report
+    }
+
+    /// Why nothing is recorded, if nothing is.
+    pub(crate) fn alarm(&self) -> Option<String> {
+        self.alarm.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Raises the alarm, or ends it.
+    pub(crate) fn set_alarm(&self, reason: Option<String>) {
+        *self.alarm.lock().unwrap_or_else(PoisonError::into_inner) = reason;
+    }
+
+    pub(crate) fn is_alive(&self) -> bool {
+        self.alive.load(Ordering::Relaxed)
+    }
+
+    /// The store task has ended.
+    pub(crate) fn ended(&self) {
+        self.alive.store(false, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sk_ingest::Role;
+
+    use super::*;
+    use crate::watch::plan::Task;
+
+    #[test]
+    fn a_tracer_is_not_ready_before_every_kind_is_known_and_says_which_is_missing() {
+        let status = Arc::new(Status::new(Task { kind: "v1.Pod".parse().unwrap(), role: Role::Pod }));
+        let health = Health::new(vec![Arc::clone(&status)]);
+        assert!(!health.report().is_ready() && health.report().to_string().contains("v1.Pod"));
+        status.enter(Phase::NotServed);
+        assert!(health.report().is_ready(), "a kind that nobody serves has no objects to wait for");
+        status.enter(Phase::Failing("no route".to_owned()));
+        assert!(health.report().to_string().contains("no route"));
+        status.completed();
+        assert!(health.report().is_ready(), "a watch that breaks later goes on from where it was");
+        health.set_alarm(Some("the disk is full".to_owned()));
+        assert!(!health.report().is_ready() && health.report().to_string().contains("the disk is full"));
+    }
+}

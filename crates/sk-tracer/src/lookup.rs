@@ -1,0 +1,120 @@
+//! Asking the API server about owners that no watch knows: custom resources that nobody tracks, mostly.
+//!
+//! One request per owner, never per pod: the ledger asks once and remembers. Only metadata is asked for. A tracer that may
+//! not read a kind is told so by the API server, and the chain ends there; the record that led to it is kept.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use futures::StreamExt;
+use sk_core::{Gvk, ObjectKey};
+use sk_ingest::{Question, Role, Sighting};
+use tokio::sync::mpsc;
+
+use crate::store::Message;
+use crate::watch::Shared;
+use crate::watch::resource::Resource;
+
+/// Questions that wait; more stay with the ledger, which has a bound of its own.
+pub(crate) const QUEUE_QUESTIONS: usize = 1_024;
+/// Requests at a time: below client-go's default rate of 5 a second with a burst of 10, were each to take a second.
+const CONCURRENT: usize = 8;
+/// How long one may take.
+const LIMIT: Duration = Duration::from_secs(10);
+/// How long it is believed where a kind is served, or that it is not.
+const BELIEF: Duration = Duration::from_secs(60);
+/// Kinds of which that is remembered; a cluster with more kinds of owners asks again.
+const REMEMBERED: usize = 1_024;
+
+/// Answers questions until nobody asks any more.
+pub(crate) async fn run(shared: Arc<Shared>, questions: mpsc::Receiver<Question>, store: mpsc::Sender<Message>) {
+    let places = Places::default();
+    let asked = futures::stream::unfold(questions, |mut questions| async {
+        questions.recv().await.map(|question| (question, questions))
+    });
+    let answered = asked.map(|question| async {
+        let answer = answer(&shared, &places, &question).await;
+        (question, answer)
+    });
+    let mut answered = std::pin::pin!(answered.buffer_unordered(CONCURRENT));
+    while let Some(answered) = answered.next().await {
+        if store.send(Message::Answer(Box::new(answered))).await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn answer(shared: &Shared, places: &Places, question: &Question) -> Option<Sighting> {
+    let kind = &question.kind;
+    let key = ObjectKey { namespace: question.namespace.clone(), name: question.name.clone() };
+    let asked = tokio::time::timeout(LIMIT, ask(shared, places, kind, &key)).await;
+    let (result, answer) = match asked {
+        Ok(Ok(Some(sighting))) => ("found", Some(sighting)),
+        Ok(Ok(None)) => ("absent", None),
+        Ok(Err(error)) => {
+            tracing::debug!(%kind, namespace = key.namespace_or_empty(), name = %key.name, %error, "an owner cannot be read");
+            ("failed", None)
+        }
+        Err(_) => ("failed", None),
+    };
+    shared.metrics.lookup(result);
+    answer
+}
+
+async fn ask(shared: &Shared, places: &Places, kind: &Gvk, key: &ObjectKey) -> Result<Option<Sighting>, kube::Error> {
+    let client = shared.access.client();
+    // The name comes from an owner reference, in which anybody may have written anything.
+    if !is_path_part(&key.name) {
+        return Ok(None);
+    }
+    let resource = match places.remembered(kind) {
+        Some(known) => known,
+        None => places.remember(kind, Resource::find(&client, kind).await?),
+    };
+    let Some(resource) = resource else { return Ok(None) };
+    match client.request_text(resource.metadata_of(key)?).await {
+        Ok(text) => Ok(shared.rules.sieve(kind, Role::Link, text.as_bytes()).ok().flatten()),
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Can it be a name in a path? Kubernetes refuses these for every kind (apimachinery/pkg/api/validation/path, v0.36.4).
+fn is_path_part(name: &str) -> bool {
+    !matches!(name, "" | "." | "..") && !name.contains(['/', '%'])
+}
+
+/// Where kinds are served, remembered for a while.
+#[derive(Default)]
+struct Places(Mutex<HashMap<Gvk, (Instant, Option<Resource>)>>);
+
+impl Places {
+    fn remembered(&self, kind: &Gvk) -> Option<Option<Resource>> {
+        let places = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (asked, resource) = places.get(kind)?;
+        (asked.elapsed() < BELIEF).then(|| resource.clone())
+    }
+
+    fn remember(&self, kind: &Gvk, resource: Option<Resource>) -> Option<Resource> {
+        let mut places = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if places.len() >= REMEMBERED {
+            places.clear();
+        }
+        places.insert(kind.clone(), (Instant::now(), resource.clone()));
+        resource
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_leads_elsewhere_is_not_asked_for() {
+        for name in ["", ".", "..", "a/status", "a%2fb"] {
+            assert!(!is_path_part(name), "{name}");
+        }
+        assert!(is_path_part("web") && is_path_part("system:node"));
+    }
+}

@@ -1,0 +1,70 @@
+//! How a tracer is run, as plain data.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::tls::Files;
+
+/// How often the log is put on disk unless told: what a crash may cost of history.
+const SYNC_INTERVAL: Duration = Duration::from_millis(100);
+
+/// How a tracer is run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Where the log is kept; a temporary folder, gone at the end, unless told.
+    pub data_dir: Option<PathBuf>,
+    /// How often the log is put on disk.
+    pub sync_interval: Duration,
+    /// What it serves, if anything.
+    pub serving: Option<Serving>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { data_dir: None, sync_interval: SYNC_INTERVAL, serving: None }
+    }
+}
+
+/// How a tracer serves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Serving {
+    /// Where; port 0 for any free one.
+    pub address: SocketAddr,
+    /// How callers are told who answers, and who they are.
+    pub security: Security,
+    /// Where the certificate is written, for clients to trust.
+    pub publish: Option<Publication>,
+}
+
+/// How callers are told who answers, and who they are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Security {
+    /// TLS with a certificate that the tracer makes and keeps in its data folder; tokens.
+    OwnCertificate,
+    /// TLS with this certificate; tokens.
+    Certificate(Files),
+    /// Neither. Only on a loopback address.
+    Insecure,
+}
+
+/// A ConfigMap.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Publication {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+impl Publication {
+    /// Reads `namespace/name`.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        match text.split_once('/') {
+            Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() && !name.contains('/') => {
+                Ok(Self { namespace: namespace.to_owned(), name: name.to_owned() })
+            }
+            _ => Err(format!("`{text}` names no ConfigMap; write it like simkube/sk-tracer-certificate")),
+        }
+    }
+}

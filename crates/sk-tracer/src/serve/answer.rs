@@ -1,0 +1,42 @@
+//! Answers that are no trace: a status code and a JSON object that says why.
+
+use axum::Json;
+use axum::response::{IntoResponse, Response};
+use http::{HeaderValue, StatusCode, header};
+use serde_json::json;
+
+/// Why a request was not done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) error: String,
+}
+
+impl Answer {
+    pub(crate) fn new(status: StatusCode, error: impl Into<String>) -> Self {
+        Self { status, error: error.into() }
+    }
+}
+
+impl IntoResponse for Answer {
+    fn into_response(self) -> Response {
+        let mut response = (self.status, Json(json!({"error": self.error}))).into_response();
+        let header = match self.status {
+            StatusCode::UNAUTHORIZED => Some((header::WWW_AUTHENTICATE, "Bearer")),
+            StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => Some((header::RETRY_AFTER, "5")),
+            _ => None,
+        };
+        if let Some((name, value)) = header {
+            response.headers_mut().insert(name, HeaderValue::from_static(value));
+        }
+        response
+    }
+}
+
+pub(super) async fn not_found() -> Answer {
+    Answer::new(StatusCode::NOT_FOUND, "there is /export, /healthz, /readyz and /metrics")
+}
+
+pub(super) async fn wrong_method() -> Answer {
+    Answer::new(StatusCode::METHOD_NOT_ALLOWED, "/export is POST, the others are GET")
+}

@@ -1,0 +1,151 @@
+//! `POST /export`: who asks, for what, where to; then the trace, or why not. Every request leaves one audit line.
+
+use std::io::{self, Read};
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::extract::rejection::BytesRejection;
+use axum::response::{IntoResponse, Response};
+use futures::stream;
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use sk_api::tracer::ExportRequest;
+use sk_store::Location;
+use sk_store::log::ExportError as LogExportError;
+
+use super::destination::Destination;
+use super::{Answer, Served, wanted};
+use crate::auth::{Caller, Refusal};
+use crate::clock;
+use crate::export::{ExportError, Spooled};
+
+/// How much of a trace is in memory at a time while it is sent.
+const CHUNK_BYTES: usize = 64 << 10;
+
+pub(super) async fn export(
+    State(served): State<Arc<Served>>,
+    headers: HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> Response {
+    let began = Instant::now();
+    let mut audit = Audit::default();
+    let done = answer(&served, &headers, body, &mut audit).await;
+    let status = done.as_ref().map_or_else(|answer| answer.status, Response::status);
+    served.metrics.exported(status.as_u16());
+    served.metrics.export_seconds.observe(began.elapsed().as_secs_f64());
+    audit.write(status, done.as_ref().err().map(|answer| answer.error.as_str()));
+    done.unwrap_or_else(Answer::into_response)
+}
+
+async fn answer(
+    served: &Served,
+    headers: &HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+    audit: &mut Audit,
+) -> Result<Response, Answer> {
+    let bad = |error: String| Answer::new(StatusCode::BAD_REQUEST, error);
+    let caller = who(served, headers).await.inspect_err(|answer| audit.caller.clone_from(&answer.error))?;
+    audit.caller = caller.0;
+    let body = body.map_err(|rejection| Answer::new(rejection.status(), rejection.body_text()))?;
+    audit.asked = String::from_utf8_lossy(&body[..body.len().min(MAX_AUDITED_BYTES)]).into_owned();
+    let request: ExportRequest =
+        serde_json::from_slice(&body).map_err(|error| bad(format!("the body is no export request: {error}")))?;
+    let (query, format) = wanted(&request, clock::wall()).map_err(|error| bad(error.to_string()))?;
+    let destination =
+        Destination::read(&request.export_path, &served.export_to).map_err(|error| bad(error.to_string()))?;
+    let spooled = served.exporter.export(query, format).await.map_err(|error| refusal(&error))?;
+    audit.bytes = spooled.bytes;
+    served.metrics.export_bytes.inc_by(spooled.bytes);
+    match destination {
+        Destination::Caller => Ok(trace(spooled)),
+        Destination::Store(place) => upload(spooled, place).await,
+    }
+}
+
+async fn who(served: &Served, headers: &HeaderMap) -> Result<Caller, Answer> {
+    let Some(reviewer) = &served.reviewer else { return Ok(Caller("anybody on this machine".to_owned())) };
+    reviewer.check(headers).await.map_err(|refusal| {
+        let status = match refusal {
+            Refusal::NoToken | Refusal::BadToken(_) => StatusCode::UNAUTHORIZED,
+            Refusal::Forbidden(_) => StatusCode::FORBIDDEN,
+            Refusal::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
+        };
+        Answer::new(status, refusal.to_string())
+    })
+}
+
+fn refusal(error: &ExportError) -> Answer {
+    let status = match error {
+        ExportError::Busy => StatusCode::TOO_MANY_REQUESTS,
+        ExportError::Log(LogExportError::OutsideRetention { .. }) => StatusCode::RANGE_NOT_SATISFIABLE,
+        ExportError::Log(LogExportError::Window { .. }) => StatusCode::BAD_REQUEST,
+        ExportError::Log(LogExportError::Empty) | ExportError::Flush(_) => StatusCode::SERVICE_UNAVAILABLE,
+        ExportError::Spool(error) if error.kind() == io::ErrorKind::StorageFull => StatusCode::INSUFFICIENT_STORAGE,
+        _ => StatusCode::INTERNAL_SERVER_ERROR,
+    };
+    Answer::new(status, error.to_string())
+}
+
+/// The trace as an answer of known length. Its place among the exports is free again when the last byte is sent.
+fn trace(spooled: Spooled) -> Response {
+    let (bytes, behind) = (spooled.bytes, spooled.behind.clone());
+    let chunks = stream::try_unfold(spooled, |mut spooled| async move {
+        let read = tokio::task::spawn_blocking(move || {
+            let mut chunk = vec![0; CHUNK_BYTES];
+            let length = spooled.file.read(&mut chunk)?;
+            chunk.truncate(length);
+            Ok::<_, io::Error>((chunk, spooled))
+        });
+        let (chunk, spooled) = read.await.map_err(io::Error::other)??;
+        Ok::<_, io::Error>((!chunk.is_empty()).then(|| (Bytes::from(chunk), spooled)))
+    });
+    let mut response = Response::new(Body::from_stream(chunks));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
+    headers.insert(header::CONTENT_LENGTH, HeaderValue::from(bytes));
+    let kinds = behind.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    if let Some(kinds) = HeaderValue::from_str(&kinds).ok().filter(|kinds| !kinds.is_empty()) {
+        headers.insert("x-simkube-behind", kinds);
+    }
+    response
+}
+
+/// Puts the trace into an object store.
+async fn upload(spooled: Spooled, place: Location) -> Result<Response, Answer> {
+    let failed = |error: String| Answer::new(StatusCode::BAD_GATEWAY, format!("write the trace to {place}: {error}"));
+    let target = place.clone();
+    let written = tokio::task::spawn_blocking(move || -> Result<(), String> {
+        let mut spooled = spooled;
+        let mut out = target.create().map_err(|error| error.to_string())?;
+        io::copy(&mut spooled.file, &mut out).map_err(|error| error.to_string())?;
+        out.commit().map_err(|error| error.to_string())
+    });
+    written.await.map_err(|error| failed(error.to_string()))?.map_err(failed)?;
+    Ok(StatusCode::OK.into_response())
+}
+
+/// How much of a request is written into the audit line: a window, a place and a dozen filters.
+const MAX_AUDITED_BYTES: usize = 2 << 10;
+
+/// What is remembered of an export: who, what, how it ended. Never a token.
+#[derive(Default)]
+struct Audit {
+    caller: String,
+    asked: String,
+    bytes: u64,
+}
+
+impl Audit {
+    fn write(&self, status: StatusCode, error: Option<&str>) {
+        tracing::info!(
+            target: "sk_tracer::audit",
+            caller = %self.caller.escape_debug(),
+            asked = %self.asked.escape_debug(),
+            bytes = self.bytes,
+            status = status.as_u16(),
+            error = error.unwrap_or_default(),
+            "export"
+        );
+    }
+}

@@ -1,0 +1,100 @@
+//! The tracer's HTTP interface: `POST /export`, probes and metrics.
+//!
+//! | path | who | answers |
+//! |---|---|---|
+//! | `POST /export` | whoever may `create exports.simkube.io` (see [`crate::auth`]) | a trace, or 204 after writing it to a store |
+//! | `GET /healthz` | everybody | 200 while the process lives and its store task does |
+//! | `GET /readyz` | everybody | 503 until all first lists are done and while nothing can be recorded, with the reason |
+//! | `GET /metrics` | everybody | Prometheus' text format: counts by kind, no names of objects |
+//!
+//! Every error is `{"error": "…"}` with a status code; a trace is spooled before the first byte is sent, so that an
+//! answer that begins with 200 is whole.
+
+mod answer;
+mod destination;
+mod export;
+mod listener;
+mod probes;
+mod wanted;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::routing::{get, post};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::auth::Reviewer;
+use crate::export::Exporter;
+use crate::health::Health;
+use crate::metrics::Metrics;
+use crate::tls::Identity;
+
+pub(crate) use answer::Answer;
+pub use wanted::WantedError;
+pub(crate) use wanted::wanted;
+
+/// An export request is a few hundred bytes; with a thousand label selectors it is a hundred thousand.
+const MAX_BODY_BYTES: usize = 256 << 10;
+/// How long exports under way may take to finish when the tracer ends.
+const GRACE: Duration = Duration::from_secs(20);
+
+/// What the handlers need.
+pub(crate) struct Served {
+    pub(crate) exporter: Arc<Exporter>,
+    pub(crate) health: Arc<Health>,
+    pub(crate) metrics: Arc<Metrics>,
+    /// `None`: everybody is believed, because only this machine can ask.
+    pub(crate) reviewer: Option<Reviewer>,
+    /// Where the tracer itself may write.
+    pub(crate) export_to: Vec<String>,
+}
+
+/// A running server.
+#[derive(Debug)]
+pub(crate) struct Server {
+    pub(crate) address: SocketAddr,
+    stop: watch::Sender<bool>,
+    task: JoinHandle<std::io::Result<()>>,
+}
+
+impl Server {
+    /// Serves on a listener, with TLS if there is a certificate.
+    pub(crate) fn start(listener: TcpListener, identity: Option<Identity>, served: Served) -> std::io::Result<Self> {
+        let address = listener.local_addr()?;
+        let router = router(Arc::new(served));
+        let (stop, mut stopped) = watch::channel(false);
+        let ended = async move {
+            let _ = stopped.wait_for(|stop| *stop).await;
+        };
+        let listener = listener::Connections::new(listener, identity.map(|identity| identity.config));
+        let serving = axum::serve(listener, router).with_graceful_shutdown(ended);
+        let task = tokio::spawn(async move { serving.await });
+        Ok(Self { address, stop, task })
+    }
+
+    /// Takes no more requests, and lets those under way finish for a while.
+    pub(crate) async fn stop(mut self) {
+        self.stop.send_replace(true);
+        if tokio::time::timeout(GRACE, &mut self.task).await.is_err() {
+            tracing::warn!("an export did not finish in time and is cut");
+            self.task.abort();
+        }
+    }
+}
+
+fn router(served: Arc<Served>) -> Router {
+    Router::new()
+        .route("/export", post(export::export))
+        .route("/healthz", get(probes::healthz))
+        .route("/readyz", get(probes::readyz))
+        .route("/metrics", get(probes::metrics))
+        .fallback(answer::not_found)
+        .method_not_allowed_fallback(answer::wrong_method)
+        .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
+        .with_state(served)
+}

@@ -1,0 +1,33 @@
+//! Is the tracer alive, is it ready, and what has it counted?
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use http::{StatusCode, header};
+
+use super::{Answer, Served};
+
+/// As Prometheus asks for it.
+const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+pub(super) async fn healthz(State(served): State<Arc<Served>>) -> Result<&'static str, Answer> {
+    if served.health.is_alive() {
+        Ok("ok\n")
+    } else {
+        Err(Answer::new(StatusCode::INTERNAL_SERVER_ERROR, "the store task has ended; restart the tracer"))
+    }
+}
+
+pub(super) async fn readyz(State(served): State<Arc<Served>>) -> Result<String, Answer> {
+    let report = served.health.report();
+    if report.is_ready() {
+        Ok(report.to_string())
+    } else {
+        Err(Answer::new(StatusCode::SERVICE_UNAVAILABLE, report.to_string()))
+    }
+}
+
+pub(super) async fn metrics(State(served): State<Arc<Served>>) -> Response {
+    ([(header::CONTENT_TYPE, OPEN_METRICS)], served.metrics.text()).into_response()
+}

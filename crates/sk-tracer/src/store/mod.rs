@@ -1,0 +1,243 @@
+//! The one task that owns what is known ([`Ledger`]) and what is kept ([`Log`]): a thread of its own, because it writes
+//! to disk. Everybody else sends it messages over one bounded channel, and so the order of the log is the order in which
+//! things arrived here.
+//!
+//! How far each watch has come is written just before each sync, after everything that the watches brought: after a crash
+//! the log therefore never claims to have seen more than it holds, and a watch that goes on from there brings the rest.
+//!
+//! A disk that is full is no end. An alarm is raised, the state is kept up to date in memory, writing is tried again every
+//! second, and when it succeeds the log begins a new segment with that state and a gap for the history in between.
+
+mod message;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use sk_core::{Gvk, SimTime, SmolStr};
+use sk_ingest::{Ledger, Question};
+use sk_store::log::{Fact, Log, LogError};
+use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
+
+use crate::clock::Clock;
+use crate::health::Health;
+use crate::metrics::Metrics;
+
+pub(crate) use message::{Batch, Item, Message, Missed, QUEUE_BATCHES};
+
+/// How often the log is looked over: old segments given up, writing tried again, sizes measured.
+const UPKEEP: Duration = Duration::from_secs(1);
+
+/// Why the store did not do something.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StoreError {
+    /// It has ended.
+    #[error("the tracer is ending")]
+    Ended,
+    /// The log cannot be written.
+    #[error("{0}")]
+    Log(String),
+}
+
+/// What the store is made of.
+pub(crate) struct Store {
+    pub(crate) ledger: Ledger,
+    pub(crate) log: Log,
+    pub(crate) clock: Arc<Clock>,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) health: Arc<Health>,
+    /// Where questions about owners go.
+    pub(crate) lookups: mpsc::Sender<Question>,
+    pub(crate) sync_interval: Duration,
+}
+
+impl Store {
+    /// Starts the thread. It ends when told to, or when nobody can send to it any more.
+    pub(crate) fn start(self, inbox: mpsc::Receiver<Message>) -> std::io::Result<JoinHandle<Result<(), StoreError>>> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+        std::thread::Builder::new().name("store".to_owned()).spawn(move || {
+            let health = Arc::clone(&self.health);
+            let ended = runtime.block_on(Work::new(self).run(inbox));
+            health.ended();
+            ended
+        })
+    }
+}
+
+/// The store at work.
+struct Work {
+    store: Store,
+    /// Reused: the facts that one item makes.
+    facts: Vec<Fact>,
+    /// How far watches have come since the last sync.
+    positions: BTreeMap<Gvk, SmolStr>,
+    /// Owners to ask for.
+    questions: Vec<Question>,
+    next_sync: Instant,
+    next_upkeep: Instant,
+}
+
+impl Work {
+    fn new(store: Store) -> Self {
+        store.metrics.recording.set(1);
+        let now = Instant::now();
+        Self {
+            store,
+            facts: Vec::new(),
+            positions: BTreeMap::new(),
+            questions: Vec::new(),
+            next_sync: now,
+            next_upkeep: now,
+        }
+    }
+
+    async fn run(mut self, mut inbox: mpsc::Receiver<Message>) -> Result<(), StoreError> {
+        loop {
+            let next = tokio::time::timeout_at(self.next_sync.into(), inbox.recv()).await;
+            self.store.metrics.queue.set(i64::try_from(inbox.len()).unwrap_or(i64::MAX));
+            match next {
+                Ok(Some(Message::Batch(batch))) => self.batch(batch),
+                Ok(Some(Message::Answer(answered))) => {
+                    let (question, answer) = *answered;
+                    let now = self.store.clock.now();
+                    self.store.ledger.owner_answered(now, &question, answer, &mut self.facts);
+                    self.append(now);
+                }
+                Ok(Some(Message::Flush(reply))) => {
+                    // Whoever asked may have gone; that is no reason to stop.
+                    let _ = reply.send(self.sync());
+                }
+                Ok(Some(Message::End) | None) => return self.sync(),
+                Err(_) => {}
+            }
+            self.ask_for_owners();
+            if Instant::now() >= self.next_sync {
+                // A failure has raised the alarm; the upkeep tries again.
+                let _ = self.sync();
+                self.next_sync = Instant::now() + self.store.sync_interval;
+                self.upkeep();
+            }
+        }
+    }
+
+    fn batch(&mut self, batch: Batch) {
+        let now = self.store.clock.now();
+        if let Some(received) = batch.received() {
+            self.store.metrics.lag.set(now.since(received).as_secs_f64());
+        }
+        for item in batch.items {
+            let at = match item {
+                Item::Applied(at, sighting) => {
+                    self.store.ledger.applied(at, sighting, &mut self.facts);
+                    at
+                }
+                Item::Deleted(at, sighting) => {
+                    self.store.ledger.deleted(at, sighting, &mut self.facts);
+                    at
+                }
+                Item::ListBegins => {
+                    self.store.ledger.relist_begins(&batch.kind);
+                    now
+                }
+                Item::ListEnded(at, missed) => {
+                    let gap = missed.map(|Missed { from, reason }| (from, reason));
+                    self.store.ledger.relist_ended(at, &batch.kind, gap, &mut self.facts);
+                    at
+                }
+            };
+            self.append(at);
+        }
+        if let Some(version) = batch.position {
+            self.positions.insert(batch.kind, version);
+        }
+    }
+
+    /// Puts the facts that were just made into the log.
+    fn append(&mut self, at: SimTime) {
+        for fact in self.facts.drain(..) {
+            if let Fact::Gap(gap) = &fact {
+                let kind = gap.kind.as_ref().map(ToString::to_string).unwrap_or_default();
+                tracing::warn!(kind, from = %gap.from, to = %gap.to, reason = %gap.reason, "a gap was recorded");
+                self.store.metrics.gaps.inc();
+            }
+            match self.store.log.append(at, fact) {
+                Ok(_) => drop(self.store.metrics.facts.inc()),
+                Err(error) if error.stops_recording() => alarm(&self.store, &error),
+                Err(error) => tracing::warn!(%error, "something is not recorded"),
+            }
+        }
+        for warning in self.store.ledger.take_warnings() {
+            self.store.metrics.warnings.inc();
+            tracing::warn!(%warning, "not all of what was seen is believed");
+        }
+    }
+
+    /// Puts everything on disk, with how far the watches have come.
+    fn sync(&mut self) -> Result<(), StoreError> {
+        let now = self.store.clock.now();
+        for (kind, version) in std::mem::take(&mut self.positions) {
+            self.facts.push(Fact::Watched(kind, version));
+        }
+        self.append(now);
+        self.store.log.sync().map_err(|error| {
+            alarm(&self.store, &error);
+            StoreError::Log(error.to_string())
+        })
+    }
+
+    /// Sends on questions about owners, as many as there is room for. No more are taken from the ledger, which has a bound
+    /// of its own, before these are gone.
+    fn ask_for_owners(&mut self) {
+        if self.questions.is_empty() {
+            self.questions = self.store.ledger.missing_owners();
+        }
+        while let Some(question) = self.questions.pop() {
+            if let Err(TrySendError::Full(question)) = self.store.lookups.try_send(question) {
+                self.questions.push(question);
+                return;
+            }
+        }
+    }
+
+    fn upkeep(&mut self) {
+        if Instant::now() < self.next_upkeep {
+            return;
+        }
+        self.next_upkeep = Instant::now() + UPKEEP;
+        let now = self.store.clock.now();
+        if self.store.log.is_stopped() {
+            self.resume(now);
+        }
+        self.store.log.retain(now);
+        let stats = self.store.log.stats();
+        let metrics = &self.store.metrics;
+        metrics.log_bytes.set(i64::try_from(stats.bytes).unwrap_or(i64::MAX));
+        metrics.oldest.set(stats.kept_from.map_or(0.0, |oldest| oldest.as_micros() as f64 / 1e6));
+        let live = self.store.ledger.stats();
+        let live = live.objects + live.links + live.pods + live.nodes;
+        metrics.live.set(i64::try_from(live).unwrap_or(i64::MAX));
+    }
+
+    fn resume(&mut self, now: SimTime) {
+        match self.store.log.resume(now) {
+            Ok(()) => {
+                tracing::warn!("there is room again; recording goes on, with a gap");
+                self.store.metrics.gaps.inc();
+                self.store.metrics.recording.set(1);
+                self.store.health.set_alarm(None);
+            }
+            Err(error) => tracing::debug!(%error, "still nothing can be recorded"),
+        }
+    }
+}
+
+/// Says that nothing is recorded any more, once.
+fn alarm(store: &Store, error: &LogError) {
+    if store.health.alarm().is_none() {
+        tracing::error!(%error, "NOTHING IS RECORDED; it is tried again every second");
+        store.metrics.recording.set(0);
+        store.health.set_alarm(Some(error.to_string()));
+    }
+}

@@ -1,0 +1,127 @@
+//! Has every watcher seen what any watcher has seen?
+//!
+//! An owner's event may arrive after its child's, because they come by different watches. Before an export, therefore,
+//! every watch is brought to the newest resource version that any of them has seen. A watch of a quiet kind says nothing
+//! for a minute, so its silence has to be told from slowness: a second, short watch is opened from where the first one
+//! stands. The API server sends it every event since then and, two seconds before its end, a bookmark. If the bookmark is
+//! at the wanted version, the events before it are all there were, and the first watch only has to reach the last of
+//! them. This holds whichever API server answers. A list that must not be older than the version comes first; it makes
+//! the server's cache ask etcd how far it is, or a quiet kind's bookmarks would stay where its last event was
+//! (apiserver/pkg/storage/cacher/cacher.go, `dispatchEvents`, v0.36.4).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::join_all;
+use kube::Client;
+use sk_core::Gvk;
+
+use super::lines::Lines;
+use super::resource::Depth;
+use super::status::{Phase, Status};
+use super::wire::{self, Event};
+use crate::access::Access;
+
+/// How long an export waits. Events usually arrive within milliseconds; a bookmark takes two seconds.
+pub(crate) const LIMIT: Duration = Duration::from_secs(5);
+/// How long the second watch lives: its bookmark comes two seconds before its end, and the server looks once a second.
+const PROBE_SECONDS: u64 = 3;
+/// Between two attempts, if a probe fails.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Waits, at most for [`LIMIT`]. Returns the kinds that did not catch up.
+pub(crate) async fn wait(access: &Access, watchers: &[Arc<Status>]) -> Vec<Gvk> {
+    let newest = watchers.iter().map(|status| status.progress().version).max().unwrap_or(0);
+    let behind = watchers.iter().filter(|status| status.passed() < newest && !is_absent(status));
+    let waits = behind.map(|status| async move {
+        let proven = tokio::time::timeout(LIMIT, until_passed(access, status, newest)).await;
+        proven.is_err().then(|| status.kind().clone())
+    });
+    join_all(waits).await.into_iter().flatten().collect()
+}
+
+/// A kind that is not served has no events.
+fn is_absent(status: &Status) -> bool {
+    status.progress().phase == Phase::NotServed
+}
+
+async fn until_passed(access: &Access, status: &Status, newest: u64) {
+    let mut progress = status.follow();
+    let by_itself = async {
+        // The sender lives as long as the status, which is borrowed here.
+        let _ = progress.wait_for(|progress| progress.version >= newest).await;
+    };
+    let by_probe = async {
+        while let Err(error) = probe(&access.client(), status, newest).await {
+            tracing::debug!(kind = %status.kind(), %error, "cannot tell yet whether this watch has caught up");
+            tokio::time::sleep(PAUSE).await;
+        }
+    };
+    tokio::select! {
+        () = by_itself => {}
+        () = by_probe => status.prove(newest),
+    }
+}
+
+/// Why a probe proves nothing.
+#[derive(Debug, thiserror::Error)]
+enum ProbeError {
+    #[error("the kind is not being watched yet")]
+    NotWatching,
+    #[error("ask the API server: {0}")]
+    Request(#[from] kube::Error),
+    #[error("read the probe: {0}")]
+    Read(#[from] std::io::Error),
+    #[error("understand the probe: {0}")]
+    Rubbish(#[from] serde_json::Error),
+    #[error("the probe ended before its bookmark")]
+    Ended,
+}
+
+/// Finds the kind's last event up to `newest`, and waits until its watcher has seen it.
+async fn probe(client: &Client, status: &Status, newest: u64) -> Result<(), ProbeError> {
+    let resource = status.resource().ok_or(ProbeError::NotWatching)?;
+    let from = status.progress().version;
+    if from == 0 {
+        return Err(ProbeError::NotWatching);
+    }
+    client.request_text(resource.not_older_than(newest)?).await?;
+    let request = resource.watch(Depth::Metadata, &from.to_string(), PROBE_SECONDS)?;
+    let last = last_event(client, request, from, newest).await?;
+    // As above: the sender lives on.
+    let _ = status.follow().wait_for(|progress| progress.version >= last).await;
+    Ok(())
+}
+
+/// The version of the last event of a watch up to `newest`; `from` if there is none.
+async fn last_event(
+    client: &Client,
+    request: http::Request<Vec<u8>>,
+    from: u64,
+    newest: u64,
+) -> Result<u64, ProbeError> {
+    let mut lines = Lines::new(Box::pin(client.request_stream(request).await?));
+    let mut last = from;
+    loop {
+        while let Some(line) = lines.arrived() {
+            let version = match Event::read(line)? {
+                Some(Event::Applied(object) | Event::Deleted(object)) => wire::version_of(object)?,
+                Some(Event::Bookmark(version)) if number(&version) >= newest => return Ok(last),
+                Some(Event::Failed(_)) => return Err(ProbeError::Ended),
+                Some(Event::Bookmark(_)) | None => continue,
+            };
+            // Events come in order: one beyond the wanted version means that all up to it have come.
+            match number(&version) {
+                beyond if beyond > newest => return Ok(last),
+                version => last = version,
+            }
+        }
+        if !lines.more().await? {
+            return Err(ProbeError::Ended);
+        }
+    }
+}
+
+fn number(version: &str) -> u64 {
+    version.parse().unwrap_or(0)
+}

@@ -1,0 +1,111 @@
+//! Lines out of a watch's bytes, without copying a line that has arrived whole.
+//!
+//! Kubernetes writes one JSON document per line. What has arrived is handed out line by line; only when no whole line is
+//! left does the reader wait for more, which is when a batch is worth sending on.
+
+use std::io;
+
+use futures::io::{AsyncBufRead, AsyncBufReadExt};
+
+/// The longest line. etcd takes objects of at most 1.5 MiB (`--max-request-bytes`), stored as protobuf; as JSON, with
+/// every byte of binary data in base64 and every quote escaped, that is at most six times as much.
+const MAX_LINE_BYTES: usize = 16 << 20;
+
+/// A reader of lines.
+#[derive(Debug)]
+pub(crate) struct Lines<R> {
+    stream: R,
+    buffer: Vec<u8>,
+    /// Where the first line begins that has not been handed out.
+    start: usize,
+    /// Up to where no end of a line was found.
+    searched: usize,
+}
+
+impl<R: AsyncBufRead + Unpin> Lines<R> {
+    /// A reader of this stream.
+    pub(crate) fn new(stream: R) -> Self {
+        Self { stream, buffer: Vec::new(), start: 0, searched: 0 }
+    }
+
+    /// The next line that has arrived whole, without its end.
+    pub(crate) fn arrived(&mut self) -> Option<&[u8]> {
+        let Some(length) = memchr::memchr(b'\n', &self.buffer[self.searched..]) else {
+            self.searched = self.buffer.len();
+            return None;
+        };
+        let (from, to) = (self.start, self.searched + length);
+        self.start = to + 1;
+        self.searched = self.start;
+        Some(&self.buffer[from..to])
+    }
+
+    /// Waits for more bytes; `false` when there are none to come. Part of a line at the end of a stream is no line.
+    pub(crate) async fn more(&mut self) -> io::Result<bool> {
+        self.buffer.drain(..self.start);
+        self.searched -= self.start;
+        self.start = 0;
+        if self.buffer.len() > MAX_LINE_BYTES {
+            let problem = format!("a line is longer than {MAX_LINE_BYTES} bytes");
+            return Err(io::Error::new(io::ErrorKind::InvalidData, problem));
+        }
+        let arrived = self.stream.fill_buf().await?;
+        let length = arrived.len();
+        self.buffer.extend_from_slice(arrived);
+        self.stream.consume_unpin(length);
+        Ok(length > 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::io::BufReader;
+
+    use super::*;
+
+    /// The lines of a text that arrives in pieces of `piece` bytes.
+    fn lines(text: &str, piece: usize) -> Vec<String> {
+        futures::executor::block_on(async {
+            let mut lines = Lines::new(BufReader::with_capacity(piece, text.as_bytes()));
+            let mut found = Vec::new();
+            loop {
+                while let Some(line) = lines.arrived() {
+                    found.push(String::from_utf8(line.to_vec()).unwrap());
+                }
+                if !lines.more().await.unwrap() {
+                    return found;
+                }
+            }
+        })
+    }
+
+    #[test]
+    fn lines_are_the_same_however_the_bytes_arrive() {
+        let text = "{\"a\":1}\n\n{\"longer\":\"line\"}\nx\n";
+        for piece in 1..=text.len() + 1 {
+            assert_eq!(lines(text, piece), ["{\"a\":1}", "", "{\"longer\":\"line\"}", "x"], "pieces of {piece}");
+        }
+    }
+
+    #[test]
+    fn what_a_broken_connection_leaves_of_a_line_is_no_line() {
+        assert_eq!(lines("whole\nhal", 4), ["whole"]);
+    }
+
+    #[test]
+    fn a_line_without_an_end_is_refused_before_it_fills_the_memory() {
+        let endless = vec![b'x'; MAX_LINE_BYTES + (1 << 20)];
+        let refused = futures::executor::block_on(async {
+            let mut lines = Lines::new(BufReader::with_capacity(1 << 16, endless.as_slice()));
+            loop {
+                assert!(lines.arrived().is_none());
+                match lines.more().await {
+                    Ok(true) => {}
+                    Ok(false) => return None,
+                    Err(error) => return Some(error.kind()),
+                }
+            }
+        });
+        assert_eq!(refused, Some(io::ErrorKind::InvalidData));
+    }
+}

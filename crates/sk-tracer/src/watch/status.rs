@@ -1,0 +1,106 @@
+//! How far each watcher is, for everybody who wants to know: probes, exports, tests.
+
+use std::sync::{Mutex, PoisonError};
+
+use sk_core::Gvk;
+use tokio::sync::watch;
+
+use super::plan::Task;
+use super::resource::Resource;
+
+/// What a watcher is doing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// It has not begun.
+    Starting,
+    /// The API server does not serve the kind; it is asked for again and again.
+    NotServed,
+    /// It lists all objects.
+    Listing,
+    /// It follows changes.
+    Watching,
+    /// Something went wrong and will be tried again.
+    Failing(String),
+}
+
+/// How far a watcher is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Progress {
+    /// What it is doing.
+    pub(crate) phase: Phase,
+    /// Is the state at its beginning known, from a list or from the log?
+    pub(crate) complete: bool,
+    /// The newest resource version that it has sent to the store; 0 before that, or if it is no number.
+    ///
+    /// Resource versions are opaque to clients by contract, but comparable as numbers since Kubernetes 1.35 for
+    /// everything in the API server's own storage. A kind of an aggregated server that numbers differently is only ever
+    /// behind, which costs an export its bounded wait and nothing else.
+    pub(crate) version: u64,
+}
+
+/// One watcher's progress.
+#[derive(Debug)]
+pub(crate) struct Status {
+    pub(crate) task: Task,
+    progress: watch::Sender<Progress>,
+    resource: Mutex<Option<Resource>>,
+    /// A version up to which this kind is known to have no event that the watcher has not seen.
+    proven: watch::Sender<u64>,
+}
+
+impl Status {
+    pub(crate) fn new(task: Task) -> Self {
+        let progress = Progress { phase: Phase::Starting, complete: false, version: 0 };
+        let (progress, proven) = (watch::Sender::new(progress), watch::Sender::new(0));
+        Self { task, progress, resource: Mutex::new(None), proven }
+    }
+
+    pub(crate) fn kind(&self) -> &Gvk {
+        &self.task.kind
+    }
+
+    pub(crate) fn progress(&self) -> Progress {
+        self.progress.borrow().clone()
+    }
+
+    pub(crate) fn follow(&self) -> watch::Receiver<Progress> {
+        self.progress.subscribe()
+    }
+
+    pub(crate) fn enter(&self, phase: Phase) {
+        self.progress.send_if_modified(|progress| {
+            let changed = progress.phase != phase;
+            progress.phase = phase;
+            changed
+        });
+    }
+
+    /// The state at the beginning is known.
+    pub(crate) fn completed(&self) {
+        self.progress.send_modify(|progress| progress.complete = true);
+    }
+
+    /// Everything up to this version has been sent to the store.
+    pub(super) fn reached(&self, version: &str) {
+        let version = version.parse().unwrap_or(0);
+        self.progress.send_modify(|progress| progress.version = version);
+    }
+
+    pub(super) fn served_at(&self, resource: Resource) {
+        *self.resource.lock().unwrap_or_else(PoisonError::into_inner) = Some(resource);
+    }
+
+    /// Where the kind is served, once that is known.
+    pub(crate) fn resource(&self) -> Option<Resource> {
+        self.resource.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Up to which version nothing is missing.
+    pub(crate) fn passed(&self) -> u64 {
+        self.progress.borrow().version.max(*self.proven.borrow())
+    }
+
+    pub(super) fn prove(&self, version: u64) {
+        self.proven.send_modify(|proven| *proven = version.max(*proven));
+    }
+}

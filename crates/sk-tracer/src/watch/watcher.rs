@@ -1,0 +1,392 @@
+//! One kind's watcher: finds where the kind is served, lists it, follows it, and starts again where it has to.
+//!
+//! What breaks, and what is done about it:
+//!
+//! | what | then |
+//! |---|---|
+//! | the kind is not served (yet, or any more) | a warning, and asking again |
+//! | the connection ends, the API server restarts | the watch goes on from the last version seen; nothing is lost |
+//! | 410 Gone, as an answer or within the stream | the kind is listed again, and the time since the last sign of life is a gap |
+//! | 401 | credentials are read again |
+//! //!
+//! The watcher never drops anything: if the store is slow, it waits, and the API server's buffers with it. A full disk is
+//! the store's affair: it goes on taking what watchers send, so that only history is missing when there is room again.
+
+use std::sync::Arc;
+
+use futures::{AsyncBufRead, AsyncReadExt};
+use sk_core::{SimTime, SmolStr};
+use sk_ingest::Rules;
+use tokio::sync::mpsc;
+
+use super::backoff::{Backoff, jitter};
+use super::lines::Lines;
+use super::plan::Task;
+use super::resource::Resource;
+use super::status::{Phase, Status};
+use super::wire::{self, Event, Page};
+use crate::access::Access;
+use crate::clock::Clock;
+use crate::metrics::Metrics;
+use crate::store::{Batch, Item, Message, Missed};
+
+/// Objects per page of a list, as kubectl and client-go ask for.
+const PAGE_OBJECTS: usize = 500;
+/// Bytes per page: 500 ordinary objects are 2 MB. A page beyond this is asked for again with fewer objects in it.
+const MAX_PAGE_BYTES: u64 = 64 << 20;
+/// How long one watch lives before the server ends it with a bookmark: somewhere between these, so that watches do not
+/// end together. A client gives up on a connection that has been silent for 295 s.
+const WATCH_SECONDS: (f64, f64) = (200.0, 280.0);
+
+/// What all watchers share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) access: Access,
+    pub(crate) rules: Arc<Rules>,
+    pub(crate) clock: Arc<Clock>,
+    pub(crate) metrics: Arc<Metrics>,
+}
+
+/// Where a watch stands.
+#[derive(Clone, Debug)]
+pub(crate) struct Position {
+    /// The version up to which everything was seen.
+    pub(crate) version: SmolStr,
+    /// When that was.
+    pub(crate) seen: SimTime,
+}
+
+/// The watcher of one kind.
+pub(crate) struct Watcher {
+    shared: Arc<Shared>,
+    status: Arc<Status>,
+    store: mpsc::Sender<Message>,
+    position: Option<Position>,
+    missed: Option<Missed>,
+    backoff: Backoff,
+}
+
+/// Why a list or a watch came to an end.
+#[derive(Debug, thiserror::Error)]
+enum Stop {
+    /// The server has forgotten the version.
+    #[error("the API server no longer has the history: {0}")]
+    Expired(String),
+    /// The kind is gone.
+    #[error("the API server no longer serves the kind")]
+    NotServed,
+    /// Credentials are not accepted.
+    #[error("the API server does not accept the credentials: {0}")]
+    Unauthorised(String),
+    /// The tracer ends.
+    #[error("the tracer ends")]
+    Ending,
+    /// A page has more bytes than memory is set aside for.
+    #[error("a page of {0} objects is larger than {MAX_PAGE_BYTES} bytes")]
+    PageTooLarge(usize),
+    /// The server refuses.
+    #[error("the API server answers {}: {}", .0.code, .0.message)]
+    Refused(Box<kube::core::Status>),
+    /// The connection fails.
+    #[error("talk to the API server: {0}")]
+    Request(Box<kube::Error>),
+    /// The connection breaks.
+    #[error("read from the API server: {0}")]
+    Read(#[from] std::io::Error),
+    /// What arrives is no Kubernetes.
+    #[error("understand the API server: {0}")]
+    Rubbish(#[from] serde_json::Error),
+}
+
+impl From<kube::Error> for Stop {
+    fn from(error: kube::Error) -> Self {
+        match error {
+            kube::Error::Api(status) => match status.code {
+                410 => Self::Expired(status.message),
+                404 => Self::NotServed,
+                401 => Self::Unauthorised(status.message),
+                _ => Self::Refused(status),
+            },
+            other => Self::Request(Box::new(other)),
+        }
+    }
+}
+
+impl Watcher {
+    /// A watcher that goes on from a position, or begins with a list.
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        status: Arc<Status>,
+        store: mpsc::Sender<Message>,
+        position: Option<Position>,
+    ) -> Self {
+        if let Some(position) = &position {
+            status.reached(&position.version);
+        }
+        Self { shared, status, store, position, missed: None, backoff: Backoff::default() }
+    }
+
+    /// After a configuration that has changed, or a log that was lost: what was missed until the first list.
+    pub(crate) fn having_missed(mut self, missed: Option<Missed>) -> Self {
+        self.missed = missed;
+        self
+    }
+
+    /// Watches until the tracer ends.
+    pub(crate) async fn run(mut self) {
+        loop {
+            let resource = self.wait_until_served().await;
+            self.status.served_at(resource.clone());
+            if self.follow(&resource).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    fn task(&self) -> &Task {
+        &self.status.task
+    }
+
+    /// Asks where the kind is served until somebody knows.
+    async fn wait_until_served(&mut self) -> Resource {
+        loop {
+            match Resource::find(&self.shared.access.client(), &self.task().kind).await {
+                Ok(Some(resource)) => return resource,
+                Ok(None) => {
+                    if self.status.progress().phase != Phase::NotServed {
+                        let kind = &self.task().kind;
+                        tracing::warn!(%kind, "the API server does not serve this kind; it is waited for");
+                    }
+                    self.status.enter(Phase::NotServed);
+                    tokio::time::sleep(self.backoff.next()).await;
+                }
+                Err(error) => self.recover(&error.into()).await,
+            }
+        }
+    }
+
+    /// Lists and watches until the kind is gone; `Err` when the tracer ends.
+    async fn follow(&mut self, resource: &Resource) -> Result<(), Stop> {
+        loop {
+            let stop = match self.list_and_watch(resource).await {
+                Ok(()) => {
+                    self.backoff.reset();
+                    continue;
+                }
+                Err(stop) => stop,
+            };
+            match &stop {
+                Stop::Ending => return Err(stop),
+                Stop::Expired(_) => self.relist_after(&stop).await,
+                Stop::NotServed => {
+                    self.lose_position(&stop.to_string());
+                    return Ok(());
+                }
+                _ => self.recover(&stop).await,
+            }
+        }
+    }
+
+    /// The server has forgotten where this watch stood: everything is listed again.
+    async fn relist_after(&mut self, stop: &Stop) {
+        let kind = &self.task().kind;
+        tracing::warn!(%kind, reason = %stop, "this kind is listed again, and the time between is a gap");
+        // A list can expire too, between its pages. Then the next one is not begun at once.
+        if self.position.is_none() {
+            tokio::time::sleep(self.backoff.next()).await;
+        }
+        self.lose_position(&stop.to_string());
+    }
+
+    async fn list_and_watch(&mut self, resource: &Resource) -> Result<(), Stop> {
+        let position = match self.position.clone() {
+            Some(position) => position,
+            None => self.list(resource).await?,
+        };
+        self.watch(resource, &position.version).await
+    }
+
+    /// The position is worth nothing any more. What was missed begins at the last sign of life.
+    fn lose_position(&mut self, reason: &str) {
+        if let Some(position) = self.position.take() {
+            self.missed.get_or_insert(Missed { from: position.seen, reason: reason.to_owned() });
+        }
+    }
+
+    /// Says what went wrong and waits a little.
+    async fn recover(&mut self, stop: &Stop) {
+        let wait = self.backoff.next();
+        let kind = &self.task().kind;
+        tracing::warn!(%kind, problem = %stop, again_in = ?wait, "this kind's watch broke");
+        self.shared.metrics.reconnect(kind);
+        self.status.enter(Phase::Failing(stop.to_string()));
+        if let Stop::Unauthorised(_) = stop {
+            self.shared.access.renew().await;
+        }
+        tokio::time::sleep(wait).await;
+    }
+
+    /// Sends all objects of the kind to the store, page by page. Returns where to watch from.
+    async fn list(&mut self, resource: &Resource) -> Result<Position, Stop> {
+        self.status.enter(Phase::Listing);
+        let mut limit = PAGE_OBJECTS;
+        let version = loop {
+            match self.list_pages(resource, limit).await {
+                Err(Stop::PageTooLarge(objects)) if objects > 1 => limit = objects.div_ceil(8),
+                listed_or_failed => break listed_or_failed?,
+            }
+        };
+        self.shared.metrics.listed(&self.task().kind);
+        let seen = self.shared.clock.now();
+        let mut batch = self.batch();
+        batch.push(Item::ListEnded(seen, self.missed.clone()), 0);
+        batch.position = Some(version.clone());
+        self.send(batch).await?;
+        self.missed = None;
+        self.status.completed();
+        self.backoff.reset();
+        let position = Position { version, seen };
+        self.position = Some(position.clone());
+        Ok(position)
+    }
+
+    async fn list_pages(&mut self, resource: &Resource, limit: usize) -> Result<SmolStr, Stop> {
+        let mut batch = self.batch();
+        batch.push(Item::ListBegins, 0);
+        let (mut next, mut version) = (String::new(), None);
+        loop {
+            let bytes = self.page(resource, limit, &next).await?;
+            let page: Page<'_> = serde_json::from_slice(&bytes)?;
+            for object in page.items.unwrap_or_default() {
+                let object = object.get().as_bytes();
+                if let Some(sighting) = self.sieve(object) {
+                    batch.push(Item::Applied(self.shared.clock.now(), sighting), object.len());
+                }
+                if batch.is_full() {
+                    let full = std::mem::replace(&mut batch, self.batch());
+                    self.send(full).await?;
+                }
+            }
+            // All pages show the state at the first one's version.
+            let version = version.get_or_insert(page.metadata.resource_version);
+            next = page.metadata.next;
+            if next.is_empty() {
+                let version = version.clone();
+                self.send(batch).await?;
+                return Ok(version);
+            }
+        }
+    }
+
+    async fn page(&self, resource: &Resource, limit: usize, next: &str) -> Result<Vec<u8>, Stop> {
+        let request = resource.list(self.task().depth(), limit, next)?;
+        let stream = self.shared.access.client().request_stream(request).await?;
+        let mut bytes = Vec::new();
+        Box::pin(stream).take(MAX_PAGE_BYTES + 1).read_to_end(&mut bytes).await?;
+        if bytes.len() as u64 > MAX_PAGE_BYTES { Err(Stop::PageTooLarge(limit)) } else { Ok(bytes) }
+    }
+
+    /// Sends all changes to the store until the server ends the watch.
+    async fn watch(&mut self, resource: &Resource, version: &str) -> Result<(), Stop> {
+        let (shortest, longest) = WATCH_SECONDS;
+        let seconds = shortest + (longest - shortest) * jitter();
+        let request = resource.watch(self.task().depth(), version, seconds as u64)?;
+        let stream = self.shared.access.client().request_stream(request).await?;
+        self.status.enter(Phase::Watching);
+        self.status.completed();
+        let mut lines = Lines::new(Box::pin(stream));
+        loop {
+            self.take_arrived(&mut lines).await?;
+            if !lines.more().await? {
+                return Ok(());
+            }
+            // The connection works; the next failure is the first in a row.
+            self.backoff.reset();
+        }
+    }
+
+    /// Sends on what has arrived whole. What came before a line that ends the watch is sent on as well.
+    async fn take_arrived<R: AsyncBufRead + Unpin>(&mut self, lines: &mut Lines<R>) -> Result<(), Stop> {
+        loop {
+            let mut batch = self.batch();
+            let mut taken = Ok(());
+            while !batch.is_full() && taken.is_ok() {
+                let Some(line) = lines.arrived() else { break };
+                taken = self.take(line, &mut batch);
+            }
+            let is_last = !batch.is_full();
+            self.send_on(batch).await?;
+            taken?;
+            if is_last {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Reads one line of a watch into the batch.
+    fn take(&self, line: &[u8], batch: &mut Batch) -> Result<(), Stop> {
+        let (object, deleted) = match Event::read(line)? {
+            Some(Event::Applied(object)) => (object, false),
+            Some(Event::Deleted(object)) => (object, true),
+            Some(Event::Bookmark(version)) => {
+                batch.position = Some(version);
+                return Ok(());
+            }
+            Some(Event::Failed(failure)) if failure.code == 410 => return Err(Stop::Expired(failure.message)),
+            Some(Event::Failed(failure)) => {
+                let status = kube::core::Status::failure(&failure.message, "watch").with_code(failure.code);
+                return Err(Stop::Refused(Box::new(status)));
+            }
+            None => return Ok(()),
+        };
+        batch.events += 1;
+        match self.sieve(object) {
+            Some(sighting) => {
+                let now = self.shared.clock.now();
+                batch.position = Some(sighting.resource_version.clone());
+                batch.push(
+                    if deleted { Item::Deleted(now, sighting) } else { Item::Applied(now, sighting) },
+                    object.len(),
+                );
+            }
+            // What is not recorded still moves the watch on.
+            None => batch.position = Some(wire::version_of(object)?),
+        }
+        Ok(())
+    }
+
+    /// What is kept of an object; `None` if nothing is.
+    fn sieve(&self, object: &[u8]) -> Option<sk_ingest::Sighting> {
+        let Task { kind, role } = self.task();
+        match self.shared.rules.sieve(kind, *role, object) {
+            Ok(sighting) => sighting,
+            Err(error) => {
+                self.shared.metrics.refused(kind);
+                tracing::warn!(%kind, %error, bytes = object.len(), "an object cannot be read and is not recorded");
+                None
+            }
+        }
+    }
+
+    fn batch(&self) -> Batch {
+        Batch::new(self.task().kind.clone())
+    }
+
+    /// Sends a batch of a watch, and remembers how far that brings the watch.
+    async fn send_on(&mut self, batch: Batch) -> Result<(), Stop> {
+        let Some(version) = batch.position.clone() else { return Ok(()) };
+        self.send(batch).await?;
+        self.position = Some(Position { version, seen: self.shared.clock.now() });
+        Ok(())
+    }
+
+    async fn send(&self, batch: Batch) -> Result<(), Stop> {
+        self.shared.metrics.events(&self.task().kind, batch.events);
+        let version = batch.position.clone();
+        self.store.send(Message::Batch(batch)).await.map_err(|_| Stop::Ending)?;
+        if let Some(version) = version {
+            self.status.reached(&version);
+        }
+        Ok(())
+    }
+}

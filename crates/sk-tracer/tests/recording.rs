@@ -1,0 +1,184 @@
+//! What is recorded of a real cluster: kinds of every sort, in whatever order their events come, and nothing of one kind
+//! because of another.
+
+mod support;
+
+use kube::api::{DeleteParams, Patch, PatchParams};
+use serde_json::{Value, json};
+use sk_store::log::Fact;
+use sk_testkit::Options;
+use sk_testkit::control_plane::{ControlPlane, eventually};
+use support::{LIMIT, api, applied, apply, config, crd, entries, export, gaps, live, now, record, recorded, story};
+
+const MANY: &str = "
+trackedObjects:
+  v1.ConfigMap: {}
+  v1.Namespace: {}
+  v1.Service: {}
+  apps/v1.Deployment: {}
+  scheduling.k8s.io/v1.PriorityClass: {}
+  example.com/v1.Widget: {}
+  example.com/v1.Planet: {}
+namespaces: {exclude: [kube-*]}
+";
+
+fn deployment(name: &str, owner: Option<&Value>) -> Value {
+    let mut object = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "selector": {"matchLabels": {"app": name}},
+            "template": {
+                "metadata": {"labels": {"app": name}},
+                "spec": {"containers": [{"name": "main", "image": "nginx"}]},
+            },
+        },
+    });
+    if let Some(owner) = owner {
+        object["metadata"]["ownerReferences"] = json!([owner]);
+    }
+    object
+}
+
+fn object(kind: &str, name: &str, spec: &Value) -> Value {
+    json!({"apiVersion": "example.com/v1", "kind": kind, "metadata": {"name": name, "namespace": "default"}, "spec": spec})
+}
+
+fn config_map(name: &str, data: &Value) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}, "data": data})
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn kinds_of_every_sort_are_recorded_each_by_itself() {
+    let cluster = ControlPlane::start(Options::api_only()).await.expect("a control plane starts");
+    let client = cluster.client();
+    let data = tempfile::tempdir().unwrap();
+    apply(&client, "configmaps", config_map("same", &json!({"a": "1"}))).await;
+    let tracer = record(&cluster, config(MANY), data.path()).await;
+    let not_served: Vec<_> = tracer.readiness().not_served.iter().map(ToString::to_string).collect();
+    assert_eq!(not_served, ["example.com/v1.Planet", "example.com/v1.Widget"], "they are waited for, and said");
+    let began = now();
+
+    // Kinds that come later, one with namespaces and one without; the same name in every kind.
+    apply(&client, "customresourcedefinitions", crd("Widget", "widgets", "Namespaced")).await;
+    apply(&client, "customresourcedefinitions", crd("Planet", "planets", "Cluster")).await;
+    let widget = apply(&client, "widgets", object("Widget", "same", &json!({"size": 1}))).await;
+    let planet = json!({"apiVersion": "example.com/v1", "kind": "Planet", "metadata": {"name": "same"}});
+    apply(&client, "planets", planet).await;
+    let class = json!({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "same"}, "value": 7});
+    apply(&client, "priorityclasses", class).await;
+    apply(&client, "configmaps", config_map("same", &json!({"a": "2"}))).await;
+    eventually("both new kinds to be listed", LIMIT, || async {
+        Ok(tracer.readiness().not_served.is_empty().then_some(()))
+    })
+    .await
+    .unwrap();
+
+    // A child whose owner comes first, and one whose owner is seen after it.
+    let owner =
+        |name: &str, uid: &str| json!({"apiVersion": "example.com/v1", "kind": "Widget", "name": name, "uid": uid});
+    let uid = widget.metadata.uid.clone().unwrap();
+    apply(&client, "deployments", deployment("after-its-owner", Some(&owner("same", &uid)))).await;
+    apply(&client, "deployments", deployment("before-its-owner", None)).await;
+    let late = apply(&client, "widgets", object("Widget", "late", &json!({}))).await;
+    let uid = late.metadata.uid.clone().unwrap();
+    apply(&client, "deployments", deployment("before-its-owner", Some(&owner("late", &uid)))).await;
+    apply(&client, "deployments", deployment("alone", None)).await;
+    // Gone and there again within a second: two events.
+    let config_maps = api(client.clone(), "v1.ConfigMap", "configmaps", Some("default"));
+    apply(&client, "configmaps", config_map("twice", &json!({"a": "1"}))).await;
+    config_maps.delete("twice", &DeleteParams::default()).await.unwrap();
+    apply(&client, "configmaps", config_map("twice", &json!({"a": "1"}))).await;
+
+    let trace = export(&tracer, began, now()).await;
+    let story = story(&trace);
+    for kind in ["+ Widget default/same", "+ Planet same", "+ ConfigMap default/same"] {
+        assert!(story.iter().any(|line| line.contains(kind)), "{kind} is not in {story:#?}");
+    }
+    assert!(story.iter().any(|line| line.contains("PriorityClass same")), "{story:#?}");
+    assert!(story.iter().any(|line| line.contains("Deployment default/alone")), "{story:#?}");
+    assert!(
+        !story.iter().any(|line| line.contains("its-owner")),
+        "what an exported owner makes is left out: {story:#?}"
+    );
+    let twice: Vec<_> = story.iter().filter(|line| line.contains("ConfigMap default/twice")).collect();
+    assert_eq!(twice.iter().map(|line| &line[..1]).collect::<Vec<_>>(), ["+", "-", "+"], "{story:#?}");
+    assert!(!story.iter().any(|line| line.contains("kube-system")), "{story:#?}");
+
+    // One kind goes and comes back: its objects are listed again, and nobody else's are touched.
+    let definitions = "apiextensions.k8s.io/v1.CustomResourceDefinition";
+    let crds = api(client.clone(), definitions, "customresourcedefinitions", None);
+    let widgets = "example.com/v1.Widget".parse().unwrap();
+    let lists_before = tracer.lists(&widgets);
+    crds.delete("widgets.example.com", &DeleteParams::default()).await.unwrap();
+    eventually("the kind to be gone", LIMIT, || async {
+        Ok(tracer.readiness().not_served.contains(&widgets).then_some(()))
+    })
+    .await
+    .unwrap();
+    apply(&client, "customresourcedefinitions", crd("Widget", "widgets", "Namespaced")).await;
+    apply(&client, "widgets", object("Widget", "new", &json!({}))).await;
+    eventually("the kind to be listed again", LIMIT, || async {
+        Ok((tracer.lists(&widgets) > lists_before).then_some(()))
+    })
+    .await
+    .unwrap();
+    let after = now();
+    export(&tracer, began, after).await;
+    for kind in ["v1.ConfigMap", "apps/v1.Deployment", "example.com/v1.Planet", "v1.Pod"] {
+        assert_eq!(tracer.lists(&kind.parse().unwrap()), 1, "{kind} was listed once");
+    }
+    let reader = tracer.reader();
+    let wrongly_deleted = entries(&reader).into_iter().filter(|entry| match &entry.fact {
+        Fact::Deleted(deleted) => deleted.object.gvk != widgets && deleted.object.key.name != "twice",
+        _ => false,
+    });
+    assert_eq!(wrongly_deleted.count(), 0, "the relist of one kind deletes nothing of the others");
+    assert!(gaps(&reader).iter().all(|gap| gap.kind.as_ref() == Some(&widgets)), "{:?}", gaps(&reader));
+
+    tracer.shutdown().await.unwrap();
+    let log = support::open(data.path());
+    for (kind, plural) in [("example.com/v1.Widget", "widgets"), ("example.com/v1.Planet", "planets")] {
+        assert_eq!(recorded(&log, kind), live(&client, kind, plural).await, "{kind}");
+    }
+    let mut config_maps = live(&client, "v1.ConfigMap", "configmaps").await;
+    config_maps.retain(|name, _| !name.starts_with("kube-"));
+    assert_eq!(recorded(&log, "v1.ConfigMap"), config_maps);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_is_anything_but_status_and_a_restart_loses_and_repeats_nothing() {
+    let cluster = ControlPlane::start(Options::api_only()).await.expect("a control plane starts");
+    let client = cluster.client();
+    let data = tempfile::tempdir().unwrap();
+    let tracked = || config("trackedObjects: {v1.ConfigMap: {}, apps/v1.Deployment: {}}\nprivacy: full\n");
+    let tracer = record(&cluster, tracked(), data.path()).await;
+    apply(&client, "deployments", deployment("web", None)).await;
+    apply(&client, "configmaps", config_map("settings", &json!({"n": "1"}))).await;
+    let deployments = api(client.clone(), "apps/v1.Deployment", "deployments", Some("default"));
+    let status = json!({"status": {"observedGeneration": 1, "replicas": 3}});
+    deployments.patch_status("web", &PatchParams::default(), &Patch::Merge(&status)).await.unwrap();
+    let labels = json!({"metadata": {"labels": {"team": "a"}}});
+    deployments.patch("web", &PatchParams::default(), &Patch::Merge(&labels)).await.unwrap();
+    tracer.shutdown().await.unwrap();
+
+    // While nobody records, things go on; the watch goes on from where it was.
+    apply(&client, "configmaps", config_map("settings", &json!({"n": "2"}))).await;
+    apply(&client, "configmaps", config_map("settings", &json!({"n": "3"}))).await;
+    let tracer = record(&cluster, tracked(), data.path()).await;
+    apply(&client, "configmaps", config_map("settings", &json!({"n": "4"}))).await;
+    export(&tracer, now(), now() + sk_core::SimDuration::from_secs(1)).await;
+
+    let reader = tracer.reader();
+    assert_eq!(gaps(&reader), [], "the API server still had the history");
+    assert_eq!(tracer.lists(&"v1.ConfigMap".parse().unwrap()), 0, "nothing had to be listed");
+    let of = |kind: &str, name: &str| {
+        let versions = applied(&reader, kind).into_iter().filter(|(_, applied)| applied.object.key.name == name);
+        versions.map(|(_, applied)| serde_json::from_slice(&applied.body).unwrap()).collect::<Vec<Value>>()
+    };
+    let numbers: Vec<_> = of("v1.ConfigMap", "settings").iter().map(|body| body["data"]["n"].clone()).collect();
+    assert_eq!(numbers, ["1", "2", "3", "4"], "every version once, in order");
+    let deployments = of("apps/v1.Deployment", "web");
+    assert_eq!(deployments.len(), 2, "created, labelled; a status is no change: {deployments:#?}");
+    tracer.shutdown().await.unwrap();
+}

@@ -1,0 +1,267 @@
+//! What the tests of a recording have in common: configurations, the log read back, the tracer as a process.
+
+#![allow(dead_code, reason = "each test uses its part of this")]
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use kube::Client;
+use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
+use kube::core::{ApiResource, GroupVersionKind};
+use serde_json::{Value, json};
+use sk_api::tracer::Config;
+use sk_core::{Gvk, SimTime};
+use sk_store::log::{Applied, Entry, Fact, Item, Log, Reader};
+use sk_store::trace::{self, Change, Format, Gap, Trace};
+use sk_testkit::control_plane::{ControlPlane, eventually};
+use sk_tracer::{Options, Tracer};
+
+/// How long anything may take on a busy machine.
+pub(crate) const LIMIT: Duration = Duration::from_secs(90);
+
+/// A configuration of these lines of YAML.
+pub(crate) fn config(text: &str) -> Config {
+    Config::parse("test", text).expect("the test's configuration is right")
+}
+
+/// A tracer in this process, ready.
+pub(crate) async fn record(cluster: &ControlPlane, config: Config, data: &Path) -> Tracer {
+    let options = Options { data_dir: Some(data.to_owned()), ..Options::default() };
+    let tracer = Tracer::start(cluster.client(), config, options).await.expect("the tracer starts");
+    tokio::time::timeout(LIMIT, tracer.ready()).await.unwrap_or_else(|_| panic!("{}", tracer.readiness()));
+    tracer
+}
+
+/// Now, as the tracer's clock shows it.
+pub(crate) fn now() -> SimTime {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("it is after 1970");
+    SimTime::from_micros(i64::try_from(since.as_micros()).expect("it is before the year 200,000"))
+}
+
+/// The API of a kind by its plural, without asking for it.
+pub(crate) fn api(client: Client, kind: &str, plural: &str, namespace: Option<&str>) -> Api<DynamicObject> {
+    let gvk: Gvk = kind.parse().expect("the test names a kind");
+    let resource =
+        ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(&gvk.group, &gvk.version, &gvk.kind), plural);
+    match namespace {
+        Some(namespace) => Api::namespaced_with(client, namespace, &resource),
+        None => Api::all_with(client, &resource),
+    }
+}
+
+/// Applies an object as JSON, however often it takes.
+pub(crate) async fn apply(client: &Client, plural: &str, object: Value) -> DynamicObject {
+    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
+    let named = |pointer: &str| text(pointer).expect("the test's objects have kinds and names");
+    let kind = Gvk::from_api_version(named("/apiVersion"), named("/kind")).expect("a kind").to_string();
+    let name = named("/metadata/name").to_owned();
+    let api = api(client.clone(), &kind, plural, text("/metadata/namespace"));
+    let params = PatchParams::apply("test").force();
+    eventually(&format!("{kind} {name} to be applied"), LIMIT, || async {
+        api.patch(&name, &params, &Patch::Apply(&object)).await.map(Some)
+    })
+    .await
+    .expect("the API server takes it")
+}
+
+/// A CustomResourceDefinition without a schema.
+pub(crate) fn crd(kind: &str, plural: &str, scope: &str) -> Value {
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{plural}.example.com")},
+        "spec": {
+            "group": "example.com",
+            "scope": scope,
+            "names": {"kind": kind, "plural": plural, "singular": kind.to_lowercase()},
+            "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+            }],
+        },
+    })
+}
+
+/// Everything in a log, in order.
+pub(crate) fn entries(reader: &Reader) -> Vec<Entry> {
+    let entry = |item| match item {
+        Item::Entry(entry) => Some(entry),
+        _ => None,
+    };
+    reader.items().filter_map(entry).collect()
+}
+
+/// The bodies of all versions of objects of one kind, in order.
+pub(crate) fn applied(reader: &Reader, kind: &str) -> Vec<(SimTime, Applied)> {
+    let of_kind = |entry: Entry| match entry.fact {
+        Fact::Applied(applied) if applied.object.gvk.to_string() == kind => Some((entry.at, applied)),
+        _ => None,
+    };
+    entries(reader).into_iter().filter_map(of_kind).collect()
+}
+
+/// The gaps in a log.
+pub(crate) fn gaps(reader: &Reader) -> Vec<Gap> {
+    let gap = |entry: Entry| match entry.fact {
+        Fact::Gap(gap) => Some(gap),
+        _ => None,
+    };
+    entries(reader).into_iter().filter_map(gap).collect()
+}
+
+/// Opens the log of a tracer that has ended.
+pub(crate) fn open(data: &Path) -> Log {
+    Log::open(&data.join("events"), sk_store::log::Options::default()).expect("the log opens").0
+}
+
+/// The names and uids of live objects of a kind, as the API server has them.
+pub(crate) async fn live(client: &Client, kind: &str, plural: &str) -> BTreeMap<String, String> {
+    let api = api(client.clone(), kind, plural, None);
+    let listed = eventually("a list", LIMIT, || async { api.list(&ListParams::default()).await.map(Some) });
+    let name = |object: DynamicObject| {
+        let namespace = object.metadata.namespace.map(|namespace| format!("{namespace}/")).unwrap_or_default();
+        (namespace + &object.metadata.name.unwrap_or_default(), object.metadata.uid.unwrap_or_default())
+    };
+    listed.await.expect("the API server lists").items.into_iter().map(name).collect()
+}
+
+/// The names and uids of live objects of a kind, as the log has them.
+pub(crate) fn recorded(log: &Log, kind: &str) -> BTreeMap<String, String> {
+    let of_kind = log.state().objects().filter(|(object, _)| object.gvk.to_string() == kind);
+    of_kind.map(|(object, live)| (object.key.to_string(), live.uid.to_string())).collect()
+}
+
+/// A window of what a tracer has recorded, as a trace.
+pub(crate) async fn export(tracer: &Tracer, from: SimTime, to: SimTime) -> Trace {
+    let query = sk_store::log::Query::window(from, to);
+    let spooled = tracer.export(query, Format::Native).await.expect("the export succeeds");
+    assert_eq!(spooled.behind, [], "every watch has caught up");
+    read_trace(spooled.file)
+}
+
+/// A trace in a file without a name.
+pub(crate) fn read_trace(mut file: File) -> Trace {
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).expect("the file is there");
+    trace::from_bytes("exported", bytes).expect("it is a trace")
+}
+
+/// What happens in a trace: `+` or `-`, kind and name, in order.
+pub(crate) fn story(trace: &Trace) -> Vec<String> {
+    let line = |record: Result<trace::Record, _>| match record.expect("the trace reads").change {
+        Change::Apply(object) => Some(format!("+ {}", object.reference())),
+        Change::Delete(deletion) => Some(format!("- {}", deletion.object)),
+        Change::Mark(_) => None,
+    };
+    trace.records().expect("the trace reads").filter_map(line).collect()
+}
+
+/// A port that was free a moment ago.
+pub(crate) fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("there is a free port").port()
+}
+
+/// The tracer's program, killed when dropped.
+pub(crate) struct Process {
+    child: Child,
+    pub(crate) port: u16,
+    pub(crate) log: PathBuf,
+}
+
+impl Process {
+    /// Starts it with these arguments besides configuration, folder and port. Its words are appended to `<data>.log`.
+    pub(crate) fn start(config: &Path, data: &Path, kubeconfig: &Path, more: &[&str]) -> Self {
+        let port = free_port();
+        let log = data.with_extension("log");
+        let words = File::options().create(true).append(true).open(&log).expect("the log can be written");
+        let child = Command::new(env!("CARGO_BIN_EXE_sk-tracer"))
+            .arg("--config-file")
+            .arg(config)
+            .arg("--data-dir")
+            .arg(data)
+            .arg("--kubeconfig")
+            .arg(kubeconfig)
+            .arg(format!("--server-port={port}"))
+            .args(more)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(words)
+            .spawn()
+            .expect("the tracer's program starts");
+        Self { child, port, log }
+    }
+
+    /// SIGKILL.
+    pub(crate) fn kill(mut self) {
+        self.end();
+    }
+
+    fn end(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Has it ended by itself?
+    pub(crate) fn ended(&mut self) -> bool {
+        self.child.try_wait().expect("it is our child").is_some()
+    }
+
+    /// SIGTERM, and how it ends.
+    pub(crate) fn stop(mut self) -> std::process::ExitStatus {
+        let told = Command::new("kill").arg(self.child.id().to_string()).status().expect("there is a kill");
+        assert!(told.success());
+        self.child.wait().expect("it is our child")
+    }
+
+    /// What it has said.
+    pub(crate) fn words(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap_or_default()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.end();
+        if std::thread::panicking() {
+            eprintln!("--- the last words of the tracer\n{}", last(&self.words()));
+        }
+    }
+}
+
+fn last(text: &str) -> String {
+    let lines: Vec<_> = text.lines().collect();
+    lines[lines.len().saturating_sub(40)..].join("\n")
+}
+
+/// Asks a tracer that believes everybody.
+pub(crate) async fn ask(port: u16, path: &str) -> Option<(u16, String)> {
+    let client = Client::try_from(kube::Config::new(format!("http://127.0.0.1:{port}").parse().ok()?)).ok()?;
+    let request = http::Request::get(path).body(kube::client::Body::empty()).ok()?;
+    answered(client.send(request).await.ok()?).await
+}
+
+/// Status and body of an answer.
+pub(crate) async fn answered(response: http::Response<kube::client::Body>) -> Option<(u16, String)> {
+    let status = response.status().as_u16();
+    let bytes = response.into_body().collect_bytes().await.ok()?;
+    Some((status, String::from_utf8_lossy(&bytes).into_owned()))
+}
+
+/// Waits until a tracer's program says that it is ready.
+pub(crate) async fn until_ready(process: &Process) {
+    let port = process.port;
+    eventually("the tracer to be ready", LIMIT, || async {
+        Ok(ask(port, "/readyz").await.filter(|(status, _)| *status == 200))
+    })
+    .await
+    .unwrap_or_else(|error| panic!("{error}\n{}", last(&process.words())));
+}

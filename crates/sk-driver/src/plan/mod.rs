@@ -5,7 +5,7 @@
 //! first object in it.
 
 mod clean;
-mod templates;
+pub(crate) mod templates;
 mod unmodelled;
 
 use std::collections::{BTreeSet, VecDeque};
@@ -64,7 +64,7 @@ pub struct Window {
 }
 
 impl Window {
-    fn is_after(&self, at: SimTime) -> bool {
+    pub(crate) fn is_after(&self, at: SimTime) -> bool {
         at > self.end || (at == self.end && !self.includes_end)
     }
 }

@@ -1,0 +1,325 @@
+//! What can be typed: `sk-driver run`, in a cluster by the controller or anywhere by a person.
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail};
+use clap::{Args, Parser, Subcommand};
+use jiff::tz::TimeZone;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Api, Client, Config};
+use sk_api::simulation::{Simulation, names};
+use sk_core::duration::TimeSpec;
+use sk_core::{Gvk, SimDuration, SimTime};
+use sk_store::Location;
+use sk_store::trace::Trace;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::cluster::{self, Controller, Destination, Options, Outcome, Stop, Webhook};
+use crate::log::LastLines;
+use crate::plan::Window;
+
+/// Exit codes: judged and bad, could not judge, interrupted.
+const BAD: u8 = 1;
+const FAILED: u8 = 2;
+const INTERRUPTED: u8 = 130;
+/// Where Kubernetes looks for a container's last words, of which it reads 4 KiB.
+const TERMINATION_LOG: &str = "/dev/termination-log";
+const TERMINATION_BYTES: usize = 4096;
+/// A Simulation is a few kilobytes.
+const MAX_FILE_BYTES: u64 = 1 << 20;
+
+/// Replays a trace on a real cluster with virtual nodes.
+#[derive(Debug, Parser)]
+#[command(name = "sk-driver", version, about)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Replay a Simulation's trace and leave a run record
+    ///
+    /// In a cluster with SimKube installed, the controller runs this. Without one:
+    /// sk-driver run -f simulation.yaml --kubeconfig ~/.kube/config --out runs/mine
+    Run(Box<RunArgs>),
+}
+
+#[derive(Debug, Args)]
+struct RunArgs {
+    /// The Simulation in the cluster to run
+    #[arg(long, value_name = "NAME", env = names::ENV_SIMULATION, conflicts_with = "file")]
+    simulation: Option<String>,
+    /// A file with the Simulation to run; nothing needs to be installed in the cluster but KWOK and its stages
+    #[arg(short, long, value_name = "FILE", required_unless_present = "simulation")]
+    file: Option<PathBuf>,
+    /// The kubeconfig of the cluster to run on
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// The context of the kubeconfig
+    #[arg(long, value_name = "NAME")]
+    context: Option<String>,
+    /// The trace, instead of the Simulation's tracePath
+    #[arg(long, value_name = "PATH|URL")]
+    trace: Option<String>,
+    /// The folder for the record, instead of spec.record.path
+    #[arg(short = 'O', long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Replay from here on, e.g. +30m or a moment; what was before makes up the state at the start
+    #[arg(short, long, value_name = "TIME")]
+    start: Option<String>,
+    /// Replay up to here
+    #[arg(short = 't', long, value_name = "TIME")]
+    end: Option<String>,
+    /// Only this repetition, from 0
+    #[arg(long, value_name = "N", env = "JOB_COMPLETION_INDEX")]
+    repetition: Option<u32>,
+    /// Where all randomness comes from
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Stop at the first object that the API server refuses
+    #[arg(long)]
+    stop_on_refusal: bool,
+    /// Also replay objects of this kind, which change the cluster itself, e.g. rbac.authorization.k8s.io/v1.Role
+    #[arg(long, value_name = "GROUP/VERSION.KIND")]
+    also: Vec<Gvk>,
+    /// Where the API server reaches the driver, where no controller has seen to it [default: this host's address]
+    #[arg(long, value_name = "https://HOST[:PORT]")]
+    webhook_url: Option<String>,
+    /// Where to listen for the API server [default: all addresses; the Simulation's port, or a free one with -f]
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    bind: Option<SocketAddr>,
+    /// error, warn, info, debug or trace
+    #[arg(short, long, value_name = "LEVEL", default_value = "info")]
+    verbosity: String,
+}
+
+/// Runs the program.
+pub async fn main() -> ExitCode {
+    let Command::Run(args) = Cli::parse().command;
+    // TLS needs one provider of cryptography for the whole process; whoever came first may have chosen another.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let lines = match LastLines::start(&args.verbosity) {
+        Ok(lines) => lines,
+        Err(problem) => {
+            eprintln!("sk-driver: {problem}");
+            return ExitCode::from(FAILED);
+        }
+    };
+    let stop = Stop::default();
+    stop_on_signals(&stop);
+    let (code, words) = match run(&args, &stop).await {
+        Ok(None) => (0, None),
+        Ok(Some(reason)) if reason == SIGNALLED => (INTERRUPTED, Some(reason)),
+        Ok(Some(reason)) => (BAD, Some(reason)),
+        Err(error) => (FAILED, Some(format!("{error:#}"))),
+    };
+    if let Some(words) = &words {
+        tracing::error!("{words}");
+        leave_last_words(words);
+    }
+    send_log(&args, &lines).await;
+    ExitCode::from(code)
+}
+
+/// Why a run that was told to stop by a signal stopped.
+const SIGNALLED: &str = "the driver was asked to stop; the record is partial";
+
+fn stop_on_signals(stop: &Stop) {
+    for kind in [SignalKind::terminate(), SignalKind::interrupt()] {
+        let stop = stop.clone();
+        match signal(kind) {
+            Ok(mut signals) => drop(tokio::spawn(async move {
+                while signals.recv().await.is_some() {
+                    stop.ask(SIGNALLED);
+                }
+            })),
+            Err(error) => tracing::warn!("cannot listen for signals: {error}"),
+        }
+    }
+}
+
+/// Runs all repetitions that were asked for; why the last one was stopped, if it was.
+async fn run(args: &RunArgs, stop: &Stop) -> Result<Option<String>> {
+    let client = connect(args).await?;
+    let simulation = match (&args.file, &args.simulation) {
+        (Some(file), _) => read_simulation(file)?,
+        (None, Some(name)) => {
+            let api: Api<Simulation> = Api::all(client.clone());
+            api.get(name).await.with_context(|| format!("cannot read the Simulation {name}"))?
+        }
+        (None, None) => bail!("say which Simulation: --simulation NAME or -f FILE"),
+    };
+    let place = args.trace.as_deref().unwrap_or(&simulation.spec.driver.trace_path);
+    let location: Location = place.parse().with_context(|| format!("the trace {place}"))?;
+    let trace = tokio::task::spawn_blocking(move || location.open()).await.context("reading the trace broke off")?;
+    let trace = Arc::new(trace.with_context(|| format!("cannot read the trace {place}"))?);
+    let window = window(args, &simulation, &trace)?;
+    let repetitions = match (args.repetition, args.file.is_some()) {
+        (Some(repetition), _) => repetition..repetition + 1,
+        (None, true) => 0..simulation.spec.repetitions,
+        (None, false) => 0..1,
+    };
+    for repetition in repetitions {
+        let options = options(args, &simulation, window, repetition)?;
+        let outcome = cluster::run(client.clone(), &simulation, trace.clone(), &options, stop.clone()).await?;
+        summarise(&outcome);
+        if outcome.stopped.is_some() {
+            return Ok(outcome.stopped);
+        }
+    }
+    Ok(None)
+}
+
+fn summarise(outcome: &Outcome) {
+    let Outcome { totals, record, .. } = outcome;
+    let lateness = &totals.lateness;
+    println!(
+        "{} operations, {} pods, {} refused, {} left alone; lateness p50 {:.0} ms, p99 {:.0} ms, max {:.0} ms; record {record}",
+        totals.operations,
+        totals.pods,
+        totals.refused,
+        totals.left_alone,
+        lateness.p50_ms,
+        lateness.p99_ms,
+        lateness.max_ms,
+    );
+}
+
+async fn connect(args: &RunArgs) -> Result<Client> {
+    let options = KubeConfigOptions { context: args.context.clone(), ..KubeConfigOptions::default() };
+    let config = match &args.kubeconfig {
+        Some(file) => {
+            let read = Kubeconfig::read_from(file).with_context(|| format!("cannot read {}", file.display()))?;
+            Config::from_custom_kubeconfig(read, &options).await?
+        }
+        None if args.context.is_some() => Config::from_kubeconfig(&options).await?,
+        None => Config::infer().await.context("no cluster: neither in one nor with a kubeconfig; give --kubeconfig")?,
+    };
+    tracing::info!(server = %config.cluster_url, "connecting");
+    Ok(Client::try_from(config)?)
+}
+
+fn read_simulation(file: &Path) -> Result<Simulation> {
+    let shown = file.display();
+    let size = std::fs::metadata(file).with_context(|| format!("cannot read {shown}"))?.len();
+    if size > MAX_FILE_BYTES {
+        bail!("{shown} has {size} bytes, and a Simulation has at most {MAX_FILE_BYTES}");
+    }
+    let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {shown}"))?;
+    let simulation: Simulation = serde_saphyr::from_str(&text).with_context(|| format!("{shown} is no Simulation"))?;
+    let speed = simulation.spec.speed;
+    if !(speed.is_finite() && speed > 0.0) {
+        bail!("{shown}: the speed {speed} is none; it is a number above 0");
+    }
+    Ok(simulation)
+}
+
+/// The part of the trace to replay.
+fn window(args: &RunArgs, simulation: &Simulation, trace: &Trace) -> Result<Window> {
+    let Some((first, last)) = trace.span() else { bail!("the trace {} is empty", trace.name()) };
+    let now = SimTime::from_micros(jiff::Timestamp::now().as_microsecond());
+    let moment = |text: &Option<String>| -> Result<Option<SimTime>> {
+        let resolve = |text: &String| anyhow::Ok(TimeSpec::parse(text)?.resolve(now, first, &TimeZone::UTC)?);
+        text.as_ref().map(resolve).transpose()
+    };
+    let start = moment(&args.start).context("--start")?.unwrap_or(first);
+    let duration: Option<SimDuration> =
+        simulation.spec.duration.as_deref().map(|text| text.parse().context("spec.duration")).transpose()?;
+    let asked = moment(&args.end).context("--end")?.or(duration.map(|duration| start + duration));
+    let end = asked.unwrap_or(last);
+    if start < first || end < start || (asked.is_some() && end == start) {
+        bail!("the part to replay is empty or outside: it is from {start} to {end}, the trace from {first} to {last}");
+    }
+    Ok(Window { start, end, includes_end: asked.is_none() })
+}
+
+fn options(args: &RunArgs, simulation: &Simulation, window: Window, repetition: u32) -> Result<Options> {
+    Ok(Options {
+        repetition,
+        window,
+        seed: args.seed,
+        stop_on_refusal: args.stop_on_refusal,
+        listed: args.also.iter().cloned().collect::<BTreeSet<_>>(),
+        webhook: webhook(args, simulation)?,
+        destination: destination(args, simulation, repetition)?,
+        in_cluster: args.file.is_none(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    })
+}
+
+fn webhook(args: &RunArgs, simulation: &Simulation) -> Result<Webhook> {
+    let all = |port| SocketAddr::from((Ipv4Addr::UNSPECIFIED, port));
+    if let Some(folder) = std::env::var_os(names::ENV_CERT_DIR) {
+        let bind = args.bind.unwrap_or(all(simulation.spec.driver.port));
+        return Ok(Webhook::Installed { certificate: folder.into(), bind });
+    }
+    let url = match &args.webhook_url {
+        Some(url) => url.clone(),
+        None => match own_address().context("this host has no address; give --webhook-url")? {
+            IpAddr::V4(address) => format!("https://{address}"),
+            IpAddr::V6(address) => format!("https://[{address}]"),
+        },
+    };
+    let port = url::Url::parse(&url).ok().and_then(|url| url.port()).unwrap_or(0);
+    Ok(Webhook::Own { bind: args.bind.unwrap_or(all(port)), url })
+}
+
+/// The address from which this host would speak to others. Connecting a UDP socket sends nothing; the address is one
+/// that is only for documentation (RFC 5737).
+fn own_address() -> std::io::Result<IpAddr> {
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+    socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9))?;
+    Ok(socket.local_addr()?.ip())
+}
+
+fn destination(args: &RunArgs, simulation: &Simulation, repetition: u32) -> Result<Destination> {
+    let one_of_many = (simulation.spec.repetitions > 1).then_some(repetition);
+    let in_folder = |folder: &Path| match one_of_many {
+        Some(repetition) => Destination::Folder(folder.join(repetition.to_string())),
+        None => Destination::Folder(folder.to_owned()),
+    };
+    if let Some(folder) = &args.out {
+        return Ok(in_folder(folder));
+    }
+    if let Some(path) = &simulation.spec.record.path {
+        return Ok(Destination::at(path, one_of_many)?);
+    }
+    match controller() {
+        Some(controller) => Ok(Destination::Controller(controller)),
+        None => Ok(in_folder(&Path::new("runs").join(simulation.metadata.name.as_deref().unwrap_or("run")))),
+    }
+}
+
+/// The controller, if it started this driver.
+fn controller() -> Option<Controller> {
+    let file = |name: &str| std::env::var_os(name).map(PathBuf::from);
+    Some(Controller {
+        url: std::env::var(names::ENV_RECORDS_URL).ok()?,
+        ca: file(names::ENV_RECORDS_CA)?,
+        token: file(names::ENV_RECORDS_TOKEN)?,
+    })
+}
+
+/// Sends the end of the log to the controller. There is nobody to tell if that fails but the log itself.
+async fn send_log(args: &RunArgs, lines: &LastLines) {
+    let (Some(controller), Some(name)) = (controller(), &args.simulation) else { return };
+    if let Err(error) = controller.send_log(name, lines.text()).await {
+        tracing::warn!("{error}");
+    }
+}
+
+/// Leaves the reason of a failure where Kubernetes looks for it.
+fn leave_last_words(words: &str) {
+    let named = std::env::var_os(names::ENV_TERMINATION_LOG).map(PathBuf::from);
+    let file = named.or_else(|| Some(PathBuf::from(TERMINATION_LOG)).filter(|file| file.exists()));
+    let Some(file) = file else { return };
+    let cut = (0..=TERMINATION_BYTES.min(words.len())).rev().find(|end| words.is_char_boundary(*end)).unwrap_or(0);
+    if let Err(error) = std::fs::write(&file, &words[..cut]) {
+        tracing::warn!("cannot write {}: {error}", file.display());
+    }
+}

@@ -1,0 +1,176 @@
+//! What the run does to objects of the cluster: apply and delete, and nothing to what it did not create.
+//!
+//! Inside namespaces that the run has made, server-side apply is safe. A namespace or another cluster-scoped object is
+//! looked at first: what is there and is not owned by the run's root is left alone, because applying an owner to it would
+//! adopt it, and garbage collection would then delete what belongs to somebody else.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use kube::core::PartialObjectMeta;
+use kube::{Client, ResourceExt};
+use serde_json::{Value, json};
+use sk_api::simulation::names;
+use sk_core::{ObjectKey, ObjectRef, SmolStr};
+
+use super::dress::Dress;
+use super::kinds::Kind;
+use super::request::{Refusal, patiently};
+use super::tally::Tally;
+
+/// How long an operation waits for an object of the run that is going, so that it can be made again, and how often it
+/// looks. Emptying a namespace takes seconds; a finalizer of somebody else's could hold it for ever.
+const GOING_PATIENCE: Duration = Duration::from_secs(120);
+const GOING_LOOK: Duration = Duration::from_millis(200);
+
+/// What came of an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Done {
+    /// It is as the trace has it.
+    Yes,
+    /// Somebody else's object stands there.
+    LeftAlone,
+}
+
+/// What the run does with.
+pub(crate) struct Hands<'r> {
+    pub(crate) client: &'r Client,
+    pub(crate) dress: &'r Dress,
+    pub(crate) tally: &'r Tally,
+}
+
+impl Hands<'_> {
+    fn api(&self, kind: &Kind, key: &ObjectKey) -> Api<DynamicObject> {
+        match &key.namespace {
+            Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, &kind.resource),
+            None => Api::all_with(self.client.clone(), &kind.resource),
+        }
+    }
+
+    /// Creates the object, or makes it this. `value` is dressed.
+    pub(crate) async fn apply(&self, kind: &Kind, key: &ObjectKey, value: &Value) -> Result<Done, Refusal> {
+        let api = self.api(kind, key);
+        if kind.is_namespaced {
+            return self.apply_ours(&api, kind, key, value).await.map(|()| Done::Yes);
+        }
+        match self.look(&api, key).await? {
+            Some(there) if !self.is_ours(&there) => Ok(Done::LeftAlone),
+            Some(_) => self.apply_ours(&api, kind, key, value).await.map(|()| Done::Yes),
+            None => self.create(&api, value).await,
+        }
+    }
+
+    /// The object that is there; one of the run's that is going is waited for.
+    async fn look(
+        &self,
+        api: &Api<DynamicObject>,
+        key: &ObjectKey,
+    ) -> Result<Option<PartialObjectMeta<DynamicObject>>, Refusal> {
+        let began = Instant::now();
+        loop {
+            let there = patiently(self.tally, || api.get_metadata_opt(&key.name)).await?;
+            match there {
+                Some(there)
+                    if there.metadata.deletion_timestamp.is_some()
+                        && self.is_ours(&there)
+                        && began.elapsed() < GOING_PATIENCE =>
+                {
+                    tokio::time::sleep(GOING_LOOK).await;
+                }
+                there => return Ok(there),
+            }
+        }
+    }
+
+    /// Creating, unlike applying, fails if somebody was quicker.
+    async fn create(&self, api: &Api<DynamicObject>, value: &Value) -> Result<Done, Refusal> {
+        let object: DynamicObject =
+            serde_json::from_value(value.clone()).map_err(|error| Refusal::Malformed(error.to_string()))?;
+        let parameters = PostParams { field_manager: Some(names::REPLAY_MANAGER.to_owned()), ..PostParams::default() };
+        match patiently(self.tally, || api.create(&parameters, &object)).await {
+            Ok(_) => Ok(Done::Yes),
+            // Perhaps by us, if the first try's answer was lost.
+            Err(refusal) if refusal.is_already_there() => {
+                let name = object.name_any();
+                let there = patiently(self.tally, || api.get_metadata_opt(&name)).await?;
+                Ok(if there.is_some_and(|there| self.is_ours(&there)) { Done::Yes } else { Done::LeftAlone })
+            }
+            Err(refusal) => Err(refusal),
+        }
+    }
+
+    async fn apply_ours(
+        &self,
+        api: &Api<DynamicObject>,
+        kind: &Kind,
+        key: &ObjectKey,
+        value: &Value,
+    ) -> Result<(), Refusal> {
+        let parameters = PatchParams::apply(names::REPLAY_MANAGER).force();
+        let patch = Patch::Apply(value);
+        let applied = patiently(self.tally, || api.patch_metadata(&key.name, &parameters, &patch)).await;
+        match applied {
+            // A pod's spec hardly changes after creation, and what admission added to it counts as a change.
+            Err(Refusal::Server { code: 422, .. }) if kind.resource.kind == "Pod" => {
+                let metadata = &value["metadata"];
+                let patch = Patch::Merge(json!({
+                    "metadata": {"labels": metadata["labels"], "annotations": metadata["annotations"]},
+                }));
+                let parameters = PatchParams::default();
+                let patched = patiently(self.tally, || api.patch_metadata(&key.name, &parameters, &patch)).await;
+                // If there is no such pod yet, the first refusal is the one that says why.
+                patched.map(drop).or_else(|_| applied.map(drop))
+            }
+            answer => answer.map(drop),
+        }
+    }
+
+    /// Deletes the object. What was recorded is that it was gone, so pods get no grace; what belonged to it is collected.
+    pub(crate) async fn delete(&self, kind: &Kind, key: &ObjectKey) -> Result<Done, Refusal> {
+        let api = self.api(kind, key);
+        let mut parameters = DeleteParams::background();
+        if !kind.is_namespaced {
+            match patiently(self.tally, || api.get_metadata_opt(&key.name)).await? {
+                None => return Ok(Done::Yes),
+                Some(there) if !self.is_ours(&there) => return Ok(Done::LeftAlone),
+                Some(there) => parameters = parameters.preconditions(uid_is(&there)),
+            }
+        }
+        if kind.resource.kind == "Pod" {
+            parameters = parameters.grace_period(0);
+        }
+        match patiently(self.tally, || api.delete(&key.name, &parameters)).await {
+            Err(refusal) if !refusal.is_not_found() => Err(refusal),
+            _ => Ok(Done::Yes),
+        }
+    }
+
+    /// Was it made by this run?
+    fn is_ours(&self, object: &PartialObjectMeta<DynamicObject>) -> bool {
+        let label = object.labels().get(names::SIMULATION_LABEL);
+        let is_root = |owner: &k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference| {
+            owner.uid == self.dress.root.uid.as_str()
+        };
+        label.is_some_and(|name| *name == self.dress.simulation.as_str())
+            && object.owner_references().iter().any(is_root)
+    }
+}
+
+fn uid_is(object: &PartialObjectMeta<DynamicObject>) -> kube::api::Preconditions {
+    kube::api::Preconditions { uid: object.uid(), resource_version: None }
+}
+
+/// Namespaces of the trace as the run finds them.
+#[derive(Debug, Default)]
+pub(crate) struct Namespaces {
+    /// Made by the run.
+    pub(crate) ours: BTreeSet<SmolStr>,
+    /// Somebody else's, under the name that ours would have.
+    pub(crate) foreign: BTreeSet<SmolStr>,
+}
+
+/// Is it a namespace?
+pub(crate) fn is_namespace(object: &ObjectRef) -> bool {
+    object.gvk.group.is_empty() && object.gvk.kind == "Namespace"
+}

@@ -1,0 +1,150 @@
+//! Commands that people have run before and after each repetition.
+//!
+//! No shell is between. What a hook prints goes to the log, bounded. A hook that fails ends the run, unless it says that
+//! its failure is to be ignored.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use sk_api::simulation::{Hook, Simulation};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::process::Command;
+
+/// Of each hook's output, so much is logged.
+const MAX_OUTPUT_BYTES: u64 = 64 << 10;
+
+/// Why a hook failed.
+#[derive(Debug, thiserror::Error)]
+pub enum HookError {
+    /// It did not start.
+    #[error("{when} hook `{cmd}` cannot be started: {source}; is it in the driver's image?")]
+    Start {
+        /// `preRun` or `postRun`.
+        when: &'static str,
+        /// The program.
+        cmd: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// It ended badly.
+    #[error("{when} hook `{cmd}` failed: {problem}")]
+    Failed {
+        /// `preRun` or `postRun`.
+        when: &'static str,
+        /// The program.
+        cmd: String,
+        /// Its exit status, or that it took too long; with the end of what it said.
+        problem: String,
+    },
+}
+
+/// Runs hooks one after the other.
+pub(crate) async fn run_all(when: &'static str, hooks: &[Hook], simulation: &Simulation) -> Result<(), HookError> {
+    for hook in hooks {
+        match run(when, hook, simulation).await {
+            Err(error) if hook.ignore_failure => tracing::warn!("{error}; ignored, as it asks"),
+            ended => ended?,
+        }
+    }
+    Ok(())
+}
+
+async fn run(when: &'static str, hook: &Hook, simulation: &Simulation) -> Result<(), HookError> {
+    let cmd = hook.cmd.clone();
+    tracing::info!("{when} hook `{cmd}` starts");
+    let started = Command::new(&hook.cmd)
+        .args(&hook.args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn();
+    let mut child = started.map_err(|source| HookError::Start { when, cmd: cmd.clone(), source })?;
+    let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let told = if hook.send_sim { serde_json::to_vec(simulation).unwrap_or_default() } else { Vec::new() };
+    let tell = async {
+        if let Some(mut stdin) = stdin {
+            // A hook need not read what it is sent.
+            let _ = stdin.write_all(&told).await;
+        }
+    };
+    let all = async { tokio::join!(tell, read(stdout), read(stderr), child.wait()) };
+    let limit = Duration::from_secs(hook.timeout_seconds.into());
+    let failed = |problem: String| Err(HookError::Failed { when, cmd: cmd.clone(), problem });
+    let Ok(((), out, err, status)) = tokio::time::timeout(limit, all).await else {
+        return failed(format!("it took longer than {limit:?}"));
+    };
+    for line in out.lines().chain(err.lines()) {
+        tracing::info!("{when} hook `{cmd}`: {line}");
+    }
+    match status {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => failed(format!("{status}{}", last_words(&err))),
+        Err(error) => failed(error.to_string()),
+    }
+}
+
+/// Reads to the end and keeps the beginning, so that a talkative hook is not held up.
+async fn read(output: Option<impl AsyncRead + Unpin>) -> String {
+    let Some(mut output) = output else { return String::new() };
+    let mut kept = Vec::new();
+    let _ = (&mut output).take(MAX_OUTPUT_BYTES).read_to_end(&mut kept).await;
+    let _ = tokio::io::copy(&mut output, &mut tokio::io::sink()).await;
+    String::from_utf8_lossy(&kept).into_owned()
+}
+
+fn last_words(text: &str) -> String {
+    text.lines()
+        .next_back()
+        .map(|line| format!("; it said: {}", line.chars().take(300).collect::<String>()))
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn simulation() -> Simulation {
+        let json = json!({
+            "apiVersion": "simkube.io/v1", "kind": "Simulation", "metadata": {"name": "s"},
+            "spec": {"driver": {"tracePath": "/t"}},
+        });
+        serde_json::from_value(json).unwrap()
+    }
+
+    fn shell(script: &str, more: &serde_json::Value) -> Hook {
+        let mut hook = json!({"cmd": "sh", "args": ["-c", script]});
+        hook.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap());
+        serde_json::from_value(hook).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_failing_hook_fails_the_run_unless_it_asks_not_to() {
+        let hook = shell("echo so it is >&2; exit 3", &json!({}));
+        let error = run_all("preRun", &[hook], &simulation()).await.unwrap_err().to_string();
+        assert!(error.contains("exit status: 3") && error.contains("so it is"), "{error}");
+        let ignored = shell("exit 3", &json!({"ignoreFailure": true}));
+        run_all("preRun", &[ignored], &simulation()).await.unwrap();
+        let missing: Hook = serde_json::from_value(json!({"cmd": "no-such-program"})).unwrap();
+        let error = run_all("postRun", &[missing], &simulation()).await.unwrap_err().to_string();
+        assert!(error.contains("cannot be started"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn a_hook_gets_the_simulation_if_it_asks_and_nothing_otherwise() {
+        let reads = |send| shell("grep -q '\"kind\":\"Simulation\"'", &json!({"sendSim": send}));
+        run_all("preRun", &[reads(true)], &simulation()).await.unwrap();
+        run_all("preRun", &[reads(false)], &simulation()).await.unwrap_err();
+    }
+
+    #[tokio::test]
+    async fn a_hook_that_hangs_or_floods_is_bounded() {
+        let hangs = shell("sleep 100", &json!({"timeoutSeconds": 1}));
+        let error = run_all("preRun", &[hangs], &simulation()).await.unwrap_err().to_string();
+        assert!(error.contains("took longer"), "{error}");
+        let floods = shell("head -c 1000000 /dev/zero", &json!({}));
+        run_all("preRun", &[floods], &simulation()).await.unwrap();
+    }
+}

@@ -1,0 +1,336 @@
+//! The replay itself: operations are taken when they are due and carried out by a few workers.
+//!
+//! Order is kept where it matters. All operations on one object go to the same worker. What others depend on (namespaces,
+//! other cluster-scoped objects, ServiceAccounts) is done by the dispatcher itself before it goes on; before a namespace
+//! is deleted, all workers finish what they have. Queues are short: when the API server does not keep up, the dispatcher
+//! waits, and the lateness of everything after it shows that.
+
+use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use serde_json::Value;
+use sk_core::{ObjectKey, ObjectRef, SimTime, SmolStr};
+use sk_store::trace::{Object, Trace, TraceError};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
+
+use super::context::Context;
+use super::dress::service_accounts;
+use super::hands::{Done, Namespaces, is_namespace};
+use super::kinds::Kind;
+use super::request::Refusal;
+use crate::plan::{Action, Operation, Plan, Window, templates};
+
+/// Requests under way at a time. An API server answers an apply in 5 to 10 ms, so these make about 2,000 a second.
+const WORKERS: usize = 16;
+/// Operations that wait for one worker: 16 × 32 objects of 10 KB are 5 MB.
+const QUEUE: usize = 32;
+/// Operations read from the trace before they are due: 256 objects of 10 KB are 2.5 MB.
+const READ_AHEAD: usize = 256;
+
+/// How a replay ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// At the end of its window.
+    Whole,
+    /// Earlier, because somebody asked.
+    Stopped,
+}
+
+/// Something for a worker.
+enum Work {
+    Do(Box<Task>),
+    /// Everything before this is done when it is answered.
+    Flush(oneshot::Sender<()>),
+}
+
+struct Task {
+    at: SimTime,
+    /// As the trace calls it.
+    object: ObjectRef,
+    kind: Kind,
+    /// As the run calls it.
+    key: ObjectKey,
+    deed: Deed,
+}
+
+enum Deed {
+    Apply { dressed: Value, replicas: Option<i64> },
+    Delete,
+}
+
+/// Reads the trace in a thread of its own and hands the operations out one by one.
+pub(crate) fn read(trace: Arc<Trace>, window: Window) -> mpsc::Receiver<Result<Operation, TraceError>> {
+    let (sender, receiver) = mpsc::channel(READ_AHEAD);
+    tokio::task::spawn_blocking(move || {
+        let records = match trace.records() {
+            Ok(records) => records,
+            Err(error) => return drop(sender.blocking_send(Err(error))),
+        };
+        for operation in Plan::new(records, trace.config(), window) {
+            if sender.blocking_send(operation).is_err() {
+                return;
+            }
+        }
+    });
+    receiver
+}
+
+/// Replays all operations and waits for the end of the window.
+pub(crate) async fn replay(
+    context: &Arc<Context>,
+    mut operations: mpsc::Receiver<Result<Operation, TraceError>>,
+    end: SimTime,
+) -> Result<Ended, TraceError> {
+    let mut dispatcher = Dispatcher::new(context.clone());
+    loop {
+        let operation = tokio::select! {
+            biased;
+            () = context.stop.asked() => return Ok(dispatcher.abandon().await),
+            operation = operations.recv() => operation,
+        };
+        let Some(operation) = operation.transpose()? else { break };
+        tokio::select! {
+            biased;
+            () = context.stop.asked() => return Ok(dispatcher.abandon().await),
+            () = context.pace.until(operation.at) => dispatcher.take(operation).await,
+        }
+    }
+    dispatcher.flush().await;
+    tokio::select! {
+        biased;
+        () = context.stop.asked() => Ok(dispatcher.abandon().await),
+        () = context.pace.until(end) => Ok(Ended::Whole),
+    }
+}
+
+struct Dispatcher {
+    context: Arc<Context>,
+    queues: Vec<mpsc::Sender<Work>>,
+    workers: JoinSet<()>,
+    namespaces: Namespaces,
+    /// ServiceAccounts that are there, by the trace's namespace and name.
+    accounts: BTreeSet<(SmolStr, SmolStr)>,
+}
+
+impl Dispatcher {
+    fn new(context: Arc<Context>) -> Self {
+        let mut workers = JoinSet::new();
+        let queues = (0..WORKERS).map(|_| {
+            let (sender, receiver) = mpsc::channel(QUEUE);
+            workers.spawn(work(context.clone(), receiver));
+            sender
+        });
+        let queues = queues.collect();
+        Self { context, queues, workers, namespaces: Namespaces::default(), accounts: BTreeSet::new() }
+    }
+
+    /// Carries an operation out, or gives it to a worker. A refusal is counted, and the run goes on.
+    async fn take(&mut self, operation: Operation) {
+        let Operation { at, action } = operation;
+        let (object, value) = match action {
+            Action::Apply(value) => match Object::new(value) {
+                Ok(object) => (object.reference().clone(), Some(object.into_value())),
+                // The trace's reader has made sure of it; a plan that broke it would be a bug to hear of.
+                Err(error) => return tracing::error!("an operation without an object: {error}"),
+            },
+            Action::Delete(object) => (object, None),
+        };
+        if let Some(why) = self.context.dress.left_out(&object, value.as_ref()) {
+            self.context.tally.left_out(why);
+            return self.context.tally.answered(self.context.pace.lateness(at));
+        }
+        match self.prepare(at, &object, value).await {
+            Ok(Some(task)) => self.give(task).await,
+            Ok(None) => self.context.tally.answered(self.context.pace.lateness(at)),
+            Err(refusal) => {
+                self.context.refused(&object, &refusal);
+                self.context.tally.answered(self.context.pace.lateness(at));
+            }
+        }
+    }
+
+    /// Sees to what the operation needs; `None` if it is not to be carried out.
+    async fn prepare(
+        &mut self,
+        at: SimTime,
+        object: &ObjectRef,
+        value: Option<Value>,
+    ) -> Result<Option<Task>, Refusal> {
+        let kind = self.context.kinds.get(&object.gvk, &self.context.tally).await?;
+        let object = in_scope(object, &kind);
+        let key = self.context.dress.key(&object);
+        let Some(value) = value else { return Ok(Some(Task { at, object, kind, key, deed: Deed::Delete })) };
+        let templates = templates::paths(&object.gvk, &self.context.config);
+        if let Some(namespace) = &object.key.namespace {
+            if !self.has_namespace(namespace).await? {
+                let name = self.context.dress.namespace(namespace);
+                let why = format!("namespace {name} was there before the run; choose another virtualNsPrefix");
+                self.context.tally.left_alone(&object, &why);
+                return Ok(None);
+            }
+            for account in service_accounts(&value, &templates) {
+                self.need_account(namespace, &account).await?;
+            }
+        }
+        let replicas = value.pointer("/spec/replicas").and_then(Value::as_i64);
+        let dressed = self.context.dress.object(&object, value, &templates);
+        Ok(Some(Task { at, object, kind, key, deed: Deed::Apply { dressed, replicas } }))
+    }
+
+    async fn give(&mut self, task: Task) {
+        if is_namespace(&task.object) {
+            return self.change_namespace(task).await;
+        }
+        let is_account = task.object.gvk.group.is_empty() && task.object.gvk.kind == "ServiceAccount";
+        if !task.kind.is_namespaced || is_account {
+            if let Some(namespace) = task.key.namespace.as_ref().and(task.object.key.namespace.clone()) {
+                match task.deed {
+                    Deed::Apply { .. } => self.accounts.insert((namespace, task.object.key.name.clone())),
+                    Deed::Delete => self.accounts.remove(&(namespace, task.object.key.name.clone())),
+                };
+            }
+            perform(&self.context, task).await;
+            return;
+        }
+        let mut hasher = DefaultHasher::new();
+        task.object.hash(&mut hasher);
+        let queue = usize::try_from(hasher.finish() % WORKERS as u64).unwrap_or(0);
+        if self.queues[queue].send(Work::Do(Box::new(task))).await.is_err() {
+            // Workers end only when their queue does, or by a panic, which has been reported.
+            self.context.tally.count(|totals| totals.abandoned += 1);
+        }
+    }
+
+    async fn change_namespace(&mut self, task: Task) {
+        let name = task.object.key.name.clone();
+        match task.deed {
+            Deed::Delete => {
+                self.flush().await;
+                self.namespaces.ours.remove(&name);
+                self.accounts.retain(|(namespace, _)| *namespace != name);
+                perform(&self.context, task).await;
+            }
+            Deed::Apply { .. } => {
+                let done = perform(&self.context, task).await;
+                self.know(&name, done);
+            }
+        }
+    }
+
+    fn know(&mut self, namespace: &SmolStr, done: Option<Done>) {
+        match done {
+            Some(Done::Yes) => self.namespaces.ours.insert(namespace.clone()),
+            Some(Done::LeftAlone) => self.namespaces.foreign.insert(namespace.clone()),
+            // Refused: tried again for the next object in it, which then says why.
+            None => false,
+        };
+    }
+
+    /// Makes the namespace if it is not there. `false`: there is one that is not ours.
+    async fn has_namespace(&mut self, namespace: &SmolStr) -> Result<bool, Refusal> {
+        if self.namespaces.ours.contains(namespace) {
+            return Ok(true);
+        }
+        if !self.namespaces.foreign.contains(namespace) {
+            let context = &self.context;
+            let value = context.dress.new_namespace(namespace);
+            let kind = context.kinds.get(&sk_core::Gvk::new_static("", "v1", "Namespace"), &context.tally).await?;
+            let key = ObjectKey::cluster(context.dress.namespace(namespace));
+            let done = context.hands().apply(&kind, &key, &value).await?;
+            self.know(namespace, Some(done));
+        }
+        Ok(self.namespaces.ours.contains(namespace))
+    }
+
+    /// Admission refuses pods whose ServiceAccount is not there; a trace need not have it.
+    async fn need_account(&mut self, namespace: &SmolStr, account: &SmolStr) -> Result<(), Refusal> {
+        if !self.accounts.insert((namespace.clone(), account.clone())) {
+            return Ok(());
+        }
+        let context = &self.context;
+        let value = context.dress.new_service_account(namespace, account);
+        let kind = context.kinds.get(&sk_core::Gvk::new_static("", "v1", "ServiceAccount"), &context.tally).await?;
+        let key = ObjectKey::namespaced(context.dress.namespace(namespace), account.clone());
+        context.hands().apply(&kind, &key, &value).await.map(drop)
+    }
+
+    /// Waits until the workers have done all they were given.
+    async fn flush(&mut self) {
+        let mut done = Vec::new();
+        for queue in &self.queues {
+            let (sender, receiver) = oneshot::channel();
+            if queue.send(Work::Flush(sender)).await.is_ok() {
+                done.push(receiver);
+            }
+        }
+        for receiver in done {
+            let _ = receiver.await;
+        }
+    }
+
+    /// Lets the workers finish what they are at, and no more.
+    async fn abandon(mut self) -> Ended {
+        self.queues.clear();
+        while self.workers.join_next().await.is_some() {}
+        Ended::Stopped
+    }
+}
+
+async fn work(context: Arc<Context>, mut queue: mpsc::Receiver<Work>) {
+    while let Some(work) = queue.recv().await {
+        match work {
+            Work::Do(_) if context.stop.reason().is_some() => context.tally.count(|totals| totals.abandoned += 1),
+            Work::Do(task) => {
+                perform(&context, *task).await;
+            }
+            Work::Flush(done) => drop(done.send(())),
+        }
+    }
+}
+
+/// Carries one operation out and counts what came of it.
+async fn perform(context: &Context, task: Task) -> Option<Done> {
+    let Task { at, object, kind, key, deed } = task;
+    let hands = context.hands();
+    let answer = match &deed {
+        Deed::Apply { dressed, .. } => {
+            context.expect_pod(&object, &key, Some(dressed));
+            hands.apply(&kind, &key, dressed).await
+        }
+        Deed::Delete => {
+            context.expect_pod(&object, &key, None);
+            hands.delete(&kind, &key).await
+        }
+    };
+    context.tally.answered(context.pace.lateness(at));
+    match answer {
+        Ok(Done::Yes) => {
+            match deed {
+                Deed::Apply { replicas: None, .. } => {}
+                Deed::Apply { replicas, .. } => context.tell_replicas(&object, replicas).await,
+                Deed::Delete => context.tell_replicas(&object, None).await,
+            }
+            Some(Done::Yes)
+        }
+        Ok(Done::LeftAlone) => {
+            context.tally.left_alone(&object, "an object of that name was there before the run");
+            Some(Done::LeftAlone)
+        }
+        Err(refusal) => {
+            context.refused(&object, &refusal);
+            None
+        }
+    }
+}
+
+/// The object as its kind has it: manifests leave `namespace: default` out, and may put a namespace on what has none.
+fn in_scope(object: &ObjectRef, kind: &Kind) -> ObjectRef {
+    let namespace = match (kind.is_namespaced, &object.key.namespace) {
+        (true, None) => Some(SmolStr::new_static("default")),
+        (true, namespace) => namespace.clone(),
+        (false, _) => None,
+    };
+    ObjectRef::new(object.gvk.clone(), ObjectKey { namespace, name: object.key.name.clone() })
+}

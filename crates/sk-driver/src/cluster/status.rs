@@ -1,0 +1,103 @@
+//! The Simulation as the driver sees it: whether it is paused, and how far the run is.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use kube::Client;
+use kube::api::{Api, Patch, PatchParams};
+use kube::runtime::{WatchStreamExt, watcher};
+use serde_json::{Value, json};
+use sk_api::simulation::{Simulation, names};
+
+use super::context::Context;
+use super::request::patiently;
+use super::tally::{Tally, Totals};
+use crate::plan::Window;
+
+/// Progress is written at most so often.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// A Simulation in the cluster.
+#[derive(Clone)]
+pub(crate) struct Told {
+    api: Api<Simulation>,
+    name: String,
+    window: Window,
+    events_total: u64,
+}
+
+impl Told {
+    pub(crate) fn new(client: Client, name: &str, window: Window, events_total: u64) -> Self {
+        Self { api: Api::all(client), name: name.to_owned(), window, events_total }
+    }
+
+    /// Follows `spec.pausedTime` and pauses or resumes the run. A Simulation that is deleted stops it.
+    pub(crate) async fn follow(self, context: Arc<Context>) {
+        let config = watcher::Config::default().fields(&format!("metadata.name={}", self.name));
+        let mut events = watcher(self.api, config).default_backoff().boxed();
+        while let Some(event) = events.next().await {
+            match event {
+                Ok(watcher::Event::InitApply(simulation) | watcher::Event::Apply(simulation)) => {
+                    if simulation.metadata.deletion_timestamp.is_some() {
+                        context.stop.ask("the Simulation was deleted");
+                    }
+                    context.pace.set_paused(simulation.spec.paused_time.is_some());
+                }
+                Ok(watcher::Event::Delete(_)) => context.stop.ask("the Simulation was deleted"),
+                Ok(watcher::Event::Init | watcher::Event::InitDone) => {}
+                Err(error) => tracing::warn!("the watch of the Simulation was interrupted and begins anew: {error}"),
+            }
+        }
+    }
+
+    /// Writes how far the run is, again and again.
+    pub(crate) async fn tell(self, context: Arc<Context>) {
+        let mut last = Value::Null;
+        loop {
+            let progress = self.progress(&context);
+            if progress != last {
+                self.write(&context.tally, json!({"progress": progress})).await;
+                last = progress;
+            }
+            tokio::time::sleep(EVERY).await;
+        }
+    }
+
+    /// Writes how far the run came and what it came to.
+    pub(crate) async fn tell_totals(&self, context: &Context, totals: &Totals) {
+        let lateness = &totals.lateness;
+        let millis = |figure: f64| figure.ceil().max(0.0) as u64;
+        let totals = json!({
+            "events": totals.operations, "refused": totals.refused, "leftAlone": totals.left_alone, "pods": totals.pods,
+            "lateness": {
+                "p50Ms": millis(lateness.p50_ms), "p99Ms": millis(lateness.p99_ms), "maxMs": millis(lateness.max_ms),
+            },
+        });
+        self.write(&context.tally, json!({"progress": self.progress(context), "totals": totals})).await;
+    }
+
+    fn progress(&self, context: &Context) -> Value {
+        let now = context.pace.now().min(self.window.end);
+        let whole = self.window.end.since(self.window.start).as_secs_f64();
+        let share = if whole > 0.0 { now.since(self.window.start).as_secs_f64() / whole } else { 1.0 };
+        json!({
+            "percent": (share * 100.0).clamp(0.0, 100.0) as u32,
+            "simulatedTime": now.to_rfc3339_secs(),
+            "eventsDone": context.tally.operations().min(self.events_total),
+            "eventsTotal": self.events_total,
+        })
+    }
+
+    /// The status is for people; a run does not fail because it cannot be written.
+    async fn write(&self, tally: &Tally, status: Value) {
+        let patch = Patch::Apply(json!({
+            "apiVersion": "simkube.io/v1", "kind": "Simulation", "metadata": {"name": self.name}, "status": status,
+        }));
+        let parameters = PatchParams::apply(names::DRIVER_MANAGER).force();
+        let written = patiently(tally, || self.api.patch_status(&self.name, &parameters, &patch)).await;
+        if let Err(refusal) = written {
+            tracing::warn!("progress was not written: {refusal}");
+        }
+    }
+}

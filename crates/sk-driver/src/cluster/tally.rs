@@ -1,0 +1,193 @@
+//! What a run on a cluster counts: what was done, refused, left alone or left out, and how late it was.
+//!
+//! Counters are shared by everything that talks to the cluster. Words are bounded: so many different ones are kept, the
+//! rest is counted as one.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde::Serialize;
+use sk_core::ObjectRef;
+use sk_record::{Warning, WarningKind};
+
+use super::dress::LeftOut;
+use super::lateness::{Figures, Lateness};
+
+/// How many different messages of one sort are told apart; the rest is counted as one. At most 20 × 1 KiB each.
+const MAX_MESSAGES: usize = 20;
+/// Of one message, so much is kept: the API server's longest are lists of field errors.
+const MAX_MESSAGE_CHARS: usize = 1_000;
+
+/// Counters of a run, shared.
+#[derive(Debug, Default)]
+pub(crate) struct Tally(Mutex<Counts>);
+
+#[derive(Debug, Default)]
+struct Counts {
+    totals: Totals,
+    lateness: Lateness,
+    refused: BTreeMap<String, u64>,
+    left_alone: BTreeMap<String, u64>,
+    left_out: BTreeMap<LeftOut, u64>,
+}
+
+/// What a run came to, as `cluster.json` beside the record's tables has it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Totals {
+    /// Operations that were carried out.
+    pub operations: u64,
+    /// Objects that the API server refused.
+    pub refused: u64,
+    /// Objects that were there before, or stand in a namespace that was.
+    pub left_alone: u64,
+    /// Objects of kinds that are not replayed on a cluster.
+    pub left_out: u64,
+    /// Requests that were tried again.
+    pub retries: u64,
+    /// Pods that were seen.
+    pub pods: u64,
+    /// Pods that the webhook did not see, and whose delays and lives came later.
+    pub pods_without_webhook: u64,
+    /// Pods without an owner that were interrupted and made again.
+    pub rescheduled: u64,
+    /// Objects of a watch that could not be understood and are missing in the record.
+    pub unreadable: u64,
+    /// Operations that never came to their turn, because the run was stopped.
+    pub abandoned: u64,
+    /// How late operations were.
+    pub lateness: Figures,
+}
+
+impl Tally {
+    fn counts(&self) -> MutexGuard<'_, Counts> {
+        // Counters are whole at any moment, whatever panicked beside them.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes the plain counters.
+    pub(crate) fn count(&self, change: impl FnOnce(&mut Totals)) {
+        change(&mut self.counts().totals);
+    }
+
+    /// An operation was answered so long after it was due.
+    pub(crate) fn answered(&self, late: Duration) {
+        let mut counts = self.counts();
+        counts.lateness.add(late);
+        counts.totals.operations += 1;
+    }
+
+    /// The API server refused an object.
+    pub(crate) fn refused(&self, object: &ObjectRef, words: &str) {
+        tracing::warn!(kind = %object.gvk.kind, object = %object.key, "refused: {words}");
+        let mut counts = self.counts();
+        counts.totals.refused += 1;
+        note(&mut counts.refused, &format!("refused: {object}: {words}"), "refused: others");
+    }
+
+    /// An object was left alone because of what was there before.
+    pub(crate) fn left_alone(&self, object: &ObjectRef, why: &str) {
+        tracing::warn!(kind = %object.gvk.kind, object = %object.key, "left alone: {why}");
+        let mut counts = self.counts();
+        counts.totals.left_alone += 1;
+        note(&mut counts.left_alone, &format!("{object} was left alone: {why}"), "others were left alone");
+    }
+
+    /// An object is of a kind that is not replayed.
+    pub(crate) fn left_out(&self, why: LeftOut) {
+        let mut counts = self.counts();
+        counts.totals.left_out += 1;
+        *counts.left_out.entry(why).or_default() += 1;
+    }
+
+    /// How many operations were answered.
+    pub(crate) fn operations(&self) -> u64 {
+        self.counts().totals.operations
+    }
+
+    /// Everything so far.
+    pub(crate) fn totals(&self) -> Totals {
+        let counts = self.counts();
+        Totals { lateness: counts.lateness.figures(), ..counts.totals.clone() }
+    }
+
+    /// What limits how far the figures can be trusted.
+    pub(crate) fn warnings(&self, speed: f64) -> Vec<Warning> {
+        let totals = self.totals();
+        let counts = self.counts();
+        let mut warnings = Vec::new();
+        let mut warn = |code: &str, kind, message: String, count| {
+            if count > 0 {
+                warnings.push(Warning { code: code.to_owned(), kind, message, count });
+            }
+        };
+        for (message, count) in &counts.refused {
+            warn("refused", WarningKind::Gap, message.clone(), *count);
+        }
+        for (message, count) in &counts.left_alone {
+            warn("left-alone", WarningKind::Gap, message.clone(), *count);
+        }
+        for (why, count) in &counts.left_out {
+            let message = match why {
+                LeftOut::Machinery => "objects that would change the cluster itself are not replayed",
+                LeftOut::MadeByControllers => "objects that the cluster's own controllers make are not replayed",
+            };
+            warn("left-out", WarningKind::Note, message.to_owned(), *count);
+        }
+        let Figures { p50_ms, p99_ms, max_ms, late, .. } = totals.lateness;
+        let message = format!(
+            "operations were more than a second late: the cluster did not keep up (p50 {p50_ms:.0} ms, \
+             p99 {p99_ms:.0} ms, max {max_ms:.0} ms); replay it slower or on a larger control plane"
+        );
+        warn("lateness", WarningKind::Gap, message, late);
+        let message = "pods did not pass the driver's webhook: their delays and lives began late".to_owned();
+        warn("webhook", WarningKind::Gap, message, totals.pods_without_webhook);
+        let message = "watched objects could not be understood and are missing in the record".to_owned();
+        warn("unreadable", WarningKind::Gap, message, totals.unreadable);
+        let message = "bare pods were interrupted and made again".to_owned();
+        warn("rescheduled", WarningKind::Note, message, totals.rescheduled);
+        let message = format!("replayed at {speed} times the recorded speed: controllers' own timers are not scaled");
+        warn("speed", WarningKind::Assumed, message, u64::from(speed != 1.0));
+        warnings
+    }
+}
+
+fn note(messages: &mut BTreeMap<String, u64>, message: &str, others: &str) {
+    let message: String = message.chars().take(MAX_MESSAGE_CHARS).collect();
+    let fits = messages.contains_key(&message) || messages.len() < MAX_MESSAGES;
+    *messages.entry(if fits { message } else { others.to_owned() }).or_default() += 1;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(name: &str) -> ObjectRef {
+        ObjectRef::new("v1.Pod".parse().unwrap(), name.parse().unwrap())
+    }
+
+    #[test]
+    fn words_are_bounded_and_counted() {
+        let tally = Tally::default();
+        (0..50).for_each(|number| tally.refused(&object(&format!("a/p{number}")), &"x".repeat(5_000)));
+        let warnings = tally.warnings(1.0);
+        assert_eq!(warnings.len(), MAX_MESSAGES + 1);
+        assert_eq!(warnings.iter().map(|warning| warning.count).sum::<u64>(), 50);
+        assert!(warnings.iter().all(|warning| warning.message.len() <= MAX_MESSAGE_CHARS));
+        assert_eq!(tally.totals().refused, 50);
+    }
+
+    #[test]
+    fn a_run_that_kept_up_has_nothing_to_say_and_one_that_did_not_says_how_late_it_was() {
+        let tally = Tally::default();
+        tally.answered(Duration::from_millis(5));
+        assert_eq!(tally.warnings(1.0), []);
+        tally.answered(Duration::from_secs(4));
+        let warnings = tally.warnings(50.0);
+        let codes: Vec<_> = warnings.iter().map(|warning| warning.code.as_str()).collect();
+        assert_eq!(codes, ["lateness", "speed"]);
+        assert!(warnings[0].message.contains("max 4000 ms"), "{}", warnings[0].message);
+        assert_eq!(warnings[0].count, 1);
+    }
+}

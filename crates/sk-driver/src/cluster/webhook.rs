@@ -1,0 +1,192 @@
+//! The driver's admission webhook: every new pod of the run is told how long it takes to start and how long it lives.
+//!
+//! Only adds annotations and a label, and only to pods in namespaces of the run; everything is allowed. The same request
+//! sent twice gets the same answer, so that a retry of the API server does not use up a life.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::extract::{DefaultBodyLimit, State};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use k8s_openapi::ByteString;
+use serde_json::{Value, json};
+use sk_api::simulation::names;
+use sk_core::template::TEMPLATE_ANNOTATION;
+use sk_core::{SimDuration, SmolStr, StableHash};
+use sk_engine::annotations::{CREATE_DELAY, READY_DELAY, millis};
+
+use super::context::Context;
+use super::own_webhook::{PROBE, SEEN};
+use super::pace::Pace;
+use crate::mutate::{Decision, Mutator};
+use crate::plan::OWNER_ANNOTATION;
+
+/// A review holds an object, at most 1.5 MiB in etcd, and of updates the old one too.
+const MAX_REVIEW_BYTES: usize = 4 << 20;
+/// Answers that are remembered, in case the API server asks again: it does so within seconds. At 1 KB each, 4 MB.
+const MAX_REMEMBERED: usize = 4_096;
+
+/// What the webhook answers with.
+#[derive(Clone)]
+pub(crate) struct Admission {
+    context: Arc<Context>,
+    mutator: Arc<Mutex<Mutator>>,
+    remembered: Arc<Mutex<Remembered>>,
+}
+
+#[derive(Default)]
+struct Remembered {
+    patches: BTreeMap<String, Value>,
+    order: VecDeque<String>,
+}
+
+impl Admission {
+    pub(crate) fn new(context: Arc<Context>, mutator: Arc<Mutex<Mutator>>) -> Self {
+        Self { context, mutator, remembered: Arc::default() }
+    }
+
+    /// All paths admit: which one the API server is told to call is the installation's choice.
+    pub(crate) fn router(self) -> Router {
+        Router::new()
+            .route("/healthz", get(|| async { "ok" }))
+            .fallback(post(review))
+            .layer(DefaultBodyLimit::max(MAX_REVIEW_BYTES))
+            .with_state(self)
+    }
+
+    /// The JSON patch for a request; `None` if the pod is none of the run's.
+    fn patch(&self, request: &Value) -> Option<Value> {
+        let text = |pointer: &str| request.pointer(pointer).and_then(Value::as_str);
+        let is_dry = request["dryRun"].as_bool() == Some(true);
+        if request.pointer("/object/metadata/annotations").and_then(|all| all.get(PROBE)).is_some() && is_dry {
+            return Some(json_patch(&request["object"], [(PROBE.to_owned(), SEEN.into())], []));
+        }
+        if text("/kind/kind") != Some("Pod") || text("/operation") != Some("CREATE") || is_dry {
+            return None;
+        }
+        self.context.dress.original_namespace(text("/namespace")?)?;
+        let uid = text("/uid")?.to_owned();
+        let mut remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(patch) = remembered.patches.get(&uid) {
+            return Some(patch.clone());
+        }
+        let patch = self.decide(&request["object"]);
+        remembered.patches.insert(uid.clone(), patch.clone());
+        remembered.order.push_back(uid);
+        if remembered.order.len() > MAX_REMEMBERED {
+            let oldest = remembered.order.pop_front().unwrap_or_default();
+            remembered.patches.remove(&oldest);
+        }
+        Some(patch)
+    }
+
+    fn decide(&self, pod: &Value) -> Value {
+        let annotations = &pod["metadata"]["annotations"];
+        let stamped = |name: &str| annotations.get(name).and_then(Value::as_str);
+        let decision = {
+            let mut mutator = self.mutator.lock().unwrap_or_else(PoisonError::into_inner);
+            mutator.decide(stamped(OWNER_ANNOTATION), stamped(TEMPLATE_ANNOTATION))
+        };
+        let hash = (names::POD_HASH_ANNOTATION.to_owned(), stable_hash(&pod["spec"]).to_string().into());
+        let annotations = annotations_of(&decision, &self.context.pace).chain([hash]);
+        let labels = [(names::SIMULATION_LABEL.to_owned(), self.context.dress.simulation.as_str().into())];
+        json_patch(pod, annotations, labels)
+    }
+}
+
+/// What a decision writes on a pod of a cluster: delays in wall time, the life in the trace's.
+///
+/// Jitter has been drawn already, from the run's seed. Stages that read the jitter's annotation find the same value there
+/// and so draw nothing on top.
+pub(crate) fn annotations_of(decision: &Decision, pace: &Pace) -> impl Iterator<Item = (String, Value)> + use<> {
+    let wall = |span: SimDuration| {
+        let micros = i64::try_from(pace.wall(span).as_micros()).unwrap_or(i64::MAX);
+        millis(SimDuration::from_micros(micros))
+    };
+    let (create, ready) = (wall(decision.create_delay), wall(decision.ready_delay));
+    let delays = [
+        (names::CREATE_DELAY_ANNOTATION, create.clone()),
+        (names::CREATE_DELAY_JITTER_ANNOTATION, create),
+        (names::READY_DELAY_ANNOTATION, ready.clone()),
+        (names::READY_DELAY_JITTER_ANNOTATION, ready),
+    ];
+    let is_delay = |name: &SmolStr| *name == CREATE_DELAY || *name == READY_DELAY;
+    let others: Vec<_> = decision.annotations().filter(|(name, _)| !is_delay(name)).collect();
+    let delays = delays.into_iter().map(|(name, value)| (name.to_owned(), value.as_str().into()));
+    delays.chain(others.into_iter().map(|(name, value)| (name.to_string(), value.as_str().into())))
+}
+
+/// The hash that the recording would have for this pod: without what a cluster run adds.
+fn stable_hash(spec: &Value) -> StableHash {
+    let mut spec = spec.clone();
+    if let Some(fields) = spec.as_object_mut() {
+        if let Some(selector) = fields.get_mut("nodeSelector").and_then(Value::as_object_mut) {
+            selector.remove(names::NODE_SELECTOR.0);
+            if selector.is_empty() {
+                fields.remove("nodeSelector");
+            }
+        }
+        if let Some(tolerations) = fields.get_mut("tolerations").and_then(Value::as_array_mut) {
+            tolerations.retain(|toleration| toleration["key"] != names::NODE_TAINT);
+        }
+    }
+    StableHash::of_pod_spec(&spec)
+}
+
+fn json_patch(
+    pod: &Value,
+    annotations: impl IntoIterator<Item = (String, Value)>,
+    labels: impl IntoIterator<Item = (String, Value)>,
+) -> Value {
+    let mut operations = Vec::new();
+    let mut add = |map: &str, entries: &mut dyn Iterator<Item = (String, Value)>| {
+        let mut entries = entries.peekable();
+        if entries.peek().is_some() && !pod["metadata"][map].is_object() {
+            operations.push(json!({"op": "add", "path": format!("/metadata/{map}"), "value": {}}));
+        }
+        for (name, value) in entries {
+            let name = name.replace('~', "~0").replace('/', "~1");
+            operations.push(json!({"op": "add", "path": format!("/metadata/{map}/{name}"), "value": value}));
+        }
+    };
+    add("annotations", &mut annotations.into_iter());
+    add("labels", &mut labels.into_iter());
+    Value::Array(operations)
+}
+
+async fn review(State(admission): State<Admission>, Json(review): Json<Value>) -> Json<Value> {
+    let request = &review["request"];
+    let mut response = json!({"uid": request["uid"], "allowed": true});
+    if let Some(patch) = admission.patch(request) {
+        response["patchType"] = "JSONPatch".into();
+        response["patch"] = json!(ByteString(patch.to_string().into_bytes()));
+    }
+    Json(json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_patch_makes_the_maps_it_needs_and_escapes_names() {
+        let entries = || [("a/b~c".to_owned(), json!("x"))];
+        let patch = json_patch(&json!({"metadata": {"labels": {"l": "m"}}}), entries(), entries());
+        let wanted = json!([
+            {"op": "add", "path": "/metadata/annotations", "value": {}},
+            {"op": "add", "path": "/metadata/annotations/a~1b~0c", "value": "x"},
+            {"op": "add", "path": "/metadata/labels/a~1b~0c", "value": "x"},
+        ]);
+        assert_eq!(patch, wanted);
+    }
+
+    #[test]
+    fn the_hash_is_the_recordings() {
+        let recorded = json!({"containers": [{"name": "c"}], "tolerations": [{"key": "other"}]});
+        let mut replayed = recorded.clone();
+        replayed["nodeSelector"] = json!({"type": "virtual"});
+        replayed["tolerations"] = json!([{"key": "other"}, {"key": "kwok-provider", "operator": "Exists"}]);
+        assert_eq!(stable_hash(&replayed), StableHash::of_pod_spec(&recorded));
+    }
+}

@@ -1,5 +1,6 @@
 //! What can be typed: `sk-tracer -c config.yaml --data-dir /var/lib/sk-tracer`.
 
+use std::io::IsTerminal;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -99,7 +100,8 @@ impl Args {
 /// Records until it is told to end.
 pub async fn run(args: Args) -> Result<()> {
     let filter = tracing_subscriber::EnvFilter::try_new(&args.verbosity).context("read --verbosity")?;
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    let colours = std::io::stderr().is_terminal();
+    tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colours).with_writer(std::io::stderr).init();
     let file = args.config_file.display().to_string();
     let text = std::fs::read_to_string(&args.config_file).with_context(|| format!("read {file}"))?;
     let config = Config::parse(&file, &text)?;

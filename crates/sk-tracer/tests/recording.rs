@@ -6,6 +6,7 @@ mod support;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 use sk_store::log::Fact;
+use sk_store::trace::Format;
 use sk_testkit::Options;
 use sk_testkit::control_plane::{ControlPlane, eventually};
 use support::{LIMIT, api, applied, apply, config, crd, entries, export, gaps, live, now, record, recorded, story};
@@ -158,6 +159,10 @@ async fn a_change_is_anything_but_status_and_a_restart_loses_and_repeats_nothing
     let deployments = api(client.clone(), "apps/v1.Deployment", "deployments", Some("default"));
     let status = json!({"status": {"observedGeneration": 1, "replicas": 3}});
     deployments.patch_status("web", &PatchParams::default(), &Patch::Merge(&status)).await.unwrap();
+    let snapshot = sk_tracer::snapshot::snapshot(client.clone(), tracked(), Format::Native).await.unwrap();
+    let snapshot = support::read_trace(snapshot.trace.file);
+    assert!(story(&snapshot).contains(&"+ Deployment default/web".to_owned()), "a snapshot has what there is now");
+    assert!(story(&snapshot).iter().all(|line| line.starts_with('+')), "and nothing else: {:?}", story(&snapshot));
     let labels = json!({"metadata": {"labels": {"team": "a"}}});
     deployments.patch("web", &PatchParams::default(), &Patch::Merge(&labels)).await.unwrap();
     tracer.shutdown().await.unwrap();

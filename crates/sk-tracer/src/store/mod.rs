@@ -110,7 +110,7 @@ impl Work {
                     let _ = reply.send(self.sync());
                 }
                 Ok(Some(Message::End) | None) => return self.sync(),
-                Err(_) => {}
+                Err(_) => drop(self.store.metrics.lag.set(0.0)),
             }
             self.ask_for_owners();
             if Instant::now() >= self.next_sync {

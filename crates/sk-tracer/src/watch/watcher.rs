@@ -13,6 +13,7 @@
 //! the store's affair: it goes on taking what watchers send, so that only history is missing when there is room again.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::{AsyncBufRead, AsyncReadExt};
 use sk_core::{SimTime, SmolStr};
@@ -37,6 +38,9 @@ const MAX_PAGE_BYTES: u64 = 64 << 20;
 /// How long one watch lives before the server ends it with a bookmark: somewhere between these, so that watches do not
 /// end together. A client gives up on a connection that has been silent for 295 s.
 const WATCH_SECONDS: (f64, f64) = (200.0, 280.0);
+
+/// A server that has forgotten a version says so at once, but after it has begun to answer.
+const REFUSAL_LIMIT: Duration = Duration::from_millis(500);
 
 /// What all watchers share.
 #[derive(Debug)]
@@ -293,16 +297,26 @@ impl Watcher {
         let request = resource.watch(self.task().depth(), version, seconds as u64)?;
         let stream = self.shared.access.client().request_stream(request).await?;
         self.status.enter(Phase::Watching);
-        self.status.completed();
         let mut lines = Lines::new(Box::pin(stream));
         loop {
             self.take_arrived(&mut lines).await?;
-            if !lines.more().await? {
+            if !self.more(&mut lines).await? {
                 return Ok(());
             }
             // The connection works; the next failure is the first in a row.
             self.backoff.reset();
         }
+    }
+
+    /// Waits for more. A watch that goes on from the log is as good as a list once the server has not refused it at once.
+    async fn more<R: AsyncBufRead + Unpin>(&self, lines: &mut Lines<R>) -> Result<bool, Stop> {
+        if !self.status.progress().complete {
+            if let Ok(more) = tokio::time::timeout(REFUSAL_LIMIT, lines.more()).await {
+                return Ok(more?);
+            }
+            self.status.completed();
+        }
+        Ok(lines.more().await?)
     }
 
     /// Sends on what has arrived whole. What came before a line that ends the watch is sent on as well.

@@ -176,10 +176,15 @@ pub(crate) struct Process {
 impl Process {
     /// Starts it with these arguments besides configuration, folder and port. Its words are appended to `<data>.log`.
     pub(crate) fn start(config: &Path, data: &Path, kubeconfig: &Path, more: &[&str]) -> Self {
+        Self::start_program(Path::new(env!("CARGO_BIN_EXE_sk-tracer")), config, data, kubeconfig, more)
+    }
+
+    /// Starts something that starts it.
+    pub(crate) fn start_program(program: &Path, config: &Path, data: &Path, kubeconfig: &Path, more: &[&str]) -> Self {
         let port = free_port();
         let log = data.with_extension("log");
         let words = File::options().create(true).append(true).open(&log).expect("the log can be written");
-        let child = Command::new(env!("CARGO_BIN_EXE_sk-tracer"))
+        let child = Command::new(program)
             .arg("--config-file")
             .arg(config)
             .arg("--data-dir")

@@ -1,0 +1,100 @@
+//! A full disk: recording stops with an alarm, what is on disk stays whole, and when there is room again it goes on with
+//! the right state and a gap.
+//!
+//! The disk is made small by a limit on the size of a file, which the kernel enforces as it would a full disk; a new
+//! segment is a new file, and so there is room again as soon as the log begins one.
+
+mod support;
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use serde_json::json;
+use sk_testkit::Options;
+use sk_testkit::control_plane::{ControlPlane, eventually};
+use support::{LIMIT, Process, apply, ask, gaps, live, recorded, until_ready};
+
+const CONFIG: &str = "trackedObjects: {v1.ConfigMap: {}}\nprivacy: full\nnamespaces: {include: [default]}\n";
+/// The largest file, in blocks of 512 bytes as the shell counts them, or of 1,024: 100 to 200 KB.
+const FILE_BLOCKS: u32 = 200;
+/// Values that no compression makes smaller, so that some hundred writes are more than that.
+const VALUE_DIGITS: usize = 4_000;
+/// Names that the values go to by turns.
+const OBJECTS: u32 = 10;
+
+/// The tracer's program under a limit on the size of files. It is told by an error, not by a signal.
+fn limited(folder: &Path) -> std::path::PathBuf {
+    let path = folder.join("limited");
+    let program = env!("CARGO_BIN_EXE_sk-tracer");
+    let script = format!("#!/bin/sh\ntrap '' XFSZ\nulimit -f {FILE_BLOCKS}\nexec '{program}' \"$@\"\n");
+    std::fs::write(&path, script).expect("the folder can be written");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("it is ours");
+    path
+}
+
+/// Digits without a pattern.
+fn noise(seed: u32) -> String {
+    use std::fmt::Write;
+    let mut state = u64::from(seed) | 1;
+    let mut text = String::new();
+    while text.len() < VALUE_DIGITS {
+        // Marsaglia's xorshift: enough for a compressor.
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        write!(text, "{:016x}", state.wrapping_mul(0x2545_F491_4F6C_DD1D)).expect("a string takes everything");
+    }
+    text
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_disk_is_an_alarm_and_a_gap_and_never_a_broken_log() {
+    let cluster = ControlPlane::start(Options::api_only()).await.expect("a control plane starts");
+    let client = cluster.client();
+    let folder = tempfile::tempdir().unwrap();
+    let (config, data) = (folder.path().join("config.yaml"), folder.path().join("data"));
+    std::fs::write(&config, CONFIG).unwrap();
+    let program = limited(folder.path());
+    let tracer = Process::start_program(&program, &config, &data, &cluster.kubeconfig(), &["--insecure"]);
+    until_ready(&tracer).await;
+
+    let mut writes = 0;
+    while !tracer.words().contains("NOTHING IS RECORDED") {
+        let metadata = json!({"name": format!("noise-{}", writes % OBJECTS), "namespace": "default"});
+        let data = json!({"value": noise(writes)});
+        apply(
+            &client,
+            "configmaps",
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}),
+        )
+        .await;
+        writes += 1;
+        assert!(writes < 2_000, "the limit on files is not enforced:\n{}", tracer.words());
+    }
+    eventually("recording to go on", LIMIT, || async {
+        Ok(tracer.words().contains("recording goes on").then_some(()))
+    })
+    .await
+    .unwrap();
+    let metadata = json!({"name": "afterwards", "namespace": "default"});
+    apply(&client, "configmaps", json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})).await;
+    eventually("the tracer to be well again", LIMIT, || async {
+        let metrics = ask(tracer.port, "/metrics").await.map(|(_, text)| text).unwrap_or_default();
+        let ready = ask(tracer.port, "/readyz").await.is_some_and(|(status, _)| status == 200);
+        Ok((ready && metrics.contains("simkube_tracer_recording 1\n")).then_some(()))
+    })
+    .await
+    .unwrap();
+    let expected = live(&client, "v1.ConfigMap", "configmaps").await;
+    let expected = || expected.iter().filter(|(name, _)| name.starts_with("default/")).collect::<Vec<_>>();
+    // The watch brings the last write within moments; an orderly end puts it on disk.
+    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    assert!(tracer.stop().success());
+
+    let log = support::open(&data);
+    assert_eq!(recorded(&log, "v1.ConfigMap").iter().collect::<Vec<_>>(), expected());
+    let gaps = gaps(&log.reader());
+    assert!(gaps.iter().any(|gap| gap.kind.is_none() && gap.from <= gap.to), "{gaps:?}");
+    let mut items = log.reader().items();
+    assert!(items.by_ref().count() > 0 && items.damages().is_empty(), "{:?}", items.damages());
+}

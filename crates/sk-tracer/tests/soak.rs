@@ -1,0 +1,114 @@
+//! 200,000 events through the whole program: its memory is that of the objects that live, not of the history.
+//!
+//! The events come from the test's own API server, as fast as the tracer takes them; the tracer is a process of its own,
+//! so that nobody else's memory is counted.
+
+#[path = "support/fake.rs"]
+mod fake;
+mod support;
+
+use std::time::{Duration, Instant};
+
+use fake::{Fake, watch};
+use futures::stream;
+use serde_json::json;
+use support::{Process, ask};
+
+const OBJECTS: u64 = 1_000;
+const EVENTS: u64 = 200_000;
+/// By then every object has been changed many times, and all buffers have had their largest size.
+const WARM: u64 = 50_000;
+/// What may come on top in the three quarters after that: buffers and fragments, not 150,000 events of 2.4 KB, which are
+/// 360 MB.
+const MAX_GROWTH_BYTES: u64 = 24 << 20;
+const LIMIT: Duration = Duration::from_secs(240);
+
+/// One event: a Deployment of about 2.4 KB of which the replicas change.
+fn line(number: u64) -> String {
+    let name = format!("web-{}", number % OBJECTS);
+    let env: Vec<_> = (0..12)
+        .map(|n| json!({"name": format!("VARIABLE_{n}"), "value": format!("value-{n}-{name}-{}", "x".repeat(60))}))
+        .collect();
+    let object = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {
+            "name": name, "namespace": "default", "uid": format!("0000-{name}"), "resourceVersion": (number + 2).to_string(),
+            "labels": {"app": name}, "generation": number,
+        },
+        "spec": {
+            "replicas": number / OBJECTS,
+            "selector": {"matchLabels": {"app": name}},
+            "template": {
+                "metadata": {"labels": {"app": name}},
+                "spec": {"containers": [{"name": "main", "image": "nginx:1", "env": env, "resources": {"requests": {"cpu": "100m"}}}]},
+            },
+        },
+        "status": {"observedGeneration": number, "replicas": 1},
+    });
+    fake::event(if number < OBJECTS { "ADDED" } else { "MODIFIED" }, &object)
+}
+
+/// Bytes that a process has in memory.
+fn resident(process: &Process) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", process.pid())).expect("the process lives");
+    let line = status.lines().find(|line| line.starts_with("RssAnon:")).expect("Linux tells");
+    line.split_whitespace().nth(1).and_then(|number| number.parse::<u64>().ok()).expect("a number") << 10
+}
+
+/// How many events the tracer has received.
+async fn events(process: &Process) -> u64 {
+    let metrics = ask(process.port, "/metrics").await.map(|(_, text)| text).unwrap_or_default();
+    let line =
+        metrics.lines().find(|line| line.starts_with("simkube_tracer_events_total{kind=\"apps/v1.Deployment\"}"));
+    line.and_then(|line| line.split_whitespace().nth(1)).and_then(|number| number.parse().ok()).unwrap_or(0)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn memory_grows_with_what_lives_and_not_with_history() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Fake::start(|asked| {
+        let is_stream = asked.plural == "deployments" && asked.watch.as_deref() == Some("1");
+        is_stream.then(|| watch(stream::iter((0..EVENTS).map(line))))
+    })
+    .await;
+    let config = folder.path().join("config.yaml");
+    std::fs::write(&config, "trackedObjects: {apps/v1.Deployment: {}}\n").unwrap();
+    let kubeconfig = server.kubeconfig(folder.path(), "t");
+    let tracer = Process::start(&config, &folder.path().join("data"), &kubeconfig, &["--insecure"]);
+    let began = Instant::now();
+    let mut warm = None;
+    let received = loop {
+        let received = events(&tracer).await;
+        if received >= WARM && warm.is_none() {
+            warm = Some((resident(&tracer), received));
+        }
+        if received >= EVENTS {
+            break received;
+        }
+        assert!(began.elapsed() < LIMIT, "only {received} events after {LIMIT:?}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    };
+    let took = began.elapsed();
+    let (before, at) = warm.expect("it was warm before it was done");
+    let after = resident(&tracer);
+    assert!(tracer.stop().success());
+    let log = support::open(&folder.path().join("data"));
+    let (stats, live) = (log.stats(), log.state().objects().count());
+    println!(
+        "{received} events in {:.1} s; {:.1} MiB after {at}, {:.1} MiB after all; {} bytes on disk, {} per event",
+        took.as_secs_f64(),
+        before as f64 / 1048576.0,
+        after as f64 / 1048576.0,
+        stats.bytes,
+        stats.bytes / EVENTS,
+    );
+    assert_eq!(live as u64, OBJECTS);
+    assert!(stats.entries >= EVENTS, "every event is a change, and every change is kept: {stats:?}");
+    let replicas =
+        log.state().objects().map(|(_, live)| serde_json::from_slice::<serde_json::Value>(&live.body).unwrap());
+    assert!(
+        replicas.into_iter().all(|body| body["spec"]["replicas"] == EVENTS / OBJECTS - 1),
+        "the last version of each"
+    );
+    assert!(after.saturating_sub(before) < MAX_GROWTH_BYTES, "it grew from {before} to {after} bytes");
+}

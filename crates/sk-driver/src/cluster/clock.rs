@@ -30,9 +30,9 @@ impl Clock {
         Self { start, speed, begun: now, paused: Duration::ZERO, pause_began: None }
     }
 
-    /// Trace seconds per wall second.
-    pub fn speed(&self) -> f64 {
-        self.speed
+    /// Stands at `start` of the trace until it is resumed.
+    pub fn paused(start: SimTime, speed: f64, now: Instant) -> Self {
+        Self { pause_began: Some(now), ..Self::new(start, speed, now) }
     }
 
     /// Stops the trace's time. Pausing twice is pausing once.
@@ -108,6 +108,15 @@ mod tests {
         clock.resume(now + secs(9));
         assert_eq!(clock.due(SimTime::from_secs(1_010)), Some(now + secs(16)));
         assert_eq!(clock.at(now + secs(9)), SimTime::from_secs(1_003));
+    }
+
+    #[test]
+    fn a_clock_that_begins_paused_stands_at_the_start() {
+        let now = Instant::now();
+        let mut clock = Clock::paused(START, 50.0, now);
+        assert_eq!(clock.at(now + secs(100)), START);
+        clock.resume(now + secs(100));
+        assert_eq!(clock.at(now + secs(101)), SimTime::from_secs(1_050));
     }
 
     #[test]

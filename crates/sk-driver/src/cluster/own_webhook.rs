@@ -17,7 +17,7 @@ use super::request::{Refusal, patiently};
 use super::tally::Tally;
 
 /// The API server learns of a new configuration within a second or two.
-const EFFECT_PATIENCE: Duration = Duration::from_secs(20);
+const EFFECT_PATIENCE: Duration = Duration::from_secs(10);
 const EFFECT_LOOK: Duration = Duration::from_millis(100);
 /// How long the API server waits for an answer.
 const TIMEOUT_SECONDS: u32 = 5;

@@ -42,6 +42,9 @@ const MAX_SIGHTINGS: usize = 8_192;
 /// The watch is a few milliseconds behind; what happened at the very end is waited for so long.
 const LAST_LOOK: Duration = Duration::from_millis(500);
 
+/// How long the first list of pods and nodes may take.
+const LIST_PATIENCE: Duration = Duration::from_secs(30);
+
 /// How a simulation is run.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -148,14 +151,16 @@ pub async fn run(
     // What is counted before the run begins is not the run's.
     let tally = Tally::default();
     let roots = Roots { client: &client, tally: &tally, simulation: &name };
-    roots.need_kind().await?;
+    if !options.in_cluster {
+        roots.need_kind().await?;
+    }
     roots.remove_leftovers().await?;
     let root = roots.create(options.repetition).await?;
     tracing::info!(simulation = name, repetition = options.repetition, "the run begins");
     let run = Run { client: client.clone(), name: name.clone(), simulation, trace, options, root: root.clone(), stop };
     let outcome = run.perform().await;
     let removed = roots.remove(&root).await;
-    let released = if removed.is_ok() { roots.release_kind().await } else { Ok(()) };
+    let released = if removed.is_ok() && !options.in_cluster { roots.release_kind().await } else { Ok(()) };
     // What failed first is what matters.
     let outcome = outcome?;
     removed.and(released)?;
@@ -217,8 +222,7 @@ impl Run<'_> {
             let (stop, end) = (self.stop.clone(), self.options.window.end);
             move || record(writer, receiver, end, &stop)
         });
-        let pace = Pace::new(Clock::new(self.options.window.start, spec.speed, Instant::now()));
-        pace.set_paused(true);
+        let pace = Pace::new(Clock::paused(self.options.window.start, spec.speed, Instant::now()));
         let context = Context {
             client: self.client.clone(),
             dress: Dress {
@@ -239,7 +243,7 @@ impl Run<'_> {
         Ok((Arc::new(context), recorder))
     }
 
-    /// Starts the webhook and the watches.
+    /// Starts the webhook and the watches, and waits until all nodes that are there have been seen.
     async fn start(&self, context: &Arc<Context>, tasks: &mut JoinSet<()>) -> Result<(), RunError> {
         let lives = self.trace.lives()?.collect::<Result<Vec<_>, _>>()?;
         let delays = delays(&self.simulation.spec.lifecycle_params);
@@ -256,7 +260,12 @@ impl Run<'_> {
                 own_webhook::install(&self.client, &context.tally, &self.name, &self.root, &url, &authority).await;
             installed.map_err(RunError::Webhook)?;
         }
-        tasks.spawn(watch::follow(context.clone(), mutator));
+        let (listed, mut seen) = mpsc::channel(watch::FOLLOWED);
+        tasks.spawn(watch::follow(context.clone(), mutator, listed));
+        for _ in 0..watch::FOLLOWED {
+            // A cluster whose watches do not begin will be heard of when the first object is applied.
+            let _ = tokio::time::timeout(LIST_PATIENCE, seen.recv()).await;
+        }
         Ok(())
     }
 

@@ -28,8 +28,11 @@ const MAX_CHORES: usize = 10_000;
 /// What is to be done to a pod because of what was seen.
 type Chore = Effect;
 
+/// Kinds that are followed: each says once that it has seen everything that was there.
+pub(crate) const FOLLOWED: usize = 2;
+
 /// Follows pods and nodes until it is dropped.
-pub(crate) async fn follow(context: Arc<Context>, mutator: Arc<Mutex<Mutator>>) {
+pub(crate) async fn follow(context: Arc<Context>, mutator: Arc<Mutex<Mutator>>, listed: mpsc::Sender<()>) {
     let (chores, waiting) = mpsc::channel(MAX_CHORES);
     let waiting = tokio::sync::Mutex::new(waiting);
     let simulation = format!("{}={}", names::SIMULATION_LABEL, context.dress.simulation);
@@ -40,8 +43,8 @@ pub(crate) async fn follow(context: Arc<Context>, mutator: Arc<Mutex<Mutator>>) 
         }
     });
     tokio::join!(
-        follow_kind(&context, "Pod", &simulation, &chores),
-        follow_kind(&context, "Node", &virtual_nodes, &chores),
+        follow_kind(&context, "Pod", &simulation, &chores, &listed),
+        follow_kind(&context, "Node", &virtual_nodes, &chores, &listed),
         futures::future::join_all(workers),
     );
 }
@@ -51,13 +54,20 @@ async fn next(chores: &tokio::sync::Mutex<mpsc::Receiver<Chore>>) -> Option<Chor
 }
 
 /// Follows all objects of a kind with these labels.
-async fn follow_kind(context: &Context, kind: &str, labels: &str, chores: &mpsc::Sender<Chore>) {
+async fn follow_kind(
+    context: &Context,
+    kind: &str,
+    labels: &str,
+    chores: &mpsc::Sender<Chore>,
+    listed: &mpsc::Sender<()>,
+) {
     let resource = ApiResource::from_gvk(&kube::core::GroupVersionKind::gvk("", "v1", kind));
     let api: Api<DynamicObject> = Api::all_with(context.client.clone(), &resource);
     let mut sight = Sight::new(context.dress.clone());
     let mut events = watcher(api, watcher::Config::default().labels(labels)).default_backoff().boxed();
     while let Some(event) = events.next().await {
         let at = context.pace.now();
+        let is_listed = matches!(event, Ok(watcher::Event::InitDone));
         let effects = match event {
             Ok(watcher::Event::Init) => {
                 sight.begin_list();
@@ -74,7 +84,13 @@ async fn follow_kind(context: &Context, kind: &str, labels: &str, chores: &mpsc:
             }
         };
         match effects {
-            Ok(effects) => pass_on(context, effects, chores).await,
+            Ok(effects) => {
+                pass_on(context, effects, chores).await;
+                if is_listed {
+                    // Only the first is waited for.
+                    let _ = listed.try_send(());
+                }
+            }
             Err(error) => {
                 context.tally.count(|totals| totals.unreadable += 1);
                 tracing::warn!(kind, "a watched object cannot be understood: {error}");

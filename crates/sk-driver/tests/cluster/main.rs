@@ -1,0 +1,9 @@
+//! Runs on the real control plane: real scheduler, controllers, garbage collector and KWOK with the stages that we ship.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod bad_days;
+mod every_kind;
+mod killed;
+mod story;
+mod support;

@@ -1,0 +1,201 @@
+//! A real control plane with our stages and virtual nodes, and small simulations to run on it.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::Client;
+use kube::api::{Api, DynamicObject, ListParams, PostParams};
+use kube::discovery::{Discovery, Scope, verbs};
+use serde_json::{Value, json};
+use sk_api::Scenario;
+use sk_api::simulation::{Simulation, SimulationRoot, crds};
+use sk_core::SimTime;
+use sk_driver::cluster::{Destination, Options, Outcome, RunError, Stop, Webhook, run};
+use sk_driver::plan::Window;
+use sk_record::Run;
+use sk_store::trace::{self, Trace};
+use sk_testkit::control_plane::{ControlPlane, eventually};
+use sk_testkit::objects;
+use tempfile::TempDir;
+
+/// How long anything may take on a machine that many tests share.
+pub(crate) const LIMIT: Duration = Duration::from_secs(120);
+pub(crate) const START: &str = "2026-01-05T09:00:00Z";
+
+/// A cluster as our users have it: accounts, webhooks, KWOK with the stages that we ship, and three virtual nodes.
+pub(crate) async fn cluster() -> ControlPlane {
+    let options =
+        sk_testkit::Options::default().stages(&sk_driver::stages_yaml()).webhook_routing().service_account_admission();
+    let cluster = ControlPlane::start(options).await.expect("the control plane starts");
+    let text = "apiVersion: simkube.io/v1\nkind: Scenario\ncluster:\n  groups:\n    \
+                small: {min: 3, max: 3, cpu: 8, memory: 16Gi, ready: 0s}\n";
+    let scenario = Scenario::parse("test.yaml", text).expect("the test's scenario is well-formed");
+    let nodes = sk_driver::nodes::from_scenario(&scenario).into_iter().map(objects::object);
+    cluster.create_nodes(nodes).await.expect("the virtual nodes are ready");
+    cluster
+}
+
+/// Brings our kinds, as an installation does, and waits until they are served.
+pub(crate) async fn install_kinds(cluster: &ControlPlane) {
+    let kinds: Api<CustomResourceDefinition> = Api::all(cluster.client());
+    for kind in crds() {
+        kinds.create(&PostParams::default(), &kind).await.expect("the kind is accepted");
+    }
+    let (simulations, roots): (Api<Simulation>, Api<SimulationRoot>) =
+        (Api::all(cluster.client()), Api::all(cluster.client()));
+    eventually("our kinds to be served", LIMIT, || async {
+        simulations.list(&ListParams::default()).await?;
+        roots.list(&ListParams::default()).await.map(Some)
+    })
+    .await
+    .expect("our kinds are served");
+}
+
+/// A trace written as text: changes at so many seconds after the start, and how long pods lived.
+pub(crate) struct Story {
+    text: String,
+    length: u32,
+}
+
+impl Story {
+    pub(crate) fn of_secs(length: u32) -> Self {
+        let head = json!({"simkube": "trace", "version": 1, "config": {"trackedObjects": {}}});
+        let mut story = Self { text: head.to_string(), length };
+        story.line(0, &json!({"mark": "moment"}));
+        story
+    }
+
+    fn line(&mut self, at: u32, content: &Value) {
+        let mut line = json!({"at": moment(at)});
+        line.as_object_mut().expect("a map").extend(content.as_object().cloned().expect("a map"));
+        self.text += &format!("\n{line}");
+    }
+
+    pub(crate) fn apply(mut self, at: u32, object: &Value) -> Self {
+        self.line(at, &json!({"apply": object}));
+        self
+    }
+
+    pub(crate) fn delete(mut self, at: u32, object: &Value) -> Self {
+        self.line(at, &json!({"delete": object}));
+        self
+    }
+
+    /// Pods of this owner (`batch/v1.Job:shop/j`) lived so long.
+    pub(crate) fn lives(mut self, owner: &str, seconds: &[u32]) -> Self {
+        let (gvk, key) = owner.split_once(':').expect("kind and name");
+        let lives: Vec<_> = seconds.iter().map(|length| json!({"start": moment(0), "end": moment(*length)})).collect();
+        let row = json!({"lives": {"owner": {"gvk": gvk, "key": key}, "templates": [{"lives": lives}]}});
+        self.text += &format!("\n{row}");
+        self
+    }
+
+    pub(crate) fn text(&self) -> String {
+        format!("{}\n{}\n", self.text, json!({"at": moment(self.length), "mark": "moment"}))
+    }
+
+    pub(crate) fn trace(&self) -> Arc<Trace> {
+        Arc::new(trace::from_bytes("test", self.text().into_bytes()).expect("the test's trace opens"))
+    }
+}
+
+fn moment(seconds: u32) -> String {
+    let start = SimTime::parse_rfc3339(START).expect("a time");
+    (start + sk_core::SimDuration::from_secs(seconds.into())).to_rfc3339_secs()
+}
+
+pub(crate) fn simulation(name: &str, speed: f64) -> Simulation {
+    let json = json!({
+        "apiVersion": "simkube.io/v1", "kind": "Simulation", "metadata": {"name": name},
+        "spec": {"driver": {"tracePath": "/none"}, "speed": speed},
+    });
+    serde_json::from_value(json).expect("a Simulation")
+}
+
+/// A run in this process.
+pub(crate) struct Play {
+    pub(crate) simulation: Simulation,
+    pub(crate) trace: Arc<Trace>,
+    pub(crate) options: Options,
+    pub(crate) stop: Stop,
+    folder: TempDir,
+}
+
+impl Play {
+    pub(crate) fn new(name: &str, speed: f64, story: &Story) -> Self {
+        let folder = tempfile::tempdir().expect("there is room for a temporary folder");
+        let trace = story.trace();
+        let (start, end) = trace.span().expect("records");
+        let options = Options {
+            repetition: 0,
+            window: Window { start, end, includes_end: true },
+            seed: 1,
+            stop_on_refusal: false,
+            listed: BTreeSet::new(),
+            webhook: Webhook::Own { bind: ([127, 0, 0, 1], 0).into(), url: "https://127.0.0.1".into() },
+            destination: Destination::Folder(folder.path().join("run")),
+            in_cluster: false,
+            version: "0".into(),
+        };
+        Self { simulation: simulation(name, speed), trace, options, stop: Stop::default(), folder }
+    }
+
+    pub(crate) async fn run(&self, client: Client) -> Result<Outcome, RunError> {
+        run(client, &self.simulation, self.trace.clone(), &self.options, self.stop.clone()).await
+    }
+
+    pub(crate) fn record(&self) -> Run {
+        Run::open(&self.folder.path().join("run")).expect("the record is whole")
+    }
+}
+
+pub(crate) fn codes(run: &Run) -> Vec<(String, u64)> {
+    run.meta().warnings.iter().map(|warning| (warning.code.clone(), warning.count)).collect()
+}
+
+/// Every object of every kind, by kind, name and uid; without what the cluster makes and unmakes by itself.
+pub(crate) async fn everything(client: &Client) -> BTreeSet<String> {
+    let discovery = Discovery::new(client.clone()).run().await.expect("the cluster tells its kinds");
+    let mut all = BTreeSet::new();
+    for group in discovery.groups() {
+        for (resource, capabilities) in group.recommended_resources() {
+            let passes = ["Event", "Lease", "EndpointSlice", "ComponentStatus"].contains(&resource.kind.as_str());
+            if passes || !capabilities.supports_operation(verbs::LIST) || capabilities.scope == Scope::Cluster && passes
+            {
+                continue;
+            }
+            let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
+            for object in api.list(&ListParams::default()).await.map(|list| list.items).unwrap_or_default() {
+                let metadata = object.metadata;
+                let (namespace, name) = (metadata.namespace.unwrap_or_default(), metadata.name.unwrap_or_default());
+                all.insert(format!("{} {namespace}/{name} {}", resource.kind, metadata.uid.unwrap_or_default()));
+            }
+        }
+    }
+    all
+}
+
+/// What is there now and was not before, or the other way round.
+pub(crate) async fn difference(client: &Client, before: &BTreeSet<String>) -> Vec<String> {
+    let after = everything(client).await;
+    let new = after.difference(before).map(|object| format!("left behind: {object}"));
+    let gone = before.difference(&after).map(|object| format!("gone: {object}"));
+    new.chain(gone).collect()
+}
+
+pub(crate) fn write_files(folder: &Path, story: &Story, name: &str, speed: f64) -> (PathBuf, PathBuf) {
+    let (trace, file) = (folder.join("trace.jsonl"), folder.join("simulation.yaml"));
+    fs::write(&trace, story.text()).expect("there is room");
+    let mut simulation = serde_json::to_value(simulation(name, speed)).expect("JSON");
+    simulation["spec"]["driver"]["tracePath"] = trace.display().to_string().into();
+    fs::write(&file, simulation.to_string()).expect("there is room");
+    (trace, file)
+}
+
+pub(crate) fn value(object: &objects::Object) -> Value {
+    object.as_value().clone()
+}

@@ -67,6 +67,10 @@ pub const CA_KEY: &str = "ca.crt";
 pub const CONTROLLER_AUDIENCE: &str = "simkube-ctrl";
 /// The subresource of Simulations whose `get` and `update` mean reading and writing records and logs.
 pub const RECORD_SUBRESOURCE: &str = "record";
+/// The ServiceAccount whose tokens let people read records and logs, and its ClusterRole.
+pub const RECORD_READER: &str = "sk-record-reader";
+/// The ClusterRole for people who run simulations; an installation binds it to nobody.
+pub const USER_ROLE: &str = "simkube-user";
 /// The driver's ServiceAccount, and the ClusterRole that it has.
 pub const DRIVER_ACCOUNT: &str = "sk-driver";
 

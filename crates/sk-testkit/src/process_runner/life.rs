@@ -1,5 +1,7 @@
 //! The life of one pod: prepared, run, perhaps run again, ended, reported at each turn, and deleted when that is asked.
 
+use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
@@ -7,7 +9,7 @@ use kube::api::{Api, DeleteParams, Patch, PatchParams, Preconditions};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use super::prepare::{Prepared, prepare};
+use super::prepare::{Prepared, Refusal, prepare};
 use super::status::{self, ContainerLife};
 use super::{Context, Order};
 use crate::control_plane::guarded::{Guarded, Program};
@@ -18,6 +20,8 @@ const RESTART_DELAY: Duration = Duration::from_secs(1);
 const DEFAULT_GRACE: Duration = Duration::from_secs(30);
 /// Tries to report a status. The API server may be down because a test has killed it; this is longer than its restart.
 const REPORT_TRIES: u32 = 60;
+/// The end of a log that a kubelet takes for last words.
+const MAX_LAST_WORDS: usize = 2048;
 const REPORT_PAUSE: Duration = Duration::from_secs(1);
 
 /// Lives a pod's life to its end.
@@ -28,7 +32,8 @@ pub(super) async fn live(context: Context, pod: Pod, mut orders: watch::Receiver
     let life = Life { context, pod, api, name };
     match prepare(&life.context, &life.pod).await {
         Ok(prepared) => life.run(&prepared, &mut orders).await,
-        Err(reason) => {
+        Err(Refusal::Image(reason)) => life.report(&status::image_missing(&life.container(), &reason)).await,
+        Err(Refusal::Never(reason)) => {
             life.context.note(&format!("{namespace}/{} cannot be run: {reason}", life.name));
             life.report(&status::refused(&reason)).await;
         }
@@ -57,18 +62,19 @@ impl Life {
                 Ok(process) => process,
                 Err(error) => return self.report(&status::refused(&format!("start the process: {error}"))).await,
             };
-            self.report(&status::running(&container, &pod_started)).await;
+            self.report(&status::running(&container, &pod_started, &self.context.address)).await;
             let code = until_ended(&mut process, orders).await;
             let ended = now();
             let told_to_end = *orders.borrow() != Order::Run;
             if told_to_end || !self.starts_again_after(code) {
-                return self.report(&status::ended(&container, code, &ended)).await;
+                let words = self.last_words(prepared, code, container.restarts);
+                return self.report(&status::ended(&container, code, &ended, &words)).await;
             }
             container.restarts += 1;
             self.report(&status::waiting(&container, code, &ended)).await;
             let told = tokio::time::timeout(RESTART_DELAY, orders.wait_for(|order| *order != Order::Run)).await.is_ok();
             if told {
-                return self.report(&status::ended(&container, code, &ended)).await;
+                return self.report(&status::ended(&container, code, &ended, "")).await;
             }
         }
     }
@@ -81,6 +87,21 @@ impl Life {
             restarts: 0,
             started: String::new(),
         }
+    }
+
+    /// What the process has left in the file for it or, if it failed and the pod wants that, the end of its log.
+    fn last_words(&self, prepared: &Prepared, code: i32, restarts: u32) -> String {
+        let end_of = |file: &Path| {
+            let bytes = fs::read(file).unwrap_or_default();
+            String::from_utf8_lossy(&bytes[bytes.len().saturating_sub(MAX_LAST_WORDS)..]).into_owned()
+        };
+        let said = end_of(&prepared.last_words);
+        let container = self.pod.spec.as_ref().and_then(|spec| spec.containers.first());
+        let policy = container.and_then(|container| container.termination_message_policy.as_deref());
+        if said.is_empty() && code != 0 && policy == Some("FallbackToLogsOnError") {
+            return end_of(&self.context.log(&self.pod, restarts));
+        }
+        said
     }
 
     fn program(&self, prepared: &Prepared, restarts: u32) -> Program {

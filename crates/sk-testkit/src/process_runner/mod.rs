@@ -5,6 +5,8 @@
 //! arguments, environment, volumes and ServiceAccount. `KUBECONFIG` leads the process to the API server as that account.
 //! Restart policy, exit codes, grace and deletion are as a kubelet has them.
 //!
+//! Pods have this machine's own address, so that the API server reaches a webhook in one through its Service.
+//!
 //! It refuses, in the pod's status, what a local process cannot be: several containers, init containers, and volumes
 //! that are no files. It gives no isolation of any kind; the tests' own programs need none.
 
@@ -81,6 +83,8 @@ struct Context {
     programs: BTreeMap<String, PathBuf>,
     folder: PathBuf,
     logs: PathBuf,
+    /// The pods' address: this machine's own, which the API server may take for an endpoint.
+    address: String,
 }
 
 /// What a pod's life is told to do.
@@ -107,6 +111,7 @@ impl ProcessRunner {
             programs: options.programs,
             folder: folder.path().to_owned(),
             logs: logs.clone(),
+            address: ControlPlane::host_address()?.to_string(),
         };
         renew_lease(&context.client, &options.node).await?;
         cluster.create_nodes([node(&options.node)]).await?;

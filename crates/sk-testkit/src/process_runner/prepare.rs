@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use k8s_openapi::api::core::v1::{
-    ConfigMap, Container, EnvVar, EnvVarSource, Pod, PodSpec, Secret, ServiceAccount, Volume,
+    ConfigMap, Container, EnvVar, EnvVarSource, Pod, PodSpec, ProjectedVolumeSource, Secret, ServiceAccount, Volume,
 };
 use kube::api::{Api, PostParams};
 use serde_json::{Value, json};
@@ -22,22 +22,42 @@ pub(super) struct Prepared {
     pub(super) env: Vec<(OsString, OsString)>,
     /// Its own folder, in which it runs.
     pub(super) folder: PathBuf,
+    /// Where its last words go.
+    pub(super) last_words: PathBuf,
+}
+
+/// Why a pod is not run.
+pub(super) enum Refusal {
+    /// There is no such image; a kubelet goes on trying to pull it.
+    Image(String),
+    /// It can never be run here.
+    Never(String),
+}
+
+impl From<String> for Refusal {
+    fn from(words: String) -> Self {
+        Self::Never(words)
+    }
 }
 
 /// Makes everything ready, or says why this pod cannot be run here.
-pub(super) async fn prepare(context: &Context, pod: &Pod) -> Result<Prepared, String> {
-    let spec = pod.spec.as_ref().ok_or("the pod has no spec")?;
+pub(super) async fn prepare(context: &Context, pod: &Pod) -> Result<Prepared, Refusal> {
+    let spec = pod.spec.as_ref().ok_or_else(|| "the pod has no spec".to_owned())?;
     let container = only_container(spec)?;
     let preparation = Preparation { context, pod, spec, folder: context.pod_folder(pod) };
     make_folder(&preparation.folder)?;
     preparation.write_account().await?;
-    let mounts = preparation.mounts(container).await?;
+    let last_words = preparation.folder.join("termination-log");
+    let mut mounts = preparation.mounts(container).await?;
+    // Kubernetes' default path is a device file of the container's own; here it is a file of the pod's.
+    let path = container.termination_message_path.clone().unwrap_or_else(|| "/dev/termination-log".to_owned());
+    mounts.push((path, last_words.clone()));
     let variables = preparation.variables(container, &mounts).await?;
     let command = preparation.command(container, &variables, &mounts)?;
     let kubeconfig = preparation.folder.join("kubeconfig");
     let mut env: Vec<_> = variables.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
     env.push(("KUBECONFIG".into(), kubeconfig.into()));
-    Ok(Prepared { command, env, folder: preparation.folder })
+    Ok(Prepared { command, env, folder: preparation.folder, last_words })
 }
 
 fn only_container(spec: &PodSpec) -> Result<&Container, String> {
@@ -75,7 +95,7 @@ impl Preparation<'_> {
             fs::read(&self.context.connection.authority).map_err(|error| format!("read the CA: {error}"))?;
         let token_file = folder.join("token");
         let kubeconfig = self.context.connection.kubeconfig(&json!({"tokenFile": token_file}));
-        write_file(&token_file, self.token().await?.as_bytes())?;
+        write_file(&token_file, self.token(None).await?.as_bytes())?;
         write_file(&folder.join("ca.crt"), &authority)?;
         write_file(&folder.join("namespace"), self.namespace().as_bytes())?;
         write_file(&self.folder.join("kubeconfig"), kubeconfig.to_string().as_bytes())
@@ -86,11 +106,11 @@ impl Preparation<'_> {
     }
 
     /// A token of the pod's ServiceAccount, as a kubelet asks for it.
-    async fn token(&self) -> Result<String, String> {
+    async fn token(&self, audience: Option<&str>) -> Result<String, String> {
         let api: Api<ServiceAccount> = Api::namespaced(self.context.client.clone(), self.namespace());
         let request = json!({
             "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
-            "spec": {"boundObjectRef": {
+            "spec": {"audiences": audience.map_or_else(Vec::new, |audience| vec![audience]), "boundObjectRef": {
                 "apiVersion": "v1", "kind": "Pod", "name": self.pod.metadata.name, "uid": self.pod.metadata.uid,
             }},
         });
@@ -125,11 +145,14 @@ impl Preparation<'_> {
             self.secret(secret.secret_name.as_deref().unwrap_or_default()).await?
         } else if let Some(config_map) = &volume.config_map {
             self.config_map(&config_map.name).await?
+        } else if let Some(projected) = &volume.projected {
+            self.projected(projected).await?
         } else if volume.empty_dir.is_some() {
             BTreeMap::new()
         } else {
             return Err(format!(
-                "volume {} is of a kind that a local process cannot have: use hostPath, secret, configMap or emptyDir",
+                "volume {} is of a kind that a local process cannot have: use hostPath, secret, configMap, projected or \
+                 emptyDir",
                 volume.name
             ));
         };
@@ -138,6 +161,23 @@ impl Preparation<'_> {
             write_file(&place.join(name), &content)?;
         }
         Ok(place)
+    }
+
+    /// Files from several sources. Tokens are not renewed: tests are over before they end.
+    async fn projected(&self, volume: &ProjectedVolumeSource) -> Result<BTreeMap<String, Vec<u8>>, String> {
+        let mut files = BTreeMap::new();
+        for source in volume.sources.iter().flatten() {
+            if let Some(token) = &source.service_account_token {
+                files.insert(token.path.clone(), self.token(token.audience.as_deref()).await?.into_bytes());
+            }
+            if let Some(map) = &source.config_map {
+                files.extend(self.config_map(&map.name).await?);
+            }
+            if let Some(secret) = &source.secret {
+                files.extend(self.secret(&secret.name).await?);
+            }
+        }
+        Ok(files)
     }
 
     async fn secret(&self, name: &str) -> Result<BTreeMap<String, Vec<u8>>, String> {
@@ -199,8 +239,9 @@ impl Preparation<'_> {
             "metadata.uid" => metadata.uid.clone(),
             "spec.nodeName" => self.spec.node_name.clone(),
             "spec.serviceAccountName" => Some(self.account().to_owned()),
-            "status.podIP" | "status.hostIP" => Some("127.0.0.1".to_owned()),
-            _ => None,
+            "status.podIP" | "status.hostIP" => Some(self.context.address.clone()),
+            path => in_map(path, "metadata.annotations", metadata.annotations.as_ref())
+                .or_else(|| in_map(path, "metadata.labels", metadata.labels.as_ref())),
         }
     }
 
@@ -210,7 +251,7 @@ impl Preparation<'_> {
         container: &Container,
         variables: &BTreeMap<String, String>,
         mounts: &[(String, PathBuf)],
-    ) -> Result<Vec<OsString>, String> {
+    ) -> Result<Vec<OsString>, Refusal> {
         let image = container.image.as_deref().unwrap_or_default();
         let own = container.command.clone().unwrap_or_default();
         let given = own.iter().chain(container.args.iter().flatten()).map(|word| {
@@ -220,10 +261,18 @@ impl Preparation<'_> {
         let stand_in = self.context.programs.get(image).filter(|_| own.is_empty());
         let command: Vec<_> = stand_in.map(|program| program.clone().into()).into_iter().chain(given).collect();
         if stand_in.is_none() && own.is_empty() {
-            return Err(format!("the container has no command, and no program stands for its image {image}"));
+            return Err(Refusal::Image(format!(
+                "the container has no command, and no program stands for its image {image}"
+            )));
         }
         Ok(command)
     }
+}
+
+/// The value of `metadata.annotations['key']` or the like.
+fn in_map(path: &str, of: &str, map: Option<&BTreeMap<String, String>>) -> Option<String> {
+    let key = path.strip_prefix(of)?.strip_prefix("['")?.strip_suffix("']")?;
+    map?.get(key).cloned()
 }
 
 fn text(bytes: &[u8]) -> String {

@@ -16,11 +16,11 @@ pub(super) struct ContainerLife {
 }
 
 /// It runs and is ready.
-pub(super) fn running(life: &ContainerLife, pod_started: &str) -> Value {
+pub(super) fn running(life: &ContainerLife, pod_started: &str, address: &str) -> Value {
     let conditions = ["PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady"]
         .map(|kind| condition(kind, "True", None, &life.started));
     json!({
-        "phase": "Running", "startTime": pod_started, "hostIP": "127.0.0.1", "podIP": "127.0.0.1",
+        "phase": "Running", "startTime": pod_started, "hostIP": address, "podIP": address, "podIPs": [{"ip": address}],
         "conditions": conditions,
         "containerStatuses": [container(life, true, &json!({"running": {"startedAt": life.started}}))],
     })
@@ -34,12 +34,22 @@ pub(super) fn waiting(life: &ContainerLife, code: i32, ended: &str) -> Value {
 }
 
 /// It has ended for good.
-pub(super) fn ended(life: &ContainerLife, code: i32, ended: &str) -> Value {
+pub(super) fn ended(life: &ContainerLife, code: i32, ended: &str, words: &str) -> Value {
     let (phase, reason) = if code == 0 { ("Succeeded", "PodCompleted") } else { ("Failed", "PodFailed") };
+    let mut state = terminated(life, code, ended);
+    if !words.is_empty() {
+        state["terminated"]["message"] = words.into();
+    }
     json!({
         "phase": phase, "conditions": not_ready(reason, ended),
-        "containerStatuses": [container(life, false, &terminated(life, code, ended))],
+        "containerStatuses": [container(life, false, &state)],
     })
+}
+
+/// Its image is nowhere to be had; a kubelet goes on trying.
+pub(super) fn image_missing(life: &ContainerLife, words: &str) -> Value {
+    let state = json!({"waiting": {"reason": "ImagePullBackOff", "message": words}});
+    json!({"phase": "Pending", "containerStatuses": [container(life, false, &state)]})
 }
 
 /// It could not even be started; a kubelet refuses pods in the same way.

@@ -1,0 +1,190 @@
+//! What can be typed after `sk-ctrl`, and the start: connect, prove who we are, serve records, follow Simulations.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Parser;
+use kube::api::{Api, ListParams};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::runtime::events::{Recorder, Reporter};
+use kube::{Client, Config, ResourceExt};
+use sk_api::simulation::{Simulation, names};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+use tracing::{info, warn};
+
+use crate::cluster::Cluster;
+use crate::execute::Hands;
+use crate::reconcile;
+use crate::records::{Identity, Server, Store};
+use crate::settings::{DEFAULT_START_LIMIT, Settings};
+
+/// How often it is looked whether the certificate has to be renewed.
+const IDENTITY_CHECK: Duration = Duration::from_secs(12 * 3600);
+
+/// Runs Simulations: makes a driver Job of each, one at a time, keeps the records and cleans up.
+#[derive(Debug, Parser)]
+#[command(
+    version,
+    after_help = "Example: sk-ctrl --kubeconfig ~/.kube/config --records-dir /var/lib/simkube/records --driver-image sk-driver:0.1.0"
+)]
+pub struct Arguments {
+    /// The controller's own namespace: the Lease is there, and the drivers.
+    #[arg(long, env = "SIMKUBE_NAMESPACE", default_value = names::NAMESPACE)]
+    pub namespace: String,
+    /// The driver's image where a Simulation names none.
+    #[arg(long, default_value = concat!("sk-driver:", env!("CARGO_PKG_VERSION")))]
+    pub driver_image: String,
+    /// The driver's ServiceAccount.
+    #[arg(long, default_value = names::DRIVER_ACCOUNT)]
+    pub driver_service_account: String,
+    /// Let drivers run in any namespace that a Simulation names; needs the rights for it.
+    #[arg(long)]
+    pub any_namespace: bool,
+    /// Run the hooks of Simulations: whoever may create a Simulation may then run commands in this container.
+    #[arg(long)]
+    pub allow_hooks: bool,
+    /// Where records are kept.
+    #[arg(long, default_value = "/var/lib/simkube/records")]
+    pub records_dir: PathBuf,
+    /// Where records are taken and given.
+    #[arg(long, default_value = "0.0.0.0:8443")]
+    pub bind: SocketAddr,
+    /// Where drivers reach that, if it is not the installation's Service.
+    #[arg(long, value_name = "URL")]
+    pub records_url: Option<String>,
+    /// How many seconds a driver may take until it runs.
+    #[arg(long, value_name = "SECONDS", default_value_t = DEFAULT_START_LIMIT.as_secs())]
+    pub driver_start_limit: u64,
+    /// A kubeconfig file, instead of the pod's own account.
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+    /// The context of the kubeconfig to use.
+    #[arg(long)]
+    pub context: Option<String>,
+    /// What is logged: error, warn, info, debug, trace, or a filter such as `sk_ctrl=debug,kube=info`.
+    #[arg(short, long, value_name = "LEVEL", default_value = "info")]
+    pub verbosity: String,
+}
+
+impl Arguments {
+    fn settings(&self) -> Settings {
+        let installed = Settings::in_namespace(&self.namespace, &self.driver_image);
+        Settings {
+            driver_account: self.driver_service_account.clone(),
+            any_namespace: self.any_namespace,
+            allow_hooks: self.allow_hooks,
+            start_limit: Duration::from_secs(self.driver_start_limit),
+            records_url: self.records_url.clone().unwrap_or_else(|| installed.records_url.clone()),
+            ..installed
+        }
+    }
+}
+
+/// Runs the controller until it is asked to stop.
+pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
+    let filter = tracing_subscriber::EnvFilter::try_new(&arguments.verbosity)
+        .with_context(|| format!("--verbosity {} is no filter", arguments.verbosity))?;
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    let client = connect(&arguments).await?;
+    let settings = arguments.settings();
+    let store = Store::open(&arguments.records_dir).await.context("open the folder of records (--records-dir)")?;
+    sweep(&client, &store).await?;
+
+    let identity = Identity::establish(&client, &settings.namespace, &more_names(&settings)).await?;
+    let (identities, newest) = watch::channel(identity.server_config()?);
+    let server = Server::bind(arguments.bind, client.clone(), store.clone()).await?;
+    info!(version = env!("CARGO_PKG_VERSION"), address = ?server.address(), ?settings, "started");
+    let hands = Arc::new(Hands {
+        cluster: Cluster::new(client.clone()),
+        recorder: Recorder::new(
+            client.clone(),
+            Reporter { controller: names::CONTROLLER_NAME.to_owned(), instance: None },
+        ),
+        authority: identity.authority().to_owned(),
+        settings: settings.clone(),
+        store,
+    });
+    let stop = stop()?;
+    tokio::select! {
+        () = reconcile::run(hands, stop) => Ok(()),
+        () = server.serve(newest) => Ok(()),
+        () = keep_identity(client, settings, identity, identities) => Ok(()),
+    }
+}
+
+async fn connect(arguments: &Arguments) -> anyhow::Result<Client> {
+    let options = KubeConfigOptions { context: arguments.context.clone(), ..KubeConfigOptions::default() };
+    let config = match (&arguments.kubeconfig, &arguments.context) {
+        (Some(file), _) => {
+            let read = Kubeconfig::read_from(file).with_context(|| format!("read {}", file.display()))?;
+            Config::from_custom_kubeconfig(read, &options).await.with_context(|| format!("use {}", file.display()))?
+        }
+        (None, Some(_)) => Config::from_kubeconfig(&options).await.context("find a kubeconfig")?,
+        (None, None) => Config::infer().await.context("find a cluster: neither a pod's account nor a kubeconfig")?,
+    };
+    info!(server = %config.cluster_url, "connecting");
+    Client::try_from(config).context("make a client")
+}
+
+/// Removes records whose Simulation is gone: its finalizer was taken off by hand while no controller was there.
+async fn sweep(client: &Client, store: &Store) -> anyhow::Result<()> {
+    let api: Api<Simulation> = Api::all(client.clone());
+    let listed = api.list(&ListParams::default()).await.context("list Simulations: are the CRDs installed?")?;
+    let known: Vec<_> = listed.iter().map(ResourceExt::name_any).collect();
+    for name in store.names().await?.into_iter().filter(|name| !known.contains(name)) {
+        warn!(simulation = name, "a record without its Simulation is removed");
+        store.remove(&name).await?;
+    }
+    Ok(())
+}
+
+/// The host in a records URL that is not the Service's is one more name of ours.
+fn more_names(settings: &Settings) -> Vec<String> {
+    let installed = Settings::in_namespace(&settings.namespace, "");
+    if settings.records_url == installed.records_url {
+        return Vec::new();
+    }
+    let host = settings.records_url.parse::<http::Uri>().ok().and_then(|uri| uri.host().map(str::to_owned));
+    host.into_iter().collect()
+}
+
+/// Renews the certificate in time, for as long as the controller runs.
+async fn keep_identity(
+    client: Client,
+    settings: Settings,
+    mut identity: Identity,
+    identities: watch::Sender<Arc<rustls::ServerConfig>>,
+) {
+    loop {
+        tokio::time::sleep(IDENTITY_CHECK).await;
+        if !identity.is_due() {
+            continue;
+        }
+        match Identity::establish(&client, &settings.namespace, &more_names(&settings)).await {
+            Ok(renewed) => {
+                if let Ok(config) = renewed.server_config() {
+                    identities.send_replace(config);
+                    info!("the controller's certificate is renewed");
+                }
+                identity = renewed;
+            }
+            Err(error) => warn!(%error, "the controller's certificate could not be renewed; it is tried again"),
+        }
+    }
+}
+
+/// Ends when the controller is asked to: SIGTERM from a kubelet, SIGINT from a keyboard.
+fn stop() -> anyhow::Result<impl Future<Output = ()> + Send + Sync + 'static> {
+    let mut terminate = signal(SignalKind::terminate()).context("listen for SIGTERM")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("listen for SIGINT")?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
+}

@@ -1,0 +1,233 @@
+//! The cluster as the controller meets it: reading, making and deleting objects whose kind is only known at run time.
+//!
+//! One rule is enforced here for all of them: what does not carry the run's mark (its label, and its root as owner) is
+//! never changed and never deleted.
+
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::{Client, ResourceExt};
+use serde_json::Value;
+use sk_api::simulation::{Simulation, names};
+
+use crate::parts::{Place, Plan};
+use crate::world::{Part, Seen};
+
+/// Why a step could not be carried out.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ClusterError {
+    /// The API server did not do it.
+    #[error("{step}: {source}")]
+    Request {
+        /// What was to be done.
+        step: String,
+        /// What came of it.
+        #[source]
+        source: Box<kube::Error>,
+    },
+    /// What is there is not what was expected.
+    #[error("{step}: {what}")]
+    Unexpected {
+        /// What was to be done.
+        step: String,
+        /// What is there.
+        what: String,
+    },
+    /// A certificate could not be made.
+    #[error("make the webhook's certificate: {0}")]
+    Certificate(#[from] rcgen::Error),
+    /// The records' folder does not do it.
+    #[error(transparent)]
+    Records(#[from] crate::records::StoreError),
+}
+
+impl ClusterError {
+    /// For `map_err`: what was to be done when the request failed.
+    pub(crate) fn request(step: impl Into<String>) -> impl FnOnce(kube::Error) -> Self {
+        let step = step.into();
+        move |source| Self::Request { step, source: Box::new(source) }
+    }
+
+    /// Does the API server say no, so that asking again is in vain? Then its own words.
+    pub(crate) fn refusal(&self) -> Option<(&'static str, String)> {
+        let Self::Request { step, source } = self else { return None };
+        let kube::Error::Api(status) = source.as_ref() else { return None };
+        let reason = match status.code {
+            403 => "Forbidden",
+            400 | 422 => "Refused",
+            // A namespace that is not there, or a kind that is not installed.
+            404 => "Missing",
+            _ => return None,
+        };
+        Some((reason, format!("{step}: {}", status.message)))
+    }
+}
+
+/// The cluster, seen through one client.
+#[derive(Clone)]
+pub(crate) struct Cluster {
+    client: Client,
+}
+
+impl Cluster {
+    pub(crate) fn new(client: Client) -> Self {
+        Self { client }
+    }
+
+    pub(crate) fn client(&self) -> Client {
+        self.client.clone()
+    }
+
+    pub(crate) fn simulations(&self) -> Api<Simulation> {
+        Api::all(self.client())
+    }
+
+    fn api(&self, place: &Place) -> Api<DynamicObject> {
+        match &place.namespace {
+            Some(namespace) => Api::namespaced_with(self.client(), namespace, &place.resource),
+            None => Api::all_with(self.client(), &place.resource),
+        }
+    }
+
+    pub(crate) async fn find(&self, place: &Place) -> Result<Option<DynamicObject>, ClusterError> {
+        self.api(place).get_opt(&place.name).await.map_err(ClusterError::request(format!("get {place}")))
+    }
+
+    /// What is there under a part's name.
+    pub(crate) async fn see(&self, plan: &Plan<'_>, part: Part) -> Result<Seen, ClusterError> {
+        let found = self.find(&plan.place(part)).await?;
+        Ok(found.map_or(Seen::Absent, |object| recognise(plan, part, &object)))
+    }
+
+    /// Creates an object. One that is there already is as good, if it is the run's own.
+    pub(crate) async fn make(&self, plan: &Plan<'_>, part: Part, object: Value) -> Result<(), ClusterError> {
+        let place = plan.place(part);
+        let step = format!("create {place}");
+        let parsed: DynamicObject = parse(&step, object)?;
+        match self.api(&place).create(&manager(), &parsed).await {
+            Err(kube::Error::Api(status)) if status.is_already_exists() => match self.see(plan, part).await? {
+                // The next look at the world sees it, and decides.
+                Seen::Ours | Seen::Foreign | Seen::Going | Seen::Stale | Seen::Pending => Ok(()),
+                Seen::Absent => Err(ClusterError::Unexpected { step, what: "it comes and goes".to_owned() }),
+            },
+            result => result.map(drop).map_err(ClusterError::request(step)),
+        }
+    }
+
+    /// Replaces an object of the run, by server-side apply.
+    pub(crate) async fn renew(&self, plan: &Plan<'_>, part: Part, object: Value) -> Result<(), ClusterError> {
+        let place = plan.place(part);
+        let step = format!("renew {place}");
+        let seen = self.see(plan, part).await?;
+        if matches!(seen, Seen::Foreign) {
+            return Err(ClusterError::Unexpected { step, what: "it is not the simulation's".to_owned() });
+        }
+        let parameters = PatchParams::apply(names::CONTROLLER_MANAGER).force();
+        let renewed = self.api(&place).patch(&place.name, &parameters, &Patch::Apply(object)).await;
+        renewed.map(drop).map_err(ClusterError::request(step))
+    }
+
+    /// Deletes an object with this uid, and everything that belongs to it before itself. One that is gone is as good.
+    pub(crate) async fn delete(&self, place: &Place, uid: Option<String>) -> Result<(), ClusterError> {
+        let preconditions = Some(Preconditions { uid, resource_version: None });
+        let parameters = DeleteParams { preconditions, ..DeleteParams::foreground() };
+        match self.api(place).delete(&place.name, &parameters).await {
+            Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => Ok(()),
+            result => result.map(drop).map_err(ClusterError::request(format!("delete {place}"))),
+        }
+    }
+
+    /// Names of what still carries the simulation's label: what was replayed, and its roots.
+    pub(crate) async fn left(&self, name: &str) -> Result<Vec<String>, ClusterError> {
+        let parameters = ListParams::default().labels(&format!("{}={name}", names::SIMULATION_LABEL));
+        let mut left = Vec::new();
+        for (group, kind, plural) in
+            [("", "Namespace", "namespaces"), (names::GROUP, "SimulationRoot", "simulationroots")]
+        {
+            let resource = crate::parts::resource(group, kind, plural);
+            let api: Api<DynamicObject> = Api::all_with(self.client(), &resource);
+            let listed = api.list(&parameters).await.map_err(ClusterError::request(format!("list {plural}")))?;
+            left.extend(listed.iter().map(|object| format!("{kind} {}", object.name_any())));
+        }
+        Ok(left)
+    }
+
+    /// Does the cluster serve this group and version?
+    pub(crate) async fn serves(&self, group_version: &str) -> Result<bool, ClusterError> {
+        match self.client.list_api_group_resources(group_version).await {
+            Ok(_) => Ok(true),
+            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(false),
+            Err(error) => Err(ClusterError::request(format!("ask for {group_version}"))(error)),
+        }
+    }
+
+    fn leases(&self, namespace: &str) -> Api<Lease> {
+        Api::namespaced(self.client(), namespace)
+    }
+
+    /// The Lease, if somebody has it.
+    pub(crate) async fn lease(&self, namespace: &str) -> Result<Option<Lease>, ClusterError> {
+        let step = format!("get Lease {namespace}/{}", names::LEASE);
+        self.leases(namespace).get_opt(names::LEASE).await.map_err(ClusterError::request(step))
+    }
+
+    /// Takes the Lease: creating is what only one can do. One whose holder is gone is removed first.
+    pub(crate) async fn take_lease(&self, namespace: &str, holder: &str) -> Result<(), ClusterError> {
+        if let Some(orphan) = self.lease(namespace).await? {
+            self.drop_lease(namespace, orphan.uid()).await?;
+        }
+        let step = format!("create Lease {namespace}/{}", names::LEASE);
+        let lease = parse(
+            &step,
+            serde_json::json!({
+                "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": names::LEASE},
+                "spec": {"holderIdentity": holder, "acquireTime": micro_now()},
+            }),
+        )?;
+        match self.leases(namespace).create(&manager(), &lease).await {
+            // Somebody was quicker; the next look at the world shows who.
+            Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
+            result => result.map(drop).map_err(ClusterError::request(step)),
+        }
+    }
+
+    /// Deletes the Lease with this uid.
+    pub(crate) async fn drop_lease(&self, namespace: &str, uid: Option<String>) -> Result<(), ClusterError> {
+        let preconditions = Some(Preconditions { uid, resource_version: None });
+        let parameters = DeleteParams { preconditions, ..DeleteParams::default() };
+        match self.leases(namespace).delete(names::LEASE, &parameters).await {
+            Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => Ok(()),
+            result => {
+                let step = format!("delete Lease {namespace}/{}", names::LEASE);
+                result.map(drop).map_err(ClusterError::request(step))
+            }
+        }
+    }
+}
+
+/// What an object under a part's name is: the run's own if it has its label and its owner.
+pub(crate) fn recognise(plan: &Plan<'_>, part: Part, object: &DynamicObject) -> Seen {
+    let label = object.labels().get(names::SIMULATION_LABEL).map(String::as_str);
+    let owner = match part {
+        Part::Root => plan.simulation.metadata.uid.as_deref().unwrap_or_default(),
+        _ => plan.root_uid,
+    };
+    let owned = object.owner_references().iter().any(|reference| reference.uid == owner);
+    match (label == Some(plan.name()) && owned, object.metadata.deletion_timestamp.is_some()) {
+        (true, true) => Seen::Going,
+        (true, false) => Seen::Ours,
+        (false, _) => Seen::Foreign,
+    }
+}
+
+fn manager() -> PostParams {
+    PostParams { field_manager: Some(names::CONTROLLER_MANAGER.to_owned()), ..PostParams::default() }
+}
+
+fn micro_now() -> String {
+    jiff::Timestamp::now().strftime("%FT%T%.6fZ").to_string()
+}
+
+pub(crate) fn parse<T: serde::de::DeserializeOwned>(step: &str, value: Value) -> Result<T, ClusterError> {
+    serde_json::from_value(value)
+        .map_err(|error| ClusterError::Unexpected { step: step.to_owned(), what: error.to_string() })
+}

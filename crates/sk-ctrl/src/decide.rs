@@ -1,0 +1,332 @@
+//! What to do next with a Simulation, given what is known of the world. Pure: no clock, no client.
+//!
+//! ```text
+//! claim ─► turn ─► preStart hooks ─► root, namespace, account, certificate, Service, webhook, metrics, Job
+//!                                                          │
+//!   rest ◄─ release the turn ◄─ finish ◄─ tear down ◄─ postStop hooks ◄─ conclude ◄─ follow the driver
+//! ```
+//!
+//! [`decide`] names one step. Whoever carries it out looks at the world again before the next, so that a controller that
+//! is killed anywhere goes on where it was: what has been done is seen in the world, and what cannot be seen there (which
+//! hooks have run, how the run ended) is in the Simulation's status before it is acted on.
+
+use std::time::Duration;
+
+use sk_api::simulation::{Hook, State};
+use sk_core::SimDuration;
+
+use crate::driver::Driver;
+use crate::settings::Settings;
+use crate::world::{Part, Seen, Turn, Verdict, World};
+
+/// How often a world is looked at again if nobody reports a change: watches break, and limits run out silently.
+const LOOK_AGAIN: Duration = Duration::from_secs(10);
+/// How often it is looked whether something that is being deleted is gone. Its end is not always announced.
+const LOOK_WHETHER_GONE: Duration = Duration::from_secs(1);
+
+/// What to do next.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    /// Do this, then look again.
+    Do(Action),
+    /// Nothing until the world changes, or so long.
+    Wait(Duration),
+    /// Nothing until the world changes.
+    Rest,
+}
+
+/// One thing that can be done.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Put the finalizer on, so that nothing is lost when it is deleted.
+    Claim,
+    /// Take the Lease.
+    TakeTurn,
+    /// Write down that it has begun.
+    Begin,
+    /// Run a hook, and write down that it was begun and how it ended.
+    RunHook(Stage, usize),
+    /// Write down that a hook has ended, and perhaps that the simulation fails by that.
+    EndHook(Stage, usize, Option<Verdict>),
+    /// Make a part of the run.
+    Make(Part),
+    /// Renew a part of the run.
+    Renew(Part),
+    /// Write down where it stands.
+    Report(Report),
+    /// Write down how the run ended.
+    Conclude(Verdict),
+    /// Delete the root, and with it everything of the run.
+    TearDown,
+    /// Delete the Secret that cert-manager has made; it belongs to no root.
+    DropSecret,
+    /// Write down the end.
+    Finish(Verdict),
+    /// Give the Lease back.
+    ReleaseTurn,
+    /// Delete the Simulation, because its time is over.
+    Expire,
+    /// Delete the record and the log that the controller keeps.
+    Forget,
+    /// Take the finalizer off.
+    LetGo,
+}
+
+/// When a hook is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Before anything is made.
+    PreStart,
+    /// When all is over.
+    PostStop,
+}
+
+/// Where a Simulation stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// Its state.
+    pub state: State,
+    /// Why, in one word.
+    pub reason: String,
+    /// Why, for people.
+    pub message: String,
+    /// Repetitions that are done, once there is a driver.
+    pub completed: Option<u32>,
+}
+
+/// The next step.
+pub fn decide(world: &World, settings: &Settings) -> Step {
+    if world.simulation.metadata.deletion_timestamp.is_some() {
+        return part_with(world, settings);
+    }
+    if world.status().state.is_some_and(State::is_final) {
+        return after_the_end(world);
+    }
+    match world.verdict() {
+        Some(verdict) => wind_down(world, &verdict),
+        None => run(world, settings),
+    }
+}
+
+/// Towards a running driver, and then along with it.
+fn run(world: &World, settings: &Settings) -> Step {
+    if !world.is_claimed() {
+        return Step::Do(Action::Claim);
+    }
+    if let Err(verdict) = check(world, settings) {
+        return Step::Do(Action::Conclude(verdict));
+    }
+    match &world.turn {
+        Turn::Mine => {}
+        Turn::Free => return Step::Do(Action::TakeTurn),
+        Turn::Blocked { by } => return blocked(world, by),
+    }
+    if world.status().start_time.is_none() {
+        return Step::Do(Action::Begin);
+    }
+    next_hook(world, Stage::PreStart).or_else(|| next_part(world, settings)).unwrap_or_else(|| follow(world))
+}
+
+/// What the schema cannot see.
+fn check(world: &World, settings: &Settings) -> Result<(), Verdict> {
+    let spec = &world.simulation.spec;
+    if !spec.hooks.is_empty() && !settings.allow_hooks {
+        let words = "the simulation has hooks, and this installation does not run any: remove spec.hooks, or have the \
+                     controller started with --allow-hooks";
+        return Err(Verdict::failure("HooksNotAllowed", words));
+    }
+    if spec.driver.namespace != settings.namespace && !settings.any_namespace {
+        let words = format!(
+            "the driver is to run in namespace {}, and this installation runs drivers in {} only: remove \
+             spec.driver.namespace, or have the controller installed for any namespace",
+            spec.driver.namespace, settings.namespace
+        );
+        return Err(Verdict::failure("NamespaceNotAllowed", words));
+    }
+    let duration = spec.duration.as_deref().map(str::parse::<SimDuration>);
+    match duration {
+        Some(Err(error)) => return Err(Verdict::failure("BadSpec", format!("spec.duration: {error}"))),
+        Some(Ok(SimDuration::ZERO)) => {
+            return Err(Verdict::failure("BadSpec", "spec.duration is 0: remove it to replay all of the trace"));
+        }
+        _ => {}
+    }
+    if spec.driver.cert_manager_issuer.is_some() && !world.offers.cert_manager {
+        let words = "spec.driver.certManagerIssuer asks for cert-manager, which is not installed here: remove it, and \
+                     the controller makes the certificate itself";
+        return Err(Verdict::failure("CertManagerMissing", words));
+    }
+    Ok(())
+}
+
+fn blocked(world: &World, by: &str) -> Step {
+    let message = format!("simulation {by} is before this one; one runs at a time");
+    let report = Report { state: State::Blocked, reason: "Blocked".to_owned(), message, completed: None };
+    report_or_wait(world, report, LOOK_AGAIN)
+}
+
+/// The hook that is due, if one is. One that was begun and whose end nobody saw is not run a second time.
+fn next_hook(world: &World, stage: Stage) -> Option<Step> {
+    let (progress, hooks) = (world.hooks(), &world.simulation.spec.hooks);
+    let (hooks, started, ended) = match stage {
+        Stage::PreStart => (&hooks.pre_start_hooks, progress.pre_start_started, progress.pre_start_ended),
+        Stage::PostStop => (&hooks.post_stop_hooks, progress.post_stop_started, progress.post_stop_ended),
+    };
+    let index = usize::try_from(ended).unwrap_or(usize::MAX);
+    let hook = hooks.get(index)?;
+    if started <= ended {
+        return Some(Step::Do(Action::RunHook(stage, index)));
+    }
+    let words =
+        format!("the controller was restarted while it ran, and whether `{}` did its work is not known", hook.cmd);
+    Some(Step::Do(Action::EndHook(stage, index, hook_failure(hook, &words))))
+}
+
+/// The verdict over a simulation whose hook has failed; none if that does not matter.
+pub fn hook_failure(hook: &Hook, words: &str) -> Option<Verdict> {
+    (!hook.ignore_failure).then(|| Verdict::failure("HookFailed", format!("hook `{}`: {words}", hook.cmd)))
+}
+
+/// The first part that is not as it should be.
+fn next_part(world: &World, settings: &Settings) -> Option<Step> {
+    wanted(world, settings).into_iter().find_map(|part| match (part, world.seen(part)) {
+        (_, Seen::Ours) | (Part::Namespace | Part::Account, Seen::Foreign) => None,
+        (Part::Job, Seen::Absent) if world.status().completed_runs.is_some() => {
+            let words = "somebody has deleted the driver's Job";
+            Some(Step::Do(Action::Conclude(Verdict::failure("DriverGone", words))))
+        }
+        (part, Seen::Absent) => Some(Step::Do(Action::Make(part))),
+        (part, Seen::Stale) => Some(Step::Do(Action::Renew(part))),
+        (part, Seen::Foreign) => {
+            let words = format!(
+                "what is called like the simulation's {part:?} was not made by it, and is left alone: delete it, or \
+                 give the simulation another name"
+            );
+            Some(Step::Do(Action::Conclude(Verdict::failure("NameTaken", words))))
+        }
+        (_, Seen::Going) => Some(Step::Wait(LOOK_WHETHER_GONE)),
+        (_, Seen::Pending) => Some(Step::Wait(LOOK_WHETHER_GONE)),
+    })
+}
+
+/// The parts that this run needs, in order.
+pub fn wanted(world: &World, settings: &Settings) -> Vec<Part> {
+    let spec = &world.simulation.spec;
+    let elsewhere = spec.driver.namespace != settings.namespace;
+    // An account that was there before has the rights that it has.
+    let own_account = elsewhere && world.seen(Part::Account) != Seen::Foreign;
+    let metrics = spec.metrics.is_some() && world.offers.prometheus;
+    Part::ALL
+        .into_iter()
+        .filter(|part| match part {
+            Part::Account => elsewhere,
+            Part::Binding => own_account,
+            Part::Metrics => metrics,
+            _ => true,
+        })
+        .collect()
+}
+
+/// Says where the driver stands.
+fn follow(world: &World) -> Step {
+    let report = |state, reason: &str, message: String, completed| {
+        let report = Report { state, reason: reason.to_owned(), message, completed: Some(completed) };
+        report_or_wait(world, report, LOOK_AGAIN)
+    };
+    let paused = world.simulation.spec.paused_time.is_some();
+    match &world.driver {
+        Driver::Absent => Step::Wait(LOOK_WHETHER_GONE),
+        Driver::Starting { completed, waits_for } => {
+            let words = waits_for.clone().unwrap_or_else(|| "the driver is being started".to_owned());
+            let begun = world.status().state.filter(|state| *completed > 0 && *state != State::Blocked);
+            report(begun.unwrap_or(State::Initializing), "DriverStarting", words, *completed)
+        }
+        Driver::Running { completed } if paused => {
+            report(State::Paused, "Paused", "spec.pausedTime is set; remove it to go on".to_owned(), *completed)
+        }
+        Driver::Running { completed } => {
+            let words = format!("{completed} of {} repetitions are done", world.simulation.spec.repetitions);
+            report(State::Running, "Replaying", words, *completed)
+        }
+        Driver::Ended { completed, .. } if world.status().completed_runs != Some(*completed) => {
+            let state = world.status().state.unwrap_or(State::Initializing);
+            report(state, "DriverEnded", "the driver has ended".to_owned(), *completed)
+        }
+        Driver::Ended { verdict, .. } => Step::Do(Action::Conclude(verdict.clone())),
+    }
+}
+
+/// Everything of the run goes; what it came to stays.
+fn wind_down(world: &World, verdict: &Verdict) -> Step {
+    let hook = next_hook(world, Stage::PostStop).filter(|_| world.status().start_time.is_some());
+    hook.or_else(|| take_down(world)).unwrap_or_else(|| Step::Do(Action::Finish(verdict.clone())))
+}
+
+/// What is still to be taken down.
+fn take_down(world: &World) -> Option<Step> {
+    match world.seen(Part::Root) {
+        Seen::Absent | Seen::Foreign => {}
+        Seen::Going => return Some(wait_for_the_end(world, "everything that the run has made")),
+        Seen::Ours | Seen::Stale | Seen::Pending => return Some(Step::Do(Action::TearDown)),
+    }
+    if let Some(first) = world.left.first() {
+        return Some(wait_for_the_end(world, first));
+    }
+    (world.seen(Part::Certificate) != Seen::Absent && world.simulation.spec.driver.cert_manager_issuer.is_some())
+        .then_some(Step::Do(Action::DropSecret))
+}
+
+fn wait_for_the_end(world: &World, of: &str) -> Step {
+    let status = world.status();
+    let report = Report {
+        state: status.state.unwrap_or(State::Initializing),
+        reason: "CleaningUp".to_owned(),
+        message: format!("waiting until {of} is gone"),
+        completed: status.completed_runs,
+    };
+    report_or_wait(world, report, LOOK_WHETHER_GONE)
+}
+
+fn after_the_end(world: &World) -> Step {
+    if world.turn == Turn::Mine {
+        return Step::Do(Action::ReleaseTurn);
+    }
+    let status = world.status();
+    let (Some(seconds), Some(end)) = (world.simulation.spec.record.ttl_seconds_after_finished, status.end_time) else {
+        return Step::Rest;
+    };
+    let passed = world.now.duration_since(end.0);
+    let left = Duration::from_secs(seconds.into()).saturating_sub(passed.try_into().unwrap_or_default());
+    if left.is_zero() { Step::Do(Action::Expire) } else { Step::Wait(left) }
+}
+
+/// The Simulation is being deleted: nothing of it stays.
+fn part_with(world: &World, settings: &Settings) -> Step {
+    if !world.is_claimed() {
+        return Step::Rest;
+    }
+    // It has begun, so that it also gets its last hooks; they cannot fail it any more.
+    let began = world.status().start_time.is_some() && world.status().end_time.is_none();
+    let hook = next_hook(world, Stage::PostStop).filter(|_| began && settings.allow_hooks);
+    hook.or_else(|| take_down(world)).unwrap_or_else(|| {
+        Step::Do(match world.turn {
+            Turn::Mine => Action::ReleaseTurn,
+            _ if world.recorded => Action::Forget,
+            _ => Action::LetGo,
+        })
+    })
+}
+
+/// Writes a report down if it says something new.
+fn report_or_wait(world: &World, report: Report, again: Duration) -> Step {
+    let status = world.status();
+    let known = status.state == Some(report.state)
+        && status.reason.as_deref() == Some(&report.reason)
+        && status.message.as_deref() == Some(&report.message)
+        && (report.completed.is_none() || status.completed_runs == report.completed)
+        && status.observed_generation == world.simulation.metadata.generation;
+    if known { Step::Wait(again) } else { Step::Do(Action::Report(report)) }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,256 @@
+//! The table of what follows from what. A world is built by naming how it differs from one whose simulation runs.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use sk_api::simulation::Simulation;
+
+use super::*;
+use crate::world::Offers;
+
+fn settings() -> Settings {
+    Settings { allow_hooks: true, ..Settings::in_namespace("simkube", "sk-driver:1") }
+}
+
+/// A world whose driver runs, changed as a JSON merge patch of the Simulation says.
+fn world(change: &Value) -> World {
+    let mut simulation = json!({
+        "apiVersion": "simkube.io/v1", "kind": "Simulation",
+        "metadata": {"name": "a", "generation": 1, "finalizers": ["simkube.io/clean-up"]},
+        "spec": {"driver": {"tracePath": "/a"}},
+        "status": {
+            "state": "Running", "startTime": "2026-11-10T14:00:00Z", "reason": "Replaying", "observedGeneration": 1,
+            "message": "0 of 1 repetitions are done", "completedRuns": 0,
+        },
+    });
+    merge(&mut simulation, change);
+    World {
+        now: "2026-11-10T15:00:00Z".parse().unwrap(),
+        simulation: serde_json::from_value::<Simulation>(simulation).unwrap(),
+        turn: Turn::Mine,
+        parts: Part::ALL.into_iter().map(|part| (part, Seen::Ours)).collect(),
+        driver: Driver::Running { completed: 0 },
+        offers: Offers::default(),
+        left: Vec::new(),
+        recorded: false,
+    }
+}
+
+fn merge(into: &mut Value, change: &Value) {
+    match (into, change) {
+        (Value::Object(into), Value::Object(change)) => {
+            for (key, value) in change {
+                merge(into.entry(key.clone()).or_insert(Value::Null), value);
+            }
+        }
+        (into, change) => *into = change.clone(),
+    }
+}
+
+fn nothing_made(change: &Value) -> World {
+    World { parts: BTreeMap::new(), driver: Driver::Absent, turn: Turn::Free, ..world(change) }
+}
+
+fn done(world: &World) -> Action {
+    match decide(world, &settings()) {
+        Step::Do(action) => action,
+        other => panic!("something is to be done, not {other:?}"),
+    }
+}
+
+fn concluded(success: bool) -> Value {
+    let condition = json!({
+        "type": "Concluded", "status": if success { "True" } else { "False" }, "reason": "R", "message": "m",
+        "lastTransitionTime": "2026-11-10T14:30:00Z",
+    });
+    json!({"status": {"conditions": [condition]}})
+}
+
+#[test]
+fn a_new_simulation_is_claimed_before_anything_is_made() {
+    let new = nothing_made(&json!({"metadata": {"finalizers": null}, "status": null}));
+    assert_eq!(done(&new), Action::Claim);
+    let claimed = nothing_made(&json!({"status": null}));
+    assert_eq!(done(&claimed), Action::TakeTurn);
+    let mut in_turn = claimed;
+    in_turn.turn = Turn::Mine;
+    assert_eq!(done(&in_turn), Action::Begin);
+}
+
+#[test]
+fn who_waits_is_blocked_and_says_for_whom() {
+    let mut waiting = nothing_made(&json!({"status": null}));
+    waiting.turn = Turn::Blocked { by: "b".to_owned() };
+    let Action::Report(report) = done(&waiting) else { panic!("a report") };
+    assert_eq!((report.state, report.message.contains("simulation b")), (State::Blocked, true));
+    // Once it is written down there is nothing more to do.
+    let told = json!({"status": {
+        "state": "Blocked", "reason": "Blocked", "message": report.message, "startTime": null, "completedRuns": null,
+    }});
+    let told = World { turn: waiting.turn, ..nothing_made(&told) };
+    assert!(matches!(decide(&told, &settings()), Step::Wait(_)));
+}
+
+#[test]
+fn parts_are_made_in_order_and_each_only_once() {
+    let order = [Part::Root, Part::Namespace, Part::Trust, Part::Certificate, Part::Service, Part::Webhook, Part::Job];
+    let mut world = nothing_made(&json!({"status": {"completedRuns": null}}));
+    world.turn = Turn::Mine;
+    for part in order {
+        assert_eq!(done(&world), Action::Make(part));
+        world.parts.insert(part, Seen::Ours);
+    }
+    assert!(matches!(decide(&world, &settings()), Step::Wait(_)), "then its driver is waited for");
+}
+
+#[test]
+fn accounts_and_metrics_are_made_where_they_are_asked_for() {
+    let elsewhere = world(&json!({"spec": {"driver": {"namespace": "lab"}, "metrics": {}}}));
+    let settings = Settings { any_namespace: true, ..settings() };
+    let wanted_parts = |world: &World| {
+        let all = wanted(world, &settings);
+        [Part::Account, Part::Binding, Part::Metrics].map(|part| all.contains(&part))
+    };
+    assert_eq!(wanted_parts(&elsewhere), [true, true, false]);
+    let operator = Offers { prometheus: true, ..Offers::default() };
+    let mut theirs = World { offers: operator, ..elsewhere };
+    theirs.parts.insert(Part::Account, Seen::Foreign);
+    assert_eq!(wanted_parts(&theirs), [true, false, true]);
+    assert_eq!(wanted_parts(&world(&json!({}))), [false, false, false]);
+}
+
+#[test]
+fn what_others_have_made_is_left_alone() {
+    let mut world = world(&json!({}));
+    world.parts.insert(Part::Namespace, Seen::Foreign);
+    assert!(matches!(decide(&world, &settings()), Step::Wait(_)), "a namespace that was there is used as it is");
+    world.parts.insert(Part::Service, Seen::Foreign);
+    let Action::Conclude(verdict) = done(&world) else { panic!("an end") };
+    assert_eq!(verdict.reason, "NameTaken");
+    // And it is not taken down either.
+    let mut ended = World { parts: world.parts, ..self::world(&concluded(false)) };
+    ended.parts.insert(Part::Root, Seen::Foreign);
+    assert!(matches!(done(&ended), Action::Finish(_)));
+}
+
+#[test]
+fn what_a_specification_cannot_have_here_fails_it_before_anything_is_made() {
+    let hook = json!({"preStartHooks": [{"cmd": "true"}]});
+    for (spec, reason) in [
+        (json!({"hooks": hook}), "HooksNotAllowed"),
+        (json!({"driver": {"namespace": "lab"}}), "NamespaceNotAllowed"),
+        (json!({"duration": "0s"}), "BadSpec"),
+        (json!({"duration": "99999999999d"}), "BadSpec"),
+        (json!({"driver": {"certManagerIssuer": "i"}}), "CertManagerMissing"),
+    ] {
+        let world = nothing_made(&json!({"spec": spec, "status": null}));
+        let strict = Settings { allow_hooks: false, ..settings() };
+        let Step::Do(Action::Conclude(verdict)) = decide(&world, &strict) else { panic!("{spec} is an end") };
+        assert_eq!((verdict.success, verdict.reason.as_str()), (false, reason));
+    }
+}
+
+#[test]
+fn hooks_run_once_and_one_that_nobody_saw_end_counts_as_failed() {
+    let hooks = json!({"preStartHooks": [{"cmd": "a", "ignoreFailure": true}, {"cmd": "b"}]});
+    let at = |started: u32, ended: u32| {
+        let progress = json!({"preStartStarted": started, "preStartEnded": ended});
+        let mut world =
+            nothing_made(&json!({"spec": {"hooks": hooks}, "status": {"hooks": progress, "completedRuns": null}}));
+        world.turn = Turn::Mine;
+        done(&world)
+    };
+    assert_eq!(at(0, 0), Action::RunHook(Stage::PreStart, 0));
+    assert_eq!(at(1, 0), Action::EndHook(Stage::PreStart, 0, None), "its failure is ignored");
+    assert_eq!(at(1, 1), Action::RunHook(Stage::PreStart, 1));
+    let Action::EndHook(Stage::PreStart, 1, Some(verdict)) = at(2, 1) else { panic!("the hook has failed") };
+    assert_eq!(verdict.reason, "HookFailed");
+    assert_eq!(at(2, 2), Action::Make(Part::Root));
+}
+
+#[test]
+fn the_driver_is_followed_into_pause_and_to_its_end() {
+    assert!(matches!(decide(&world(&json!({})), &settings()), Step::Wait(_)));
+    let paused = world(&json!({"spec": {"pausedTime": "2026-11-10T14:10:00Z"}}));
+    let Action::Report(report) = done(&paused) else { panic!("a report") };
+    assert_eq!(report.state, State::Paused);
+    let verdict = Verdict::success("1 of 1 repetitions are done");
+    let ended = World { driver: Driver::Ended { completed: 1, verdict: verdict.clone() }, ..world(&json!({})) };
+    let Action::Report(report) = done(&ended) else { panic!("a report") };
+    assert_eq!(report.completed, Some(1));
+    let counted = World { driver: ended.driver, ..world(&json!({"status": {"completedRuns": 1}})) };
+    assert_eq!(done(&counted), Action::Conclude(verdict));
+    let mut gone = World { driver: Driver::Absent, ..world(&json!({})) };
+    gone.parts.insert(Part::Job, Seen::Absent);
+    let Action::Conclude(verdict) = done(&gone) else { panic!("an end") };
+    assert_eq!(verdict.reason, "DriverGone");
+}
+
+#[test]
+fn an_end_is_hooks_then_teardown_then_the_final_state_then_the_turn() {
+    let mut hooked = concluded(true);
+    merge(&mut hooked, &json!({"spec": {"hooks": {"postStopHooks": [{"cmd": "c"}]}}}));
+    assert_eq!(done(&world(&hooked)), Action::RunHook(Stage::PostStop, 0));
+    let mut world = world(&concluded(true));
+    assert_eq!(done(&world), Action::TearDown);
+    world.parts.insert(Part::Root, Seen::Going);
+    let Action::Report(report) = done(&world) else { panic!("a report") };
+    assert_eq!((report.state, report.reason.as_str()), (State::Running, "CleaningUp"));
+    world.parts = BTreeMap::new();
+    world.left = vec!["Namespace virtual-default".to_owned()];
+    let Action::Report(report) = done(&world) else { panic!("a report") };
+    assert_eq!(report.message, "waiting until Namespace virtual-default is gone");
+    world.left.clear();
+    let Action::Finish(verdict) = done(&world) else { panic!("the end") };
+    assert!(verdict.success);
+    let finished = json!({"status": {"state": "Finished", "endTime": "2026-11-10T14:59:00Z"}});
+    assert_eq!(done(&self::world(&finished)), Action::ReleaseTurn);
+}
+
+#[test]
+fn after_its_end_a_simulation_stays_until_its_time_is_over() {
+    let ended = |ttl: &Value| {
+        let change = json!({
+            "spec": {"record": {"ttlSecondsAfterFinished": ttl}},
+            "status": {"state": "Failed", "endTime": "2026-11-10T14:59:00Z"},
+        });
+        let world = World { turn: Turn::Free, ..self::world(&change) };
+        decide(&world, &settings())
+    };
+    assert_eq!(ended(&Value::Null), Step::Rest);
+    assert_eq!(ended(&json!(90)), Step::Wait(Duration::from_secs(30)));
+    assert_eq!(ended(&json!(60)), Step::Do(Action::Expire));
+}
+
+#[test]
+fn deleting_a_simulation_in_any_state_takes_everything_away_before_it_goes() {
+    let deleted = json!({"metadata": {"deletionTimestamp": "2026-11-10T15:00:00Z"}});
+    let mut world = world(&deleted);
+    world.recorded = true;
+    assert_eq!(done(&world), Action::TearDown);
+    world.parts = BTreeMap::new();
+    assert_eq!(done(&world), Action::ReleaseTurn);
+    world.turn = Turn::Free;
+    assert_eq!(done(&world), Action::Forget);
+    world.recorded = false;
+    assert_eq!(done(&world), Action::LetGo);
+    world.simulation.metadata.finalizers = None;
+    assert_eq!(decide(&world, &settings()), Step::Rest);
+
+    let mut begun = self::world(&deleted);
+    begun.simulation.spec.hooks.post_stop_hooks = serde_json::from_value(json!([{"cmd": "c"}])).unwrap();
+    assert_eq!(done(&begun), Action::RunHook(Stage::PostStop, 0));
+    let mut waiting = World { turn: Turn::Blocked { by: "b".to_owned() }, ..nothing_made(&deleted) };
+    waiting.simulation.status = None;
+    assert_eq!(done(&waiting), Action::LetGo);
+}
+
+#[test]
+fn certificates_are_renewed_while_the_driver_runs() {
+    let mut world = world(&json!({}));
+    world.parts.insert(Part::Certificate, Seen::Stale);
+    assert_eq!(done(&world), Action::Renew(Part::Certificate));
+    world.parts.insert(Part::Certificate, Seen::Ours);
+    world.parts.insert(Part::Webhook, Seen::Stale);
+    assert_eq!(done(&world), Action::Renew(Part::Webhook));
+}

@@ -1,0 +1,319 @@
+//! How a driver does, judged from its Job, its pods and the warnings about them. Pure.
+//!
+//! A person who reads "Failed" must not have to look anywhere else, so that everything a cluster says about a pod that
+//! does not run is turned into a sentence here.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
+
+use crate::world::Verdict;
+
+/// The longest text that is taken over from a pod: a termination message has at most 4096 bytes.
+const MAX_WORDS: usize = 4096;
+
+/// How a driver does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Driver {
+    /// There is no Job.
+    Absent,
+    /// Its first or next pod does not run yet.
+    Starting {
+        /// Repetitions that are done.
+        completed: u32,
+        /// What it waits for, if somebody has said so.
+        waits_for: Option<String>,
+    },
+    /// A pod runs.
+    Running {
+        /// Repetitions that are done.
+        completed: u32,
+    },
+    /// It has ended.
+    Ended {
+        /// Repetitions that are done.
+        completed: u32,
+        /// How.
+        verdict: Verdict,
+    },
+}
+
+/// Judges a driver. `warnings` are what Kubernetes' events say about the Job and its pods, the newest first.
+pub fn judge(job: &Job, pods: &[Pod], warnings: &[String], now: Timestamp, start_limit: Duration) -> Driver {
+    let completed = completed(job);
+    let ended = |verdict| Driver::Ended { completed, verdict };
+    if has_condition(job, "Complete").is_some() {
+        return ended(Verdict::success(format!("{completed} of {completed} repetitions are done")));
+    }
+    if let Some(failure) = has_condition(job, "Failed").or_else(|| has_condition(job, "FailureTarget")) {
+        return ended(failed(job, pods, failure));
+    }
+    if pods.iter().any(|pod| phase(pod) == "Running") {
+        return Driver::Running { completed };
+    }
+    let obstacle = pods.iter().filter(|pod| phase(pod) == "Pending").find_map(obstacle);
+    let waited = waiting_since(job, pods).map_or(0, |since| now.duration_since(since).as_secs());
+    let too_long = u64::try_from(waited).unwrap_or(0) >= start_limit.as_secs();
+    // A name that can never be an image's gets no better by waiting.
+    let hopeless = obstacle.as_ref().is_some_and(|(_, _, hopeless)| *hopeless);
+    if too_long || hopeless {
+        return ended(not_started(obstacle, warnings, waited));
+    }
+    Driver::Starting { completed, waits_for: obstacle.map(|(_, words, _)| words) }
+}
+
+/// Since when the next pod is waited for: its creation, else the end of the one before, else the Job's creation.
+fn waiting_since(job: &Job, pods: &[Pod]) -> Option<Timestamp> {
+    let pending = pods.iter().filter(|pod| phase(pod) == "Pending").filter_map(created).max();
+    let ended = || pods.iter().filter_map(|pod| ended_at(pod).or_else(|| created(pod))).max();
+    pending.or_else(ended).or_else(|| job.metadata.creation_timestamp.as_ref().map(|time| time.0))
+}
+
+fn completed(job: &Job) -> u32 {
+    let succeeded = job.status.as_ref().and_then(|status| status.succeeded).unwrap_or(0);
+    u32::try_from(succeeded).unwrap_or(0)
+}
+
+/// The reason and message of a condition that is true.
+fn has_condition<'a>(job: &'a Job, kind: &str) -> Option<(&'a str, &'a str)> {
+    let conditions = job.status.as_ref()?.conditions.as_ref()?;
+    let found = conditions.iter().find(|condition| condition.type_ == kind && condition.status == "True")?;
+    Some((found.reason.as_deref().unwrap_or_default(), found.message.as_deref().unwrap_or_default()))
+}
+
+/// A Job that has failed: what its last pod said, or else what the Job controller says.
+fn failed(job: &Job, pods: &[Pod], (reason, message): (&str, &str)) -> Verdict {
+    if reason == "DeadlineExceeded" {
+        let limit = job.spec.as_ref().and_then(|spec| spec.active_deadline_seconds).unwrap_or(0);
+        let words = format!("the driver was stopped after {limit} s, as spec.driver.deadlineSeconds says");
+        return Verdict::failure("DeadlineExceeded", words);
+    }
+    let last = pods.iter().filter(|pod| phase(pod) == "Failed").max_by_key(|pod| created(pod));
+    match last {
+        Some(pod) => last_words(pod),
+        None => Verdict::failure("DriverFailed", format!("the driver's Job has failed: {message}")),
+    }
+}
+
+/// What a pod that has failed says about it.
+fn last_words(pod: &Pod) -> Verdict {
+    let name = pod.metadata.name.as_deref().unwrap_or_default();
+    let status = pod.status.as_ref();
+    let evicted = status.and_then(|status| Some((status.reason.as_deref()?, status.message.as_deref().unwrap_or(""))));
+    let ended = container(pod).and_then(|container| container.state.as_ref()?.terminated.as_ref());
+    match (ended, evicted) {
+        (Some(ended), _) if ended.message.as_deref().is_some_and(|message| !message.trim().is_empty()) => {
+            said(name, ended.message.as_deref().unwrap_or_default().trim())
+        }
+        (_, Some((reason, message))) => {
+            Verdict::failure("DriverFailed", format!("the driver's pod {name} was ended ({reason}): {message}"))
+        }
+        (Some(ended), None) if ended.reason.as_deref() == Some("OOMKilled") => Verdict::failure(
+            "DriverOutOfMemory",
+            format!("the driver's pod {name} needed more memory than its limit allows"),
+        ),
+        (Some(ended), None) => Verdict::failure(
+            "DriverFailed",
+            format!("the driver's pod {name} ended with exit code {} and gave no reason", ended.exit_code),
+        ),
+        (None, None) => Verdict::failure("DriverFailed", format!("the driver's pod {name} failed and gave no reason")),
+    }
+}
+
+/// The driver's own words. If they begin with one word in capitals and a colon, such as `TraceMissing:`, that is the reason.
+fn said(pod: &str, words: &str) -> Verdict {
+    let words: String = words.chars().take(MAX_WORDS).collect();
+    let first = words.split_once(": ").filter(|(reason, _)| {
+        reason.starts_with(|c: char| c.is_ascii_uppercase()) && reason.chars().all(|c| c.is_ascii_alphanumeric())
+    });
+    match first {
+        Some((reason, message)) => Verdict::failure(reason, message),
+        None => Verdict::failure("DriverFailed", format!("the driver's pod {pod} said: {words}")),
+    }
+}
+
+/// Why a pod does not run: a reason, a sentence, and whether waiting is in vain.
+fn obstacle(pod: &Pod) -> Option<(&'static str, String, bool)> {
+    let name = pod.metadata.name.as_deref().unwrap_or_default();
+    let status = pod.status.as_ref()?;
+    let unscheduled = status
+        .conditions
+        .iter()
+        .flatten()
+        .find(|condition| condition.type_ == "PodScheduled" && condition.status == "False");
+    if let Some(condition) = unscheduled {
+        let words = condition.message.as_deref().unwrap_or("the scheduler gives no reason");
+        return Some(("DriverUnschedulable", format!("no node takes the driver's pod {name}: {words}"), false));
+    }
+    let waiting = container(pod)?.state.as_ref()?.waiting.as_ref()?;
+    let image = pod.spec.as_ref().and_then(|spec| spec.containers.first()?.image.clone()).unwrap_or_default();
+    let words = waiting.message.as_deref().unwrap_or_default();
+    match waiting.reason.as_deref().unwrap_or_default() {
+        "InvalidImageName" => {
+            Some(("ImageUnavailable", format!("`{image}` is no image: change spec.driver.image"), true))
+        }
+        "ErrImagePull" | "ImagePullBackOff" | "ErrImageNeverPull" => {
+            let sentence = format!("the driver's image `{image}` cannot be pulled: {words}");
+            Some(("ImageUnavailable", sentence, false))
+        }
+        "CreateContainerConfigError" | "CreateContainerError" => {
+            Some(("DriverNotStarted", format!("the driver's container cannot be created: {words}"), false))
+        }
+        _ => None,
+    }
+}
+
+fn not_started(obstacle: Option<(&'static str, String, bool)>, warnings: &[String], waited: i64) -> Verdict {
+    match (obstacle, warnings.first()) {
+        (Some((reason, words, _)), _) => Verdict::failure(reason, words),
+        (None, Some(warning)) => {
+            Verdict::failure("DriverNotStarted", format!("the driver did not start within {waited} s: {warning}"))
+        }
+        (None, None) => Verdict::failure(
+            "DriverNotStarted",
+            format!("the driver did not start within {waited} s, and nobody says why; is there a kubelet on its node?"),
+        ),
+    }
+}
+
+fn container(pod: &Pod) -> Option<&ContainerStatus> {
+    pod.status.as_ref()?.container_statuses.as_ref()?.first()
+}
+
+fn ended_at(pod: &Pod) -> Option<Timestamp> {
+    container(pod)?.state.as_ref()?.terminated.as_ref()?.finished_at.as_ref().map(|time| time.0)
+}
+
+fn phase(pod: &Pod) -> &str {
+    pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or_default()
+}
+
+fn created(pod: &Pod) -> Option<Timestamp> {
+    pod.metadata.creation_timestamp.as_ref().map(|time| time.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_secs(60);
+
+    fn judged(job: &Value, pods: &[Value], warnings: &[&str], seconds: i64) -> Driver {
+        let began: Timestamp = "2026-11-10T14:00:00Z".parse().unwrap();
+        let mut job = job.clone();
+        job["metadata"] = json!({"creationTimestamp": began.to_string()});
+        let pod = |status: &Value| -> Pod {
+            let metadata = json!({"name": "p", "creationTimestamp": began.to_string()});
+            let spec = json!({"containers": [{"name": "driver", "image": "sk-driver:9"}]});
+            serde_json::from_value(json!({"metadata": metadata, "spec": spec, "status": status})).unwrap()
+        };
+        let pods: Vec<_> = pods.iter().map(pod).collect();
+        let warnings: Vec<_> = warnings.iter().map(|warning| (*warning).to_owned()).collect();
+        let now = began + jiff::SignedDuration::from_secs(seconds);
+        judge(&serde_json::from_value(job).unwrap(), &pods, &warnings, now, LIMIT)
+    }
+
+    fn failure(reason: &str, message: &str) -> Driver {
+        Driver::Ended { completed: 0, verdict: Verdict::failure(reason, message) }
+    }
+
+    fn ended_container(terminated: &Value) -> Value {
+        let state = json!({"terminated": terminated});
+        json!({"phase": "Failed", "containerStatuses": [
+            {"name": "driver", "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": state},
+        ]})
+    }
+
+    fn waiting(reason: &str, message: &str) -> Value {
+        let state = json!({"waiting": {"reason": reason, "message": message}});
+        json!({"phase": "Pending", "containerStatuses": [
+            {"name": "driver", "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": state},
+        ]})
+    }
+
+    #[test]
+    fn a_failed_driver_is_told_in_its_own_words() {
+        let job =
+            json!({"status": {"conditions": [{"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}]}});
+        for (terminated, reason, message) in [
+            (
+                json!({"exitCode": 1, "message": "TraceMissing: s3://a is not there\n"}),
+                "TraceMissing",
+                "s3://a is not there",
+            ),
+            (
+                json!({"exitCode": 1, "message": "no luck: today"}),
+                "DriverFailed",
+                "the driver's pod p said: no luck: today",
+            ),
+            (
+                json!({"exitCode": 137}),
+                "DriverFailed",
+                "the driver's pod p ended with exit code 137 and gave no reason",
+            ),
+            (
+                json!({"exitCode": 137, "reason": "OOMKilled"}),
+                "DriverOutOfMemory",
+                "the driver's pod p needed more memory than its limit allows",
+            ),
+        ] {
+            assert_eq!(judged(&job, &[ended_container(&terminated)], &[], 5), failure(reason, message));
+        }
+        let evicted = json!({"phase": "Failed", "reason": "Evicted", "message": "low on memory"});
+        let words = "the driver's pod p was ended (Evicted): low on memory";
+        assert_eq!(judged(&job, &[evicted], &[], 5), failure("DriverFailed", words));
+    }
+
+    #[test]
+    fn a_driver_that_does_not_start_is_given_up_after_the_limit_with_the_obstacle() {
+        let unschedulable = json!({"phase": "Pending", "conditions": [
+            {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes are available"},
+        ]});
+        let words = "no node takes the driver's pod p: 0/3 nodes are available";
+        let patient = judged(&json!({}), &[unschedulable.clone()], &[], 59);
+        assert_eq!(patient, Driver::Starting { completed: 0, waits_for: Some(words.to_owned()) });
+        assert_eq!(judged(&json!({}), &[unschedulable], &[], 60), failure("DriverUnschedulable", words));
+
+        let pull = waiting("ImagePullBackOff", "Back-off pulling");
+        let words = "the driver's image `sk-driver:9` cannot be pulled: Back-off pulling";
+        assert_eq!(judged(&json!({}), &[pull], &[], 61), failure("ImageUnavailable", words));
+        let invalid = waiting("InvalidImageName", "");
+        let words = "`sk-driver:9` is no image: change spec.driver.image";
+        assert_eq!(judged(&json!({}), &[invalid], &[], 0), failure("ImageUnavailable", words));
+
+        let warning = "FailedMount: hostPath type check failed: /a is not a file";
+        let words = format!("the driver did not start within 61 s: {warning}");
+        let creating = waiting("ContainerCreating", "");
+        assert_eq!(judged(&json!({}), &[creating], &[warning], 61), failure("DriverNotStarted", &words));
+        let words = format!("the driver did not start within 61 s: {warning}");
+        assert_eq!(judged(&json!({}), &[], &[warning], 61), failure("DriverNotStarted", &words));
+    }
+
+    #[test]
+    fn a_deadline_and_an_end_are_what_the_job_says() {
+        let late = json!({
+            "spec": {"activeDeadlineSeconds": 9, "template": {}},
+            "status": {"conditions": [{"type": "Failed", "status": "True", "reason": "DeadlineExceeded"}]},
+        });
+        let words = "the driver was stopped after 9 s, as spec.driver.deadlineSeconds says";
+        assert_eq!(judged(&late, &[], &[], 9), failure("DeadlineExceeded", words));
+        let done = json!({"status": {"succeeded": 3, "conditions": [{"type": "Complete", "status": "True"}]}});
+        let verdict = Verdict::success("3 of 3 repetitions are done");
+        assert_eq!(judged(&done, &[], &[], 9), Driver::Ended { completed: 3, verdict });
+        let second = json!({"status": {"succeeded": 1}});
+        assert_eq!(judged(&second, &[json!({"phase": "Running"})], &[], 900), Driver::Running { completed: 1 });
+        // A repetition that took an hour is no reason to give the next one up.
+        let mut hour = ended_container(&json!({"exitCode": 0, "finishedAt": "2026-11-10T15:00:00Z"}));
+        hour["phase"] = json!("Succeeded");
+        let starting = Driver::Starting { completed: 1, waits_for: None };
+        assert_eq!(judged(&second, &[hour], &[], 3601), starting);
+        assert_eq!(
+            judged(&second, &[json!({"phase": "Pending"})], &[], 9),
+            Driver::Starting { completed: 1, waits_for: None }
+        );
+    }
+}

@@ -1,0 +1,332 @@
+//! Carries a decision out: one action, one change of the cluster, one Kubernetes Event about it.
+//!
+//! Every action may be carried out twice, because the controller may be killed between doing and knowing. What the API
+//! server refuses for good is no error but an end of the simulation, in the API server's words.
+
+use jiff::Timestamp;
+use kube::Resource;
+use kube::ResourceExt;
+use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::runtime::events::{Event, EventType, Recorder};
+use serde_json::{Value, json};
+use sk_api::simulation::{Simulation, State, names};
+use tracing::{info, warn};
+
+use crate::certificate::Authority;
+use crate::cluster::{Cluster, ClusterError};
+use crate::decide::{Action, Report, Stage, hook_failure};
+use crate::hooks;
+use crate::observe::{authorities, root_uid, secret};
+use crate::parts::Plan;
+use crate::records::Store;
+use crate::settings::Settings;
+use crate::world::{CONCLUDED, Part, Verdict, World};
+
+/// The longest text of an Event.
+const MAX_NOTE: usize = 1000;
+
+/// What carries decisions out.
+pub(crate) struct Hands {
+    pub(crate) cluster: Cluster,
+    pub(crate) settings: Settings,
+    pub(crate) store: Store,
+    pub(crate) recorder: Recorder,
+    /// Whom drivers have to trust when they send their records, as PEM.
+    pub(crate) authority: String,
+}
+
+impl Hands {
+    /// Carries one action out.
+    pub(crate) async fn execute(&self, world: &World, action: &Action) -> Result<(), ClusterError> {
+        let done = self.attempt(world, action).await;
+        let Err(error) = done else { return Ok(()) };
+        // Only before the end: a clean-up that is refused has to be tried again until somebody allows it.
+        match error.refusal().filter(|_| matches!(action, Action::Make(_) | Action::TakeTurn)) {
+            Some((reason, words)) => self.conclude(world, &Verdict::failure(reason, words)).await,
+            None => Err(error),
+        }
+    }
+
+    async fn attempt(&self, world: &World, action: &Action) -> Result<(), ClusterError> {
+        let name = world.name();
+        match action {
+            Action::Claim => self.set_finalizers(&world.simulation, true).await,
+            Action::TakeTurn => self.cluster.take_lease(&self.settings.namespace, name).await,
+            Action::Begin => self.begin(world).await,
+            Action::RunHook(stage, index) => self.run_hook(world, *stage, *index).await,
+            Action::EndHook(stage, index, failure) => self.end_hook(world, *stage, *index, failure.as_ref()).await,
+            Action::Make(part) => self.make(world, *part).await,
+            Action::Renew(part) => self.renew(world, *part).await,
+            Action::Report(report) => self.report(world, report).await,
+            Action::Conclude(verdict) => self.conclude(world, verdict).await,
+            Action::TearDown => self.tear_down(world).await,
+            Action::DropSecret => self.drop_secret(world).await,
+            Action::Finish(verdict) => self.finish(world, verdict).await,
+            Action::ReleaseTurn => self.release_turn(name).await,
+            Action::Expire => self.expire(world).await,
+            Action::Forget => Ok(self.store.remove(name).await?),
+            Action::LetGo => self.set_finalizers(&world.simulation, false).await,
+        }
+    }
+
+    async fn begin(&self, world: &World) -> Result<(), ClusterError> {
+        let now = Timestamp::now();
+        let words = "its turn has come";
+        let status = json!({
+            "state": State::Initializing, "startTime": seconds(now), "reason": "Started", "message": words,
+            "observedGeneration": world.simulation.metadata.generation,
+        });
+        self.patch_status(world, status).await?;
+        self.tell(&world.simulation, EventType::Normal, "Started", words).await;
+        Ok(())
+    }
+
+    async fn run_hook(&self, world: &World, stage: Stage, index: usize) -> Result<(), ClusterError> {
+        let hooks = &world.simulation.spec.hooks;
+        let list = match stage {
+            Stage::PreStart => &hooks.pre_start_hooks,
+            Stage::PostStop => &hooks.post_stop_hooks,
+        };
+        let Some(hook) = list.get(index) else { return Ok(()) };
+        let (started, _) = progress_fields(stage);
+        self.patch_status(world, json!({"hooks": {started: index + 1}})).await?;
+        info!(simulation = world.name(), ?stage, index, cmd = hook.cmd, "hook started");
+        let result = hooks::run(hook, &world.simulation).await;
+        let failure = result.as_ref().err().and_then(|words| hook_failure(hook, words));
+        match &result {
+            Ok(()) => {
+                let words = format!("{stage:?} hook `{}` is done", hook.cmd);
+                self.tell(&world.simulation, EventType::Normal, "HookDone", &words).await;
+            }
+            Err(words) => {
+                let ignored = if hook.ignore_failure { " (ignored)" } else { "" };
+                let words = format!("{stage:?} hook `{}`: {words}{ignored}", hook.cmd);
+                self.tell(&world.simulation, EventType::Warning, "HookFailed", &words).await;
+            }
+        }
+        self.end_hook(world, stage, index, failure.as_ref()).await
+    }
+
+    /// That a hook has ended and what follows from it is written in one piece. A run that has failed already keeps its
+    /// reason.
+    async fn end_hook(
+        &self,
+        world: &World,
+        stage: Stage,
+        index: usize,
+        failure: Option<&Verdict>,
+    ) -> Result<(), ClusterError> {
+        let (started, ended) = progress_fields(stage);
+        let mut status = json!({"hooks": {started: index + 1, ended: index + 1}});
+        let decided = world.verdict().is_some_and(|verdict| !verdict.success);
+        if let Some(failure) = failure.filter(|_| !decided) {
+            status["conditions"] = json!([condition(world, failure)]);
+        }
+        self.patch_status(world, status).await
+    }
+
+    async fn make(&self, world: &World, part: Part) -> Result<(), ClusterError> {
+        let root_uid = root_uid(&self.cluster, &world.simulation, &self.settings).await?;
+        let plan = Plan { simulation: &world.simulation, settings: &self.settings, root_uid: &root_uid };
+        let object = match part {
+            Part::Root => plan.root(),
+            Part::Namespace => plan.own_namespace(),
+            Part::Account => plan.account(),
+            Part::Binding => plan.binding(),
+            Part::Trust => plan.trust(&self.authority),
+            Part::Certificate => match &world.simulation.spec.driver.cert_manager_issuer {
+                Some(issuer) => plan.ordered_certificate(issuer),
+                None => self.new_certificate(&plan).await?,
+            },
+            Part::Service => plan.service(),
+            Part::Webhook => plan.webhook(&self.trusted(&plan).await?),
+            Part::Metrics => plan.metrics().unwrap_or_default(),
+            Part::Job => plan.job(),
+        };
+        self.cluster.make(&plan, part, object).await?;
+        let words = format!("{} is made", plan.place(part));
+        self.tell(&world.simulation, EventType::Normal, &format!("{part:?}Made"), &words).await;
+        Ok(())
+    }
+
+    async fn renew(&self, world: &World, part: Part) -> Result<(), ClusterError> {
+        let root_uid = root_uid(&self.cluster, &world.simulation, &self.settings).await?;
+        let plan = Plan { simulation: &world.simulation, settings: &self.settings, root_uid: &root_uid };
+        let object = match part {
+            Part::Certificate => self.new_certificate(&plan).await?,
+            Part::Webhook => plan.webhook(&self.trusted(&plan).await?),
+            // Nothing else grows old.
+            _ => return Ok(()),
+        };
+        self.cluster.renew(&plan, part, object).await?;
+        let words = format!("{} is renewed", plan.place(part));
+        self.tell(&world.simulation, EventType::Normal, &format!("{part:?}Renewed"), &words).await;
+        Ok(())
+    }
+
+    /// A new certificate, trusted together with the one that is there.
+    async fn new_certificate(&self, plan: &Plan<'_>) -> Result<Value, ClusterError> {
+        let now = Timestamp::now();
+        let authority = Authority::new(&names::driver_certificate(plan.name()), now)?;
+        let serving = authority.serving(&plan.webhook_names(), now)?;
+        let before = authorities(secret(&self.cluster, plan).await?.as_ref()).unwrap_or_default();
+        // Of those before, the last one only: two are good at a time.
+        let before = String::from_utf8_lossy(&before);
+        let newest = before.split_inclusive("-----END CERTIFICATE-----").next().map(str::trim).unwrap_or_default();
+        let trusted = if newest.is_empty() {
+            authority.certificate.clone()
+        } else {
+            format!("{}{newest}\n", authority.certificate)
+        };
+        Ok(plan.own_certificate(&serving, &trusted))
+    }
+
+    async fn trusted(&self, plan: &Plan<'_>) -> Result<String, ClusterError> {
+        let bytes = authorities(secret(&self.cluster, plan).await?.as_ref());
+        let missing = || ClusterError::Unexpected {
+            step: format!("read {}", plan.secret()),
+            what: format!("it has no {}", names::CA_KEY),
+        };
+        Ok(String::from_utf8_lossy(&bytes.ok_or_else(missing)?).into_owned())
+    }
+
+    async fn report(&self, world: &World, report: &Report) -> Result<(), ClusterError> {
+        let mut status = json!({
+            "state": report.state, "reason": report.reason, "message": report.message,
+            "observedGeneration": world.simulation.metadata.generation,
+        });
+        if let Some(completed) = report.completed {
+            status["completedRuns"] = completed.into();
+        }
+        self.patch_status(world, status).await?;
+        if world.status().state != Some(report.state) {
+            self.tell(&world.simulation, EventType::Normal, &format!("{:?}", report.state), &report.message).await;
+        }
+        Ok(())
+    }
+
+    async fn conclude(&self, world: &World, verdict: &Verdict) -> Result<(), ClusterError> {
+        info!(simulation = world.name(), reason = verdict.reason, message = verdict.message, "concluded");
+        self.patch_status(world, json!({"conditions": [condition(world, verdict)]})).await
+    }
+
+    async fn tear_down(&self, world: &World) -> Result<(), ClusterError> {
+        let plan = Plan { simulation: &world.simulation, settings: &self.settings, root_uid: "" };
+        let place = plan.place(Part::Root);
+        if let Some(root) = self.cluster.find(&place).await? {
+            self.cluster.delete(&place, root.uid()).await?;
+            self.tell(&world.simulation, EventType::Normal, "CleaningUp", "everything of the run is being deleted")
+                .await;
+        }
+        Ok(())
+    }
+
+    async fn drop_secret(&self, world: &World) -> Result<(), ClusterError> {
+        let plan = Plan { simulation: &world.simulation, settings: &self.settings, root_uid: "" };
+        let found = self.cluster.find(&plan.secret()).await?;
+        let ours = |object: &kube::core::DynamicObject| {
+            object.labels().get(names::SIMULATION_LABEL).is_some_and(|label| label == world.name())
+        };
+        match found.filter(ours) {
+            Some(secret) => self.cluster.delete(&plan.secret(), secret.uid()).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn finish(&self, world: &World, verdict: &Verdict) -> Result<(), ClusterError> {
+        let state = if verdict.success { State::Finished } else { State::Failed };
+        let kept = world.recorded.then(|| format!("/records/{}", world.name()));
+        let record = world.simulation.spec.record.path.clone().or(kept);
+        let status = json!({
+            "state": state, "reason": verdict.reason, "message": verdict.message, "recordPath": record,
+            "endTime": seconds(Timestamp::now()), "observedGeneration": world.simulation.metadata.generation,
+        });
+        self.patch_status(world, status).await?;
+        let kind = if verdict.success { EventType::Normal } else { EventType::Warning };
+        self.tell(&world.simulation, kind, &format!("{state:?}"), &verdict.message).await;
+        Ok(())
+    }
+
+    async fn release_turn(&self, name: &str) -> Result<(), ClusterError> {
+        let lease = self.cluster.lease(&self.settings.namespace).await?;
+        let mine =
+            lease.filter(|lease| lease.spec.as_ref().and_then(|spec| spec.holder_identity.as_deref()) == Some(name));
+        match mine {
+            Some(lease) => self.cluster.drop_lease(&self.settings.namespace, lease.uid()).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn expire(&self, world: &World) -> Result<(), ClusterError> {
+        let deleted = self.cluster.simulations().delete(world.name(), &DeleteParams::default()).await;
+        match deleted {
+            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
+            result => result.map(drop).map_err(ClusterError::request(format!("delete Simulation {}", world.name()))),
+        }
+    }
+
+    /// Puts our finalizer on or takes it off. The version guards against changes of others in between.
+    async fn set_finalizers(&self, simulation: &Simulation, on: bool) -> Result<(), ClusterError> {
+        let name = simulation.name_any();
+        let mut finalizers: Vec<_> =
+            simulation.finalizers().iter().filter(|finalizer| *finalizer != names::FINALIZER).cloned().collect();
+        if on {
+            finalizers.push(names::FINALIZER.to_owned());
+        }
+        let patch = json!({"metadata": {"finalizers": finalizers, "resourceVersion": simulation.resource_version()}});
+        let patched = self.cluster.simulations().patch_metadata(&name, &patch_params(), &Patch::Merge(patch)).await;
+        match patched {
+            Err(kube::Error::Api(status)) if status.is_not_found() && !on => Ok(()),
+            result => {
+                result.map(drop).map_err(ClusterError::request(format!("change the finalizers of Simulation {name}")))
+            }
+        }
+    }
+
+    async fn patch_status(&self, world: &World, status: Value) -> Result<(), ClusterError> {
+        let patch = Patch::Merge(json!({"metadata": {"uid": world.simulation.metadata.uid}, "status": status}));
+        let patched = self.cluster.simulations().patch_status(world.name(), &patch_params(), &patch).await;
+        let step = format!("write the status of Simulation {}", world.name());
+        patched.map(drop).map_err(ClusterError::request(step))
+    }
+
+    /// An Event is for people; that one is missing stops nothing.
+    async fn tell(&self, simulation: &Simulation, type_: EventType, reason: &str, words: &str) {
+        info!(simulation = simulation.name_any(), reason, "{words}");
+        let note = words.chars().take(MAX_NOTE).collect();
+        let event = Event {
+            type_,
+            reason: reason.to_owned(),
+            note: Some(note),
+            action: "Reconcile".to_owned(),
+            secondary: None,
+        };
+        if let Err(error) = self.recorder.publish(&event, &simulation.object_ref(&())).await {
+            warn!(simulation = simulation.name_any(), %error, "an Event could not be published");
+        }
+    }
+}
+
+fn patch_params() -> PatchParams {
+    PatchParams { field_manager: Some(names::CONTROLLER_MANAGER.to_owned()), ..PatchParams::default() }
+}
+
+fn progress_fields(stage: Stage) -> (&'static str, &'static str) {
+    match stage {
+        Stage::PreStart => ("preStartStarted", "preStartEnded"),
+        Stage::PostStop => ("postStopStarted", "postStopEnded"),
+    }
+}
+
+fn condition(world: &World, verdict: &Verdict) -> Value {
+    json!({
+        "type": CONCLUDED, "status": if verdict.success { "True" } else { "False" },
+        "reason": verdict.reason, "message": verdict.message, "lastTransitionTime": seconds(Timestamp::now()),
+        "observedGeneration": world.simulation.metadata.generation,
+    })
+}
+
+/// As Kubernetes writes times in a status.
+fn seconds(at: Timestamp) -> String {
+    at.strftime("%FT%TZ").to_string()
+}

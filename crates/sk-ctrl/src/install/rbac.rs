@@ -1,0 +1,202 @@
+//! Who may do what: accounts, roles and bindings of an installation.
+//!
+//! | account | may |
+//! |---|---|
+//! | `sk-ctrl` | make and watch the objects of a run, in its own namespace unless told; ask who is who |
+//! | `sk-driver` | make, change and delete what is replayed; write its Simulation's progress; send its record |
+//! | `sk-record-reader` | read records and logs: skctl asks for a token of this account |
+//!
+//! RBAC knows no prefixes, so that the driver's rights over replayed kinds hold in all namespaces; that it keeps to its
+//! own is the driver's care. Secrets are not among those kinds: the right to change them anywhere is the right to read
+//! them everywhere, and virtual pods need none. Neither are roles, webhooks, nodes and definitions of kinds.
+
+use serde_json::{Value, json};
+use sk_api::simulation::names;
+
+use super::Options;
+
+const RBAC: &str = "rbac.authorization.k8s.io";
+/// What replaying takes: server-side apply is `create` and `patch`.
+const REPLAY: [&str; 6] = ["get", "list", "watch", "create", "patch", "delete"];
+
+/// Kinds of one API group, by their plurals.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kinds {
+    /// The group; empty for the core.
+    pub group: String,
+    /// The plurals.
+    pub resources: Vec<String>,
+}
+
+/// The kinds that are replayed unless told otherwise.
+fn workloads() -> [(&'static str, &'static [&'static str]); 7] {
+    [
+        (
+            "",
+            &[
+                "configmaps",
+                "endpoints",
+                "limitranges",
+                "namespaces",
+                "persistentvolumeclaims",
+                "pods",
+                "replicationcontrollers",
+                "resourcequotas",
+                "serviceaccounts",
+                "services",
+            ],
+        ),
+        ("apps", &["daemonsets", "deployments", "replicasets", "statefulsets"]),
+        ("autoscaling", &["horizontalpodautoscalers"]),
+        ("batch", &["cronjobs", "jobs"]),
+        ("networking.k8s.io", &["ingresses", "networkpolicies"]),
+        ("policy", &["poddisruptionbudgets"]),
+        ("scheduling.k8s.io", &["priorityclasses"]),
+    ]
+}
+
+/// Accounts, roles and bindings.
+pub(super) fn manifests(options: &Options) -> Vec<Value> {
+    let here = Some(options.namespace.as_str());
+    let mut all: Vec<_> = [names::CONTROLLER_NAME, names::DRIVER_ACCOUNT, names::RECORD_READER]
+        .map(|name| {
+            json!({
+                "apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": options.namespace},
+            })
+        })
+        .to_vec();
+    all.extend(granted(options, names::CONTROLLER_NAME, names::CONTROLLER_NAME, None, &controller(options)));
+    all.extend(granted(options, names::CONTROLLER_NAME, names::CONTROLLER_NAME, here, &controller_here()));
+    // Where the objects of a run are: here, or anywhere.
+    let run_scope = if options.any_namespace { None } else { here };
+    all.extend(granted(options, names::CONTROLLER_NAME, "sk-ctrl-runs", run_scope, &runs(options)));
+    // Events about what has no namespace go to this one.
+    let events = [rule("events.k8s.io", &["events"], &["create", "patch"])];
+    all.extend(granted(options, names::CONTROLLER_NAME, names::CONTROLLER_NAME, Some("default"), &events));
+    all.extend(granted(options, names::DRIVER_ACCOUNT, names::DRIVER_ACCOUNT, None, &driver(options)));
+    let read = [rule(names::GROUP, &["simulations/record"], &["get"])];
+    all.extend(granted(options, names::RECORD_READER, names::RECORD_READER, None, &read));
+    all.extend(user(options));
+    all
+}
+
+/// What has no namespace, and questions.
+fn controller(options: &Options) -> Vec<Value> {
+    let mut rules = vec![
+        rule(names::GROUP, &["simulations"], &["get", "list", "watch", "patch", "delete"]),
+        rule(names::GROUP, &["simulations/status"], &["patch"]),
+        rule(names::GROUP, &["simulationroots"], &["get", "list", "watch", "create", "delete"]),
+        // Only asked for where the API server guards owner references.
+        rule(names::GROUP, &["simulations/finalizers", "simulationroots/finalizers"], &["update"]),
+        rule("admissionregistration.k8s.io", &["mutatingwebhookconfigurations"], &["get", "create", "patch"]),
+        rule("", &["namespaces"], if options.any_namespace { &["get", "list", "create"] } else { &["get", "list"] }),
+        rule("authentication.k8s.io", &["tokenreviews"], &["create"]),
+        rule("authorization.k8s.io", &["subjectaccessreviews"], &["create"]),
+    ];
+    if options.any_namespace {
+        rules.push(rule(RBAC, &["clusterrolebindings"], &["get", "create"]));
+        // The driver's rights may be passed on, and no others.
+        let mut bind = rule(RBAC, &["clusterroles"], &["bind"]);
+        bind["resourceNames"] = json!([names::DRIVER_ACCOUNT]);
+        rules.push(bind);
+    }
+    if options.metrics {
+        rules.push(rule("monitoring.coreos.com", &["prometheuses"], &["get", "create"]));
+    }
+    rules
+}
+
+/// The Lease, and what the controller proves itself with.
+fn controller_here() -> [Value; 3] {
+    [
+        rule("coordination.k8s.io", &["leases"], &["get", "list", "watch", "create", "delete"]),
+        rule("", &["secrets"], &["get", "create", "update"]),
+        rule("", &["configmaps"], &["get", "create", "update"]),
+    ]
+}
+
+/// The objects of a run.
+fn runs(options: &Options) -> Vec<Value> {
+    let mut rules = vec![
+        rule("", &["secrets"], &["get", "create", "patch"]),
+        rule("", &["configmaps", "services"], &["get", "create"]),
+        rule("", &["events"], &["list"]),
+        rule("", &["pods"], &["get", "list", "watch"]),
+        rule("batch", &["jobs"], &["get", "list", "watch", "create"]),
+    ];
+    if options.any_namespace {
+        rules.push(rule("", &["serviceaccounts"], &["get", "create"]));
+    }
+    if options.cert_manager {
+        rules.push(rule("cert-manager.io", &["certificates"], &["get", "create"]));
+        rules.push(rule("", &["secrets"], &["delete"]));
+    }
+    rules
+}
+
+fn driver(options: &Options) -> Vec<Value> {
+    let mut rules = vec![
+        rule(names::GROUP, &["simulations"], &["get", "list", "watch"]),
+        rule(names::GROUP, &["simulations/status"], &["patch"]),
+        rule(names::GROUP, &["simulations/record"], &["update"]),
+        rule(names::GROUP, &["simulationroots"], &["get", "list", "watch", "create", "patch", "delete"]),
+        rule(names::GROUP, &["simulationroots/finalizers"], &["update"]),
+        rule("", &["nodes"], &["get", "list", "watch"]),
+    ];
+    let mut definition = rule("apiextensions.k8s.io", &["customresourcedefinitions"], &["get"]);
+    definition["resourceNames"] = json!([format!("simulationroots.{}", names::GROUP)]);
+    rules.push(definition);
+    rules.extend(workloads().map(|(group, resources)| rule(group, resources, &REPLAY)));
+    rules.extend(options.more_kinds.iter().map(|kinds| {
+        let resources: Vec<_> = kinds.resources.iter().map(String::as_str).collect();
+        rule(&kinds.group, &resources, &REPLAY)
+    }));
+    rules
+}
+
+/// For people who run simulations: a role that somebody else binds.
+fn user(options: &Options) -> [Value; 2] {
+    let everywhere = [
+        rule(names::GROUP, &["simulations"], &["get", "list", "watch", "create", "patch", "update", "delete"]),
+        rule(names::GROUP, &["simulations/record"], &["get"]),
+    ];
+    let mut token = rule("", &["serviceaccounts/token"], &["create"]);
+    token["resourceNames"] = json!([names::RECORD_READER]);
+    let mut authority = rule("", &["configmaps"], &["get"]);
+    authority["resourceNames"] = json!([names::CONTROLLER_CA]);
+    let here =
+        [token, authority, rule("", &["pods"], &["get", "list"]), rule("", &["pods/portforward"], &["create", "get"])];
+    [role(names::USER_ROLE, None, &everywhere), role(names::USER_ROLE, Some(&options.namespace), &here)]
+}
+
+/// A role and its binding to an account: in one namespace, or everywhere.
+fn granted(options: &Options, account: &str, name: &str, namespace: Option<&str>, rules: &[Value]) -> [Value; 2] {
+    let (role_kind, binding_kind) = match namespace {
+        Some(_) => ("Role", "RoleBinding"),
+        None => ("ClusterRole", "ClusterRoleBinding"),
+    };
+    let binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": binding_kind, "metadata": metadata(name, namespace),
+        "roleRef": {"apiGroup": RBAC, "kind": role_kind, "name": name},
+        "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": options.namespace}],
+    });
+    [role(name, namespace, rules), binding]
+}
+
+fn role(name: &str, namespace: Option<&str>, rules: &[Value]) -> Value {
+    let kind = if namespace.is_some() { "Role" } else { "ClusterRole" };
+    json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": metadata(name, namespace), "rules": rules,
+    })
+}
+
+fn metadata(name: &str, namespace: Option<&str>) -> Value {
+    match namespace {
+        Some(namespace) => json!({"name": name, "namespace": namespace}),
+        None => json!({"name": name}),
+    }
+}
+
+fn rule(group: &str, resources: &[&str], verbs: &[&str]) -> Value {
+    json!({"apiGroups": [group], "resources": resources, "verbs": verbs})
+}

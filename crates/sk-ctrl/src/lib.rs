@@ -1,0 +1,40 @@
+//! The controller: makes a driver Job of every Simulation, follows it, keeps its record and cleans up.
+//!
+//! ```text
+//! Simulation ──► observe ──► decide (pure) ──► execute ──► Job, webhook, … ──► driver ──► record
+//!                   ▲                              │                                        │
+//!                   └──────── look again ◄─────────┘                          records ◄─────┘
+//! ```
+//!
+//! Start with [`decide`], which is the whole story as a pure function. The controller holds no state of its own: killed
+//! anywhere, it sees in the cluster where it was. It never changes or deletes what a run has not made.
+//!
+//! | module | what it owns |
+//! |---|---|
+//! | [`world`] | what is known when something is decided |
+//! | [`decide`] | what follows from it |
+//! | [`driver`] | how a driver does, and in what words |
+//! | [`parts`], `job` | the objects of a run |
+//! | [`certificate`] | certificates that the controller makes itself |
+//! | [`records`] | the records that it keeps, and who gets them |
+//! | [`install`] | the manifests of an installation, with the smallest rights that do |
+//! | [`cli`] | the binary's flags, and the start of all of it |
+
+pub mod certificate;
+pub mod cli;
+mod cluster;
+pub mod decide;
+pub mod driver;
+mod execute;
+mod hooks;
+pub mod install;
+
+mod job;
+mod observe;
+pub mod parts;
+mod reconcile;
+pub mod records;
+pub mod settings;
+pub mod world;
+
+pub use settings::Settings;

@@ -1,0 +1,271 @@
+//! Records and logs on disk: one folder per Simulation, one file per repetition, one log.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use futures::{Stream, StreamExt};
+use sk_api::simulation::names;
+use tokio::fs::{self, File};
+use tokio::io::AsyncWriteExt;
+
+/// The largest record. A pod's row is about 100 bytes and 150,000 pods make 15 MB; a record of a thousand times that is
+/// no record.
+const MAX_RECORD_BYTES: u64 = 16 << 30;
+/// The largest log: what a person reads of the end of a run.
+const MAX_LOG_BYTES: u64 = 16 << 20;
+/// What is being written has this before its name.
+const INCOMING: &str = ".incoming-";
+const LOG: &str = "log.txt";
+
+/// Why a record or log is not kept or found.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The name cannot be a Simulation's.
+    #[error("`{0}` is no simulation's name")]
+    Name(String),
+    /// The disk does not do it.
+    #[error("{step}: {source}")]
+    Disk {
+        /// What was to be done.
+        step: String,
+        /// What came of it.
+        #[source]
+        source: io::Error,
+    },
+    /// More than there is room for.
+    #[error("more than {limit} bytes: a record or log of that size is not kept")]
+    TooLarge {
+        /// The most.
+        limit: u64,
+    },
+    /// The sender stopped in the middle.
+    #[error("the sender broke off: {0}")]
+    BrokenOff(String),
+}
+
+/// The folder that records are kept in.
+#[derive(Clone, Debug)]
+pub struct Store {
+    folder: PathBuf,
+}
+
+impl Store {
+    /// Opens a folder, makes it if it is not there, and removes what an earlier controller was still writing.
+    pub async fn open(folder: &Path) -> Result<Self, StoreError> {
+        let store = Self { folder: folder.to_owned() };
+        fs::create_dir_all(folder).await.map_err(disk("make", folder))?;
+        for simulation in store.names().await? {
+            let of_one = store.folder.join(&simulation);
+            for file in list(&of_one).await?.into_iter().filter(|file| file.starts_with(INCOMING)) {
+                let path = of_one.join(file);
+                fs::remove_file(&path).await.map_err(disk("remove", &path))?;
+            }
+        }
+        Ok(store)
+    }
+
+    /// The Simulations of which there is something.
+    pub async fn names(&self) -> Result<Vec<String>, StoreError> {
+        Ok(list(&self.folder).await?.into_iter().filter(|name| checked(name).is_ok()).collect())
+    }
+
+    /// Is there anything of this Simulation?
+    pub fn holds(&self, simulation: &str) -> bool {
+        checked(simulation).is_ok_and(|name| self.folder.join(name).is_dir())
+    }
+
+    /// The repetitions of which there is a record, in order.
+    pub async fn repetitions(&self, simulation: &str) -> Result<Vec<u32>, StoreError> {
+        let folder = self.folder.join(checked(simulation)?);
+        if !folder.is_dir() {
+            return Ok(Vec::new());
+        }
+        let number = |file: &String| file.strip_prefix("record-")?.strip_suffix(".tar")?.parse().ok();
+        let mut found: Vec<u32> = list(&folder).await?.iter().filter_map(number).collect();
+        found.sort_unstable();
+        Ok(found)
+    }
+
+    /// Opens a record; `None` if there is none.
+    pub async fn record(&self, simulation: &str, repetition: u32) -> Result<Option<File>, StoreError> {
+        self.open_file(simulation, &record_file(repetition)).await
+    }
+
+    /// Opens a log; `None` if there is none.
+    pub async fn log(&self, simulation: &str) -> Result<Option<File>, StoreError> {
+        self.open_file(simulation, LOG).await
+    }
+
+    /// Keeps a record. Returns its size.
+    pub async fn put_record<B, E>(
+        &self,
+        simulation: &str,
+        repetition: u32,
+        body: impl Stream<Item = Result<B, E>>,
+    ) -> Result<u64, StoreError>
+    where
+        B: AsRef<[u8]>,
+        E: std::fmt::Display,
+    {
+        self.put(simulation, &record_file(repetition), body, MAX_RECORD_BYTES).await
+    }
+
+    /// Keeps a log in place of the one before. Returns its size.
+    pub async fn put_log<B, E>(
+        &self,
+        simulation: &str,
+        body: impl Stream<Item = Result<B, E>>,
+    ) -> Result<u64, StoreError>
+    where
+        B: AsRef<[u8]>,
+        E: std::fmt::Display,
+    {
+        self.put(simulation, LOG, body, MAX_LOG_BYTES).await
+    }
+
+    /// Removes everything of a Simulation.
+    pub async fn remove(&self, simulation: &str) -> Result<(), StoreError> {
+        let folder = self.folder.join(checked(simulation)?);
+        match fs::remove_dir_all(&folder).await {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            result => result.map_err(disk("remove", &folder)),
+        }
+    }
+
+    async fn open_file(&self, simulation: &str, file: &str) -> Result<Option<File>, StoreError> {
+        let path = self.folder.join(checked(simulation)?).join(file);
+        match File::open(&path).await {
+            Ok(file) => Ok(Some(file)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(disk("open", &path)(error)),
+        }
+    }
+
+    async fn put<B, E>(
+        &self,
+        simulation: &str,
+        file: &str,
+        body: impl Stream<Item = Result<B, E>>,
+        limit: u64,
+    ) -> Result<u64, StoreError>
+    where
+        B: AsRef<[u8]>,
+        E: std::fmt::Display,
+    {
+        let folder = self.folder.join(checked(simulation)?);
+        fs::create_dir_all(&folder).await.map_err(disk("make", &folder))?;
+        let incoming =
+            tempfile::Builder::new().prefix(INCOMING).tempfile_in(&folder).map_err(disk("make a file in", &folder))?;
+        // Dropped on any way out but the last, it is removed.
+        let (handle, unfinished) = incoming.into_parts();
+        let mut out = File::from_std(handle);
+        let mut size = 0;
+        let mut body = std::pin::pin!(body);
+        while let Some(chunk) = body.next().await {
+            let chunk = chunk.map_err(|error| StoreError::BrokenOff(error.to_string()))?;
+            size += chunk.as_ref().len() as u64;
+            if size > limit {
+                return Err(StoreError::TooLarge { limit });
+            }
+            out.write_all(chunk.as_ref()).await.map_err(disk("write", &unfinished))?;
+        }
+        out.flush().await.map_err(disk("write", &unfinished))?;
+        out.sync_all().await.map_err(disk("write", &unfinished))?;
+        let place = folder.join(file);
+        unfinished.persist(&place).map_err(|error| disk("rename", &place)(error.error))?;
+        Ok(size)
+    }
+}
+
+fn record_file(repetition: u32) -> String {
+    format!("record-{repetition}.tar")
+}
+
+/// A name that is one folder and nothing else.
+fn checked(simulation: &str) -> Result<&str, StoreError> {
+    let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    let good =
+        !simulation.is_empty() && simulation.len() <= names::MAX_SIMULATION_NAME && simulation.chars().all(allowed);
+    good.then_some(simulation).ok_or_else(|| StoreError::Name(simulation.chars().take(100).collect()))
+}
+
+async fn list(folder: &Path) -> Result<Vec<String>, StoreError> {
+    let mut entries = fs::read_dir(folder).await.map_err(disk("read", folder))?;
+    let mut names = Vec::new();
+    while let Some(entry) = entries.next_entry().await.map_err(disk("read", folder))? {
+        names.extend(entry.file_name().into_string());
+    }
+    names.sort();
+    Ok(names)
+}
+
+fn disk(verb: &str, path: &Path) -> impl FnOnce(io::Error) -> StoreError {
+    let step = format!("{verb} {}", path.display());
+    move |source| StoreError::Disk { step, source }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::stream;
+    use tokio::io::AsyncReadExt;
+
+    use super::*;
+
+    fn chunks(parts: &[Result<&'static str, &'static str>]) -> impl Stream<Item = Result<&'static str, &'static str>> {
+        stream::iter(parts.to_vec())
+    }
+
+    async fn text(file: Option<File>) -> Option<String> {
+        let mut text = String::new();
+        file?.read_to_string(&mut text).await.unwrap();
+        Some(text)
+    }
+
+    #[tokio::test]
+    async fn a_record_is_whole_or_not_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path()).await.unwrap();
+        assert_eq!(store.put_record("a", 0, chunks(&[Ok("ta"), Ok("r")])).await.unwrap(), 3);
+        let broken = store.put_record("a", 0, chunks(&[Ok("other"), Err("connection reset")])).await.unwrap_err();
+        assert_eq!(broken.to_string(), "the sender broke off: connection reset");
+        assert_eq!(text(store.record("a", 0).await.unwrap()).await.as_deref(), Some("tar"));
+        assert_eq!(list(&folder.path().join("a")).await.unwrap(), ["record-0.tar"], "nothing half-written stays");
+        assert!(store.record("a", 1).await.unwrap().is_none());
+        store.put_record("a", 10, chunks(&[])).await.unwrap();
+        store.put_record("a", 2, chunks(&[])).await.unwrap();
+        assert_eq!(store.repetitions("a").await.unwrap(), [0, 2, 10]);
+    }
+
+    #[tokio::test]
+    async fn what_a_killed_controller_was_writing_is_gone_after_its_restart() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("a")).unwrap();
+        std::fs::write(folder.path().join("a/.incoming-x"), "half").unwrap();
+        let store = Store::open(folder.path()).await.unwrap();
+        store.put_log("a", chunks(&[Ok("said")])).await.unwrap();
+        assert_eq!(list(&folder.path().join("a")).await.unwrap(), ["log.txt"]);
+        assert!(store.holds("a"));
+        store.remove("a").await.unwrap();
+        store.remove("a").await.unwrap();
+        assert!(!store.holds("a"));
+    }
+
+    #[tokio::test]
+    async fn a_name_never_leads_out_of_the_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path()).await.unwrap();
+        for name in ["", "..", "a/b", "../a", "A", &"a".repeat(50)] {
+            let refused = store.put_log(name, chunks(&[])).await;
+            assert!(matches!(refused, Err(StoreError::Name(_))), "{name}: {refused:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_too_large_is_refused_and_not_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path()).await.unwrap();
+        let refused = store.put("a", "f", chunks(&[Ok("12345"), Ok("6")]), 5).await.unwrap_err();
+        assert_eq!(refused.to_string(), "more than 5 bytes: a record or log of that size is not kept");
+        assert!(store.log("a").await.unwrap().is_none());
+    }
+}

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use crate::error::Error;
 use crate::reader::Run;
-use crate::writer::Folder;
+use crate::writer::{Folder, Staged};
 
 /// Files of one record: `run.json`, four tables, and what is added beside them (scenario, summary, report, junit, logs).
 const MAX_FILES: usize = 64;
@@ -34,6 +34,11 @@ pub fn pack<W: Write>(dir: &Path, to: W) -> Result<W, Error> {
 
 /// Reads a tar made by [`pack`] and publishes it as the folder `dir`. An older record there is replaced.
 pub fn unpack(from: impl Read, dir: &Path) -> Result<(), Error> {
+    stage(from, dir)?.publish().map(drop)
+}
+
+/// Like [`unpack`], but the record takes its name only when it is published, so that files can be added before.
+pub fn stage(from: impl Read, dir: &Path) -> Result<Staged, Error> {
     let folder = Folder::create(dir)?;
     let refuse = |problem: String| Error::Unpack { problem };
     let broken = |error: io::Error| refuse(format!("it is damaged or cut off: {error}"));
@@ -55,7 +60,7 @@ pub fn unpack(from: impl Read, dir: &Path) -> Result<(), Error> {
         io::copy(&mut entry, &mut file).map_err(broken)?;
     }
     Run::open(folder.staging())?;
-    folder.publish().map(drop)
+    Ok(Staged::of(folder))
 }
 
 /// The names of a record's files, sorted; folders and hidden files are not part of it.

@@ -108,6 +108,11 @@ pub struct Staged {
 }
 
 impl Staged {
+    /// A record that was found whole in this folder.
+    pub(crate) fn of(folder: Folder) -> Self {
+        Self { folder }
+    }
+
     /// Reads the record, to compute what is to be added to it.
     pub fn run(&self) -> Result<Run, Error> {
         Run::open(&self.folder.staging)

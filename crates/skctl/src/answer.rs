@@ -9,6 +9,8 @@ use std::io::{self, Write};
 use anyhow::Result;
 use serde::Serialize;
 
+use crate::cli::Global;
+
 /// The text with every control character but the line feed written out, like `\u{1b}`.
 pub(crate) fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
@@ -34,6 +36,22 @@ pub(crate) fn print_json(value: &impl Serialize) -> Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "{text}")?;
     Ok(out.flush()?)
+}
+
+/// Prints objects as a stream of YAML documents. It is quoted so that readers of YAML 1.1, as Kubernetes has them, take
+/// no text for a number or a truth.
+pub(crate) fn print_yaml(objects: &[impl Serialize]) -> Result<()> {
+    let text = serde_saphyr::to_string_multiple(objects)?;
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    Ok(out.flush()?)
+}
+
+/// Says something to the person in front of it, unless that is not wanted.
+pub(crate) fn say(global: &Global, text: &str) {
+    if !global.quiet {
+        anstream::eprintln!("{}", plain(text));
+    }
 }
 
 #[cfg(test)]

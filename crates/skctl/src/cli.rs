@@ -1,5 +1,6 @@
 //! What people can type.
 
+mod cluster;
 mod trace;
 mod validate;
 
@@ -8,6 +9,10 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use jiff::tz::TimeZone;
 
+pub use cluster::{
+    DescribeArgs, DoctorArgs, ExportArgs, ExportForm, InstallArgs, InstallPart, LogsArgs, ManifestsCommand, NamedArgs,
+    NodesApplyArgs, NodesCommand, ObjectFormat, Part, RecordArgs, SimArgs, SnapshotArgs, TracerArgs,
+};
 pub use trace::{
     ConvertArgs, Form, GenerateArgs, MergeArgs, OutArgs, ScaleArgs, ShiftArgs, ShowArgs, SliceArgs, TraceCommand,
     TransformArgs,
@@ -44,6 +49,19 @@ pub struct Global {
     /// Say nothing but the answer.
     #[arg(short, long, global = true, help_heading = GLOBAL)]
     pub quiet: bool,
+    /// How much is said of what goes on inside: error, warn, info, debug or trace.
+    #[arg(short, long, global = true, help_heading = GLOBAL)]
+    #[arg(value_enum, default_value = "warn", value_name = "LEVEL")]
+    pub verbosity: Verbosity,
+    /// Which cluster: a context of the kubeconfig; the current one if not said.
+    #[arg(long, global = true, help_heading = GLOBAL, value_name = "NAME")]
+    pub context: Option<String>,
+    /// The kubeconfig file; $KUBECONFIG or ~/.kube/config if not said.
+    #[arg(long, global = true, help_heading = GLOBAL, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+    /// The namespace that the tracer or the controller lives in; simkube if not said.
+    #[arg(short, long, global = true, help_heading = GLOBAL, value_name = "NAMESPACE")]
+    pub namespace: Option<String>,
     /// When to use colour.
     #[arg(long, global = true, help_heading = GLOBAL)]
     #[arg(value_enum, default_value = "auto", value_name = "WHEN")]
@@ -54,8 +72,30 @@ pub struct Global {
     pub tz: TimeZone,
 }
 
+impl Global {
+    /// Where the tracer or the controller lives.
+    pub(crate) fn home(&self) -> &str {
+        self.namespace.as_deref().unwrap_or(sk_api::simulation::names::NAMESPACE)
+    }
+}
+
 fn time_zone(name: &str) -> Result<TimeZone, String> {
     TimeZone::get(name).map_err(|_| "no such time zone; use a name like UTC, Europe/Berlin or America/New_York".into())
+}
+
+/// How much is said of what goes on inside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub enum Verbosity {
+    /// What went wrong.
+    Error,
+    /// What may be wrong.
+    Warn,
+    /// What is decided.
+    Info,
+    /// What is done.
+    Debug,
+    /// Everything.
+    Trace,
 }
 
 /// When to use colour.
@@ -74,13 +114,22 @@ pub enum Color {
 pub enum Command {
     /// Run the bundled example and open its report.
     Demo(DemoArgs),
-    /// Simulate a trace on the embedded engine; ends with the summary.
+    /// Simulate a trace, on the embedded engine or with --cluster on a real one; ends with the summary.
     #[command(after_help = RUN_EXAMPLES)]
     Run(Box<RunArgs>),
     /// Show a run again.
     Report(ReportArgs),
-    /// List the runs in ./runs.
+    /// List the runs in ./runs, or with --cluster the Simulations in the cluster.
     List(ListArgs),
+    /// Get a trace from the tracer in the cluster.
+    #[command(after_help = cluster::EXPORT_EXAMPLES)]
+    Export(ExportArgs),
+    /// Make a trace of the cluster as it is now; no tracer is needed.
+    #[command(after_help = cluster::SNAPSHOT_EXAMPLES)]
+    Snapshot(SnapshotArgs),
+    /// Record the cluster in the foreground, until Ctrl-C.
+    #[command(after_help = cluster::RECORD_EXAMPLES)]
+    Record(RecordArgs),
     /// Look into traces, make them, change them.
     #[command(subcommand)]
     Trace(TraceCommand),
@@ -92,6 +141,31 @@ pub enum Command {
     /// About the scenario file.
     #[command(subcommand)]
     Scenario(ScenarioCommand),
+    /// Print what would be installed in a cluster, as YAML.
+    #[command(subcommand, after_help = cluster::MANIFESTS_EXAMPLES)]
+    Manifests(ManifestsCommand),
+    /// The same as `skctl manifests crd`.
+    Crd,
+    /// Install the tracer or the simulator in a cluster, then check it.
+    #[command(after_help = cluster::INSTALL_EXAMPLES)]
+    Install(InstallArgs),
+    /// What is missing in the cluster, what may I do there? Exit code 1 if something is missing.
+    #[command(after_help = cluster::DOCTOR_EXAMPLES)]
+    Doctor(DoctorArgs),
+    /// What a Simulation is, what state it is in, and what happened to it.
+    Describe(DescribeArgs),
+    /// What the driver of a Simulation said last.
+    Logs(LogsArgs),
+    /// Let a Simulation wait.
+    Pause(NamedArgs),
+    /// Let a Simulation go on.
+    Resume(NamedArgs),
+    /// Delete a Simulation, its record and everything it made.
+    #[command(visible_alias = "rm")]
+    Delete(NamedArgs),
+    /// Nodes that KWOK plays.
+    #[command(subcommand)]
+    Nodes(NodesCommand),
     /// Print a completion script for a shell.
     #[command(after_help = "Example:  skctl completions bash > /etc/bash_completion.d/skctl")]
     Completions(CompletionsArgs),
@@ -103,7 +177,8 @@ const RUN_EXAMPLES: &str = "Examples:
   skctl run example:nginx
   skctl run week.sktrace -f pack.yaml
   skctl run week.sktrace -f pack.yaml --set cluster.groups.general.max=36
-  helm template ./chart | skctl run - -f nodes.yaml -D 1h";
+  helm template ./chart | skctl run - -f nodes.yaml -D 1h
+  skctl --context lab run s3://traces/week.sktrace --cluster --speed 10 -D 1d";
 
 /// `skctl scenario`
 #[derive(Debug, Subcommand)]
@@ -154,7 +229,28 @@ pub struct RunArgs {
     /// Open the report in a browser.
     #[arg(long)]
     pub open: bool,
+    /// On a real cluster that `skctl install sim` has prepared, in wall time.
+    #[arg(long)]
+    pub cluster: bool,
+    /// How many times as fast as recorded; only with --cluster. Controllers keep their own timers.
+    #[arg(long, value_name = "X", help_heading = ON_A_CLUSTER)]
+    pub speed: Option<f64>,
+    /// How many times; only with --cluster.
+    #[arg(short = 'N', long, value_name = "N", help_heading = ON_A_CLUSTER)]
+    pub repetitions: Option<u32>,
+    /// The driver's image, if not the installation's.
+    #[arg(long, value_name = "IMAGE", help_heading = ON_A_CLUSTER)]
+    pub driver_image: Option<String>,
+    /// Begin paused; `skctl resume NAME` lets it go on.
+    #[arg(long, help_heading = ON_A_CLUSTER)]
+    pub start_paused: bool,
+    /// Start bare pods again that were interrupted.
+    #[arg(long, help_heading = ON_A_CLUSTER)]
+    pub reschedule_interrupted_bare_pods: bool,
 }
+
+/// The heading of flags that only mean something on a real cluster.
+const ON_A_CLUSTER: &str = "With --cluster";
 
 /// A part of a trace's time.
 #[derive(Debug, Default, Args)]
@@ -199,9 +295,12 @@ pub enum ReportFormat {
 /// `skctl list`
 #[derive(Debug, Args)]
 pub struct ListArgs {
+    /// The Simulations in the cluster.
+    #[arg(long)]
+    pub cluster: bool,
     /// In which form.
     #[arg(short = 'o', long = "output", value_enum, default_value = "table", value_name = "FORMAT")]
-    pub output: TableFormat,
+    pub output: ObjectFormat,
 }
 
 /// Forms of a table.

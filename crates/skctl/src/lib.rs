@@ -6,13 +6,19 @@
 
 mod answer;
 pub mod cli;
+mod cluster;
 mod commands;
+mod doctor;
 mod examples;
 mod failure;
+mod installation;
 mod outputs;
 mod progress;
+mod recording;
 mod runs;
 mod scenarios;
+mod simulation;
+mod talk;
 mod texts;
 mod times;
 mod traces;
@@ -21,7 +27,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use cli::{Cli, Command, TraceCommand};
+use cli::{Cli, Command, ManifestsCommand, NodesCommand, TraceCommand};
 use failure::Outcome;
 
 /// Runs the command line of this process.
@@ -32,15 +38,29 @@ pub fn main() -> ExitCode {
     };
     let global = cli.global;
     global.color.apply();
+    talk::begin(global.verbosity);
     let outcome = match cli.command {
         Command::Demo(args) => commands::demo::run(&args, &global),
         Command::Run(args) => commands::run::run(&args, &global),
         Command::Report(args) => commands::report::run(&args),
-        Command::List(args) => commands::list::run(&args),
+        Command::List(args) => commands::list::run(&args, &global),
+        Command::Export(args) => commands::export::run(&args, &global),
+        Command::Snapshot(args) => commands::snapshot::run(&args, &global),
+        Command::Record(args) => commands::record::run(&args, &global),
         Command::Trace(command) => commands::trace::run(&command, &global),
         Command::Transform(args) => commands::trace::run(&TraceCommand::Transform(args), &global),
         Command::Validate(args) => commands::validate::run(&args, &global),
         Command::Scenario(command) => commands::scenario::run(&command),
+        Command::Manifests(command) => commands::manifests::run(&command, &global),
+        Command::Crd => commands::manifests::run(&ManifestsCommand::Crd, &global),
+        Command::Install(args) => commands::install::run(&args, &global),
+        Command::Doctor(args) => commands::doctor::run(&args, &global),
+        Command::Describe(args) => commands::simulations::describe(&args, &global),
+        Command::Logs(args) => commands::simulations::logs(&args, &global),
+        Command::Pause(args) => commands::simulations::pause(&args, &global),
+        Command::Resume(args) => commands::simulations::resume(&args, &global),
+        Command::Delete(args) => commands::simulations::delete(&args, &global),
+        Command::Nodes(NodesCommand::Apply(args)) => commands::nodes::apply(&args, &global),
         Command::Completions(args) => commands::completions::run(&args),
         Command::Version => commands::version::run(),
     };

@@ -75,6 +75,11 @@ impl Destination {
         Ok(written.summary)
     }
 
+    /// The form that it is to have.
+    pub(crate) fn format(&self) -> Format {
+        self.form.format()
+    }
+
     /// Opens what was written there.
     pub(crate) fn open(&self) -> Result<Trace> {
         match &self.place {

@@ -3,7 +3,8 @@
 //! [`Bar`] is for work that nobody can look into while it goes on, [`Progress`] for work that says how far it is and
 //! may be told to stop. Nothing is drawn when standard error is no terminal, or with `-q`.
 
-use std::io::IsTerminal;
+use std::future::Future;
+use std::io::{self, IsTerminal};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,6 +15,8 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use sk_core::SimDuration;
+
+use crate::failure::Interrupted;
 
 /// Work done sooner shows no bar.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -42,10 +45,21 @@ impl Bar {
         Self::new(Some(length), "{wide_bar} {percent:>3}%  {msg}", quiet)
     }
 
+    /// For so many bytes, if that is known.
+    fn of_bytes(length: Option<u64>, what: String, quiet: bool) -> Self {
+        let template = match length {
+            Some(_) => "{msg}  {wide_bar} {decimal_bytes} of {decimal_total_bytes}",
+            None => "{spinner} {msg}  {decimal_bytes}  {elapsed}",
+        };
+        let bar = Self::new(length, template, quiet);
+        bar.bar.set_message(what);
+        bar
+    }
+
     fn new(length: Option<u64>, template: &str, quiet: bool) -> Self {
         let bar = ProgressBar::with_draw_target(length, ProgressDrawTarget::hidden());
         bar.set_style(ProgressStyle::with_template(template).expect("the templates above are well-formed"));
-        let visible = !quiet && std::io::stderr().is_terminal();
+        let visible = !quiet && io::stderr().is_terminal();
         let show = visible.then(|| show_later(bar.clone()));
         Self { bar, since: Instant::now(), show }
     }
@@ -86,16 +100,21 @@ pub(crate) struct Progress {
 
 impl Progress {
     /// For work of a known length.
-    pub(crate) fn of_length(length: u64, quiet: bool) -> std::io::Result<Self> {
+    pub(crate) fn of_length(length: u64, quiet: bool) -> io::Result<Self> {
         Self::new(Bar::of_length(length, quiet))
     }
 
     /// For work whose length nobody knows.
-    pub(crate) fn of_unknown_length(what: String, quiet: bool) -> std::io::Result<Self> {
+    pub(crate) fn of_unknown_length(what: String, quiet: bool) -> io::Result<Self> {
         Self::new(Bar::of_unknown_length(what, quiet))
     }
 
-    fn new(bar: Bar) -> std::io::Result<Self> {
+    /// For a download of so many bytes, if that is known.
+    pub(crate) fn of_bytes(length: Option<u64>, what: String, quiet: bool) -> io::Result<Self> {
+        Self::new(Bar::of_bytes(length, what, quiet))
+    }
+
+    fn new(bar: Bar) -> io::Result<Self> {
         let interrupted = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM] {
             signal_hook::flag::register_conditional_default(signal, interrupted.clone())?;
@@ -114,6 +133,28 @@ impl Progress {
             self.bar.bar.set_position(done);
         }
         ControlFlow::Continue(())
+    }
+
+    /// So many bytes have come.
+    pub(crate) fn bytes(&self, done: u64) {
+        self.bar.bar.set_position(done);
+    }
+
+    /// Has somebody pressed Ctrl-C?
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.interrupted.load(Ordering::Relaxed)
+    }
+
+    /// Waits for work that has no end of its own to look at; stops waiting when the user does.
+    pub(crate) async fn waiting<T>(&self, work: impl Future<Output = T>) -> io::Result<T> {
+        let mut ticks = tokio::time::interval(TICK);
+        tokio::pin!(work);
+        loop {
+            tokio::select! {
+                done = &mut work => return Ok(done),
+                _ = ticks.tick() => if self.is_interrupted() { return Err(io::Error::other(Interrupted)) },
+            }
+        }
     }
 
     /// Takes the bar away; how long it all took.

@@ -123,7 +123,7 @@ fn no_terminal_obeys_the_names_in_a_trace() {
 #[test]
 fn a_slice_begins_with_the_state_at_its_start() {
     let dir = folder();
-    let args = ["trace", "slice", "example:nginx", "-s", "+10m", "-D", "10m", "--namespace", "default"];
+    let args = ["trace", "slice", "example:nginx", "-s", "+10m", "-D", "10m", "--include-namespaces", "default"];
     skctl(&dir).args(args).args(["-O", "part.sktrace"]).assert().success().stdout("").stderr(contains("objects"));
     let json = answer_json(&dir, &["trace", "show", "part.sktrace", "-o", "json"]);
     assert_eq!(json["span"]["start"], "2026-01-05T09:10:00Z");
@@ -133,6 +133,9 @@ fn a_slice_begins_with_the_state_at_its_start() {
         Some(vec![&"default".to_owned()])
     );
     assert_eq!(json["kinds"]["apps/v1.Deployment"]["initial"], 1);
+    // The namespace of a tracer is another thing, and passing it over in silence would keep everything.
+    let args = ["trace", "slice", "example:nginx", "--namespace", "default", "-O", "no.sktrace"];
+    skctl(&dir).args(args).assert().code(2).stderr(contains("--include-namespaces default"));
 }
 
 #[test]

@@ -146,7 +146,7 @@ pub struct SliceArgs {
     #[command(flatten)]
     pub part: PartArgs,
     /// Only these namespaces; may be repeated, or separated by commas. Objects without a namespace stay.
-    #[arg(long, alias = "namespace", value_name = "NAMESPACE", value_delimiter = ',')]
+    #[arg(long, value_name = "NAMESPACE", value_delimiter = ',')]
     pub include_namespaces: Vec<String>,
     /// Not these namespaces.
     #[arg(long, value_name = "NAMESPACE", value_delimiter = ',')]

@@ -1,6 +1,6 @@
 //! `skctl trace slice IN -O OUT`: a part of a trace, with the state that it begins with.
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use indicatif::HumanCount;
 use sk_core::{SimTime, SmolStr};
 use sk_trace::slice::{Slice, slice};
@@ -11,6 +11,9 @@ use crate::times::{Asked, Clock};
 use crate::traces;
 
 pub(crate) fn run(args: &SliceArgs, global: &Global) -> Result<()> {
+    if let Some(namespace) = &global.namespace {
+        bail!("--namespace says where a tracer lives; you want --include-namespaces {namespace}");
+    }
     let destination = Destination::new(&args.to.out, args.to.to)?;
     let asked = Asked::new(&args.part)?;
     let trace = traces::open(&args.input, global)?;

@@ -1,17 +1,19 @@
-//! `skctl run TRACE`: simulate, judge, print, leave a run folder.
+//! `skctl run TRACE`: simulate, judge, print, leave a run folder. On the embedded engine, or with `--cluster` on a real one.
 
-use std::io::{IsTerminal, Write};
-use std::path::{Path, PathBuf};
+mod cluster;
+mod conclude;
 
-use anyhow::{Context, Result, anyhow};
+use std::io::IsTerminal;
+use std::path::Path;
+
+use anyhow::{Result, anyhow, bail};
 use sk_api::scenario::{Path as ScenarioPath, Scenario};
 use sk_core::duration::TimeSpec;
 use sk_core::{SimDuration, SimTime};
 use sk_driver::embedded::{self, Question};
 use sk_driver::setup::Setup;
-use sk_record::{Staged, Warning, WarningKind};
-use sk_report::terminal::Occasion;
-use sk_report::{Analysis, AssertionError, Checked, Verdict};
+use sk_record::{Warning, WarningKind};
+use sk_report::{AssertionError, Checked};
 use sk_store::trace::Trace;
 
 use crate::cli::{Global, RunArgs};
@@ -22,13 +24,15 @@ use crate::times::{self, Asked, Clock};
 use crate::{runs, traces};
 
 pub(crate) fn run(args: &RunArgs, global: &Global) -> Result<Outcome> {
+    if args.cluster {
+        return cluster::run(args, global);
+    }
+    refuse_what_needs_a_cluster(args)?;
     let resolved = scenarios::resolve(args).map_err(|error| hint_for_the_old_form(args, error))?;
-    let Resolved { file, trace: typed, mut scenario, mut assumptions } = resolved;
+    let checked = check(&resolved, args)?;
+    let Resolved { trace: typed, mut scenario, mut assumptions, .. } = resolved;
     let trace = traces::open(&typed, global)?;
     let setup = Setup::new(&scenario);
-    let assertions: Vec<_> = scenario.assertions.iter().map(for_report).collect();
-    let checked = sk_report::check(&assertions, &setup.groups())
-        .map_err(|error| in_file(&file, &scenario, args.assert.len(), error))?;
     let asked = Asked::of_run(&args.part, &scenario.trace)?;
     let (window, length_is_assumed) = times::window(&asked, span(&trace), &Clock::of(global))?;
     if asked.is_anything() {
@@ -62,59 +66,34 @@ pub(crate) fn run(args: &RunArgs, global: &Global) -> Result<Outcome> {
         progress.at(micros(done), || format!("{done} simulated"))
     })?;
     let wall_s = progress.finish().as_secs_f64();
-    conclude(args, &typed, staged, &checked, &text, wall_s)
+    conclude::conclude(args, &typed, staged, &checked, &text, wall_s)
 }
 
-/// Judges the staged run, publishes it and prints the summary. A run that cannot be judged is published all the same.
-fn conclude(
-    args: &RunArgs,
-    trace: &str,
-    mut staged: Staged,
-    checked: &Checked,
-    scenario: &str,
-    wall_s: f64,
-) -> Result<Outcome> {
-    let analysis = Analysis::of(&staged.run()?)?;
-    let judged = checked.judge(&analysis.summary);
-    let verdicts = judged.as_deref().unwrap_or_default();
-    let page = sk_report::html::render(&analysis, verdicts, Some(scenario))?;
-    staged.add_file("summary.json", sk_report::json::render(&analysis, verdicts)?.as_bytes())?;
-    staged.add_file("report.html", page.as_bytes())?;
-    staged.add_file("junit.xml", sk_report::junit::render(&analysis, verdicts).as_bytes())?;
-    let dir = staged.publish()?;
-
-    let report = dir.join("report.html");
-    let tries = tries(args, trace);
-    let occasion = Occasion { wall_s: Some(wall_s), report: Some(&report.display().to_string()), tries: &tries };
-    write!(anstream::stdout(), "{}", sk_report::terminal::render(&analysis, verdicts, &occasion))?;
-    if args.open {
-        open_report(&report);
-    }
-    let verdicts = judged?;
-    Ok(outcome(args, &analysis, &verdicts))
-}
-
-fn outcome(args: &RunArgs, analysis: &Analysis, verdicts: &[Verdict]) -> Outcome {
-    let doubts = analysis.meta.warnings.iter().filter(|warning| warning.kind != WarningKind::Note).count();
-    if analysis.meta.partial {
-        Outcome::Interrupted
-    } else if verdicts.iter().any(|verdict| !verdict.passed) {
-        Outcome::Bad
-    } else if args.strict && doubts > 0 {
-        anstream::eprintln!("--strict: {doubts} warnings limit how far this run can be trusted; see TRUST above");
-        Outcome::Bad
-    } else {
-        Outcome::Good
+/// What only means something in wall time is refused by name, never passed over in silence.
+fn refuse_what_needs_a_cluster(args: &RunArgs) -> Result<()> {
+    let typed = [
+        ("--speed", args.speed.is_some(), "the embedded engine does not wait for clocks"),
+        ("--repetitions", args.repetitions.is_some(), "the same seed gives the same run; try other seeds with --seed"),
+        ("--driver-image", args.driver_image.is_some(), "there is no driver to be pulled"),
+        ("--start-paused", args.start_paused, "there is nothing to wait for"),
+        (
+            "--reschedule-interrupted-bare-pods",
+            args.reschedule_interrupted_bare_pods,
+            "nothing interrupts bare pods on the embedded engine",
+        ),
+    ];
+    match typed.iter().find(|(_, is_typed, _)| *is_typed) {
+        Some((flag, _, why)) => bail!("{flag} is for --cluster: {why}"),
+        None => Ok(()),
     }
 }
 
-/// Commands worth trying next.
-fn tries(args: &RunArgs, trace: &str) -> Vec<String> {
-    let scenario = args.scenario.as_ref().map(|path| format!(" -f {}", path.display())).unwrap_or_default();
-    vec![
-        "skctl report @ -o markdown".to_owned(),
-        format!("skctl run {trace}{scenario} --set autoscaler.scale-down-unneeded-time=2m"),
-    ]
+/// The assertions, found to be well-formed before anything runs.
+fn check(resolved: &Resolved, args: &RunArgs) -> Result<Checked> {
+    let scenario = &resolved.scenario;
+    let assertions: Vec<_> = scenario.assertions.iter().map(for_report).collect();
+    let checked = sk_report::check(&assertions, &Setup::new(scenario).groups());
+    checked.map_err(|error| in_file(&resolved.file, scenario, args.assert.len(), error))
 }
 
 /// Somebody who knows SimKube 2 types `run NAME -f TRACE`: then the scenario is a trace.
@@ -126,7 +105,7 @@ fn hint_for_the_old_form(args: &RunArgs, error: anyhow::Error) -> anyhow::Error 
     let file = file.display();
     anyhow!(
         "{name} is no trace; in SimKube 2 the first word was the simulation's name. \
-         You want: skctl run {file} --name {name}"
+         You want: skctl run {file} --name {name} --cluster"
     )
 }
 
@@ -168,10 +147,4 @@ pub(crate) fn can_open() -> bool {
         || cfg!(windows)
         || ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| std::env::var_os(name).is_some());
     std::io::stdout().is_terminal() && has_display
-}
-
-fn open_report(report: &PathBuf) {
-    if let Err(error) = open::that_detached(report).with_context(|| format!("could not open {}", report.display())) {
-        anstream::eprintln!("{error:#}; open it by hand");
-    }
 }

@@ -1,0 +1,176 @@
+//! Server-side apply of a list of objects, and what it changed.
+//!
+//! Objects are applied in the order they come in: namespaces and kinds first is the caller's business. What somebody
+//! else has changed since is a conflict, told with their name, unless it is taken over by force.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{Api, DynamicObject, Patch, PatchParams};
+use kube::core::GroupVersionKind;
+use kube::discovery::{self, ApiCapabilities, ApiResource, Scope};
+use kube::runtime::{conditions, wait};
+use serde_json::Value;
+use sk_core::Gvk;
+
+use super::Cluster;
+
+/// Who owns what is neither of the installations.
+pub(crate) const FIELD_MANAGER: &str = "skctl";
+/// How long a new kind may take until it can be used; it is a second or two on a busy server.
+const ESTABLISH_LIMIT: Duration = Duration::from_secs(60);
+
+/// What became of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    Created,
+    Changed,
+    Unchanged,
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Created => "created",
+            Self::Changed => "changed",
+            Self::Unchanged => "unchanged",
+        })
+    }
+}
+
+/// How to apply.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Manner {
+    /// Who owns the fields. Two installations that share an object, their namespace, must not be the same owner, or each
+    /// would take away what only the other has.
+    pub(crate) manager: &'static str,
+    pub(crate) dry_run: bool,
+    pub(crate) force: bool,
+}
+
+/// Why an object was not applied.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ApplyError {
+    #[error("{object} is no Kubernetes object: {reason}; please report this")]
+    NoObject { object: String, reason: String },
+    #[error("the cluster does not know the kind {kind}, so {object} cannot be made; {advice}")]
+    UnknownKind { kind: String, object: String, advice: &'static str },
+    #[error("you may not apply {object}: {message}; ask somebody who may, or print it with `skctl manifests`")]
+    Forbidden { object: String, message: String },
+    #[error("{object} was changed by somebody else: {message}; --force takes those fields over")]
+    Conflict { object: String, message: String },
+    #[error("the server refuses {object}: {message}")]
+    Refused { object: String, message: String },
+    #[error("cannot apply {object}: {source}")]
+    Request { object: String, source: Box<kube::Error> },
+    #[error("the kind {kind} was not ready after {limit} s; run it again", limit = ESTABLISH_LIMIT.as_secs())]
+    NotEstablished { kind: String },
+}
+
+/// Applies objects one after the other.
+pub(crate) struct Applier<'a> {
+    cluster: &'a Cluster,
+    manner: Manner,
+    kinds: BTreeMap<Gvk, (ApiResource, ApiCapabilities)>,
+    /// Namespaces that a dry run has only pretended to create; what belongs in them cannot be asked about.
+    pretended: Vec<String>,
+}
+
+impl<'a> Applier<'a> {
+    pub(crate) fn new(cluster: &'a Cluster, manner: Manner) -> Self {
+        Self { cluster, manner, kinds: BTreeMap::new(), pretended: Vec::new() }
+    }
+
+    /// Applies one object. A new kind is waited for, so that the next object may be of it.
+    pub(crate) async fn apply(&mut self, object: &Value) -> Result<Change, ApplyError> {
+        let named = name_of(object);
+        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let no_object = |reason: &str| ApplyError::NoObject { object: named.clone(), reason: reason.to_owned() };
+        let kind =
+            Gvk::from_api_version(text("/apiVersion"), text("/kind")).map_err(|error| no_object(&error.to_string()))?;
+        let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name"));
+        if self.manner.dry_run && self.pretended.iter().any(|pretended| pretended == namespace) {
+            return Ok(Change::Created);
+        }
+        let api = self.api(&kind, namespace, &named).await?;
+        let failed = |error: kube::Error| failure(&named, error);
+        let before = api.get_metadata_opt(name).await.map_err(failed)?;
+        let mut params = PatchParams::apply(self.manner.manager);
+        params.dry_run = self.manner.dry_run;
+        params.force = self.manner.force;
+        let after = api.patch(name, &params, &Patch::Apply(object)).await.map_err(failed)?;
+        let change = match before {
+            None => Change::Created,
+            Some(before) if before.metadata.resource_version == after.metadata.resource_version => Change::Unchanged,
+            Some(_) => Change::Changed,
+        };
+        match kind.kind.as_str() {
+            "CustomResourceDefinition" if !self.manner.dry_run => self.until_established(name).await?,
+            "Namespace" if self.manner.dry_run && change == Change::Created => self.pretended.push(name.to_owned()),
+            _ => {}
+        }
+        Ok(change)
+    }
+
+    async fn api(&mut self, kind: &Gvk, namespace: &str, object: &str) -> Result<Api<DynamicObject>, ApplyError> {
+        if !self.kinds.contains_key(kind) {
+            let gvk = GroupVersionKind::gvk(&kind.group, &kind.version, &kind.kind);
+            let found = discovery::pinned_kind(&self.cluster.client, &gvk).await.map_err(|error| match error {
+                kube::Error::Api(status) if status.code != 404 => failure(object, kube::Error::Api(status)),
+                kube::Error::Api(_) | kube::Error::Discovery(_) => {
+                    ApplyError::UnknownKind { kind: kind.to_string(), object: object.to_owned(), advice: advice(kind) }
+                }
+                other => failure(object, other),
+            })?;
+            self.kinds.insert(kind.clone(), found);
+        }
+        let (resource, capabilities) = &self.kinds[kind];
+        let client = self.cluster.client.clone();
+        Ok(match capabilities.scope {
+            Scope::Namespaced => Api::namespaced_with(client, namespace, resource),
+            Scope::Cluster => Api::all_with(client, resource),
+        })
+    }
+
+    async fn until_established(&self, name: &str) -> Result<(), ApplyError> {
+        let api: Api<CustomResourceDefinition> = Api::all(self.cluster.client.clone());
+        let established = wait::await_condition(api, name, conditions::is_crd_established());
+        match tokio::time::timeout(ESTABLISH_LIMIT, established).await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(_)) | Err(_) => Err(ApplyError::NotEstablished { kind: name.to_owned() }),
+        }
+    }
+}
+
+/// What to do about a kind that the cluster lacks.
+fn advice(kind: &Gvk) -> &'static str {
+    if kind.group.ends_with("kwok.x-k8s.io") {
+        "install KWOK first, with its kinds"
+    } else {
+        "its version of Kubernetes may be too old"
+    }
+}
+
+fn failure(object: &str, error: kube::Error) -> ApplyError {
+    let object = object.to_owned();
+    match error {
+        kube::Error::Api(status) => {
+            let message = status.message.clone();
+            match status.code {
+                403 => ApplyError::Forbidden { object, message },
+                409 => ApplyError::Conflict { object, message },
+                _ => ApplyError::Refused { object, message },
+            }
+        }
+        source => ApplyError::Request { object, source: Box::new(source) },
+    }
+}
+
+/// `Deployment simkube/sk-tracer`, for messages.
+pub(crate) fn name_of(object: &Value) -> String {
+    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let slash = if text("/metadata/namespace").is_empty() { "" } else { "/" };
+    format!("{} {}{slash}{}", text("/kind"), text("/metadata/namespace"), text("/metadata/name"))
+}

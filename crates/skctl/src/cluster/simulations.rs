@@ -1,0 +1,147 @@
+//! The Simulations of a cluster: made, looked at, paused, deleted.
+//!
+//! Only the Simulation itself is ever touched here. What becomes of it is the controller's business.
+
+use k8s_openapi::api::core::v1::{Event, Namespace};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use serde_json::json;
+use sk_api::simulation::{Simulation, State, names};
+
+use super::Cluster;
+use super::apply::FIELD_MANAGER;
+
+/// Simulations that are listed. A person reads no more, and each is a few kilobytes.
+const MAX_LISTED: u32 = 500;
+/// Events of one Simulation; Kubernetes forgets them after an hour.
+const MAX_EVENTS: u32 = 200;
+
+/// Why something could not be done with a Simulation.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SimulationError {
+    #[error("there is no Simulation {name} in {cluster}; `skctl list --cluster` shows those that are")]
+    NoSuch { name: String, cluster: String },
+    #[error("{cluster} does not know Simulations; `skctl install sim` prepares it")]
+    NotInstalled { cluster: String },
+    #[error(
+        "{cluster} is not marked as one for simulations, so nothing is replayed there: they make thousands of objects. \
+         If it is meant: skctl --context {context} install sim"
+    )]
+    NotMarked { cluster: String, context: String },
+    #[error("there is a Simulation {name} already in {cluster}; choose another --name, or `skctl delete {name}`")]
+    Exists { name: String, cluster: String },
+    #[error("you may not {step} in {cluster}: {message}")]
+    Forbidden { step: String, cluster: String, message: String },
+    #[error("the server refuses to {step}: {message}")]
+    Refused { step: String, message: String },
+    #[error("cannot {step} in {cluster}: {source}")]
+    Request { step: String, cluster: String, source: Box<kube::Error> },
+    #[error("Simulation {name} is over ({state}); there is nothing to {verb}")]
+    Over { name: String, state: String, verb: &'static str },
+}
+
+/// The Simulations of one cluster.
+pub(crate) struct Simulations<'a> {
+    cluster: &'a Cluster,
+    pub(crate) api: Api<Simulation>,
+}
+
+impl<'a> Simulations<'a> {
+    pub(crate) fn of(cluster: &'a Cluster) -> Self {
+        Self { cluster, api: Api::all(cluster.client.clone()) }
+    }
+
+    /// Refuses a cluster that nobody has said may be used for simulations.
+    pub(crate) async fn check_mark(&self) -> Result<(), SimulationError> {
+        let api: Api<Namespace> = Api::all(self.cluster.client.clone());
+        let marked = ListParams::default().labels(&format!("{}=true", names::INSTALLED_LABEL)).limit(1);
+        let found =
+            api.list(&marked).await.map_err(|error| self.failure("look for the mark of an installation", error))?;
+        if found.items.is_empty() {
+            let (cluster, context) = (self.cluster.to_string(), self.cluster.context.clone());
+            return Err(SimulationError::NotMarked { cluster, context });
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn create(&self, simulation: &Simulation) -> Result<Simulation, SimulationError> {
+        let name = simulation.metadata.name.clone().unwrap_or_default();
+        let params = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
+        self.api.create(&params, simulation).await.map_err(|error| match error {
+            kube::Error::Api(status) if status.code == 409 => {
+                SimulationError::Exists { name, cluster: self.cluster.to_string() }
+            }
+            error => self.failure(&format!("create Simulation {name}"), error),
+        })
+    }
+
+    pub(crate) async fn get(&self, name: &str) -> Result<Simulation, SimulationError> {
+        let found =
+            self.api.get_opt(name).await.map_err(|error| self.failure(&format!("get Simulation {name}"), error))?;
+        found.ok_or_else(|| SimulationError::NoSuch { name: name.to_owned(), cluster: self.cluster.to_string() })
+    }
+
+    pub(crate) async fn list(&self) -> Result<Vec<Simulation>, SimulationError> {
+        let listed = self.api.list(&ListParams::default().limit(MAX_LISTED)).await;
+        Ok(listed.map_err(|error| self.failure("list Simulations", error))?.items)
+    }
+
+    /// What the controller told about it, oldest first.
+    pub(crate) async fn events(&self, simulation: &Simulation) -> Result<Vec<Event>, SimulationError> {
+        let api: Api<Event> = Api::all(self.cluster.client.clone());
+        let uid = simulation.metadata.uid.as_deref().unwrap_or_default();
+        let params = ListParams::default().fields(&format!("involvedObject.uid={uid}")).limit(MAX_EVENTS);
+        let listed = api.list(&params).await.map_err(|error| self.failure("list its Events", error))?;
+        let mut events = listed.items;
+        events.sort_by_key(|event| event_time(event).map(|time| time.0));
+        Ok(events)
+    }
+
+    /// Lets it wait from now on, or go on.
+    pub(crate) async fn set_paused(&self, name: &str, since: Option<Time>) -> Result<(), SimulationError> {
+        let verb = if since.is_some() { "pause" } else { "resume" };
+        let state = self.get(name).await?.status.and_then(|status| status.state);
+        if let Some(state) = state.filter(|state| state.is_final()) {
+            return Err(SimulationError::Over { name: name.to_owned(), state: state_name(Some(state)), verb });
+        }
+        let patch = Patch::Merge(json!({"spec": {"pausedTime": since}}));
+        let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        let patched = self.api.patch(name, &params, &patch).await;
+        patched.map(drop).map_err(|error| self.failure(&format!("{verb} Simulation {name}"), error))
+    }
+
+    /// Asks for its deletion; the controller cleans up before it goes.
+    pub(crate) async fn delete(&self, name: &str) -> Result<(), SimulationError> {
+        match self.api.delete(name, &DeleteParams::default()).await {
+            Ok(_) => Ok(()),
+            Err(kube::Error::Api(status)) if status.code == 404 => self.get(name).await.map(drop),
+            Err(error) => Err(self.failure(&format!("delete Simulation {name}"), error)),
+        }
+    }
+
+    pub(crate) fn failure(&self, step: &str, error: kube::Error) -> SimulationError {
+        let (step, cluster) = (step.to_owned(), self.cluster.to_string());
+        match error {
+            // The path itself is unknown, not an object on it: then the kind is.
+            kube::Error::Api(status) if status.code == 404 => SimulationError::NotInstalled { cluster },
+            kube::Error::Api(status) if status.code == 403 => {
+                SimulationError::Forbidden { step, cluster, message: status.message.clone() }
+            }
+            kube::Error::Api(status) if (400..500).contains(&status.code) => {
+                SimulationError::Refused { step, message: status.message.clone() }
+            }
+            source => SimulationError::Request { step, cluster, source: Box::new(source) },
+        }
+    }
+}
+
+/// When an Event was last told.
+pub(crate) fn event_time(event: &Event) -> Option<Time> {
+    let micro = event.event_time.as_ref().map(|time| Time(time.0));
+    event.last_timestamp.clone().or(micro).or_else(|| event.metadata.creation_timestamp.clone())
+}
+
+/// The state as it is written; one that the controller has not seen yet is new.
+pub(crate) fn state_name(state: Option<State>) -> String {
+    state.map_or_else(|| "New".to_owned(), |state| format!("{state:?}"))
+}

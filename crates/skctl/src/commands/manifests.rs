@@ -1,0 +1,17 @@
+//! `skctl manifests tracer|sim|crd`: what would be installed, for review or for other tools.
+
+use anyhow::Result;
+
+use crate::cli::{Global, ManifestsCommand};
+use crate::failure::Outcome;
+use crate::{answer, installation};
+
+pub(crate) fn run(command: &ManifestsCommand, global: &Global) -> Result<Outcome> {
+    let objects = match command {
+        ManifestsCommand::Tracer(args) => installation::tracer(args, global)?,
+        ManifestsCommand::Sim(args) => installation::sim(args, global),
+        ManifestsCommand::Crd => installation::crds()?,
+    };
+    answer::print_yaml(&objects)?;
+    Ok(Outcome::Good)
+}

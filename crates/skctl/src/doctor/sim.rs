@@ -1,0 +1,122 @@
+//! Can simulations be run on this cluster?
+
+use anyhow::Result;
+use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{Api, ListParams};
+use sk_api::simulation::names;
+
+use super::{Finding, State, objects, rights};
+use crate::cli::SimArgs;
+use crate::cluster::Cluster;
+use crate::cluster::rights::Right;
+use crate::installation::{self, CONTROLLER, is_stage};
+
+/// What running a simulation takes.
+const RIGHTS: [Right; 7] = [
+    Right::everywhere("create", names::GROUP, "simulations"),
+    Right::everywhere("watch", names::GROUP, "simulations"),
+    Right::everywhere("delete", names::GROUP, "simulations"),
+    Right::everywhere("list", "", "namespaces"),
+    Right::in_namespace("get", "pods", "portforward"),
+    Right::in_namespace("create", "pods", "portforward"),
+    Right::in_namespace("create", "serviceaccounts", "token").of(CONTROLLER.account),
+];
+
+/// The kind that says what KWOK does.
+const STAGES: &str = "stages.kwok.x-k8s.io";
+/// How KWOK's own installation labels its pods.
+const KWOK_PODS: &str = "app=kwok-controller";
+/// Nodes that are looked at; more are only counted.
+const MAX_NODES: u32 = 500;
+/// Longer answers than this are no readiness.
+const MAX_ANSWER_BYTES: usize = 64 << 10;
+
+pub(super) async fn examine(cluster: &Cluster) -> Result<Vec<Finding>> {
+    let mut findings = vec![rights(cluster, &RIGHTS, "ask somebody who may bind roles for these").await];
+    let manifests = installation::sim_in(&SimArgs::default(), &cluster.namespace);
+    let (stages, ours): (Vec<_>, Vec<_>) = manifests.into_iter().partition(is_stage);
+    findings.push(objects::presence(cluster, &ours, "skctl install sim").await);
+    findings.push(mark(cluster).await);
+    let pod = objects::pod(cluster, &CONTROLLER).await?;
+    let is_ready = pod.state == State::Ok;
+    findings.push(pod);
+    if is_ready {
+        findings.push(controller(cluster).await);
+    }
+    findings.push(kwok(cluster).await);
+    if has_stages(cluster).await {
+        let found = objects::presence(cluster, &stages, "skctl install sim").await;
+        findings.push(Finding { subject: "stages".to_owned(), ..found });
+    } else {
+        let what = "the cluster has no Stages, so nothing plays the lives of virtual pods";
+        findings.push(Finding::fail("stages", what, "install KWOK with its kinds, then: skctl install sim"));
+    }
+    findings.push(nodes(cluster).await);
+    Ok(findings)
+}
+
+/// Has somebody said that this cluster is one for simulations?
+async fn mark(cluster: &Cluster) -> Finding {
+    let api: Api<Namespace> = Api::all(cluster.client.clone());
+    let label = format!("{}=true", names::INSTALLED_LABEL);
+    match api.list(&ListParams::default().labels(&label).limit(1)).await {
+        Ok(found) if !found.items.is_empty() => Finding::ok("mark", format!("{cluster} is one for simulations")),
+        Ok(_) => Finding::fail("mark", format!("no namespace has the label {label}"), "skctl install sim"),
+        Err(error) => Finding::warn("mark", format!("cannot be looked for: {error}"), "it takes `list` on namespaces"),
+    }
+}
+
+/// Asks the controller itself, the way a record is fetched.
+async fn controller(cluster: &Cluster) -> Finding {
+    let advice = format!("kubectl -n {} logs deploy/{}", cluster.namespace, names::CONTROLLER_NAME);
+    let asked = async {
+        let mut controller = CONTROLLER.open(cluster).await?;
+        Ok::<_, anyhow::Error>(controller.text("/healthz", MAX_ANSWER_BYTES).await?)
+    };
+    match asked.await {
+        Ok(_) => Finding::ok("records", "the controller answers; token and certificate are good"),
+        Err(error) => Finding::fail("records", error.to_string(), advice),
+    }
+}
+
+async fn has_stages(cluster: &Cluster) -> bool {
+    let api: Api<CustomResourceDefinition> = Api::all(cluster.client.clone());
+    api.get_metadata_opt(STAGES).await.is_ok_and(|found| found.is_some())
+}
+
+/// KWOK may run in the cluster or beside it; only the first can be seen from here.
+async fn kwok(cluster: &Cluster) -> Finding {
+    let api: Api<Pod> = Api::all(cluster.client.clone());
+    match api.list(&ListParams::default().labels(KWOK_PODS).limit(1)).await {
+        Ok(found) if !found.items.is_empty() => Finding::ok("KWOK", "its controller is there"),
+        Ok(_) => {
+            let advice = "install it, unless it runs outside of the cluster; nodes that are ready show that it does";
+            Finding::warn("KWOK", "no pod of its controller is there", advice)
+        }
+        Err(error) => Finding::warn("KWOK", format!("cannot be looked for: {error}"), "it takes `list` on pods"),
+    }
+}
+
+async fn nodes(cluster: &Cluster) -> Finding {
+    let api: Api<Node> = Api::all(cluster.client.clone());
+    let (label, value) = names::NODE_SELECTOR;
+    let label = format!("{label}={value}");
+    let advice = "skctl nodes apply -f SCENARIO, or a provider of virtual nodes";
+    match api.list(&ListParams::default().labels(&label).limit(MAX_NODES)).await {
+        Ok(found) if found.items.is_empty() => {
+            Finding::warn("nodes", format!("none has the label {label}; replayed pods would stay pending"), advice)
+        }
+        Ok(found) => {
+            let ready = found.items.iter().filter(|node| is_ready(node)).count();
+            let what = format!("{ready} of {} virtual nodes are ready", found.items.len());
+            if ready == 0 { Finding::fail("nodes", what, "is KWOK running?") } else { Finding::ok("nodes", what) }
+        }
+        Err(error) => Finding::warn("nodes", format!("cannot be listed: {error}"), "it takes `list` on nodes"),
+    }
+}
+
+fn is_ready(node: &Node) -> bool {
+    let conditions = node.status.iter().filter_map(|status| status.conditions.as_ref()).flatten();
+    conditions.into_iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
+}

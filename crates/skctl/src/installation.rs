@@ -1,0 +1,125 @@
+//! What is installed in a cluster, from what was typed.
+//!
+//! The manifests themselves are made by the crates that they are for; here are only the choices of a command line, and
+//! where the two servers are afterwards.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+use sk_api::simulation::{crds as definitions, names};
+use sk_api::tracer::Config;
+use sk_core::Gvk;
+use sk_tracer::install;
+
+use crate::cli::{Global, SimArgs, TracerArgs, Verbosity};
+use crate::cluster::Cluster;
+use crate::cluster::service::Service;
+use crate::{answer, texts};
+
+/// What is recorded when nobody says.
+const TRACKED: &str = include_str!("tracked.yaml");
+
+/// The tracer, as its installation makes it.
+pub(crate) const TRACER: Service = Service {
+    what: "tracer",
+    part: "tracer",
+    selector: "app.kubernetes.io/name=sk-tracer",
+    server_name: sk_tracer::tls::SERVER_NAME,
+    port: install::PORT,
+    account: install::EXPORTER,
+    audience: sk_tracer::auth::AUDIENCE,
+    authority: (install::CERTIFICATE, install::CERTIFICATE_KEY),
+};
+
+/// The controller, as its installation makes it.
+pub(crate) const CONTROLLER: Service = Service {
+    what: "controller",
+    part: "sim",
+    selector: "simkube.io/component=controller",
+    server_name: "sk-ctrl.{namespace}.svc",
+    port: sk_ctrl::install::PORT,
+    account: names::RECORD_READER,
+    audience: names::CONTROLLER_AUDIENCE,
+    authority: (names::CONTROLLER_CA, names::CA_KEY),
+};
+
+/// The tracer's manifests, without a cluster: what kinds are called in the plural is guessed, as Kubernetes does it.
+pub(crate) fn tracer(args: &TracerArgs, global: &Global) -> Result<Vec<Value>> {
+    let config = tracer_config(args.config.as_deref(), global)?;
+    Ok(tracer_manifests(&config, args, global.home(), &[]))
+}
+
+/// The tracer's manifests for a cluster, which knows what its kinds are called in the plural.
+pub(crate) async fn tracer_for(cluster: &Cluster, args: &TracerArgs, global: &Global) -> Result<Vec<Value>> {
+    let config = tracer_config(args.config.as_deref(), global)?;
+    let names = install::names(&cluster.client, &config).await;
+    let names = names.with_context(|| format!("cannot ask {cluster} about the kinds to record"))?;
+    Ok(tracer_manifests(&config, args, &cluster.namespace, &names))
+}
+
+/// The tracer's manifests with the usual configuration, in a namespace: for their names.
+pub(crate) fn tracer_in(namespace: &str) -> Result<Vec<Value>> {
+    Ok(tracer_manifests(&usual()?, &TracerArgs::default(), namespace, &[]))
+}
+
+fn tracer_manifests(
+    config: &Config,
+    args: &TracerArgs,
+    namespace: &str,
+    names: &[(Gvk, install::Readable)],
+) -> Vec<Value> {
+    let usual = install::Options::default();
+    let image = args.image.clone().unwrap_or_else(|| usual.image.clone());
+    let options = install::Options { namespace: namespace.to_owned(), image, ..usual };
+    install::manifests(config, &options, names)
+}
+
+/// The tracer's configuration: a file's, or the usual one, which is shown to who wants to know.
+pub(crate) fn tracer_config(file: Option<&Path>, global: &Global) -> Result<Config> {
+    match file {
+        Some(path) => Ok(Config::parse(&path.display().to_string(), &texts::read("configuration", path)?)?),
+        None => {
+            if global.verbosity >= Verbosity::Info {
+                answer::say(global, &format!("no -c, so this is recorded:\n{TRACKED}"));
+            }
+            usual()
+        }
+    }
+}
+
+fn usual() -> Result<Config> {
+    Config::parse("the usual configuration", TRACKED).context("please report this")
+}
+
+/// The simulator's manifests.
+pub(crate) fn sim(args: &SimArgs, global: &Global) -> Vec<Value> {
+    sim_in(args, global.home())
+}
+
+/// The simulator's manifests in a namespace. Stages come last: without KWOK everything else can still be made.
+pub(crate) fn sim_in(args: &SimArgs, namespace: &str) -> Vec<Value> {
+    let usual = sk_ctrl::install::Options::default();
+    let options = sk_ctrl::install::Options {
+        namespace: namespace.to_owned(),
+        image: args.ctrl_image.clone().unwrap_or_else(|| usual.image.clone()),
+        driver_image: args.driver_image.clone().unwrap_or_else(|| usual.driver_image.clone()),
+        allow_hooks: args.allow_hooks,
+        local_traces: args.local_traces,
+        any_namespace: args.any_namespace,
+        metrics: args.metrics,
+        cert_manager: args.cert_manager,
+        ..usual
+    };
+    sk_ctrl::install::manifests(&options).into_iter().chain(sk_driver::stages()).collect()
+}
+
+/// The kinds alone.
+pub(crate) fn crds() -> Result<Vec<Value>> {
+    definitions().iter().map(|crd| Ok(serde_json::to_value(crd)?)).collect()
+}
+
+/// Is it something that tells KWOK what to do? Those need KWOK's own kinds.
+pub(crate) fn is_stage(object: &Value) -> bool {
+    object["kind"] == "Stage"
+}

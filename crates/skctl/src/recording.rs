@@ -1,0 +1,41 @@
+//! A tracer inside this process: for `record` and `snapshot`.
+
+use std::io;
+
+use anyhow::{Context, Result};
+use indicatif::HumanCount;
+use sk_trace::Written;
+use sk_tracer::access::Place;
+use sk_tracer::{Access, Spooled};
+
+use crate::answer;
+use crate::cli::Global;
+use crate::outputs::Destination;
+
+/// The way to the cluster, for a tracer that reads its credentials again when they expire.
+pub(crate) async fn access(global: &Global) -> Result<Access> {
+    let place = Place { kubeconfig: global.kubeconfig.clone(), context: global.context.clone() };
+    Ok(Access::to(place).await?.0)
+}
+
+/// Puts a finished trace in its place, and says what is in it.
+pub(crate) fn save(trace: Spooled, destination: &Destination, global: &Global) -> Result<()> {
+    let Spooled { mut file, exported, behind, .. } = trace;
+    destination.write(global, |_, mut out| {
+        io::copy(&mut file, &mut out).context("cannot copy the trace")?;
+        Ok::<_, anyhow::Error>(Written { out, losses: exported.losses, summary: () })
+    })?;
+    let [objects, records, observed] = [exported.objects, exported.records, exported.observations].map(HumanCount);
+    answer::say(global, &format!("{objects} objects in {records} records, {observed} pods observed"));
+    if exported.gaps > 0 {
+        answer::say(
+            global,
+            &format!("{} gaps: times that were not seen; `skctl trace show` lists them", exported.gaps),
+        );
+    }
+    if !behind.is_empty() {
+        let kinds: Vec<String> = behind.iter().map(ToString::to_string).collect();
+        answer::say(global, &format!("the last moments may be missing of: {}", kinds.join(", ")));
+    }
+    Ok(())
+}

@@ -4,7 +4,7 @@
 //! owner that a filter removes takes its descendants with it. What a DaemonSet owns is made by the nodes' number, not by
 //! the trace. An object whose owner is unknown is kept.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use sk_core::{ObjectRef, OwnerReference, SmolStr};
 
@@ -84,13 +84,13 @@ impl<'a> Family<'a> {
 
     /// Everything that is above a thing, each once, nearest first.
     fn ancestors(&self, place: usize) -> Vec<usize> {
-        let mut found = Vec::new();
+        let (mut found, mut seen) = (Vec::new(), HashSet::from([place]));
         let mut next = place;
         let mut followed = 0;
         loop {
             let thing = &self.things[next];
             for owner in thing.owners.iter().filter_map(|owner| self.find(thing, owner)) {
-                if owner != place && !found.contains(&owner) && found.len() < MAX_ANCESTORS {
+                if found.len() < MAX_ANCESTORS && seen.insert(owner) {
                     found.push(owner);
                 }
             }

@@ -21,7 +21,7 @@ const WARM: u64 = 50_000;
 /// What may come on top in the three quarters after that: buffers and fragments, not 150,000 events of 2.4 KB, which are
 /// 360 MB.
 const MAX_GROWTH_BYTES: u64 = 24 << 20;
-const LIMIT: Duration = Duration::from_secs(240);
+const LIMIT: Duration = Duration::from_secs(600);
 
 /// One event: a Deployment of about 2.4 KB of which the replicas change.
 fn line(number: u64) -> String {

@@ -88,7 +88,7 @@ impl Arguments {
 pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
     let filter = tracing_subscriber::EnvFilter::try_new(&arguments.verbosity)
         .with_context(|| format!("--verbosity {} is no filter", arguments.verbosity))?;
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    tracing_subscriber::fmt().with_env_filter(filter).with_ansi(false).with_writer(std::io::stderr).init();
     let client = connect(&arguments).await?;
     let settings = arguments.settings();
     let store = Store::open(&arguments.records_dir).await.context("open the folder of records (--records-dir)")?;

@@ -12,8 +12,8 @@ use crate::parts::Plan;
 const CERT_DIR: &str = "/etc/simkube/webhook";
 /// Where the token and the authority for sending the record are mounted.
 const RECORDS_DIR: &str = "/etc/simkube/records";
-/// Where the driver may write.
-const SCRATCH_DIR: &str = "/tmp";
+/// Where the driver may write. Not /tmp, which would hide a trace that lies in the node's.
+const SCRATCH_DIR: &str = "/var/lib/simkube/scratch";
 /// Where its last words go.
 const TERMINATION_LOG: &str = "/dev/termination-log";
 /// How long a token lives before the kubelet brings a new one.
@@ -92,6 +92,7 @@ fn container(plan: &Plan<'_>, mounts: &[Value]) -> Value {
         (names::ENV_RECORDS_CA, format!("{RECORDS_DIR}/{}", names::CA_KEY)),
         (names::ENV_RECORDS_TOKEN, format!("{RECORDS_DIR}/token")),
         (names::ENV_TERMINATION_LOG, TERMINATION_LOG.to_owned()),
+        ("TMPDIR", SCRATCH_DIR.to_owned()),
     ];
     let env: Vec<_> = variables.into_iter().map(|(name, value)| json!({"name": name, "value": value})).collect();
     let env_from: Vec<_> = driver.secrets.iter().map(|secret| json!({"secretRef": {"name": secret}})).collect();

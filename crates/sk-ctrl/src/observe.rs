@@ -81,6 +81,8 @@ impl Eyes<'_> {
         let mut parts = BTreeMap::new();
         for part in Part::ALL {
             let seen = match part {
+                // Nothing of ours is where drivers may not run, and we may not even look.
+                part if self.is_out_of_reach() && part != Part::Root => continue,
                 Part::Account | Part::Binding if !elsewhere => continue,
                 Part::Metrics if spec.metrics.is_none() || !self.serves_metrics().await? => continue,
                 Part::Certificate => self.certificate().await?,
@@ -90,6 +92,11 @@ impl Eyes<'_> {
             parts.insert(part, seen);
         }
         Ok(parts)
+    }
+
+    /// Is the driver to run where this installation may not have it?
+    fn is_out_of_reach(&self) -> bool {
+        !self.settings.any_namespace && self.plan.namespace() != self.settings.namespace
     }
 
     async fn serves_metrics(&self) -> Result<bool, ClusterError> {
@@ -139,6 +146,9 @@ impl Eyes<'_> {
 
     async fn driver(&self) -> Result<Driver, ClusterError> {
         let place = self.plan.place(Part::Job);
+        if self.is_out_of_reach() {
+            return Ok(Driver::Absent);
+        }
         let Some(object) = self.cluster.find(&place).await? else { return Ok(Driver::Absent) };
         if recognise(&self.plan, Part::Job, &object) == Seen::Foreign {
             return Ok(Driver::Absent);

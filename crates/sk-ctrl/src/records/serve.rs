@@ -26,7 +26,7 @@ use tokio_rustls::TlsAcceptor;
 use tracing::{debug, info, warn};
 
 use super::auth::{Guard, Refusal};
-use super::store::{Store, StoreError};
+use super::store::{Store, StoreError, checked};
 
 /// Connections at a time: one driver and a few people. Each may hold a buffer of [`CHUNK_BYTES`] and a file.
 const MAX_CONNECTIONS: usize = 64;
@@ -164,7 +164,7 @@ async fn put_record(
     headers: HeaderMap,
     body: Body,
 ) -> Result<StatusCode, No> {
-    let user = desk.guard.admit(&headers, "update", &simulation).await?;
+    let user = desk.admit(&headers, "update", &simulation).await?;
     desk.expects(&simulation).await?;
     let bytes = desk.store.put_record(&simulation, repetition, body.into_data_stream()).await?;
     info!(simulation, repetition, bytes, user, "record kept");
@@ -177,7 +177,7 @@ async fn put_log(
     headers: HeaderMap,
     body: Body,
 ) -> Result<StatusCode, No> {
-    let user = desk.guard.admit(&headers, "update", &simulation).await?;
+    let user = desk.admit(&headers, "update", &simulation).await?;
     desk.expects(&simulation).await?;
     let bytes = desk.store.put_log(&simulation, body.into_data_stream()).await?;
     info!(simulation, bytes, user, "log kept");
@@ -189,7 +189,7 @@ async fn list_records(
     Path(simulation): Path<String>,
     headers: HeaderMap,
 ) -> Result<axum::Json<Vec<u32>>, No> {
-    desk.guard.admit(&headers, "get", &simulation).await?;
+    desk.admit(&headers, "get", &simulation).await?;
     Ok(axum::Json(desk.store.repetitions(&simulation).await?))
 }
 
@@ -198,21 +198,27 @@ async fn get_record(
     Path((simulation, repetition)): Path<(String, u32)>,
     headers: HeaderMap,
 ) -> Result<Response, No> {
-    let user = desk.guard.admit(&headers, "get", &simulation).await?;
+    let user = desk.admit(&headers, "get", &simulation).await?;
     let file = desk.store.record(&simulation, repetition).await?;
     let missing =
         || No(StatusCode::NOT_FOUND, format!("there is no record of repetition {repetition} of {simulation}"));
+    let file = file.ok_or_else(missing)?;
     info!(simulation, repetition, user, "record given");
-    send(file.ok_or_else(missing)?, "application/x-tar").await
+    send(file, "application/x-tar").await
 }
 
 async fn get_log(State(desk): State<Desk>, Path(simulation): Path<String>, headers: HeaderMap) -> Result<Response, No> {
-    desk.guard.admit(&headers, "get", &simulation).await?;
+    desk.admit(&headers, "get", &simulation).await?;
     let missing = || No(StatusCode::NOT_FOUND, format!("there is no log of {simulation}"));
     send(desk.store.log(&simulation).await?.ok_or_else(missing)?, "text/plain; charset=utf-8").await
 }
 
 impl Desk {
+    /// Whoever sent these headers may do this to a name that can be a Simulation's. Returns who they are.
+    async fn admit(&self, headers: &HeaderMap, verb: &'static str, simulation: &str) -> Result<String, No> {
+        Ok(self.guard.admit(headers, verb, checked(simulation)?).await?)
+    }
+
     /// Only for a Simulation that is there is something kept: what belongs to none would never be removed.
     async fn expects(&self, simulation: &str) -> Result<(), No> {
         let api: Api<Simulation> = Api::all(self.client.clone());

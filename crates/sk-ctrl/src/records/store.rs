@@ -182,7 +182,7 @@ fn record_file(repetition: u32) -> String {
 }
 
 /// A name that is one folder and nothing else.
-fn checked(simulation: &str) -> Result<&str, StoreError> {
+pub(super) fn checked(simulation: &str) -> Result<&str, StoreError> {
     let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     let good =
         !simulation.is_empty() && simulation.len() <= names::MAX_SIMULATION_NAME && simulation.chars().all(allowed);

@@ -1,0 +1,310 @@
+//! A control plane with an installation of ours, a controller as a child process, and a runner for its drivers.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::ServiceAccount;
+use kube::ResourceExt;
+use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use kube::discovery::{Discovery, Scope, verbs};
+use serde_json::{Value, json};
+use sk_api::simulation::{Simulation, SimulationStatus, State, names};
+use sk_core::Gvk;
+use sk_ctrl::install::{self, Options};
+use sk_testkit::control_plane::{ControlPlane, eventually};
+use sk_testkit::objects;
+use sk_testkit::process_runner::{ProcessRunner, RunnerOptions};
+use tempfile::TempDir;
+use tokio::process::{Child, Command};
+
+/// How long anything may take on a machine that many tests share.
+pub(crate) const LIMIT: Duration = Duration::from_secs(180);
+
+/// Drivers that are scripts: an image, and what is run for it.
+const SCRIPTS: [(&str, &str); 6] = [
+    ("driver:quick", "exit 0"),
+    ("driver:short", "sleep 2"),
+    // Runs until the file is there; is polite when it is asked to stop.
+    ("driver:waits", "trap 'exit 0' TERM; while [ ! -e \"$1\" ]; do sleep 0.1; done"),
+    ("driver:fails", "echo 'TraceMissing: s3://traces/a is not there' > \"$SIMKUBE_TERMINATION_LOG\"; exit 2"),
+    ("driver:speechless", "echo 'this is all that I logged' >&2; exit 3"),
+    ("driver:killed", "sleep 0.$(( $$ % 10 )); kill -9 $$"),
+];
+
+/// A cluster with an installation of ours.
+pub(crate) struct Lab {
+    pub(crate) cluster: ControlPlane,
+    pub(crate) folder: TempDir,
+    pub(crate) port: u16,
+    options: Options,
+    _runner: ProcessRunner,
+}
+
+/// A controller that runs. It is killed when it is dropped.
+pub(crate) struct Controller {
+    process: Child,
+    log: PathBuf,
+}
+
+impl Lab {
+    /// A cluster whose drivers are the scripts, and whose installation is as told.
+    pub(crate) async fn start(options: Options) -> Self {
+        Self::start_with(sk_testkit::Options::default(), options, &[]).await
+    }
+
+    pub(crate) async fn start_with(plane: sk_testkit::Options, options: Options, programs: &[(&str, &Path)]) -> Self {
+        let options = Options { local_traces: true, driver_image: "driver:quick".to_owned(), ..options };
+        let plane = plane.webhook_routing().service_account_admission();
+        let cluster = ControlPlane::start(plane).await.expect("a control plane");
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut runner = RunnerOptions::for_pods(&format!("{}={}", names::COMPONENT_LABEL, names::DRIVER));
+        for (image, script) in SCRIPTS {
+            let path = folder.path().join(image.replace(':', "-"));
+            // The arguments `run --simulation NAME` are for the real one.
+            fs::write(&path, format!("#!/bin/sh\nshift 3\n{script}\n")).expect("a script");
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("a script that can be run");
+            runner = runner.program(image, &path);
+        }
+        for (image, program) in programs {
+            runner = runner.program(image, program);
+        }
+        let runner = ProcessRunner::start(&cluster, runner).await.expect("a process runner");
+        let port = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a free port").port();
+        let lab = Self { cluster, folder, port, options, _runner: runner };
+        lab.install().await;
+        lab
+    }
+
+    /// Applies the manifests as `skctl install sim` does.
+    async fn install(&self) {
+        for manifest in install::manifests(&self.options) {
+            let text = |pointer: &str| manifest.pointer(pointer).and_then(Value::as_str);
+            let gvk = Gvk::from_api_version(text("/apiVersion").expect("a version"), text("/kind").expect("a kind"))
+                .expect("a kind of the API");
+            let name = text("/metadata/name").expect("a name");
+            let api = self.cluster.api(&gvk, text("/metadata/namespace")).await.expect("a kind that is served");
+            let parameters = PatchParams::apply("skctl").validation_strict();
+            api.patch(name, &parameters, &Patch::Apply(&manifest))
+                .await
+                .unwrap_or_else(|error| panic!("{gvk} {name} is accepted: {error}"));
+        }
+        let simulations = self.simulations();
+        eventually("our kinds to be served", LIMIT, || async {
+            simulations.list(&ListParams::default()).await.map(Some)
+        })
+        .await
+        .expect("our kinds are served");
+    }
+
+    /// Starts a controller as the installation's account.
+    pub(crate) async fn controller(&self) -> Controller {
+        let token = self.token(names::CONTROLLER_NAME, None).await;
+        let admin = fs::read_to_string(self.cluster.kubeconfig()).expect("a kubeconfig");
+        let mut kubeconfig: Value = serde_json::from_str(&admin).expect("a kubeconfig in JSON");
+        kubeconfig["users"][0]["user"] = json!({"token": token});
+        let file = self.folder.path().join("controller.kubeconfig");
+        fs::write(&file, kubeconfig.to_string()).expect("a kubeconfig");
+        let log = self.folder.path().join("controller.log");
+        let appended = fs::OpenOptions::new().create(true).append(true).open(&log).expect("a log");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sk-ctrl"));
+        command
+            .arg("--kubeconfig")
+            .arg(&file)
+            .arg("--records-dir")
+            .arg(self.folder.path().join("records"))
+            .args([format!("--bind=127.0.0.1:{}", self.port), format!("--records-url={}", self.records_url())])
+            .args([
+                "--driver-image=driver:quick",
+                "--driver-start-limit=10",
+                "--verbosity=sk_ctrl=debug,kube=info,info",
+            ])
+            .stdout(Stdio::null())
+            .stderr(appended)
+            .kill_on_drop(true);
+        command.args(self.options.allow_hooks.then_some("--allow-hooks"));
+        command.args(self.options.any_namespace.then_some("--any-namespace"));
+        Controller { process: command.spawn().expect("the controller starts"), log }
+    }
+
+    pub(crate) fn records_url(&self) -> String {
+        format!("https://127.0.0.1:{}", self.port)
+    }
+
+    /// A token of one of the installation's accounts.
+    pub(crate) async fn token(&self, account: &str, audience: Option<&str>) -> String {
+        let accounts: Api<ServiceAccount> = Api::namespaced(self.cluster.client(), names::NAMESPACE);
+        let audiences: Vec<_> = audience.into_iter().collect();
+        let request = json!({
+            "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"audiences": audiences},
+        });
+        let answer: Value = accounts
+            .create_subresource("token", account, &PostParams::default(), &request)
+            .await
+            .unwrap_or_else(|error| panic!("a token of {account}: {error}"));
+        answer["status"]["token"].as_str().expect("a token").to_owned()
+    }
+
+    pub(crate) fn simulations(&self) -> Api<Simulation> {
+        Api::all(self.cluster.client())
+    }
+
+    /// Creates a Simulation whose driver is a script.
+    pub(crate) async fn simulate(&self, name: &str, image: &str, change: &Value) {
+        let mut simulation = json!({
+            "apiVersion": "simkube.io/v1", "kind": "Simulation", "metadata": {"name": name},
+            "spec": {"driver": {"tracePath": "s3://traces/a", "image": image}},
+        });
+        merge(&mut simulation["spec"], change);
+        let simulation = serde_json::from_value(simulation).expect("a Simulation");
+        self.simulations().create(&PostParams::default(), &simulation).await.expect("the Simulation is accepted");
+    }
+
+    pub(crate) async fn change(&self, name: &str, spec: &Value) {
+        let patch = Patch::Merge(json!({"spec": spec}));
+        self.simulations().patch(name, &PatchParams::default(), &patch).await.expect("the change is accepted");
+    }
+
+    pub(crate) async fn delete(&self, name: &str) {
+        self.simulations().delete(name, &DeleteParams::default()).await.expect("the Simulation can be deleted");
+        self.gone(name).await;
+    }
+
+    pub(crate) async fn gone(&self, name: &str) {
+        let simulations = self.simulations();
+        eventually(&format!("Simulation {name} to be gone"), LIMIT, || async {
+            Ok(simulations.get_opt(name).await?.is_none().then_some(()))
+        })
+        .await
+        .expect("the Simulation goes");
+    }
+
+    pub(crate) async fn reaches(&self, name: &str, state: State) -> SimulationStatus {
+        self.until(name, &format!("{state:?}"), |status| status.state == Some(state)).await
+    }
+
+    pub(crate) async fn ends(&self, name: &str) -> SimulationStatus {
+        self.until(name, "its end", |status| status.state.is_some_and(State::is_final)).await
+    }
+
+    pub(crate) async fn until(
+        &self,
+        name: &str,
+        what: &str,
+        wanted: impl Fn(&SimulationStatus) -> bool,
+    ) -> SimulationStatus {
+        let simulations = self.simulations();
+        let last = std::sync::Mutex::new(None);
+        let what = format!("Simulation {name} to reach {what}");
+        let found = eventually(&what, LIMIT, || async {
+            let status = simulations.get(name).await?.status.unwrap_or_default();
+            *last.lock().expect("nobody panics with it") = Some(status.clone());
+            Ok(wanted(&status).then_some(status))
+        });
+        match found.await {
+            Ok(status) => status,
+            Err(error) => panic!("{error}; its status: {last:?}; the controller said:\n{}", self.log()),
+        }
+    }
+
+    /// Everything that the controller has said.
+    pub(crate) fn log(&self) -> String {
+        fs::read_to_string(self.folder.path().join("controller.log")).unwrap_or_default()
+    }
+
+    /// The controller has never been refused anything.
+    pub(crate) fn assert_nothing_was_forbidden(&self) {
+        let log = self.log();
+        let forbidden: Vec<_> = log.lines().filter(|line| line.to_lowercase().contains("forbidden")).collect();
+        assert!(forbidden.is_empty(), "{forbidden:#?}");
+    }
+
+    /// Every object of every kind, but what comes and goes by itself: events, the leases of nodes, and Simulations.
+    pub(crate) async fn everything(&self) -> BTreeSet<String> {
+        let discovery = Discovery::new(self.cluster.client()).run().await.expect("discovery");
+        let mut all = BTreeSet::new();
+        for group in discovery.groups() {
+            for (resource, capabilities) in group.recommended_resources() {
+                if !capabilities.supports_operation(verbs::LIST) || ["Event", "Simulation"].contains(&&*resource.kind) {
+                    continue;
+                }
+                let api: Api<DynamicObject> = Api::all_with(self.cluster.client(), &resource);
+                let listed = api.list(&ListParams::default()).await.expect("a kind that can be listed");
+                let named = listed.iter().filter(|object| object.namespace().as_deref() != Some("kube-node-lease"));
+                all.extend(named.map(|object| match capabilities.scope {
+                    Scope::Cluster => format!("{} {}", resource.kind, object.name_any()),
+                    Scope::Namespaced => {
+                        format!("{} {}/{}", resource.kind, object.namespace().unwrap_or_default(), object.name_any())
+                    }
+                }));
+            }
+        }
+        all
+    }
+
+    /// What is there once nothing more comes: new namespaces and Deployments get company from Kubernetes itself.
+    pub(crate) async fn settled(&self) -> BTreeSet<String> {
+        let mut before = self.everything().await;
+        loop {
+            tokio::time::sleep(Duration::from_secs(2)).await;
+            let now = self.everything().await;
+            let ready = now.iter().any(|name| name.starts_with("Pod simkube/sk-ctrl-"))
+                && now.contains("Secret simkube/sk-ctrl-cert");
+            if now == before && ready {
+                return now;
+            }
+            before = now;
+        }
+    }
+
+    /// Nothing is there that was not there before, and nothing is missing.
+    pub(crate) async fn assert_nothing_left(&self, before: &BTreeSet<String>) {
+        let mut last = BTreeSet::new();
+        for _ in 0..100 {
+            last = self.everything().await;
+            if last == *before {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+        let left: Vec<_> = last.difference(before).collect();
+        let lost: Vec<_> = before.difference(&last).collect();
+        panic!("left: {left:#?}, lost: {lost:#?}");
+    }
+
+    pub(crate) async fn create(&self, object: Value) {
+        self.cluster.create(&objects::object(object)).await.expect("the object is accepted");
+    }
+}
+
+impl Controller {
+    /// SIGKILL, and waits until it is gone.
+    pub(crate) async fn kill(mut self) {
+        self.process.kill().await.expect("the controller can be killed");
+    }
+
+    /// It has not ended by itself.
+    pub(crate) fn assert_alive(&mut self) {
+        let ended = self.process.try_wait().expect("the controller can be asked about");
+        assert!(
+            ended.is_none(),
+            "the controller has ended: {ended:?}\n{}",
+            fs::read_to_string(&self.log).unwrap_or_default()
+        );
+    }
+}
+
+pub(crate) fn merge(into: &mut Value, change: &Value) {
+    match (into, change) {
+        (Value::Object(into), Value::Object(change)) => {
+            for (key, value) in change {
+                merge(into.entry(key.clone()).or_insert(Value::Null), value);
+            }
+        }
+        (into, change) => *into = change.clone(),
+    }
+}

@@ -5,7 +5,7 @@
 //! cargo run --release -p sk-driver --features control-plane --example lateness [EVENTS] [SPEED] [EVENTS_PER_RECORDED_SECOND]
 //! ```
 //!
-//! The events are changes of ConfigMaps and Deployments without replicas, so that the API server is what is measured and
+//! One event per recorded second is what a cluster of some hundred workloads has. The events are changes of ConfigMaps and Deployments without replicas, so that the API server is what is measured and
 //! not the scheduler. A second run with ten times the rate shows what is said when the API server does not keep up.
 
 use std::collections::BTreeSet;
@@ -27,7 +27,7 @@ const OBJECTS: u32 = 500;
 async fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let mut number = |default: f64| arguments.next().map_or(Ok(default), |text| text.parse());
-    let (events, speed, rate) = (number(20_000.0)? as u32, number(50.0)?, number(4.0)?);
+    let (events, speed, rate) = (number(20_000.0)? as u32, number(50.0)?, number(1.0)?);
     let options = sk_testkit::Options::default().stages(&sk_driver::stages_yaml()).service_account_admission();
     let cluster = ControlPlane::start(options).await?;
     for rate in [rate, rate * 10.0] {

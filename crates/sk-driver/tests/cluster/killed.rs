@@ -43,7 +43,7 @@ fn start(cluster: &ControlPlane, folder: &std::path::Path) -> Child {
 async fn a_driver_that_was_killed_leaves_nothing_that_the_next_one_does_not_remove() {
     let cluster = cluster().await;
     let folder = tempfile::tempdir().unwrap();
-    write_files(folder.path(), &story(), "killed", 10.0);
+    write_files(folder.path(), &story(), "killed", 5.0);
     let mut chance = sk_core::rng::Stream::new(u64::from(std::process::id()), "kills");
     for kills in KILLS {
         let before = everything(&cluster.client()).await;

@@ -23,7 +23,7 @@ fn doomed() -> objects::Object {
     objects::pod().name("doomed").namespace("shop").annotation(sk_driver::FAIL_ANNOTATION, "true")
 }
 
-/// Fifteen seconds of wall time: a Deployment grows, shrinks and goes; a Job's pods live for 20 recorded seconds each.
+/// Half a minute of wall time: a Deployment grows, shrinks and goes; a Job's pods live for 20 recorded seconds each.
 fn story() -> Story {
     let mut refused = value(&objects::pod().name("wrong").namespace("shop"));
     refused["spec"]["containers"][0]["name"] = json!("Not A Name");
@@ -45,7 +45,7 @@ async fn a_trace_becomes_a_record_and_leaves_nothing_behind() {
     let cluster = cluster().await;
     install_kinds(&cluster).await;
     let before = everything(&cluster.client()).await;
-    let play = Play::new("story", 10.0, &story());
+    let play = Play::new("story", 5.0, &story());
     let outcome = play.run(cluster.client()).await.unwrap();
     assert_eq!(outcome.stopped, None);
     let run = play.record();
@@ -72,7 +72,7 @@ async fn a_trace_becomes_a_record_and_leaves_nothing_behind() {
     for pod in report {
         assert_eq!((pod.phase.as_str(), pod.ended_by), ("Succeeded", Some(EndedBy::Finished)));
         let lived = pod.finished.unwrap().since(pod.started.unwrap()).as_secs_f64();
-        // At least its recorded life; the watch, the patch and KWOK add what they take, times ten.
+        // At least its recorded life; the watch, the patch and KWOK add what they take, times five.
         assert!((18.0..120.0).contains(&lived), "{lived}");
     }
     let group = |pod: &sk_record::PodRow| pod.group.as_deref() == Some("small");
@@ -85,8 +85,13 @@ async fn a_trace_becomes_a_record_and_leaves_nothing_behind() {
     assert!(nodes.len() == 3 && nodes.iter().all(|node| node.created == meta.start && node.cpu_m == 8000), "{nodes:?}");
     assert!(run.file("cluster.json").unwrap().is_some());
     let asked: serde_json::Value = serde_json::from_slice(&run.file("simulation.json").unwrap().unwrap()).unwrap();
-    assert_eq!(asked["spec"]["speed"], 10.0);
+    assert_eq!(asked["spec"]["speed"], 5.0);
     assert_eq!(asked["spec"]["driver"].get("tracePath"), None, "a record holds no path");
+    let figures = sk_report::Analysis::of(&run).unwrap().summary;
+    assert_eq!((figures.pods.created, figures.pods.ran), (8, 8));
+    assert!((5..=8).contains(&figures.pods.running_max), "{:?}", figures.pods);
+    assert_eq!((figures.nodes.min, figures.nodes.max, figures.unschedulable.pods), (3, 3, 0));
+    assert_eq!(figures.owners["shop/Deployment/web"].pods.created, 5);
     assert_eq!(difference(&cluster.client(), &before).await, Vec::<String>::new());
 
     the_webhook_is_down(&cluster).await;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::{ConfigMap, ServiceAccount};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Client;
 use kube::api::{Api, DynamicObject, ListParams, PostParams};
@@ -24,6 +25,8 @@ use tempfile::TempDir;
 
 /// How long anything may take on a machine that many tests share.
 pub(crate) const LIMIT: Duration = Duration::from_secs(120);
+/// default, kube-node-lease, kube-public and kube-system.
+const BUILT_IN_NAMESPACES: usize = 4;
 pub(crate) const START: &str = "2026-01-05T09:00:00Z";
 
 /// A cluster as our users have it: accounts, webhooks, KWOK with the stages that we ship, and three virtual nodes.
@@ -36,7 +39,22 @@ pub(crate) async fn cluster() -> ControlPlane {
     let scenario = Scenario::parse("test.yaml", text).expect("the test's scenario is well-formed");
     let nodes = sk_driver::nodes::from_scenario(&scenario).into_iter().map(objects::object);
     cluster.create_nodes(nodes).await.expect("the virtual nodes are ready");
+    settled(&cluster).await;
     cluster
+}
+
+/// Waits for what a new cluster makes by itself in each of its namespaces, so that nobody takes it for a run's.
+async fn settled(cluster: &ControlPlane) {
+    let (accounts, maps): (Api<ServiceAccount>, Api<ConfigMap>) =
+        (Api::all(cluster.client()), Api::all(cluster.client()));
+    eventually("a new cluster to settle", LIMIT, || async {
+        let named = |name: &str| ListParams::default().fields(&format!("metadata.name={name}"));
+        let accounts = accounts.list(&named("default")).await?.items.len();
+        let maps = maps.list(&named("kube-root-ca.crt")).await?.items.len();
+        Ok((accounts >= BUILT_IN_NAMESPACES && maps >= BUILT_IN_NAMESPACES).then_some(()))
+    })
+    .await
+    .expect("a new cluster settles");
 }
 
 /// Brings our kinds, as an installation does, and waits until they are served.

@@ -15,7 +15,7 @@ use kube::runtime::{conditions, wait};
 use serde_json::Value;
 use sk_core::Gvk;
 
-use super::Cluster;
+use super::{Cluster, words};
 
 /// Who owns what is neither of the installations.
 pub(crate) const FIELD_MANAGER: &str = "skctl";
@@ -63,8 +63,8 @@ pub(crate) enum ApplyError {
     Conflict { object: String, message: String },
     #[error("the server refuses {object}: {message}")]
     Refused { object: String, message: String },
-    #[error("cannot apply {object}: {source}")]
-    Request { object: String, source: Box<kube::Error> },
+    #[error("cannot apply {object}: {reason}")]
+    Request { object: String, reason: String },
     #[error("the kind {kind} was not ready after {limit} s; run it again", limit = ESTABLISH_LIMIT.as_secs())]
     NotEstablished { kind: String },
 }
@@ -164,7 +164,7 @@ fn failure(object: &str, error: kube::Error) -> ApplyError {
                 _ => ApplyError::Refused { object, message },
             }
         }
-        source => ApplyError::Request { object, source: Box::new(source) },
+        error => ApplyError::Request { object, reason: words(&error) },
     }
 }
 

@@ -22,9 +22,9 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use url::Url;
 
-use super::Cluster;
 use super::token::Token;
 use super::trust::{self, TrustError};
+use super::{Cluster, words};
 
 /// How long connecting and shaking hands may take, each.
 const CONNECT_LIMIT: Duration = Duration::from_secs(30);
@@ -89,7 +89,7 @@ impl Channel {
         let pods: Api<Pod> = Api::namespaced(cluster.client.clone(), &cluster.namespace);
         let refused = |reason: String| ChannelError::Forward { pod: format!("{}/{pod}", cluster.namespace), reason };
         let forwarded = limited(&peer, pods.portforward(pod, &[port])).await?;
-        let mut forwarder = forwarded.map_err(|error| refused(error.to_string()))?;
+        let mut forwarder = forwarded.map_err(|error| refused(words(&error)))?;
         let stream = forwarder.take_stream(port).ok_or_else(|| refused("it gave no stream".to_owned()))?;
         let error = forwarder.take_error(port);
         let secured = secure(stream, &peer, authority);

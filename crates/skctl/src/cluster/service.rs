@@ -3,9 +3,9 @@
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube::api::{Api, ListParams};
 
-use super::Cluster;
 use super::channel::{Authority, Channel, ChannelError};
 use super::token::{Token, TokenError};
+use super::{Cluster, words};
 
 /// Pods of one Deployment that are looked at; there is one, or two while it is replaced.
 const MAX_PODS: u32 = 50;
@@ -39,8 +39,8 @@ pub(crate) enum ServiceError {
     NotInstalled { what: &'static str, part: &'static str, namespace: String, cluster: String },
     #[error("the {what} in namespace {namespace} is not ready: {why}; `skctl doctor {part}` says more")]
     NotReady { what: &'static str, part: &'static str, namespace: String, why: String },
-    #[error("cannot look for the {what} in namespace {namespace} of {cluster}: {source}")]
-    Find { what: &'static str, namespace: String, cluster: String, source: Box<kube::Error> },
+    #[error("cannot look for the {what} in namespace {namespace} of {cluster}: {reason}")]
+    Find { what: &'static str, namespace: String, cluster: String, reason: String },
     #[error(
         "the {what} has published no certificate: ConfigMap {namespace}/{name} has no {key}; look at its logs, it \
          writes it when it starts"
@@ -74,7 +74,7 @@ impl Service {
     pub(crate) async fn pods(&self, cluster: &Cluster) -> Result<Vec<Pod>, ServiceError> {
         let api: Api<Pod> = Api::namespaced(cluster.client.clone(), &cluster.namespace);
         let params = ListParams::default().labels(self.selector).limit(MAX_PODS);
-        let listed = api.list(&params).await.map_err(|source| self.cannot_find(cluster, source))?;
+        let listed = api.list(&params).await.map_err(|error| self.cannot_find(cluster, &error))?;
         Ok(listed.items)
     }
 
@@ -95,7 +95,7 @@ impl Service {
         let (name, key) = self.authority;
         let namespace = cluster.namespace.clone();
         let api: Api<ConfigMap> = Api::namespaced(cluster.client.clone(), &namespace);
-        let found = api.get_opt(name).await.map_err(|source| self.cannot_find(cluster, source))?;
+        let found = api.get_opt(name).await.map_err(|error| self.cannot_find(cluster, &error))?;
         let pem = found.and_then(|map| map.data?.remove(key));
         let pem =
             pem.ok_or_else(|| ServiceError::NoAuthority { what: self.what, namespace: namespace.clone(), name, key })?;
@@ -106,12 +106,12 @@ impl Service {
         })
     }
 
-    fn cannot_find(&self, cluster: &Cluster, source: kube::Error) -> ServiceError {
+    fn cannot_find(&self, cluster: &Cluster, error: &kube::Error) -> ServiceError {
         ServiceError::Find {
             what: self.what,
             namespace: cluster.namespace.clone(),
             cluster: cluster.to_string(),
-            source: Box::new(source),
+            reason: words(error),
         }
     }
 }

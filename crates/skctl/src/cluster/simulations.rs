@@ -8,8 +8,8 @@ use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use serde_json::json;
 use sk_api::simulation::{Simulation, State, names};
 
-use super::Cluster;
 use super::apply::FIELD_MANAGER;
+use super::{Cluster, words};
 
 /// Simulations that are listed. A person reads no more, and each is a few kilobytes.
 const MAX_LISTED: u32 = 500;
@@ -34,8 +34,8 @@ pub(crate) enum SimulationError {
     Forbidden { step: String, cluster: String, message: String },
     #[error("the server refuses to {step}: {message}")]
     Refused { step: String, message: String },
-    #[error("cannot {step} in {cluster}: {source}")]
-    Request { step: String, cluster: String, source: Box<kube::Error> },
+    #[error("cannot {step} in {cluster}: {reason}")]
+    Request { step: String, cluster: String, reason: String },
     #[error("Simulation {name} is over ({state}); there is nothing to {verb}")]
     Over { name: String, state: String, verb: &'static str },
 }
@@ -130,7 +130,7 @@ impl<'a> Simulations<'a> {
             kube::Error::Api(status) if (400..500).contains(&status.code) => {
                 SimulationError::Refused { step, message: status.message.clone() }
             }
-            source => SimulationError::Request { step, cluster, source: Box::new(source) },
+            error => SimulationError::Request { step, cluster, reason: words(&error) },
         }
     }
 }

@@ -9,7 +9,7 @@ use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::api::{Api, PostParams};
 
-use super::Cluster;
+use super::{Cluster, words};
 
 /// The shortest life that Kubernetes gives a token; an export of any length only needs it to begin.
 const LIFETIME_SECS: i64 = 600;
@@ -28,8 +28,8 @@ pub(crate) enum TokenError {
     Forbidden { namespace: String, account: &'static str, message: String },
     #[error("there is no ServiceAccount {namespace}/{account}; `skctl install` makes it, -n says where to look")]
     NoAccount { namespace: String, account: &'static str },
-    #[error("cannot get a token of ServiceAccount {namespace}/{account}: {source}")]
-    Request { namespace: String, account: &'static str, source: Box<kube::Error> },
+    #[error("cannot get a token of ServiceAccount {namespace}/{account}: {reason}")]
+    Request { namespace: String, account: &'static str, reason: String },
     #[error("the server answered without a token for ServiceAccount {namespace}/{account}")]
     Empty { namespace: String, account: &'static str },
 }
@@ -53,7 +53,7 @@ impl Token {
             Err(kube::Error::Api(status)) if status.code == 404 => {
                 return Err(TokenError::NoAccount { namespace, account });
             }
-            Err(source) => return Err(TokenError::Request { namespace, account, source: Box::new(source) }),
+            Err(error) => return Err(TokenError::Request { namespace, account, reason: words(&error) }),
         };
         let token = answer.status.and_then(|status| status.token).filter(|token| !token.is_empty());
         token.map(Self).ok_or(TokenError::Empty { namespace, account })

@@ -14,8 +14,8 @@ use anyhow::Result;
 use serde::Serialize;
 
 use crate::cli::Part;
-use crate::cluster::Cluster;
 use crate::cluster::rights::Right;
+use crate::cluster::{Cluster, words};
 
 /// The oldest minor version of Kubernetes 1 that is tried: TokenRequest, server-side apply, CEL in schemas and job
 /// success policies are all there.
@@ -106,7 +106,7 @@ async fn reachability(cluster: &Cluster) -> Finding {
         }
         Err(error) => Finding::fail(
             "server",
-            format!("{cluster} does not answer: {error}"),
+            format!("{cluster} does not answer: {}", words(&error)),
             "check --context, your network, and that your credentials are still good",
         ),
     }
@@ -119,7 +119,9 @@ async fn rights(cluster: &Cluster, wanted: &[Right], advice: &str) -> Finding {
         match right.is_granted(cluster).await {
             Ok(true) => {}
             Ok(false) => missing.push(right.name()),
-            Err(error) => return Finding::warn("rights", format!("cannot be asked about: {error}"), "try again"),
+            Err(error) => {
+                return Finding::warn("rights", format!("cannot be asked about: {}", words(&error)), "try again");
+            }
         }
     }
     if missing.is_empty() {

@@ -7,9 +7,9 @@ use serde_json::Value;
 use sk_core::Gvk;
 
 use super::Finding;
-use crate::cluster::Cluster;
 use crate::cluster::apply::name_of;
-use crate::cluster::service::{Service, ServiceError, unready};
+use crate::cluster::service::{Service, unready};
+use crate::cluster::{Cluster, words};
 
 /// How many missing objects are named; the rest is a number.
 const NAMED: usize = 4;
@@ -59,19 +59,22 @@ async fn look(cluster: &Cluster, object: &Value) -> Look {
     match api.get_metadata_opt(text("/metadata/name")).await {
         Ok(Some(_)) => Look::There,
         Ok(None) => Look::Missing,
-        Err(error) => Look::Unknown(error.to_string()),
+        Err(error) => Look::Unknown(words(&error)),
     }
 }
 
 /// Is one of the server's pods ready?
-pub(super) async fn pod(cluster: &Cluster, service: &Service) -> Result<Finding, ServiceError> {
-    let pods = service.pods(cluster).await?;
+pub(super) async fn pod(cluster: &Cluster, service: &Service) -> Finding {
+    let pods = match service.pods(cluster).await {
+        Ok(pods) => pods,
+        Err(error) => return Finding::warn("pod", error.to_string(), "it takes `list` on pods there"),
+    };
     let whys: Vec<Option<String>> = pods.iter().map(unready).collect();
     if let Some(ready) = whys.iter().position(Option::is_none) {
         let name = pods[ready].metadata.name.clone().unwrap_or_default();
-        return Ok(Finding::ok("pod", format!("{name} is ready")));
+        return Finding::ok("pod", format!("{name} is ready"));
     }
-    Ok(match whys.into_iter().flatten().next() {
+    match whys.into_iter().flatten().next() {
         Some(why) => {
             let advice = format!("kubectl -n {} describe pods -l {}", cluster.namespace, service.selector);
             Finding::fail("pod", format!("the {}: {why}", service.what), advice)
@@ -80,5 +83,5 @@ pub(super) async fn pod(cluster: &Cluster, service: &Service) -> Result<Finding,
             let what = format!("the {} has none in namespace {}", service.what, cluster.namespace);
             Finding::fail("pod", what, format!("skctl install {}, or look elsewhere with -n", service.part))
         }
-    })
+    }
 }

@@ -8,8 +8,8 @@ use sk_api::simulation::names;
 
 use super::{Finding, State, objects, rights};
 use crate::cli::SimArgs;
-use crate::cluster::Cluster;
 use crate::cluster::rights::Right;
+use crate::cluster::{Cluster, words};
 use crate::installation::{self, CONTROLLER, is_stage};
 
 /// What running a simulation takes.
@@ -38,7 +38,7 @@ pub(super) async fn examine(cluster: &Cluster) -> Result<Vec<Finding>> {
     let (stages, ours): (Vec<_>, Vec<_>) = manifests.into_iter().partition(is_stage);
     findings.push(objects::presence(cluster, &ours, "skctl install sim").await);
     findings.push(mark(cluster).await);
-    let pod = objects::pod(cluster, &CONTROLLER).await?;
+    let pod = objects::pod(cluster, &CONTROLLER).await;
     let is_ready = pod.state == State::Ok;
     findings.push(pod);
     if is_ready {
@@ -63,7 +63,9 @@ async fn mark(cluster: &Cluster) -> Finding {
     match api.list(&ListParams::default().labels(&label).limit(1)).await {
         Ok(found) if !found.items.is_empty() => Finding::ok("mark", format!("{cluster} is one for simulations")),
         Ok(_) => Finding::fail("mark", format!("no namespace has the label {label}"), "skctl install sim"),
-        Err(error) => Finding::warn("mark", format!("cannot be looked for: {error}"), "it takes `list` on namespaces"),
+        Err(error) => {
+            Finding::warn("mark", format!("cannot be looked for: {}", words(&error)), "it takes `list` on namespaces")
+        }
     }
 }
 
@@ -94,7 +96,9 @@ async fn kwok(cluster: &Cluster) -> Finding {
             let advice = "install it, unless it runs outside of the cluster; nodes that are ready show that it does";
             Finding::warn("KWOK", "no pod of its controller is there", advice)
         }
-        Err(error) => Finding::warn("KWOK", format!("cannot be looked for: {error}"), "it takes `list` on pods"),
+        Err(error) => {
+            Finding::warn("KWOK", format!("cannot be looked for: {}", words(&error)), "it takes `list` on pods")
+        }
     }
 }
 
@@ -112,7 +116,9 @@ async fn nodes(cluster: &Cluster) -> Finding {
             let what = format!("{ready} of {} virtual nodes are ready", found.items.len());
             if ready == 0 { Finding::fail("nodes", what, "is KWOK running?") } else { Finding::ok("nodes", what) }
         }
-        Err(error) => Finding::warn("nodes", format!("cannot be listed: {error}"), "it takes `list` on nodes"),
+        Err(error) => {
+            Finding::warn("nodes", format!("cannot be listed: {}", words(&error)), "it takes `list` on nodes")
+        }
     }
 }
 

@@ -13,8 +13,8 @@ use sk_core::{Gvk, Quantity};
 use sk_tracer::install;
 
 use super::{Finding, objects, rights};
-use crate::cluster::Cluster;
 use crate::cluster::rights::Right;
+use crate::cluster::{Cluster, words};
 use crate::installation::{self, TRACER};
 
 /// What exporting takes.
@@ -40,7 +40,7 @@ pub(super) async fn examine(cluster: &Cluster) -> Result<Vec<Finding>> {
     let mut findings = vec![rights(cluster, &RIGHTS, &advice).await];
     let manifests = installation::tracer_in(&cluster.namespace)?;
     findings.push(objects::presence(cluster, &manifests, "skctl install tracer").await);
-    let pod = objects::pod(cluster, &TRACER).await?;
+    let pod = objects::pod(cluster, &TRACER).await;
     let is_ready = pod.state == super::State::Ok;
     findings.push(pod);
     if is_ready {
@@ -69,7 +69,7 @@ async fn recording(cluster: &Cluster) -> Finding {
 /// What the tracer in the cluster was told.
 async fn config(cluster: &Cluster) -> Result<Config, String> {
     let api: Api<ConfigMap> = Api::namespaced(cluster.client.clone(), &cluster.namespace);
-    let map = api.get_opt(install::NAME).await.map_err(|error| format!("cannot be read: {error}"))?;
+    let map = api.get_opt(install::NAME).await.map_err(|error| format!("cannot be read: {}", words(&error)))?;
     let data = map.and_then(|map| map.data).unwrap_or_default();
     let (file, text) = data.iter().next().ok_or_else(|| "the tracer's is not there".to_owned())?;
     Config::parse(file, text).map_err(|error| format!("the tracer's is wrong: {error}"))
@@ -82,7 +82,7 @@ async fn disk(cluster: &Cluster, config: &Config) -> Finding {
     let claim = match api.get_opt(install::NAME).await {
         Ok(Some(claim)) => claim,
         Ok(None) => return Finding::warn("disk", sum, "there is no volume yet"),
-        Err(error) => return Finding::warn("disk", sum, format!("the volume cannot be looked at: {error}")),
+        Err(error) => return Finding::warn("disk", sum, format!("the volume cannot be looked at: {}", words(&error))),
     };
     let given = claim.status.and_then(|status| status.capacity).and_then(|mut capacity| capacity.remove("storage"));
     let asked = claim.spec.and_then(|spec| spec.resources?.requests?.remove("storage"));

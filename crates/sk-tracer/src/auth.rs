@@ -4,8 +4,8 @@
 //! simkube-exporter --audience simkube-tracer`); a TokenReview says whose it is, a SubjectAccessReview whether that user
 //! has the right. `exports` is no resource that is served; RBAC does not mind, and a Role can name it like any other.
 //!
-//! Answers are believed for [`BELIEF`], so that a chunked download costs two requests and not two per chunk; a right
-//! that is taken away is gone after that long. Failures of the API server are not remembered, and are no permission.
+//! Answers are believed for [`BELIEF`], so that a row of exports costs two requests and not two each; a right that
+//! is taken away is gone after that long. Failures of the API server are not remembered, and are no permission.
 
 use std::num::NonZeroUsize;
 use std::sync::{Mutex, PoisonError};

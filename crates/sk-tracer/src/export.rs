@@ -9,12 +9,13 @@ use std::io::{self, BufWriter, Seek};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sk_core::Gvk;
+use sk_core::{Gvk, SimTime};
 use sk_store::log::{self, Query, Reader};
 use sk_store::trace::{Format, TracerConfig};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 use crate::access::Access;
+use crate::clock;
 use crate::health::Health;
 use crate::metrics::Metrics;
 use crate::store::{Message, StoreError};
@@ -90,6 +91,11 @@ impl Exporter {
         let written = tokio::task::spawn_blocking(move || spool(&reader, &query, format, &folder));
         let (file, bytes, exported) = written.await.map_err(|error| ExportError::Ended(error.to_string()))??;
         Ok(Spooled { file, bytes, exported, behind, _permit: permit })
+    }
+
+    /// Now, or the last moment of the log, if the machine's clock has been put back since.
+    pub(crate) fn now(&self) -> SimTime {
+        self.reader.kept().map_or_else(clock::wall, |(_, newest)| clock::wall().max(newest))
     }
 
     /// Waits until everything that was sent to the store before can be read.

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use rcgen::KeyPair;
 use sha2::{Digest, Sha256};
-use sk_api::tracer::Config;
+use sk_api::tracer::{Config, Retention};
 use sk_ingest::PrivacyKey;
 use tempfile::TempDir;
 
@@ -58,7 +58,11 @@ impl DataFolder {
             let temporary = temporary.map_err(|source| FolderError::Use { path: std::env::temp_dir(), source })?;
             return Ok(Self { path: temporary.path().to_owned(), _temporary: Some(temporary) });
         };
-        fs::create_dir_all(path).map_err(|source| FolderError::Use { path: path.to_owned(), source })?;
+        let mut folder = fs::DirBuilder::new();
+        folder.recursive(true);
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut folder, 0o700);
+        folder.create(path).map_err(|source| FolderError::Use { path: path.to_owned(), source })?;
         Ok(Self { path: path.to_owned(), _temporary: None })
     }
 
@@ -86,18 +90,32 @@ impl DataFolder {
         }
     }
 
-    /// Was the log written with another configuration than this? Remembers this one.
+    /// Was the log written with another configuration than this?
     ///
     /// What a watch has seen under other rules is no state to go on from: a kind may have been left out, or its values
     /// hidden. Retention and places for exports change nothing of what is seen.
-    pub(crate) fn configuration_changed(&self, config: &Config) -> Result<bool, FolderError> {
-        let seen = (&config.tracked_objects, &config.namespaces, &config.privacy, &config.keep);
-        let hash: String = Sha256::digest(format!("{seen:?}")).iter().map(|byte| format!("{byte:02x}")).collect();
-        let path = self.path.join(CONFIG_FILE);
-        let before = fs::read_to_string(&path).ok();
-        tls::write_private(&path, &hash)?;
-        Ok(before.is_some_and(|before| before.trim() != hash))
+    pub(crate) fn was_written_otherwise(&self, config: &Config) -> bool {
+        let before = fs::read_to_string(self.path.join(CONFIG_FILE)).ok();
+        before.is_some_and(|before| before.trim() != fingerprint(config))
     }
+
+    /// Remembers that all of the log's state was seen under this configuration. To be called when that is so: whoever is
+    /// killed before begins again with everything.
+    pub(crate) fn remember(&self, config: &Config) -> Result<(), FolderError> {
+        let (path, text) = (self.path.join(CONFIG_FILE), fingerprint(config));
+        // A full disk is no reason not to start with what is already written.
+        if fs::read_to_string(&path).is_ok_and(|before| before == text) {
+            return Ok(());
+        }
+        Ok(tls::write_private(&path, &text)?)
+    }
+}
+
+/// What of a configuration decides what is seen.
+fn fingerprint(config: &Config) -> String {
+    let seen = Config { export_to: Vec::new(), retention: Retention::default(), ..config.clone() };
+    let text = serde_json::to_string(&seen).expect("a configuration is maps, lists and texts");
+    Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// 16 bytes that nobody can guess, out of a fresh signing key: the one source of real randomness at hand.
@@ -143,7 +161,13 @@ mod tests {
     fn only_what_changes_what_is_seen_is_another_configuration() {
         let folder = tempfile::tempdir().unwrap();
         let data = DataFolder::open(Some(folder.path())).unwrap();
-        let changed = |text: &str| data.configuration_changed(&Config::parse("test", text).unwrap()).unwrap();
+        let changed = |text: &str| {
+            let config = Config::parse("test", text).unwrap();
+            let changed = data.was_written_otherwise(&config);
+            assert_eq!(data.was_written_otherwise(&config), changed, "looking changes nothing");
+            data.remember(&config).unwrap();
+            changed
+        };
         assert!(!changed("trackedObjects: {apps/v1.Deployment: {}}\n"), "a new folder has no other");
         assert!(!changed("trackedObjects: {apps/v1.Deployment: {}}\nretention: {age: 1d}\n"));
         assert!(changed("trackedObjects: {apps/v1.Deployment: {}}\nprivacy: full\n"));

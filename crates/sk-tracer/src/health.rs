@@ -90,9 +90,29 @@ impl Health {
         self.alive.load(Ordering::Relaxed)
     }
 
-    /// The store task has ended.
-    pub(crate) fn ended(&self) {
-        self.alive.store(false, Ordering::Relaxed);
+    /// Says that the tracer has failed when what holds this ends, by a panic as well. For the store, which ends last.
+    pub(crate) fn watch_over(self: &Arc<Self>) -> Ending {
+        Ending { health: Arc::clone(self), only_panics: false }
+    }
+
+    /// Says that the tracer has failed when what holds this panics. For tasks that are aborted or end in peace.
+    pub(crate) fn watch_for_panics(self: &Arc<Self>) -> Ending {
+        Ending { health: Arc::clone(self), only_panics: true }
+    }
+}
+
+/// Tells of the end of the thread or task that holds it.
+#[derive(Debug)]
+pub(crate) struct Ending {
+    health: Arc<Health>,
+    only_panics: bool,
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        if !self.only_panics || std::thread::panicking() {
+            self.health.alive.store(false, Ordering::Relaxed);
+        }
     }
 }
 
@@ -102,6 +122,22 @@ mod tests {
 
     use super::*;
     use crate::watch::plan::Task;
+
+    #[test]
+    fn a_panic_anywhere_is_the_end_of_the_tracer_and_an_ordinary_end_is_not() {
+        let health = Arc::new(Health::new(Vec::new()));
+        drop(health.watch_for_panics());
+        assert!(health.is_alive());
+        let ending = health.watch_for_panics();
+        let panicked = std::thread::spawn(move || {
+            let _ending = ending;
+            panic!("on purpose");
+        });
+        assert!(panicked.join().is_err() && !health.is_alive());
+        let health = Arc::new(Health::new(Vec::new()));
+        drop(health.watch_over());
+        assert!(!health.is_alive(), "the store does not end while the tracer lives");
+    }
 
     #[test]
     fn a_tracer_is_not_ready_before_every_kind_is_known_and_says_which_is_missing() {

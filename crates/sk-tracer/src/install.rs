@@ -74,7 +74,7 @@ pub fn manifests(config: &Config, options: &Options, kinds: &[(Gvk, Readable)]) 
     let mut all = vec![namespace(options), account(options, NAME), account(options, EXPORTER)];
     all.extend(rights::manifests(config, options, kinds));
     all.extend([configuration(config, options), certificate(options)]);
-    all.extend([volume::claim(config, options), workload::deployment(options), workload::service(options)]);
+    all.extend([volume::claim(config, options), workload::deployment(config, options), workload::service(options)]);
     all.push(workload::network_policy(options));
     all
 }

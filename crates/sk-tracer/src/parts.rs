@@ -56,7 +56,7 @@ impl Parts {
             );
         }
         let newest = recovered.newest.map(|(_, at)| at);
-        let changed = folder.configuration_changed(config)?;
+        let changed = folder.was_written_otherwise(config);
         if changed {
             tracing::warn!("the log was written with another configuration: everything is listed anew, with a gap");
         }

@@ -127,16 +127,16 @@ fn make(files: &Files, bind: IpAddr) -> Result<(), TlsError> {
     write_private(&files.certificate, &certificate.pem())
 }
 
-/// Writes a file that only its owner may read.
+/// Writes a file that only its owner may read. It is whole or as it was: a crash or a full disk leaves no half of it.
 pub(crate) fn write_private(path: &Path, text: &str) -> Result<(), TlsError> {
     let written = || -> io::Result<()> {
-        let mut options = fs::OpenOptions::new();
-        options.write(true).create(true).truncate(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let mut file = options.open(path)?;
+        let folder = path.parent().unwrap_or(Path::new("."));
+        // Temporary files are their owner's alone.
+        let mut file = tempfile::NamedTempFile::new_in(folder)?;
         file.write_all(text.as_bytes())?;
-        file.sync_all()
+        file.as_file().sync_all()?;
+        file.persist(path)?;
+        fs::File::open(folder)?.sync_all()
     };
     written().map_err(|source| TlsError::Write { path: path.to_owned(), source })
 }

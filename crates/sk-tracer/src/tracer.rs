@@ -28,6 +28,9 @@ use crate::tls::TlsError;
 /// How often things are looked at that nobody tells of.
 const POLL: Duration = Duration::from_millis(50);
 
+/// Between two attempts to remember the configuration.
+const REMEMBER_PAUSE: Duration = Duration::from_secs(10);
+
 /// Why a tracer does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
@@ -70,7 +73,7 @@ pub struct Tracer {
     store: mpsc::Sender<Message>,
     thread: Option<JoinHandle<Result<(), StoreError>>>,
     // Last: a temporary folder goes when nobody writes to it any more.
-    _folder: DataFolder,
+    _folder: Arc<DataFolder>,
 }
 
 /// What a tracer has done so far.
@@ -118,9 +121,19 @@ impl Tracer {
         let exporter = Arc::new(parts.exporter(&folder, &config, store.clone()));
         let mut tasks = JoinSet::new();
         for watcher in parts.watchers(&store) {
-            tasks.spawn(watcher.run());
+            let ending = parts.health.watch_for_panics();
+            tasks.spawn(async move {
+                let _ending = ending;
+                watcher.run().await;
+            });
         }
-        tasks.spawn(lookup::run(Arc::clone(&parts.shared), questions, store.clone()));
+        let (ending, shared, answers) = (parts.health.watch_for_panics(), Arc::clone(&parts.shared), store.clone());
+        tasks.spawn(async move {
+            let _ending = ending;
+            lookup::run(shared, questions, answers).await;
+        });
+        let folder = Arc::new(folder);
+        tasks.spawn(remember_when_ready(Arc::clone(&folder), config.clone(), Arc::clone(&parts.health)));
         let server = match options.serving.as_ref().zip(listener) {
             Some((serving, listener)) => {
                 let identity = door::identity(serving, &folder)?;
@@ -208,5 +221,17 @@ impl Tracer {
             Ok(Ok(ended)) => ended,
             _ => Err(StoreError::Ended),
         }
+    }
+}
+
+/// Once everything has been listed under this configuration, the folder remembers it. A tracer that is killed before that
+/// lists everything again.
+async fn remember_when_ready(folder: Arc<DataFolder>, config: Config, health: Arc<Health>) {
+    while !health.report().missing.is_empty() {
+        tokio::time::sleep(POLL).await;
+    }
+    while let Err(error) = folder.remember(&config) {
+        tracing::warn!(%error, "which configuration this is cannot be remembered yet");
+        tokio::time::sleep(REMEMBER_PAUSE).await;
     }
 }

@@ -1,6 +1,8 @@
 //! The Deployment, its Service, and who may talk to whom.
 
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use sk_api::tracer::Config;
 
 use super::{CERTIFICATE, CONFIG_FILE, NAME, Options, PORT, labels, metadata};
 
@@ -14,7 +16,11 @@ fn selector() -> Value {
 }
 
 /// One tracer at a time: a second one could not open the log, so the old pod must be gone before the new one starts.
-pub(super) fn deployment(options: &Options) -> Value {
+/// The configuration's hash on the pods makes a new one of them when the configuration changes.
+pub(super) fn deployment(config: &Config, options: &Options) -> Value {
+    let written = serde_json::to_string(config).expect("a configuration has only text keys");
+    let hash: String = Sha256::digest(written).iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    let metadata_of_pods = json!({"labels": labels(), "annotations": {"simkube.io/configuration": hash}});
     json!({
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -23,7 +29,7 @@ pub(super) fn deployment(options: &Options) -> Value {
             "replicas": 1,
             "strategy": {"type": "Recreate"},
             "selector": {"matchLabels": selector()},
-            "template": {"metadata": {"labels": labels()}, "spec": pod(options)},
+            "template": {"metadata": metadata_of_pods, "spec": pod(options)},
         },
     })
 }

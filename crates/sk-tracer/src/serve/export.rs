@@ -17,7 +17,6 @@ use sk_store::log::ExportError as LogExportError;
 use super::destination::Destination;
 use super::{Answer, Served, wanted};
 use crate::auth::{Caller, Refusal};
-use crate::clock;
 use crate::export::{ExportError, Spooled};
 
 /// How much of a trace is in memory at a time while it is sent.
@@ -28,6 +27,17 @@ pub(super) async fn export(
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Response {
+    // In a task of its own, so that a caller who goes away leaves an audit line too, and does not free a place among the
+    // exports that is still taken.
+    match tokio::spawn(audited(served, headers, body)).await {
+        Ok(response) => response,
+        Err(_) => {
+            Answer::new(StatusCode::INTERNAL_SERVER_ERROR, "the export ended unexpectedly".to_owned()).into_response()
+        }
+    }
+}
+
+async fn audited(served: Arc<Served>, headers: HeaderMap, body: Result<Bytes, BytesRejection>) -> Response {
     let began = Instant::now();
     let mut audit = Audit::default();
     let done = answer(&served, &headers, body, &mut audit).await;
@@ -51,7 +61,7 @@ async fn answer(
     audit.asked = String::from_utf8_lossy(&body[..body.len().min(MAX_AUDITED_BYTES)]).into_owned();
     let request: ExportRequest =
         serde_json::from_slice(&body).map_err(|error| bad(format!("the body is no export request: {error}")))?;
-    let (query, format) = wanted(&request, clock::wall()).map_err(|error| bad(error.to_string()))?;
+    let (query, format) = wanted(&request, served.exporter.now()).map_err(|error| bad(error.to_string()))?;
     let destination =
         Destination::read(&request.export_path, &served.export_to).map_err(|error| bad(error.to_string()))?;
     let spooled = served.exporter.export(query, format).await.map_err(|error| refusal(&error))?;

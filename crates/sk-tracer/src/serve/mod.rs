@@ -2,7 +2,7 @@
 //!
 //! | path | who | answers |
 //! |---|---|---|
-//! | `POST /export` | whoever may `create exports.simkube.io` (see [`crate::auth`]) | a trace, or 204 after writing it to a store |
+//! | `POST /export` | whoever may `create exports.simkube.io` (see [`crate::auth`]) | a trace, or nothing after writing it to a store |
 //! | `GET /healthz` | everybody | 200 while the process lives and its store task does |
 //! | `GET /readyz` | everybody | 503 until all first lists are done and while nothing can be recorded, with the reason |
 //! | `GET /metrics` | everybody | Prometheus' text format: counts by kind, no names of objects |

@@ -58,10 +58,8 @@ impl Store {
     pub(crate) fn start(self, inbox: mpsc::Receiver<Message>) -> std::io::Result<JoinHandle<Result<(), StoreError>>> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
         std::thread::Builder::new().name("store".to_owned()).spawn(move || {
-            let health = Arc::clone(&self.health);
-            let ended = runtime.block_on(Work::new(self).run(inbox));
-            health.ended();
-            ended
+            let _ending = self.health.watch_over();
+            runtime.block_on(Work::new(self).run(inbox))
         })
     }
 }

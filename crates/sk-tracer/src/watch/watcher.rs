@@ -8,7 +8,7 @@
 //! | the connection ends, the API server restarts | the watch goes on from the last version seen; nothing is lost |
 //! | 410 Gone, as an answer or within the stream | the kind is listed again, and the time since the last sign of life is a gap |
 //! | 401 | credentials are read again |
-//! //!
+//!
 //! The watcher never drops anything: if the store is slow, it waits, and the API server's buffers with it. A full disk is
 //! the store's affair: it goes on taking what watchers send, so that only history is missing when there is room again.
 

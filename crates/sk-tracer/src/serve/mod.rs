@@ -83,8 +83,14 @@ impl Server {
         self.stop.send_replace(true);
         if tokio::time::timeout(GRACE, &mut self.task).await.is_err() {
             tracing::warn!("an export did not finish in time and is cut");
-            self.task.abort();
         }
+    }
+}
+
+impl Drop for Server {
+    /// Nobody is let in any more.
+    fn drop(&mut self) {
+        self.task.abort();
     }
 }
 

@@ -13,7 +13,7 @@
 //! the store's affair: it goes on taking what watchers send, so that only history is missing when there is room again.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures::{AsyncBufRead, AsyncReadExt};
 use sk_core::{SimTime, SmolStr};
@@ -39,6 +39,9 @@ const MAX_PAGE_BYTES: u64 = 64 << 20;
 /// end together. A client gives up on a connection that has been silent for 295 s.
 const WATCH_SECONDS: (f64, f64) = (200.0, 280.0);
 
+/// A watch that ends in order lives for minutes; client-go's reflector too takes one that lives for less than this for a
+/// failure.
+const SHORT_WATCH: Duration = Duration::from_secs(1);
 /// A server that has forgotten a version says so at once, but after it has begun to answer.
 const REFUSAL_LIMIT: Duration = Duration::from_millis(500);
 
@@ -172,9 +175,12 @@ impl Watcher {
     /// Lists and watches until the kind is gone; `Err` when the tracer ends.
     async fn follow(&mut self, resource: &Resource) -> Result<(), Stop> {
         loop {
+            let began = Instant::now();
             let stop = match self.list_and_watch(resource).await {
+                Ok(()) if began.elapsed() >= SHORT_WATCH => continue,
+                // A server that ends every watch at once is not asked in a circle.
                 Ok(()) => {
-                    self.backoff.reset();
+                    tokio::time::sleep(self.backoff.next()).await;
                     continue;
                 }
                 Err(stop) => stop,
@@ -184,6 +190,8 @@ impl Watcher {
                 Stop::Expired(_) => self.relist_after(&stop).await,
                 Stop::NotServed => {
                     self.lose_position(&stop.to_string());
+                    // Discovery may name a kind a moment before it is served, or after.
+                    tokio::time::sleep(self.backoff.next()).await;
                     return Ok(());
                 }
                 _ => self.recover(&stop).await,

@@ -5,8 +5,9 @@
 //! cargo run --release -p sk-driver --features control-plane --example lateness [EVENTS] [SPEED] [EVENTS_PER_RECORDED_SECOND]
 //! ```
 //!
-//! One event per recorded second is what a cluster of some hundred workloads has. The events are changes of ConfigMaps and Deployments without replicas, so that the API server is what is measured and
-//! not the scheduler. A second run with ten times the rate shows what is said when the API server does not keep up.
+//! The events are changes of ConfigMaps and Deployments without replicas, one per recorded second unless told, so that
+//! the API server is what is measured and not the scheduler. A second run with ten times the rate shows what is said when
+//! the API server does not keep up.
 
 use std::collections::BTreeSet;
 use std::error::Error;

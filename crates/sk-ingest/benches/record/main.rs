@@ -8,8 +8,10 @@
 #![allow(clippy::unwrap_used, reason = "a benchmark that cannot go on should stop")]
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a benchmark reads clocks and files")]
 
+mod peer;
 mod plain;
 mod recording;
+mod server;
 mod steps;
 mod stream;
 mod table;
@@ -84,4 +86,5 @@ fn compare(objects: usize) {
         export.took.as_secs_f64(),
         table::mebibytes(export.peak_kib)
     );
+    peer::compare(&file, events, folder.path());
 }

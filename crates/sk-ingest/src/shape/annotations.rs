@@ -7,11 +7,13 @@ use super::{HIDE, Rule};
 const DROPPED: [&str; 2] = ["deployment.kubernetes.io/revision", "kubectl.kubernetes.io/last-applied-configuration"];
 
 /// Kept by their whole name.
-const KEPT: [&str; 15] = [
+const KEPT: [&str; 16] = [
     "batch.kubernetes.io/cronjob-scheduled-timestamp",
     "batch.kubernetes.io/job-completion-index",
     "batch.kubernetes.io/job-index-failure-count",
     "controller.kubernetes.io/pod-deletion-cost",
+    // A number: the API server refuses a DaemonSet whose is none.
+    "deprecated.daemonset.template.generation",
     "descheduler.alpha.kubernetes.io/evict",
     "kubernetes.io/config.mirror",
     "kubernetes.io/config.source",

@@ -1,0 +1,80 @@
+//! Whole tracers against each other, where `SIMKUBE_PEER_TRACER` names another's program: both record the same stream from
+//! a small API server of ours on loopback. `SIMKUBE_TRACER` names ours; unless told it is `sk-tracer` beside this program.
+//!
+//! A tracer is timed from its asking for the watch until it has taken the stream's last byte. What then still lies in
+//! buffers is not counted: a few of 120 MB.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use crate::server::{Served, Server};
+use crate::table;
+
+/// A tracer that has not taken the stream by then is stopped.
+const LIMIT: Duration = Duration::from_secs(300);
+
+/// The port that each tracer serves on; they run one after the other.
+const PORT: &str = "17777";
+
+/// Prints how both do, if there is another.
+pub(crate) fn compare(stream: &Path, events: u64, folder: &Path) {
+    let Some(peer) = std::env::var_os("SIMKUBE_PEER_TRACER") else {
+        return println!("\nname another tracer in SIMKUBE_PEER_TRACER to compare with it");
+    };
+    let ours = std::env::var_os("SIMKUBE_TRACER").map_or_else(beside, PathBuf::from);
+    let data = folder.join("tracer-data");
+    let own_flags = ["--insecure".into(), "--data-dir".into(), data.into_os_string()];
+    println!("\n| tracer | events per second | peak memory |\n| ------ | ----------------: | ----------: |");
+    for (name, program, flags) in [("another", PathBuf::from(peer), &[][..]), ("SimKube", ours, &own_flags)] {
+        match run(&program, flags, stream, folder) {
+            Some((took, peak_kib)) => {
+                let rate = events as f64 / took.as_secs_f64();
+                println!("| {name} | {rate:.0} | {} |", table::mebibytes(peak_kib));
+            }
+            None => println!("| {name} | did not take the stream in {} s | |", LIMIT.as_secs()),
+        }
+    }
+}
+
+/// `target/release/sk-tracer`, seen from `target/release/deps`.
+fn beside() -> PathBuf {
+    let own = std::env::current_exe().unwrap();
+    own.parent().and_then(Path::parent).unwrap().join("sk-tracer")
+}
+
+/// How long the tracer took for the stream, and the most memory that it had.
+fn run(program: &Path, flags: &[OsString], stream: &Path, folder: &Path) -> Option<(Duration, u64)> {
+    let server = Server::start(stream);
+    let (kubeconfig, config) = (folder.join("kubeconfig"), folder.join("tracer.yaml"));
+    fs::write(&kubeconfig, server.kubeconfig()).unwrap();
+    fs::write(&config, "trackedObjects:\n  apps/v1.Deployment:\n    trackLifecycle: true\n").unwrap();
+    let mut command = Command::new(program);
+    command.arg("-c").arg(&config).args(["--server-port", PORT]).args(flags).env("KUBECONFIG", &kubeconfig);
+    let tracer = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut tracer = Stopped(tracer);
+    let Served { took } = server.wait(LIMIT)?;
+    // It has the last bytes but may not have written them; its memory is looked at when it has come to rest.
+    std::thread::sleep(Duration::from_secs(2));
+    let peak_kib = peak_kib(tracer.0.id());
+    assert!(tracer.0.try_wait().unwrap().is_none(), "the tracer has ended by itself");
+    Some((took, peak_kib))
+}
+
+fn peak_kib(process: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).expect("memory is asked of Linux");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("Linux tells the high-water mark");
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+/// A process that does not outlive its run.
+struct Stopped(Child);
+
+impl Drop for Stopped {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}

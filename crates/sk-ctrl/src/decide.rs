@@ -308,13 +308,12 @@ fn part_with(world: &World, settings: &Settings) -> Step {
     // It has begun, so that it also gets its last hooks; they cannot fail it any more.
     let began = world.status().start_time.is_some() && world.status().end_time.is_none();
     let hook = next_hook(world, Stage::PostStop).filter(|_| began && settings.allow_hooks);
-    hook.or_else(|| take_down(world)).unwrap_or_else(|| {
-        Step::Do(match world.turn {
-            Turn::Mine => Action::ReleaseTurn,
-            _ if world.recorded => Action::Forget,
-            _ => Action::LetGo,
-        })
-    })
+    let last = match world.turn {
+        Turn::Mine => Action::ReleaseTurn,
+        _ if world.recorded => Action::Forget,
+        _ => Action::LetGo,
+    };
+    hook.or_else(|| take_down(world)).unwrap_or(Step::Do(last))
 }
 
 /// Writes a report down if it says something new.

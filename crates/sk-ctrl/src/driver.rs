@@ -274,7 +274,7 @@ mod tests {
             {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes are available"},
         ]});
         let words = "no node takes the driver's pod p: 0/3 nodes are available";
-        let patient = judged(&json!({}), &[unschedulable.clone()], &[], 59);
+        let patient = judged(&json!({}), std::slice::from_ref(&unschedulable), &[], 59);
         assert_eq!(patient, Driver::Starting { completed: 0, waits_for: Some(words.to_owned()) });
         assert_eq!(judged(&json!({}), &[unschedulable], &[], 60), failure("DriverUnschedulable", words));
 

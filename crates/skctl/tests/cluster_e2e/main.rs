@@ -1,0 +1,8 @@
+//! `skctl` and a real Kubernetes: a control plane of this machine, KWOK as its kubelet, and the tracer and the controller
+//! as they are installed. Each file is a story; each story has a control plane of its own.
+
+mod fixture;
+mod nginx;
+mod recording;
+mod simulation;
+mod tracer;

@@ -78,6 +78,11 @@ impl Hands {
         });
         self.patch_status(world, status).await?;
         self.tell(&world.simulation, EventType::Normal, "Started", words).await;
+        if world.simulation.spec.metrics.is_some() && !world.offers.prometheus {
+            let words = "spec.metrics asks for a Prometheus, but the Prometheus operator is not installed here: the run \
+                         goes on without";
+            self.tell(&world.simulation, EventType::Warning, "MetricsSkipped", words).await;
+        }
         Ok(())
     }
 

@@ -2,8 +2,9 @@
 
 # Two starts of the control plane at a time are gentle on two cores; E2E_THREADS=4 uses a larger machine.
 E2E_THREADS ?= 2
-# The crates that have tests against the real control plane, behind their feature of that name.
-E2E_CRATES = sk-testkit sk-api sk-tracer sk-driver sk-ctrl skctl
+# The tests that have required-features; a test in skctl compares this with the manifests.
+E2E_TESTS = accepted cluster cluster_e2e control_plane disk gaps privacy process_runner recorder recording s3 serving \
+	simulation smoke soak storm webhook
 
 .DEFAULT_GOAL := help
 .PHONY: help test lint fmt deny control-plane e2e record-fixtures bench docs ci
@@ -28,11 +29,9 @@ control-plane: ## build the real control plane's binaries into the cache (once; 
 	@tools/control-plane/build
 
 e2e: control-plane ## tests against the real control plane, and against a real S3 server
-	cargo build --bins
-	for crate in $(E2E_CRATES); do \
-		cargo test -p $$crate --features control-plane -- --test-threads=$(E2E_THREADS) || exit 1; \
-	done
-	cargo test -p sk-store --features s3-tests --test s3
+	cargo build --workspace --all-features --bins
+	SIMKUBE_PROGRAMS="$(abspath $(or $(CARGO_TARGET_DIR),target))/debug" \
+		cargo test --workspace --all-features $(E2E_TESTS:%=--test %) -- --test-threads=$(E2E_THREADS)
 
 record-fixtures: control-plane ## record anew what the real control plane does; SCENARIOS="a b" for some of them
 	cargo run -p sk-testkit --features control-plane --bin record-fixtures -- $(SCENARIOS)

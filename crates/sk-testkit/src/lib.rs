@@ -27,6 +27,7 @@ pub mod objects;
 pub mod options;
 #[cfg(feature = "control-plane")]
 pub mod process_runner;
+pub mod programs;
 #[cfg(feature = "control-plane")]
 pub mod recorder;
 pub mod scenario;

@@ -87,7 +87,9 @@ impl Exporter {
         }
         self.flush().await?;
         let (reader, folder) = (self.reader.clone(), self.folder.clone());
-        let query = Query { config: self.config.clone(), ..query };
+        let now = self.now();
+        let open_gaps = self.health.watchers().iter().filter_map(|status| status.open_gap(now)).collect();
+        let query = Query { config: self.config.clone(), open_gaps, ..query };
         let written = tokio::task::spawn_blocking(move || spool(&reader, &query, format, &folder));
         let (file, bytes, exported) = written.await.map_err(|error| ExportError::Ended(error.to_string()))??;
         Ok(Spooled { file, bytes, exported, behind, _permit: permit })

@@ -22,6 +22,8 @@ pub(crate) struct Health {
 pub struct Readiness {
     /// Kinds whose state at the beginning is not known yet, and why not.
     pub missing: Vec<(Gvk, String)>,
+    /// Kinds whose watch is broken and will go on from where it was. Nothing is lost as long as the server has the history.
+    pub broken: Vec<(Gvk, String)>,
     /// Kinds that the API server does not serve. They are waited for, and nothing else waits for them.
     pub not_served: Vec<Gvk>,
     /// Why nothing is recorded, if nothing is.
@@ -42,6 +44,9 @@ impl fmt::Display for Readiness {
         }
         for (kind, reason) in &self.missing {
             writeln!(f, "{kind} is not known yet: {reason}")?;
+        }
+        for (kind, reason) in &self.broken {
+            writeln!(f, "{kind} cannot be watched at the moment: {reason}")?;
         }
         for kind in &self.not_served {
             writeln!(f, "{kind} is not served by the API server; it is waited for")?;
@@ -67,6 +72,7 @@ impl Health {
             let progress = watcher.progress();
             match progress.phase {
                 Phase::NotServed => report.not_served.push(watcher.kind().clone()),
+                Phase::Failing(reason) if progress.complete => report.broken.push((watcher.kind().clone(), reason)),
                 _ if progress.complete => {}
                 Phase::Starting | Phase::Watching => report.missing.push((watcher.kind().clone(), "starting".into())),
                 Phase::Listing => report.missing.push((watcher.kind().clone(), "being listed".into())),

@@ -27,6 +27,7 @@ pub(crate) struct Metrics {
     events: Family<Labels, Counter>,
     lists: Family<Labels, Counter>,
     reconnects: Family<Labels, Counter>,
+    watching: Family<Labels, Number>,
     refused: Family<Labels, Counter>,
     lookups: Family<Labels, Counter>,
     exports: Family<Labels, Counter>,
@@ -64,6 +65,7 @@ impl Default for Metrics {
             events: Family::default(),
             lists: Family::default(),
             reconnects: Family::default(),
+            watching: Family::default(),
             refused: Family::default(),
             lookups: Family::default(),
             exports: Family::default(),
@@ -91,6 +93,7 @@ impl Metrics {
         r.register("events", "Events received, by kind", self.events.clone());
         r.register("lists", "Lists made of all objects of a kind", self.lists.clone());
         r.register("reconnects", "Watches that ended with an error, by kind", self.reconnects.clone());
+        r.register("watching", "1 while a kind is being watched, 0 while its watch is broken", self.watching.clone());
         r.register("refused_objects", "Objects that could not be read, by kind", self.refused.clone());
         r.register("lookups", "Owners asked of the API server, by result", self.lookups.clone());
         r.register("exports", "Exports, by HTTP status", self.exports.clone());
@@ -131,6 +134,11 @@ impl Metrics {
     /// The watch of this kind broke.
     pub(crate) fn reconnect(&self, kind: &Gvk) {
         self.reconnects.get_or_create(&[("kind", kind.to_string())]).inc();
+    }
+
+    /// Is this kind being watched?
+    pub(crate) fn watching(&self, kind: &Gvk, is_so: bool) {
+        self.watching.get_or_create(&[("kind", kind.to_string())]).set(i64::from(is_so));
     }
 
     /// An object of this kind could not be read.

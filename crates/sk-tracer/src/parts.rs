@@ -36,11 +36,9 @@ pub(crate) struct Parts {
     log: Log,
     ledger: Ledger,
     /// Where watches go on.
-    positions: BTreeMap<Gvk, SmolStr>,
-    /// When the log was written last.
-    newest: Option<SimTime>,
-    /// Was it written with another configuration?
-    changed: bool,
+    positions: BTreeMap<Gvk, Position>,
+    /// Kinds that cannot go on from where they were, and since when nothing is seen of them.
+    lost: BTreeMap<Gvk, SimTime>,
 }
 
 impl Parts {
@@ -66,13 +64,16 @@ impl Parts {
         let mut ledger = Ledger::new(Arc::clone(&rules), tasks.iter().map(|task| task.kind.clone()));
         let clock = Arc::new(newest.map_or_else(Clock::default, Clock::not_before));
         if changed {
-            resume::end_untracked(&mut log, &rules, clock.now())?;
+            resume::begin_anew(&mut log, &rules, clock.now())?;
         }
         ledger.restore(log.state());
-        let positions = log.state().positions().map(|(kind, version)| (kind.clone(), version.clone())).collect();
+        let position = |version: &SmolStr, seen| Position { version: version.clone(), seen };
+        let positions = log.state().positions().map(|(kind, version, seen)| (kind.clone(), position(version, seen)));
+        let positions = positions.collect();
+        let lost = log.state().lost().map(|(kind, since)| (kind.clone(), since)).collect();
         let shared = Arc::new(Shared { access, rules, clock, metrics: Arc::new(Metrics::default()) });
         let watchers = tasks.into_iter().map(|task| Arc::new(Status::new(task))).collect();
-        Ok(Self { shared, health: Arc::new(Health::new(watchers)), log, ledger, positions, newest, changed })
+        Ok(Self { shared, health: Arc::new(Health::new(watchers)), log, ledger, positions, lost })
     }
 
     pub(crate) fn exporter(&self, folder: &DataFolder, config: &Config, store: mpsc::Sender<Message>) -> Exporter {
@@ -91,13 +92,9 @@ impl Parts {
     /// One watcher per kind, each where the log says that it was.
     pub(crate) fn watchers(&self, store: &mpsc::Sender<Message>) -> Vec<Watcher> {
         let one = |status: &Arc<Status>| {
-            let stored = self.positions.get(status.kind()).cloned().zip(self.newest);
-            let position = stored.map(|(version, seen)| Position { version, seen });
-            let missed = position
-                .as_ref()
-                .filter(|_| self.changed)
-                .map(|position| Missed { from: position.seen, reason: "the configuration was changed".to_owned() });
-            let position = position.filter(|_| !self.changed);
+            let position = self.positions.get(status.kind()).cloned();
+            let reason = "the watch could not go on from where it was before the tracer was started anew";
+            let missed = self.lost.get(status.kind()).map(|from| Missed { from: *from, reason: reason.to_owned() });
             Watcher::new(Arc::clone(&self.shared), Arc::clone(status), store.clone(), position).having_missed(missed)
         };
         self.health.watchers().iter().map(one).collect()

@@ -30,15 +30,19 @@ fn written() -> BTreeMap<String, Uses> {
     rows.map(row).collect()
 }
 
-/// The dependencies as cargo knows them, tests' own left out.
-fn built() -> BTreeMap<String, Uses> {
+fn metadata() -> Value {
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--no-deps", "--format-version", "1", "--offline"])
         .current_dir(root())
         .output()
         .expect("cargo runs, it built this test");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let metadata: Value = serde_json::from_slice(&output.stdout).expect("cargo prints JSON");
+    serde_json::from_slice(&output.stdout).expect("cargo prints JSON")
+}
+
+/// The dependencies as cargo knows them, tests' own left out.
+fn built() -> BTreeMap<String, Uses> {
+    let metadata = metadata();
     let packages = metadata["packages"].as_array().expect("a workspace has packages");
     let names: BTreeSet<&str> = packages.iter().filter_map(|package| package["name"].as_str()).collect();
     let uses = |package: &Value| {
@@ -88,4 +92,19 @@ fn no_documented_file_is_missing() {
             assert!(root().join(path).exists(), "{document} speaks of {path}");
         }
     }
+}
+
+#[test]
+fn no_test_against_real_parts_is_left_out_of_make_e2e() {
+    let makefile = read("Makefile").replace("\\\n", " ");
+    let line = makefile.lines().find_map(|line| line.strip_prefix("E2E_TESTS = ")).expect("the Makefile names them");
+    let named: BTreeSet<String> = line.split_whitespace().map(str::to_owned).collect();
+    let metadata = metadata();
+    let targets = metadata["packages"].as_array().into_iter().flatten().flat_map(|package| {
+        let targets = package["targets"].as_array().into_iter().flatten();
+        targets.filter(|target| target["kind"][0] == "test" && !target["required-features"].is_null())
+    });
+    let required: BTreeSet<String> =
+        targets.map(|target| target["name"].as_str().expect("a target has a name").to_owned()).collect();
+    assert_eq!(named, required, "left: the Makefile, right: tests with required-features");
 }

@@ -13,16 +13,8 @@ use sk_testkit::objects;
 use crate::lab::Lab;
 use crate::records::{ask, caller};
 
-/// The real driver: `SIMKUBE_DRIVER`, or else it is built, because cargo does not build other packages' programs for a
-/// test.
 fn driver() -> PathBuf {
-    if let Some(ready) = std::env::var_os("SIMKUBE_DRIVER") {
-        return ready.into();
-    }
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let built = Command::new(env!("CARGO")).args(["build", "--quiet", "-p", "sk-driver"]).current_dir(&root).status();
-    assert!(built.expect("cargo runs").success(), "sk-driver builds");
-    Path::new(env!("CARGO_BIN_EXE_sk-ctrl")).with_file_name("sk-driver")
+    sk_testkit::programs::built("sk-driver", Path::new(env!("CARGO_BIN_EXE_sk-ctrl")))
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -13,6 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
+use tokio::time::{Instant, Sleep};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
@@ -20,6 +21,10 @@ use tokio_rustls::server::TlsStream;
 const MAX_CONNECTIONS: usize = 256;
 /// How long a handshake may take.
 const HANDSHAKE_LIMIT: Duration = Duration::from_secs(10);
+/// How long a caller may take to say what it wants.
+const SILENCE_LIMIT: Duration = Duration::from_secs(10);
+/// How long nothing may happen on a connection after that. The longest exports take minutes in which nothing is sent.
+const IDLE_LIMIT: Duration = Duration::from_secs(900);
 /// After a failure to accept, such as too many open files.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -47,7 +52,8 @@ impl Connections {
                     Stream::Tls(Box::new(greeted.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??))
                 }
             };
-            Ok((Connection { stream, _permit: permit }, from))
+            let silence = Box::pin(tokio::time::sleep(SILENCE_LIMIT));
+            Ok((Connection { stream, silence, _permit: permit }, from))
         });
     }
 }
@@ -85,9 +91,11 @@ impl Listener for Connections {
     }
 }
 
-/// One connection, which takes one of the bounded places until it is dropped.
+/// One connection, which takes one of the bounded places until it is dropped, or until nothing happens on it.
 pub(super) struct Connection {
     stream: Stream,
+    /// When it has been silent for too long.
+    silence: Pin<Box<Sleep>>,
     _permit: OwnedSemaphorePermit,
 }
 
@@ -96,21 +104,41 @@ enum Stream {
     Tls(Box<TlsStream<TcpStream>>),
 }
 
+impl Connection {
+    fn something_happened(&mut self) {
+        self.silence.as_mut().reset(Instant::now() + IDLE_LIMIT);
+    }
+}
+
 impl AsyncRead for Connection {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        match &mut self.stream {
+        let read = match &mut self.stream {
             Stream::Plain(stream) => Pin::new(stream).poll_read(cx, buffer),
             Stream::Tls(stream) => Pin::new(stream).poll_read(cx, buffer),
+        };
+        match read {
+            Poll::Pending if self.silence.as_mut().poll(cx).is_ready() => {
+                Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+            }
+            Poll::Pending => Poll::Pending,
+            ready => {
+                self.something_happened();
+                ready
+            }
         }
     }
 }
 
 impl AsyncWrite for Connection {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        match &mut self.stream {
+        let written = match &mut self.stream {
             Stream::Plain(stream) => Pin::new(stream).poll_write(cx, bytes),
             Stream::Tls(stream) => Pin::new(stream).poll_write(cx, bytes),
+        };
+        if written.is_ready() {
+            self.something_happened();
         }
+        written
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

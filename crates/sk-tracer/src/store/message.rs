@@ -45,6 +45,8 @@ pub(crate) enum Item {
     Applied(SimTime, Sighting),
     /// An object that is gone, as it was.
     Deleted(SimTime, Sighting),
+    /// The watch cannot go on from where it was: what happens from there on is missed until the kind is listed.
+    Lost,
     /// From now on come all objects of the kind.
     ListBegins,
     /// Those were all; before them something may have been missed.
@@ -78,7 +80,7 @@ impl Batch {
     pub(crate) fn received(&self) -> Option<SimTime> {
         self.items.iter().find_map(|item| match item {
             Item::Applied(at, _) | Item::Deleted(at, _) | Item::ListEnded(at, _) => Some(*at),
-            Item::ListBegins => None,
+            Item::Lost | Item::ListBegins => None,
         })
     }
 }

@@ -135,6 +135,12 @@ impl Work {
                     self.store.ledger.deleted(at, sighting, &mut self.facts);
                     at
                 }
+                Item::Lost => {
+                    // A position that was not written yet must not come after this.
+                    self.positions.remove(&batch.kind);
+                    self.facts.push(Fact::Lost(batch.kind.clone()));
+                    now
+                }
                 Item::ListBegins => {
                     self.store.ledger.relist_begins(&batch.kind);
                     now

@@ -1,8 +1,10 @@
 //! How far each watcher is, for everybody who wants to know: probes, exports, tests.
 
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use sk_core::Gvk;
+use sk_core::{Gvk, SimTime};
+use sk_store::trace::Gap;
 use tokio::sync::watch;
 
 use super::plan::Task;
@@ -44,6 +46,8 @@ pub(crate) struct Status {
     pub(crate) task: Task,
     progress: watch::Sender<Progress>,
     resource: Mutex<Option<Resource>>,
+    /// When there was a sign of life last, in microseconds; 0 if there was none yet.
+    seen: AtomicI64,
     /// A version up to which this kind is known to have no event that the watcher has not seen.
     proven: watch::Sender<u64>,
 }
@@ -52,7 +56,7 @@ impl Status {
     pub(crate) fn new(task: Task) -> Self {
         let progress = Progress { phase: Phase::Starting, complete: false, version: 0 };
         let (progress, proven) = (watch::Sender::new(progress), watch::Sender::new(0));
-        Self { task, progress, resource: Mutex::new(None), proven }
+        Self { task, progress, resource: Mutex::new(None), seen: AtomicI64::new(0), proven }
     }
 
     pub(crate) fn kind(&self) -> &Gvk {
@@ -84,6 +88,24 @@ impl Status {
     pub(super) fn reached(&self, version: &str) {
         let version = version.parse().unwrap_or(0);
         self.progress.send_modify(|progress| progress.version = version);
+    }
+
+    /// There was a sign of life.
+    pub(super) fn seen(&self, at: SimTime) {
+        self.seen.store(at.as_micros(), Ordering::Relaxed);
+    }
+
+    /// What this watcher does not see now: from its last sign of life on, or from the beginning of time if there was none.
+    pub(crate) fn open_gap(&self, now: SimTime) -> Option<Gap> {
+        let reason = match self.progress().phase {
+            Phase::Watching | Phase::NotServed => return None,
+            Phase::Starting | Phase::Listing => {
+                "the kind was still being listed when the trace was exported".to_owned()
+            }
+            Phase::Failing(problem) => format!("the kind could not be watched when the trace was exported: {problem}"),
+        };
+        let from = SimTime::from_micros(self.seen.load(Ordering::Relaxed));
+        Some(Gap { from, to: now, kind: Some(self.kind().clone()), reason })
     }
 
     pub(super) fn served_at(&self, resource: Resource) {

@@ -45,6 +45,13 @@ const SHORT_WATCH: Duration = Duration::from_secs(1);
 /// A server that has forgotten a version says so at once, but after it has begun to answer.
 const REFUSAL_LIMIT: Duration = Duration::from_millis(500);
 
+/// How often the server may refuse to go on from a position, with other words than 410, before the kind is listed again:
+/// waits up to the sixth add up to 13 s, more than a restart takes.
+const MAX_REFUSALS: u32 = 6;
+/// How long a kind must not be served before its objects count as gone. Custom resources are not served for a moment
+/// after an API server has started.
+const GONE_AFTER: Duration = Duration::from_secs(60);
+
 /// What all watchers share.
 #[derive(Debug)]
 pub(crate) struct Shared {
@@ -71,6 +78,8 @@ pub(crate) struct Watcher {
     position: Option<Position>,
     missed: Option<Missed>,
     backoff: Backoff,
+    /// How often in a row the server has refused to go on from the position.
+    refusals: u32,
 }
 
 /// Why a list or a watch came to an end.
@@ -129,8 +138,9 @@ impl Watcher {
     ) -> Self {
         if let Some(position) = &position {
             status.reached(&position.version);
+            status.seen(position.seen);
         }
-        Self { shared, status, store, position, missed: None, backoff: Backoff::default() }
+        Self { shared, status, store, position, missed: None, backoff: Backoff::default(), refusals: 0 }
     }
 
     /// After a configuration that has changed, or a log that was lost: what was missed until the first list.
@@ -156,10 +166,15 @@ impl Watcher {
 
     /// Asks where the kind is served until somebody knows.
     async fn wait_until_served(&mut self) -> Resource {
+        let mut not_served_since = None;
         loop {
             match Resource::find(&self.shared.access.client(), &self.task().kind).await {
                 Ok(Some(resource)) => return resource,
                 Ok(None) => {
+                    let since = *not_served_since.get_or_insert_with(Instant::now);
+                    if since.elapsed() >= GONE_AFTER && self.status.progress().version > 0 {
+                        self.find_nothing().await;
+                    }
                     if self.status.progress().phase != Phase::NotServed {
                         let kind = &self.task().kind;
                         tracing::warn!(%kind, "the API server does not serve this kind; it is waited for");
@@ -170,6 +185,17 @@ impl Watcher {
                 Err(error) => self.recover(&error.into()).await,
             }
         }
+    }
+
+    /// A kind that is not served has no objects any more; no list will ever say so.
+    async fn find_nothing(&mut self) {
+        self.lose_position("the API server no longer serves the kind").await;
+        let mut batch = self.batch();
+        batch.push(Item::ListBegins, 0);
+        batch.push(Item::ListEnded(self.shared.clock.now(), self.missed.take()), 0);
+        // The tracer may be ending; then nobody needs to know.
+        let _ = self.send(batch).await;
+        self.status.reached("0");
     }
 
     /// Lists and watches until the kind is gone; `Err` when the tracer ends.
@@ -189,10 +215,18 @@ impl Watcher {
                 Stop::Ending => return Err(stop),
                 Stop::Expired(_) => self.relist_after(&stop).await,
                 Stop::NotServed => {
-                    self.lose_position(&stop.to_string());
+                    self.lose_position(&stop.to_string()).await;
                     // Discovery may name a kind a moment before it is served, or after.
                     tokio::time::sleep(self.backoff.next()).await;
                     return Ok(());
+                }
+                Stop::Refused(status) if status.code != 403 && status.code != 429 => {
+                    self.refusals += 1;
+                    if self.refusals >= MAX_REFUSALS {
+                        self.refusals = 0;
+                        self.lose_position(&stop.to_string()).await;
+                    }
+                    self.recover(&stop).await;
                 }
                 _ => self.recover(&stop).await,
             }
@@ -207,7 +241,7 @@ impl Watcher {
         if self.position.is_none() {
             tokio::time::sleep(self.backoff.next()).await;
         }
-        self.lose_position(&stop.to_string());
+        self.lose_position(&stop.to_string()).await;
     }
 
     async fn list_and_watch(&mut self, resource: &Resource) -> Result<(), Stop> {
@@ -218,10 +252,15 @@ impl Watcher {
         self.watch(resource, &position.version).await
     }
 
-    /// The position is worth nothing any more. What was missed begins at the last sign of life.
-    fn lose_position(&mut self, reason: &str) {
+    /// The position is worth nothing any more. What was missed begins at the last sign of life. The log is told at once,
+    /// so that whoever is killed before the next list has ended does not forget it.
+    async fn lose_position(&mut self, reason: &str) {
         if let Some(position) = self.position.take() {
             self.missed.get_or_insert(Missed { from: position.seen, reason: reason.to_owned() });
+            let mut batch = self.batch();
+            batch.push(Item::Lost, 0);
+            // A tracer that is ending has nobody to tell.
+            let _ = self.send(batch).await;
         }
     }
 
@@ -231,6 +270,7 @@ impl Watcher {
         let kind = &self.task().kind;
         tracing::warn!(%kind, problem = %stop, again_in = ?wait, "this kind's watch broke");
         self.shared.metrics.reconnect(kind);
+        self.shared.metrics.watching(kind, false);
         self.status.enter(Phase::Failing(stop.to_string()));
         if let Stop::Unauthorised(_) = stop {
             self.shared.access.renew().await;
@@ -241,6 +281,8 @@ impl Watcher {
     /// Sends all objects of the kind to the store, page by page. Returns where to watch from.
     async fn list(&mut self, resource: &Resource) -> Result<Position, Stop> {
         self.status.enter(Phase::Listing);
+        // A list shows the state at its beginning: what happens while its pages come is not seen by it.
+        let seen = self.shared.clock.now();
         let mut limit = PAGE_OBJECTS;
         let version = loop {
             match self.list_pages(resource, limit).await {
@@ -249,16 +291,15 @@ impl Watcher {
             }
         };
         self.shared.metrics.listed(&self.task().kind);
-        let seen = self.shared.clock.now();
         let mut batch = self.batch();
-        batch.push(Item::ListEnded(seen, self.missed.clone()), 0);
+        batch.push(Item::ListEnded(self.shared.clock.now(), self.missed.clone()), 0);
         batch.position = Some(version.clone());
         self.send(batch).await?;
         self.missed = None;
         self.status.completed();
         self.backoff.reset();
         let position = Position { version, seen };
-        self.position = Some(position.clone());
+        self.stand_at(position.clone());
         Ok(position)
     }
 
@@ -305,6 +346,7 @@ impl Watcher {
         let request = resource.watch(self.task().depth(), version, seconds as u64)?;
         let stream = self.shared.access.client().request_stream(request).await?;
         self.status.enter(Phase::Watching);
+        self.shared.metrics.watching(&self.task().kind, true);
         let mut lines = Lines::new(Box::pin(stream));
         loop {
             self.take_arrived(&mut lines).await?;
@@ -391,6 +433,12 @@ impl Watcher {
         }
     }
 
+    fn stand_at(&mut self, position: Position) {
+        self.status.seen(position.seen);
+        self.refusals = 0;
+        self.position = Some(position);
+    }
+
     fn batch(&self) -> Batch {
         Batch::new(self.task().kind.clone())
     }
@@ -398,9 +446,10 @@ impl Watcher {
     /// Sends a batch of a watch, and remembers how far that brings the watch.
     async fn send_on(&mut self, batch: Batch) -> Result<(), Stop> {
         let Some(version) = batch.position.clone() else { return Ok(()) };
+        let seen = self.shared.clock.now();
         self.send(batch).await?;
         self.status.completed();
-        self.position = Some(Position { version, seen: self.shared.clock.now() });
+        self.stand_at(Position { version, seen });
         Ok(())
     }
 

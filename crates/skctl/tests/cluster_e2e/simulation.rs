@@ -206,16 +206,6 @@ async fn start_controller(fixture: &Fixture) -> Controller {
     Controller(child.expect("the controller starts"))
 }
 
-/// A program of another package, which cargo does not build for a test by itself. All are built at once, together with
-/// skctl, so that what they share is built the same way.
-fn built(package: &str) -> PathBuf {
-    static ALL: OnceLock<()> = OnceLock::new();
-    ALL.get_or_init(|| {
-        let status = Process::new(env!("CARGO"))
-            .args(["build", "--quiet", "-p", "skctl", "-p", "sk-ctrl", "-p", "sk-driver", "--bins"])
-            .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."))
-            .status();
-        assert!(status.expect("cargo runs, it built this test").success(), "the programs build");
-    });
-    assert_cmd::cargo::cargo_bin("skctl").with_file_name(package)
+fn built(program: &str) -> PathBuf {
+    sk_testkit::programs::built(program, &assert_cmd::cargo::cargo_bin("skctl"))
 }

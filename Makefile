@@ -36,8 +36,10 @@ e2e: control-plane ## tests against the real control plane, and against a real S
 record-fixtures: control-plane ## record anew what the real control plane does; SCENARIOS="a b" for some of them
 	cargo run -p sk-testkit --features control-plane --bin record-fixtures -- $(SCENARIOS)
 
-bench: ## size, speed and memory of traces, against the plain way (docs/benchmarks.md; Linux)
+bench: ## traces and recording against the plain way: size, speed, memory (docs/benchmarks.md; Linux)
 	cargo bench -p sk-trace --bench traces
+	cargo bench -p sk-ingest --bench record
+	cargo bench -p sk-store --bench log
 
 docs: ## write the generated pages of docs/ anew
 	UPDATE_DOCS=1 cargo test -p skctl --test reference

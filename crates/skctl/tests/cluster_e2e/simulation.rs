@@ -153,9 +153,6 @@ fn stages() -> String {
 
 /// Installs the simulator, with a node for the controller's pod and a runner for the drivers'.
 async fn install(fixture: &Fixture) -> ProcessRunner {
-    let drivers = format!("{}={}", names::COMPONENT_LABEL, names::DRIVER);
-    let runner = RunnerOptions::for_pods(&drivers).program(DRIVER_IMAGE, &built("sk-driver"));
-    let runner = ProcessRunner::start(&fixture.cluster, runner).await.expect("a process runner");
     let system = fixture.node("system").label("system", "true").taint("system", "true", "NoSchedule");
     fixture.cluster.create_nodes([system]).await.expect("KWOK makes a node ready");
     fixture.create_volume().await;
@@ -171,7 +168,10 @@ async fn install(fixture: &Fixture) -> ProcessRunner {
     }}}});
     let patched = deployments.patch(names::CONTROLLER_NAME, &PatchParams::default(), &Patch::Merge(placed)).await;
     patched.expect("the Deployment can be changed");
-    runner
+    // Only now, or the controller's first pod would be on the runner's node, where nobody plays it or ends it.
+    let drivers = format!("{}={}", names::COMPONENT_LABEL, names::DRIVER);
+    let runner = RunnerOptions::for_pods(&drivers).program(DRIVER_IMAGE, &built("sk-driver"));
+    ProcessRunner::start(&fixture.cluster, runner).await.expect("a process runner")
 }
 
 /// KWOK's kind, without its schema: here it reads its stages from a file.

@@ -69,7 +69,7 @@ impl Parts {
             resume::end_untracked(&mut log, &rules, clock.now())?;
         }
         ledger.restore(log.state());
-        let positions = log.state().positions().map(|(kind, version)| (kind.clone(), version.clone())).collect();
+        let positions = log.state().positions().map(|(kind, version, _)| (kind.clone(), version.clone())).collect();
         let shared = Arc::new(Shared { access, rules, clock, metrics: Arc::new(Metrics::default()) });
         let watchers = tasks.into_iter().map(|task| Arc::new(Status::new(task))).collect();
         Ok(Self { shared, health: Arc::new(Health::new(watchers)), log, ledger, positions, newest, changed })

@@ -162,7 +162,7 @@ mod tests {
     fn lives(lengths: &[Option<i64>]) -> OwnerLives {
         let life = |(index, length): (usize, &Option<i64>)| {
             let start = SimTime::from_secs(index as i64);
-            Life { start, end: length.map(|length| start + SimDuration::from_secs(length)) }
+            Life { start, end: length.map(|length| start + SimDuration::from_secs(length)), guessed: false }
         };
         let lives = lengths.iter().enumerate().map(life).collect();
         let owner = parse_owner("batch/v1.Job:a/j").unwrap();

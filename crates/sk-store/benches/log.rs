@@ -3,28 +3,35 @@
 //! The workload is 1,000 Deployments of about 2.4 KB, each changed 50 times in turn, so that two versions of one object
 //! lie 1,000 events apart; synced every 2,000 events, which at 20,000 events a second is the tracer's 100 ms. Bodies look
 //! like objects that were made private: much of them is hashes, which do not compress.
+//!
+//! Then 500,000 pods that live for a second each, exported in one window: what an export takes for each.
 
 use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
 use sk_core::rng::Stream;
-use sk_core::{Gvk, ObjectKey, ObjectRef, SimDuration, SimTime, StableHash};
-use sk_store::log::{Applied, Fact, Log, Options, Query};
+use sk_core::{Gvk, ObjectKey, ObjectRef, OwnerReference, SimDuration, SimTime, StableHash};
+use sk_store::log::{Applied, Attribution, Fact, Log, Options, PodFacts, Query};
 use sk_store::trace::Format;
 
 const OBJECTS: usize = 1_000;
 const VERSIONS: usize = 50;
 const EVENTS_PER_SYNC: usize = 2_000;
+const PODS: i64 = 500_000;
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 
 /// Reading is done in a process of its own, so that its memory is its own.
 const READ: &str = "SK_STORE_LOG_BENCH_READ";
+const READ_PODS: &str = "SK_STORE_LOG_BENCH_READ_PODS";
 
 fn main() -> Outcome {
     if let Some(folder) = std::env::var_os(READ) {
         return read(Path::new(&folder));
+    }
+    if let Some(folder) = std::env::var_os(READ_PODS) {
+        return read_pods(Path::new(&folder));
     }
     let versions = (0..VERSIONS).flat_map(|version| (0..OBJECTS).map(move |object| fact(object, version)));
     let facts: Vec<Fact> = versions.collect();
@@ -32,8 +39,41 @@ fn main() -> Outcome {
     let folder = tempfile::tempdir()?;
     println!("{} events, {} bytes of JSON each", facts.len(), json / facts.len());
     append(folder.path(), facts, json)?;
-    let status = Command::new(std::env::current_exe()?).env(READ, folder.path()).status()?;
+    in_another_process(READ, folder.path())?;
+    let folder = tempfile::tempdir()?;
+    append_pods(folder.path())?;
+    in_another_process(READ_PODS, folder.path())
+}
+
+fn in_another_process(task: &str, folder: &Path) -> Outcome {
+    let status = Command::new(std::env::current_exe()?).env(task, folder).status()?;
     if status.success() { Ok(()) } else { Err("reading failed".into()) }
+}
+
+/// A pod each second, which lives for one.
+fn append_pods(folder: &Path) -> Outcome {
+    let (mut log, _) = Log::open(folder, Options::default())?;
+    log.append(start(), fact(0, 0))?;
+    for n in 0..PODS {
+        let (pod, end) = (pod(n), start() + SimDuration::from_secs(n + 1));
+        let gone = PodFacts { finished: Some(end), deleted: Some(end), ..pod.clone() };
+        log.append(pod.created, Fact::Pod(Box::new(pod)))?;
+        log.append(end, Fact::Pod(Box::new(gone)))?;
+    }
+    Ok(log.sync()?)
+}
+
+fn read_pods(folder: &Path) -> Outcome {
+    let (log, _) = Log::open(folder, Options::default())?;
+    let before = resident("VmRSS");
+    let query = Query::window(start(), start() + SimDuration::from_secs(PODS + 1));
+    let started = Instant::now();
+    let exported = log.reader().export(&query, Format::Native, std::io::sink())?;
+    let took = started.elapsed().as_secs_f64();
+    println!("export of pods    {took:>9.3} s, {} pods", exported.observations);
+    let taken = (resident("VmHWM") - before) * 1024.0 * 1024.0;
+    println!("memory            {:>9.1} bytes/pod, all of the export's counted", taken / PODS as f64);
+    Ok(())
 }
 
 fn append(folder: &Path, facts: Vec<Fact>, json: usize) -> Outcome {
@@ -134,4 +174,39 @@ fn fact(object: usize, version: usize) -> Fact {
         spec_hash: StableHash::new(Stream::new(version as u64, "spec").next_u64()),
         body: body.into(),
     })
+}
+
+/// A pod of the first Deployment with names as long as real ones; every other one belongs to nothing that is recorded.
+fn pod(n: i64) -> PodFacts {
+    let mut numbers = Stream::new(n.unsigned_abs(), "pod");
+    let uid = format!("{:08x}-1111-4222-8333-{:012x}", numbers.next_u64() >> 32, numbers.next_u64() >> 16);
+    let created = start() + SimDuration::from_secs(n);
+    let Fact::Applied(Applied { object: owner, uid: owner_uid, .. }) = fact(0, 0) else {
+        unreachable!("it makes nothing else")
+    };
+    let reference = OwnerReference {
+        gvk: owner.gvk.clone(),
+        name: owner.key.name.clone(),
+        uid: owner_uid.clone(),
+        controller: true,
+        block_owner_deletion: true,
+    };
+    let template = "/spec/template@0123456789abcdef".parse().ok();
+    let attribution = Attribution { owner, uid: owner_uid, template, track_lifecycle: true };
+    PodFacts {
+        uid: uid.into(),
+        pod: ObjectKey::namespaced("team-0", format!("app-0-5f7c9d8b6-{n:05x}")),
+        owners: vec![reference],
+        attributions: if n % 2 == 0 { vec![attribution] } else { Vec::new() },
+        pod_hash: Some(StableHash::new(7)),
+        created,
+        scheduled: Some(created),
+        started: Some(created),
+        finished: None,
+        deleted: None,
+        guessed: false,
+        node: Some(format!("node-{}", n % 100).into()),
+        waits: Vec::new(),
+        requests: [("cpu".into(), "250m".to_owned()), ("memory".into(), "64Mi".to_owned())].into(),
+    }
 }

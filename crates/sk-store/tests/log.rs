@@ -30,6 +30,7 @@ fn one_of_each() -> Vec<Fact> {
         Fact::Node("n1".into(), Some(r#"{"kind":"Node"}"#.into())),
         Fact::Gap(Gap { from: at(-5), to: at(0), kind: Some("v1.Pod".parse().unwrap()), reason: "410".into() }),
         watched("apps/v1.Deployment", "17"),
+        Fact::Lost("v1.Pod".parse().unwrap()),
         delete("example.com/v1.Thing cluster"),
         Fact::Unlinked(facts::uid_of("apps/v1.ReplicaSet default/web-x")),
         Fact::Node("n1".into(), None),
@@ -60,15 +61,17 @@ fn a_log_that_is_opened_again_knows_what_there_is_and_goes_on() {
     let before = log.state().clone();
     drop(log);
     let (mut log, recovered) = Log::open(folder.path(), Options::default()).unwrap();
-    assert_eq!((recovered.newest, recovered.cut_bytes), (Some((10, at(9))), 0));
+    assert_eq!((recovered.newest, recovered.cut_bytes), (Some((11, at(10))), 0));
     assert_eq!(*log.state(), before);
     assert_eq!(log.state().object(&object(WEB)).unwrap().uid, facts::uid_of(WEB));
     assert_eq!(log.state().pods().map(|pod| pod.pod.to_string()).collect::<Vec<_>>(), ["default/web-1"]);
-    assert_eq!(log.state().positions().map(|(_, version)| version.as_str()).collect::<Vec<_>>(), ["17"]);
+    let positions: Vec<_> = log.state().positions().map(|(_, version, at)| (version.as_str(), at)).collect();
+    assert_eq!(positions, [("17", at(6))]);
+    assert_eq!(log.state().lost().map(|(gvk, since)| (gvk.kind.as_str(), since)).collect::<Vec<_>>(), [("Pod", at(7))]);
     assert_eq!((log.state().nodes().len(), log.state().links().len(), log.state().gaps().len()), (0, 0, 1));
-    assert_eq!(log.append(at(20), apply(WEB, 2)).unwrap(), 11);
+    assert_eq!(log.append(at(20), apply(WEB, 2)).unwrap(), 12);
     log.sync().unwrap();
-    assert_eq!(entries(&log.reader()).len(), 11, "the new segment's state is not told again");
+    assert_eq!(entries(&log.reader()).len(), 12, "the new segment's state is not told again");
     assert_eq!(log.stats().segments, 2);
 }
 
@@ -188,4 +191,93 @@ fn gaps_are_bounded_and_never_say_less_than_was_missed() {
     assert_eq!(gaps.len(), 4_096);
     assert_eq!((gaps[0].from, gaps.last().unwrap().to), (at(0), at(5_000)));
     assert!(gaps.windows(2).all(|pair| pair[0].to >= pair[1].from));
+}
+
+#[test]
+fn each_position_keeps_the_time_at_which_it_was_reached_over_segments_and_restarts() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut log, _) = Log::open(folder.path(), small_segments()).unwrap();
+    log.append(at(5), watched("v1.Pod", "1")).unwrap();
+    for secs in 6..100 {
+        log.append(at(secs), apply(WEB, secs as u64)).unwrap();
+    }
+    log.append(at(100), watched("apps/v1.Deployment", "2")).unwrap();
+    log.sync().unwrap();
+    assert!(log.stats().segments > 3);
+    let expected = [("Pod", at(5)), ("Deployment", at(100))];
+    let positions =
+        |log: &Log| log.state().positions().map(|(gvk, _, at)| (gvk.kind.to_string(), at)).collect::<Vec<_>>();
+    for _ in 0..2 {
+        assert_eq!(positions(&log), expected.map(|(kind, at)| (kind.to_owned(), at)));
+        drop(log);
+        log = open(folder.path());
+        log.append(at(100), apply(WEB, 0)).unwrap();
+    }
+}
+
+#[test]
+fn a_lost_position_is_missed_from_its_own_time_until_a_gap_of_its_kind_says_that_it_was_listed() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut log, _) = Log::open(folder.path(), small_segments()).unwrap();
+    let pod: sk_core::Gvk = "v1.Pod".parse().unwrap();
+    log.append(at(5), watched("v1.Pod", "1")).unwrap();
+    log.append(at(5), watched("v1.Node", "1")).unwrap();
+    for secs in 6..100 {
+        log.append(at(secs), apply(WEB, secs as u64)).unwrap();
+    }
+    log.append(at(100), Fact::Lost(pod.clone())).unwrap();
+    log.append(at(101), Fact::Lost(pod.clone())).unwrap();
+    log.sync().unwrap();
+    let gaps = |log: &Log| {
+        let mut bytes = Vec::new();
+        let query = sk_store::log::Query::window(at(50), at(200));
+        log.reader().export(&query, sk_store::trace::Format::Native, &mut bytes).unwrap();
+        let trace = sk_store::trace::from_bytes("export", bytes).unwrap();
+        trace.gaps().unwrap().map(|gap| gap.unwrap()).map(|gap| (gap.kind, gap.from, gap.to)).collect::<Vec<_>>()
+    };
+    for _ in 0..2 {
+        assert_eq!(gaps(&log), [(Some(pod.clone()), at(5), at(200))], "whoever exports now is told");
+        assert_eq!(log.state().positions().map(|(gvk, ..)| gvk.kind.as_str()).collect::<Vec<_>>(), ["Node"]);
+        drop(log);
+        log = Log::open(folder.path(), small_segments()).unwrap().0;
+    }
+    let other = Gap { from: at(90), to: at(101), kind: Some("v1.Node".parse().unwrap()), reason: "410".into() };
+    log.append(at(101), Fact::Gap(other)).unwrap();
+    assert_eq!(log.state().lost().len(), 1, "a gap of another kind says nothing of this one");
+    let gap = Gap { from: at(100), to: at(110), kind: Some(pod.clone()), reason: "410".into() };
+    log.append(at(110), Fact::Gap(gap)).unwrap();
+    log.sync().unwrap();
+    assert_eq!(log.state().lost().len(), 0);
+    let told = gaps(&log);
+    assert_eq!(told[0], (Some(pod), at(5), at(110)), "it never says less than was missed");
+}
+
+#[test]
+fn a_short_history_is_cut_into_short_segments() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = Options { age: SimDuration::from_secs(3_600), ..Options::default() };
+    let (mut log, _) = Log::open(folder.path(), options).unwrap();
+    for minutes in 0..180 {
+        log.append(at(minutes * 60), apply(WEB, minutes as u64)).unwrap();
+        log.sync().unwrap();
+        log.retain(at(minutes * 60));
+    }
+    let kept = at(179 * 60).since(log.stats().kept_from.unwrap());
+    let segment = SimDuration::from_secs(3_600 / 16 + 60);
+    assert!(kept >= options.age && kept <= options.age + segment, "{} s are kept", kept.as_micros() / 1_000_000);
+}
+
+#[cfg(unix)]
+#[test]
+fn what_the_log_writes_is_for_its_owner_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let outer = tempfile::tempdir().unwrap();
+    let folder = outer.path().join("data/log");
+    let mut log = open(&folder);
+    log.append(at(0), apply(WEB, 1)).unwrap();
+    log.sync().unwrap();
+    let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&folder), 0o700);
+    let files: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| mode(&entry.unwrap().path())).collect();
+    assert_eq!(files, [0o600, 0o600], "the lock and a segment");
 }

@@ -129,15 +129,15 @@ fn damage_in_an_older_segment_loses_only_what_follows_it_there_and_is_told() {
     let (mut followed, mut lost, mut healed) = (sk_store::log::State::default(), whole.len(), 0);
     for item in items.by_ref() {
         match item {
-            Item::State(fact) => followed.apply(fact),
+            Item::State(fact) => followed.apply(at(0), fact),
             Item::Entry(entry) => {
                 lost -= 1;
                 assert!(whole.contains(&entry));
-                followed.apply(entry.fact);
+                followed.apply(entry.at, entry.fact);
             }
-            Item::Healed(_, fact) => {
+            Item::Healed(at, fact) => {
                 healed += 1;
-                followed.apply(fact);
+                followed.apply(at, fact);
             }
             Item::Vanished(..) => {}
         }

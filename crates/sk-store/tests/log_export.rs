@@ -304,14 +304,20 @@ fn the_configuration_travels_with_the_trace() {
 #[test]
 fn a_window_outside_of_what_is_kept_is_refused_with_what_is() {
     let folder = tempfile::tempdir().unwrap();
-    let mut log = open(folder.path());
+    let log = open(folder.path());
     let ask = |log: &Log, start, end| {
         log.reader().export(&Query::window(at(start), at(end)), Format::Native, std::io::sink()).unwrap_err()
     };
     assert!(matches!(ask(&log, 0, 1), ExportError::Empty));
-    log.append(at(10), apply(WEB, 1)).unwrap();
-    log.append(at(20), apply(WEB, 2)).unwrap();
+    // Each lasts a minute, so each has a segment of its own; the first is given up.
+    let options = Options { age: SimDuration::from_secs(60), ..Options::default() };
+    drop(log);
+    let (mut log, _) = Log::open(folder.path(), options).unwrap();
+    for secs in [-120, 10, 20] {
+        log.append(at(secs), apply(WEB, secs.unsigned_abs())).unwrap();
+    }
     log.sync().unwrap();
+    assert!(log.retain(at(71)) > 0);
     let error = ask(&log, 5, 15);
     assert!(
         matches!(error, ExportError::OutsideRetention { kept_from, kept_to } if (kept_from, kept_to) == (at(10), at(20)))
@@ -349,4 +355,102 @@ fn an_export_runs_beside_the_writer() {
         }
     }
     assert!(exporting.join().unwrap().iter().all(|records| *records == 202));
+}
+
+#[test]
+fn a_window_that_begins_before_a_young_recording_begins_with_it_and_says_so() {
+    let (_folder, log) = log_of([apply(WEB, 1), apply(WEB, 2)]);
+    let (trace, exported) = export(&log, &Query::window(at(-1_800), at(9)), Format::Native);
+    assert_eq!((trace.span(), exported.gaps), (Some((at(0), at(9))), 1));
+    let gap = trace.gaps().unwrap().next().unwrap().unwrap();
+    assert_eq!((gap.from, gap.to, gap.reason.as_str()), (at(-1_800), at(0), "the tracer was not there yet"));
+    let wholly_before = Query::window(at(-1_800), at(0));
+    let refused = log.reader().export(&wholly_before, Format::Native, std::io::sink()).unwrap_err();
+    assert!(matches!(refused, ExportError::OutsideRetention { .. }), "{refused}");
+}
+
+#[test]
+fn what_is_not_seen_even_now_is_a_gap_up_to_the_end_of_the_window() {
+    let pod: sk_core::Gvk = "v1.Pod".parse().unwrap();
+    let (_folder, log) = log_of([facts::watched("v1.Pod", "1"), Fact::Lost(pod.clone()), apply(WEB, 1)]);
+    let open_gap = |from, kind: &str| Gap {
+        from: at(from),
+        to: at(from),
+        kind: Some(kind.parse().unwrap()),
+        reason: "forbidden".into(),
+    };
+    let of = |open_gaps| {
+        let query = Query { open_gaps, ..Query::window(at(1), at(9)) };
+        let (trace, _) = export(&log, &query, Format::Native);
+        let gap = |gap: Gap| (gap.kind.unwrap().kind.to_string(), gap.from, gap.to, gap.reason == "forbidden");
+        trace.gaps().unwrap().map(|row| gap(row.unwrap())).collect::<Vec<_>>()
+    };
+    let lost = ("Pod".to_owned(), at(0), at(9), false);
+    assert_eq!(of(vec![]), std::slice::from_ref(&lost));
+    assert_eq!(of(vec![open_gap(3, "v1.Node")]), [lost.clone(), ("Node".to_owned(), at(3), at(9), true)]);
+    assert_eq!(of(vec![open_gap(20, "v1.Node")]), [lost], "it begins after the window");
+    assert_eq!(of(vec![open_gap(0, "v1.Pod")]), [("Pod".to_owned(), at(0), at(9), true)], "it is told once");
+}
+
+#[test]
+fn an_end_that_is_a_guess_is_told_as_one() {
+    let mut seen = pod("web-1", Some(WEB), at(1), Some("n1"));
+    seen.attributions.push(attribution(WEB));
+    (seen.finished, seen.deleted) = (Some(at(2)), Some(at(3)));
+    let mut guessed = sk_store::log::PodFacts { uid: "guessed".into(), started: Some(at(2)), ..seen.clone() };
+    guessed.guessed = true;
+    let (_folder, log) = log_of([apply(WEB, 1), Fact::Pod(Box::new(seen)), Fact::Pod(Box::new(guessed))]);
+    let (trace, _) = export(&log, &Query::window(at(0), at(9)), Format::JsonLines);
+    let mut observed: Vec<_> = trace.observations().unwrap().map(|row| row.unwrap().guessed).collect();
+    observed.sort_unstable();
+    assert_eq!(observed, [false, true]);
+    let lives = trace.lives().unwrap().next().unwrap().unwrap().templates.remove(0).lives;
+    assert_eq!(
+        lives.iter().map(|life| (life.start, life.guessed)).collect::<Vec<_>>(),
+        [(at(1), false), (at(2), true)]
+    );
+}
+
+#[test]
+fn labels_that_are_asked_for_are_asked_of_each_object_and_not_of_its_owners() {
+    let labelled = |text: &str, owner: Option<&str>, label: bool| {
+        let mut applied = applied(text, 1);
+        let mut body = facts::body(&applied.object, 1);
+        body["metadata"]["labels"] = if label { json!({"team": "a"}) } else { json!({}) };
+        applied.body = body.to_string().into();
+        applied.owners.extend(owner.map(owned_by));
+        Fact::Applied(applied)
+    };
+    let mut of_job = pod("pay-1-x", Some("batch/v1.Job hr/pay-1"), at(0), Some("n1"));
+    of_job.attributions = vec![attribution("batch/v1.Job hr/pay-1"), attribution("batch/v1.CronJob hr/pay")];
+    let (_folder, log) = log_of([
+        labelled("batch/v1.CronJob hr/pay", None, false),
+        labelled("batch/v1.Job hr/pay-1", Some("batch/v1.CronJob hr/pay"), true),
+        Fact::Pod(Box::new(of_job)),
+    ]);
+    let team = LabelSelector::from_match_labels(&json!({"team": "a"})).unwrap();
+    let query = Query { included_labels: vec![team.clone()], ..Query::window(at(0), at(9)) };
+    let (trace, exported) = export(&log, &query, Format::Native);
+    assert_eq!(told(&trace), ["(nothing)", "apply Job hr/pay-1", "(nothing)"]);
+    assert_eq!((exported.lives, exported.observations), (1, 1));
+    let query = Query { excluded_labels: vec![team], ..Query::window(at(0), at(9)) };
+    let (trace, exported) = export(&log, &query, Format::Native);
+    assert_eq!(told(&trace), ["(nothing)", "apply CronJob hr/pay", "(nothing)"]);
+    assert_eq!(exported.observations, 0, "what is not wanted takes its pods with it");
+}
+
+#[test]
+fn what_belongs_to_a_pod_of_a_daemon_set_is_left_out_wherever_the_pod_stands_in_the_log() {
+    let mut owned = applied("v1.ConfigMap default/of-agent", 1);
+    owned.owners.push(sk_core::OwnerReference { uid: facts::uid_of("agent"), ..owned_by("v1.Pod default/agent") });
+    let mut by_name = applied("v1.ConfigMap default/of-other", 1);
+    by_name.owners.push(owned_by("v1.Pod default/other"));
+    let daemon = |name: &str| {
+        let pod = pod(name, Some("apps/v1.DaemonSet default/agent"), at(0), Some("n1"));
+        Fact::Pod(Box::new(pod))
+    };
+    let facts = [daemon("agent"), Fact::Applied(owned), Fact::Applied(by_name), apply(WEB, 1), daemon("other")];
+    let (_folder, log) = log_of(facts);
+    let (trace, _) = export(&log, &Query::window(at(0), at(9)), Format::Native);
+    assert_eq!(told(&trace), ["(nothing)", "apply Deployment default/web", "(nothing)"]);
 }

@@ -8,11 +8,11 @@ mod facts;
 
 use std::collections::BTreeSet;
 
-use facts::{apply, at, delete, entries, pod};
+use facts::{apply, at, delete, entries, pod, watched};
 use proptest::prelude::*;
 use sk_core::{ObjectRef, SimTime};
 use sk_store::log::{Entry, Fact, Item, Log, Options, Query, State};
-use sk_store::trace::{self, Format};
+use sk_store::trace::{self, Format, Gap};
 
 /// What is done to the log.
 #[derive(Clone, Debug)]
@@ -37,6 +37,15 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
             let mut pod = pod(&format!("p{name}"), None, at(0), Some("n1"));
             pod.deleted = gone.then_some(at(9));
             Fact::Pod(Box::new(pod))
+        }),
+    ];
+    let kind = (0..2_u8).prop_map(|n| if n == 0 { "v1.Pod" } else { "v1.ConfigMap" });
+    let fact = prop_oneof![
+        8 => fact,
+        1 => (kind.clone(), 0..9_u8).prop_map(|(kind, version)| watched(kind, &version.to_string())),
+        1 => kind.clone().prop_map(|kind| Fact::Lost(kind.parse().unwrap())),
+        1 => kind.prop_map(|kind| {
+            Fact::Gap(Gap { from: at(50), to: at(60), kind: Some(kind.parse().unwrap()), reason: String::new() })
         }),
     ];
     let step = prop_oneof![
@@ -91,7 +100,7 @@ proptest! {
                 Step::Append(later, fact) => {
                     let fact = *fact;
                     now += i64::from(later);
-                    there.apply(fact.clone());
+                    there.apply(at(now), fact.clone());
                     let seq = log.append(at(now), fact.clone()).unwrap();
                     history.push(Entry { at: at(now), seq, fact });
                 }
@@ -108,7 +117,7 @@ proptest! {
         let mut followed = State::default();
         for item in log.reader().items() {
             match item {
-                Item::Entry(entry) => followed.apply(entry.fact),
+                Item::Entry(entry) => followed.apply(entry.at, entry.fact),
                 other => prop_assert!(false, "nothing was lost: {:?}", other),
             }
         }

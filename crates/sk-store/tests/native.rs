@@ -46,7 +46,10 @@ fn rows() -> Vec<Row> {
             templates: vec![TemplateLives {
                 template: Some(template.clone()),
                 pod_hash: None,
-                lives: vec![Life { start: time(5), end: None }, Life { start: time(-5), end: Some(time(i64::MAX)) }],
+                lives: vec![
+                    Life { start: time(5), end: None, guessed: false },
+                    Life { start: time(-5), end: Some(time(i64::MAX)), guessed: true },
+                ],
             }],
         }),
         Row::Observation(Observation {
@@ -58,6 +61,7 @@ fn rows() -> Vec<Row> {
             started: Some(time(3)),
             finished: None,
             deleted: Some(time(9)),
+            guessed: true,
             node: Some("node-1".into()),
             waits: vec![Wait { at: time(1), reason: "Unschedulable".into(), message: "0/3 nodes".into() }],
         }),

@@ -18,7 +18,7 @@ fn owner(name: &str) -> ObjectRef {
 
 fn lives(name: &str) -> Row {
     let template = TemplateId::all_in(&deployment(name, 1), &["/spec/template".parse().unwrap()]).pop();
-    let lives = vec![Life { start: START, end: None }];
+    let lives = vec![Life { start: START, end: None, guessed: false }];
     Row::Lives(OwnerLives { owner: owner(name), templates: vec![TemplateLives { template, pod_hash: None, lives }] })
 }
 
@@ -32,6 +32,7 @@ fn observation(name: &str) -> Row {
         started: None,
         finished: None,
         deleted: None,
+        guessed: false,
         node: None,
         waits: Vec::new(),
     })

@@ -153,7 +153,7 @@ fn after_a_restart_a_list_is_compared_with_what_the_log_knew() {
     for (kind, object) in
         [(&CONFIG_MAP, &a), (&CONFIG_MAP, &b), (&DEPLOYMENT, &web), (&REPLICA_SET, &link), (&POD, &one), (&NODE, &node)]
     {
-        before.applied(0, kind, object).into_iter().for_each(|fact| state.apply(fact));
+        before.applied(0, kind, object).into_iter().for_each(|fact| state.apply(sk_core::SimTime::EPOCH, fact));
     }
     let mut after = Recording::new(TRACKED);
     after.ledger.restore(&state);

@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use sk_core::SimTime;
+use sk_core::{Gvk, SimTime};
 
 use super::segment::SegmentHeader;
+use super::state::State;
 use crate::trace::Gap;
 
 /// How segments' names end; before it stands their number, so that names sort as segments do.
@@ -34,6 +35,10 @@ pub(super) struct Contents {
     pub(super) segments: Vec<Listed>,
     /// What was missed.
     pub(super) gaps: Vec<Gap>,
+    /// The kinds of which nothing is seen even now, and since when.
+    pub(super) lost: Vec<(Gvk, SimTime)>,
+    /// Since when nothing can be written, if that is so.
+    pub(super) stopped: Option<SimTime>,
     /// Number and moment of the newest entry.
     pub(super) newest: Option<(u64, SimTime)>,
 }
@@ -90,6 +95,19 @@ impl Contents {
     /// How many bytes all segments have on disk.
     pub(super) fn bytes(&self) -> u64 {
         self.segments.iter().map(|segment| segment.len).sum()
+    }
+
+    /// Is everything kept that was ever recorded?
+    pub(super) fn is_whole(&self) -> bool {
+        self.segments.first().is_some_and(|segment| segment.file.header.previous_seq == 0)
+    }
+
+    /// Takes over what `state` says was missed, and is.
+    pub(super) fn take_gaps(&mut self, state: &State) {
+        if self.gaps != state.gaps() {
+            self.gaps = state.gaps().to_vec();
+        }
+        self.lost = state.lost().map(|(gvk, since)| (gvk.clone(), since)).collect();
     }
 
     /// The first moment that is kept.

@@ -23,6 +23,8 @@ mod tag {
     pub(super) const NODE_GONE: u8 = 7;
     pub(super) const GAP: u8 = 8;
     pub(super) const WATCHED: u8 = 9;
+    /// Since version 2.
+    pub(super) const LOST: u8 = 10;
 }
 
 /// Appends a fact.
@@ -49,6 +51,7 @@ pub(super) fn put(out: &mut Vec<u8>, fact: &Fact) {
         }
         Fact::Gap(gap) => put_gap(out, gap),
         Fact::Watched(gvk, version) => put_watched(out, gvk, version),
+        Fact::Lost(gvk) => put_lost(out, gvk),
     }
 }
 
@@ -66,6 +69,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Fact, Corrupt> {
         tag::NODE_GONE => Fact::Node(cursor.text()?.into(), None),
         tag::GAP => Fact::Gap(read_gap(&mut cursor)?),
         tag::WATCHED => Fact::Watched(read_gvk(&mut cursor)?, cursor.text()?.into()),
+        tag::LOST => Fact::Lost(read_gvk(&mut cursor)?),
         _ => return Err(Corrupt("an entry tells of something unknown")),
     };
     if cursor.is_empty() { Ok(fact) } else { Err(Corrupt("an entry is longer than what it tells")) }
@@ -135,6 +139,11 @@ pub(super) fn put_watched(out: &mut Vec<u8>, gvk: &Gvk, version: &str) {
     out.push(tag::WATCHED);
     put_gvk(out, gvk);
     varint::put_text(out, version);
+}
+
+pub(super) fn put_lost(out: &mut Vec<u8>, gvk: &Gvk) {
+    out.push(tag::LOST);
+    put_gvk(out, gvk);
 }
 
 pub(super) fn put_pod(out: &mut Vec<u8>, pod: &PodFacts) {

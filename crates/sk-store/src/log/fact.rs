@@ -37,10 +37,13 @@ pub enum Fact {
     Pod(Box<PodFacts>),
     /// A node came or changed to this (its Node object as compact JSON), or is gone (`None`).
     Node(SmolStr, Option<Bytes>),
-    /// A time that a watch did not see.
+    /// A time that a watch did not see. One of a kind ends what [`Fact::Lost`] began for it.
     Gap(Gap),
     /// A watch has seen everything up to this resource version.
     Watched(Gvk, SmolStr),
+    /// The watch of a kind cannot go on from where it was. What happens since its last position is missed until the kind
+    /// is listed again and a [`Fact::Gap`] says until when; if nobody lives to write that, this stands for it.
+    Lost(Gvk),
 }
 
 /// An object of a tracked kind, as it is from now on.

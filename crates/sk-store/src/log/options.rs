@@ -20,7 +20,7 @@ const DEFAULT_SEGMENT_AGE: SimDuration = SimDuration::from_secs(86_400);
 /// for states.
 pub(super) const ENTRIES_PER_STATE: u64 = 4;
 
-/// Retention by bytes gives up whole segments, so one is at most this part of what is kept.
+/// Retention gives up whole segments, so one is at most this part of what is kept, by bytes and by age.
 pub(super) const SEGMENTS_KEPT: u64 = 16;
 
 /// How a log is kept.
@@ -32,8 +32,16 @@ pub struct Options {
     pub bytes: u64,
     /// A new segment is begun when the entries of one reach this, before compression.
     pub segment_bytes: u64,
-    /// A new segment is begun when one is as old as this.
+    /// A new segment is begun when one is as old as this, or as a sixteenth of [`age`](Self::age) if that is less.
     pub segment_age: SimDuration,
+}
+
+impl Options {
+    /// How long a segment lasts at most.
+    pub(super) fn longest_segment(&self) -> SimDuration {
+        let share = self.age.as_micros() / SEGMENTS_KEPT.cast_signed();
+        self.segment_age.min(SimDuration::from_micros(share))
+    }
 }
 
 impl Default for Options {

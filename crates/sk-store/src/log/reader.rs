@@ -33,13 +33,18 @@ impl Reader {
 
     /// Everything in the log as it is now, beginning with the oldest state that is kept.
     pub fn items(&self) -> Items {
-        Items::new(self.catalog.snapshot().segments)
+        Items::new(self.contents().segments)
     }
 
-    /// Writes a part of the history as a trace. Needs room in the log's folder, at most for the state at the start, and
-    /// for v2 for the whole trace.
+    /// What there is to read now.
+    pub(super) fn contents(&self) -> Contents {
+        self.catalog.snapshot()
+    }
+
+    /// Writes a part of the history as a trace. Needs room in the log's folder, at most for the state at the start, a
+    /// few hundred bytes for each pod of the window, and for v2 for the whole trace.
     pub fn export(&self, query: &Query, format: Format, out: impl Write) -> Result<Exported, ExportError> {
-        export::export(&self.folder, &self.catalog.snapshot(), query, format, out)
+        export::export(&self.folder, &self.contents(), query, format, out)
     }
 }
 

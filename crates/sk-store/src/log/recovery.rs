@@ -106,8 +106,10 @@ fn replay(segment: &Listed) -> Result<Replayed, SegmentFault> {
         match blocks.next() {
             Ok(Some(block)) => {
                 for (at, fact) in block.facts {
-                    state.apply(fact);
-                    newest = (newest.0.saturating_add(block.are_entries.into()), at);
+                    state.apply(at, fact);
+                    if block.are_entries {
+                        newest = (newest.0.saturating_add(1), at);
+                    }
                 }
             }
             Ok(None) if blocks.has_state() => break,

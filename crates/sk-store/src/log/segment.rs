@@ -18,7 +18,7 @@ mod read;
 mod write;
 
 pub(super) use read::{Block, Blocks, SegmentFault};
-pub(super) use write::SegmentWriter;
+pub(super) use write::{SegmentWriter, for_the_owner_alone};
 
 use sk_core::SimTime;
 use xxhash_rust::xxh3::xxh3_64;
@@ -30,7 +30,10 @@ use crate::varint::Corrupt;
 const MAGIC: [u8; 8] = *b"SKLOG\0\0\0";
 
 /// The version written here.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
+
+/// The first version. The facts of its states have no moments of their own, and none tells of a lost watch.
+const VERSION_1: u32 = 1;
 
 /// Magic, version, four zero bytes, three numbers, checksum.
 pub(super) const HEADER_LEN: usize = 48;

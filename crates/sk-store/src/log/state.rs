@@ -25,8 +25,18 @@ pub struct State {
     links: BTreeMap<SmolStr, Link>,
     pods: BTreeMap<SmolStr, Bytes>,
     nodes: BTreeMap<SmolStr, Bytes>,
-    positions: BTreeMap<Gvk, SmolStr>,
+    positions: BTreeMap<Gvk, Position>,
+    /// The kinds of which nothing is seen, and since when.
+    lost: BTreeMap<Gvk, SimTime>,
     gaps: Vec<Gap>,
+}
+
+/// How far a watch has come.
+#[derive(Clone, Debug, PartialEq)]
+struct Position {
+    version: SmolStr,
+    /// The moment of the entry that said so.
+    at: SimTime,
 }
 
 /// A live object of a tracked kind.
@@ -76,9 +86,16 @@ impl State {
         self.nodes.iter()
     }
 
-    /// The resource version up to which each kind's watch has seen everything.
-    pub fn positions(&self) -> impl ExactSizeIterator<Item = (&Gvk, &SmolStr)> {
-        self.positions.iter()
+    /// The resource version up to which each kind's watch has seen everything, and the moment at which that was recorded:
+    /// should the watch not go on from there, what was missed begins then.
+    pub fn positions(&self) -> impl ExactSizeIterator<Item = (&Gvk, &SmolStr, SimTime)> {
+        self.positions.iter().map(|(gvk, position)| (gvk, &position.version, position.at))
+    }
+
+    /// The kinds whose watch has lost its position and that were not listed again, each with the last moment that was
+    /// seen of it.
+    pub fn lost(&self) -> impl ExactSizeIterator<Item = (&Gvk, SimTime)> {
+        self.lost.iter().map(|(gvk, since)| (gvk, *since))
     }
 
     /// What was missed, in the order in which that was found out.
@@ -86,8 +103,8 @@ impl State {
         &self.gaps
     }
 
-    /// Takes a fact in.
-    pub fn apply(&mut self, fact: Fact) {
+    /// Takes a fact in that was recorded at that moment.
+    pub fn apply(&mut self, at: SimTime, fact: Fact) {
         match fact {
             Fact::Applied(Applied { object, uid, owners, spec_hash, body }) => {
                 self.objects.insert(object, Live { uid, owners, spec_hash, body });
@@ -112,7 +129,11 @@ impl State {
             }
             Fact::Gap(gap) => self.apply_gap(gap),
             Fact::Watched(gvk, version) => {
-                self.positions.insert(gvk, version);
+                self.positions.insert(gvk, Position { version, at });
+            }
+            Fact::Lost(gvk) => {
+                let since = self.positions.remove(&gvk).map_or(at, |position| position.at);
+                self.lost.entry(gvk).and_modify(|before| *before = since.min(*before)).or_insert(since);
             }
         }
     }
@@ -127,7 +148,9 @@ impl State {
         self.pods.insert(pod.uid.clone(), bytes.into());
     }
 
-    fn apply_gap(&mut self, gap: Gap) {
+    fn apply_gap(&mut self, mut gap: Gap) {
+        let since = gap.kind.as_ref().and_then(|kind| self.lost.remove(kind));
+        gap.from = since.map_or(gap.from, |since| since.min(gap.from));
         self.gaps.push(gap);
         if self.gaps.len() > MAX_GAPS {
             let oldest = self.gaps.remove(0);
@@ -148,20 +171,30 @@ impl State {
         self.gaps.retain(|gap| gap.to >= kept_from);
     }
 
-    /// Calls `put` with every fact that makes this state from nothing, as bytes, in a stable order.
-    pub(super) fn encode<E>(&self, mut put: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
+    /// Calls `put` with every fact that makes this state from nothing, as bytes, in a stable order, each with its moment:
+    /// `now`, except where another matters.
+    pub(super) fn encode<E>(
+        &self,
+        now: SimTime,
+        mut put: impl FnMut(SimTime, &[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
         let mut bytes = Vec::new();
-        let mut one = |write: &dyn Fn(&mut Vec<u8>)| {
+        let mut one_at = |at, write: &dyn Fn(&mut Vec<u8>)| {
             bytes.clear();
             write(&mut bytes);
-            put(&bytes)
+            put(at, &bytes)
         };
-        for (gvk, version) in &self.positions {
-            one(&|out| codec::put_watched(out, gvk, version))?;
-        }
+        // Gaps end what was lost, and what is lost has no position: in this order none takes another away.
         for gap in &self.gaps {
-            one(&|out| codec::put_gap(out, gap))?;
+            one_at(now, &|out| codec::put_gap(out, gap))?;
         }
+        for (gvk, since) in &self.lost {
+            one_at(*since, &|out| codec::put_lost(out, gvk))?;
+        }
+        for (gvk, position) in &self.positions {
+            one_at(position.at, &|out| codec::put_watched(out, gvk, &position.version))?;
+        }
+        let mut one = |write: &dyn Fn(&mut Vec<u8>)| one_at(now, write);
         for (node, body) in &self.nodes {
             one(&|out| codec::put_node(out, node, body))?;
         }

@@ -140,16 +140,17 @@ impl Items {
     }
 
     fn take_state(&mut self, current: &Current, block: Block) {
-        for (at, fact) in block.facts {
+        let begins_at = current.blocks.header().begins_at;
+        for (_, fact) in block.facts {
             let news = self.known.note(&fact);
             match current.beginning {
                 Beginning::First => self.ready.push_back(Item::State(fact)),
-                Beginning::Jumps if news => self.ready.push_back(Item::Healed(at, fact)),
+                Beginning::Jumps if news => self.ready.push_back(Item::Healed(begins_at, fact)),
                 Beginning::Jumps | Beginning::Follows => {}
             }
         }
         if current.beginning == Beginning::Jumps && current.blocks.has_state() {
-            let gone = self.known.take_unseen(current.blocks.header().begins_at);
+            let gone = self.known.take_unseen(begins_at);
             self.ready.extend(gone);
         }
     }
@@ -211,7 +212,7 @@ impl Known {
             }
             Fact::Gap(gap) => self.gaps.insert(gap.clone()),
             // Saying these again does no harm.
-            Fact::Link(_) | Fact::Unlinked(_) | Fact::Watched(..) => true,
+            Fact::Link(_) | Fact::Unlinked(_) | Fact::Watched(..) | Fact::Lost(_) => true,
         }
     }
 

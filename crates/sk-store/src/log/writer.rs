@@ -1,6 +1,7 @@
 //! The writing end: one owner, who appends, syncs, and gives up what is too old.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{DirBuilder, File, TryLockError};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use super::fact::Fact;
 use super::options::{ENTRIES_PER_STATE, Options, SEGMENTS_KEPT};
 use super::reader::Reader;
 use super::recovery::{self, Found, Recovered};
-use super::segment::{MAX_ENTRY_BYTES, SegmentHeader, SegmentWriter, VERSION};
+use super::segment::{MAX_ENTRY_BYTES, SegmentHeader, SegmentWriter, VERSION, for_the_owner_alone};
 use super::state::State;
 use crate::trace::Gap;
 
@@ -64,8 +65,9 @@ impl Log {
     /// Opens the log in `folder`, which is made if it is not there. Nobody else may write it meanwhile.
     pub fn open(folder: &Path, options: Options) -> Result<(Self, Recovered), LogError> {
         let refused = |source| LogError::Folder { path: folder.to_owned(), source };
-        fs::create_dir_all(folder).map_err(refused)?;
-        let lock = File::create(folder.join(LOCK_FILE)).map_err(refused)?;
+        make_folder(folder).map_err(refused)?;
+        let lock = for_the_owner_alone().create(true).truncate(true).write(true).open(folder.join(LOCK_FILE));
+        let lock = lock.map_err(refused)?;
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(LogError::Locked { path: folder.to_owned() }),
@@ -76,7 +78,7 @@ impl Log {
         {
             let mut contents = catalog.lock();
             contents.segments = segments;
-            contents.gaps = state.gaps().to_vec();
+            contents.take_gaps(&state);
             contents.newest = newest;
         }
         let (last_seq, last_at) = newest.unzip();
@@ -123,7 +125,7 @@ impl Log {
         }
         let at = self.last_at.map_or(at, |last| last.max(at));
         let written = self.write(at);
-        self.state.apply(fact);
+        self.state.apply(at, fact);
         written?;
         self.last_at = Some(at);
         let seq = self.next_seq;
@@ -151,7 +153,7 @@ impl Log {
         let (entries, state) = active.writer.raw_bytes();
         let enough = self.options.segment_bytes.max(state.saturating_mul(ENTRIES_PER_STATE));
         let large = entries >= enough || active.writer.len() >= self.options.bytes / SEGMENTS_KEPT && entries >= state;
-        large || at.since(active.file.header.begins_at) >= self.options.segment_age
+        large || at.since(active.file.header.begins_at) >= self.options.longest_segment()
     }
 
     /// Ends the active segment and begins the next with the state as it is.
@@ -200,9 +202,7 @@ impl Log {
             listed.len = active.writer.len();
         }
         contents.newest = self.last_at.map(|at| (self.synced_seq, at));
-        if contents.gaps != self.state.gaps() {
-            contents.gaps = self.state.gaps().to_vec();
-        }
+        contents.take_gaps(&self.state);
     }
 
     /// Nothing is written from now on. The segment ends with what was synced.
@@ -211,6 +211,8 @@ impl Log {
         if let Some(active) = self.active.take() {
             active.writer.cut();
         }
+        let mut contents = self.catalog.lock();
+        contents.stopped = self.synced_at.or(contents.kept_from());
     }
 
     /// Is recording stopped because a write failed?
@@ -228,13 +230,14 @@ impl Log {
         let from = self.synced_at.unwrap_or(now);
         let reason = "the log could not be written, perhaps for want of room".to_owned();
         // The gap is part of the state that the segment begins with, so that there is never one without the other.
-        self.state.apply(Fact::Gap(Gap { from, to: now, kind: None, reason }));
+        self.state.apply(now, Fact::Gap(Gap { from, to: now, kind: None, reason }));
         // A number that was given to a lost entry is not given again, and readers see by the jump that something is lost.
         self.next_seq = self.next_seq.max(self.synced_seq + 2);
         self.stopped = false;
         self.begin_segment(now).inspect_err(|_| self.state.forget_newest_gap())?;
         self.synced_seq = self.next_seq - 1;
         (self.last_at, self.synced_at) = (Some(now), Some(now));
+        self.catalog.lock().stopped = None;
         self.publish();
         Ok(())
     }
@@ -255,7 +258,7 @@ impl Log {
         }
         if let Some(kept_from) = contents.kept_from().filter(|_| gone > 0) {
             self.state.forget_gaps_before(kept_from);
-            contents.gaps = self.state.gaps().to_vec();
+            contents.take_gaps(&self.state);
         }
         gone
     }
@@ -280,6 +283,14 @@ impl Drop for Log {
     }
 }
 
+/// Makes the folder if it is not there, for its owner alone.
+fn make_folder(folder: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.recursive(true).create(folder)
+}
+
 /// What a fact is about, for people.
 fn name_of(fact: &Fact) -> String {
     match fact {
@@ -288,7 +299,7 @@ fn name_of(fact: &Fact) -> String {
         Fact::Link(link) => link.object.to_string(),
         Fact::Pod(pod) => format!("Pod {}", pod.pod),
         Fact::Node(node, _) => format!("Node {node}"),
-        Fact::Watched(gvk, _) => format!("the position in the watch of {gvk}"),
+        Fact::Watched(gvk, _) | Fact::Lost(gvk) => format!("the position in the watch of {gvk}"),
         Fact::Unlinked(_) | Fact::Gap(_) => "an entry".to_owned(),
     }
 }

@@ -15,6 +15,9 @@ pub struct Life {
     /// When it had finished; `None` if it ran until it was deleted or the recording ended.
     #[serde(default, with = "text::maybe_time", skip_serializing_if = "Option::is_none")]
     pub end: Option<SimTime>,
+    /// Is its end a guess, because it went while nobody was watching?
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub guessed: bool,
 }
 
 /// The lives of one owner's pods of one template.

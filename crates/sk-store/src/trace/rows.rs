@@ -92,6 +92,9 @@ pub struct Observation {
     /// When it was gone; a pod may go without ever having run.
     #[serde(default, with = "text::maybe_time", skip_serializing_if = "Option::is_none")]
     pub deleted: Option<SimTime>,
+    /// Is its end a guess, because it went while nobody was watching?
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub guessed: bool,
     /// Where it ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<SmolStr>,

@@ -121,7 +121,7 @@ fn life(draw: &mut Draw, spread: Lifetime, created: SimTime) -> (SimTime, SimTim
 
 /// A life as a recording that ends at `end` has it.
 fn recorded(start: SimTime, stop: SimTime, end: SimTime) -> Life {
-    Life { start, end: (stop < end).then_some(stop) }
+    Life { start, end: (stop < end).then_some(stop), guessed: false }
 }
 
 fn owner_lives(owner: ObjectRef, path: &'static str, template: &Value, lives: Vec<Life>) -> OwnerLives {

@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 use sk_core::{ObjectRef, SimTime, SmolStr};
 
 use super::query::{ExportError, Exported, Query};
-use super::rows;
+use super::rows::{self, Pods};
 use super::survey::{self, Survey, Verdicts};
 use crate::log::catalog::Listed;
 use crate::log::error::Damage;
-use crate::log::fact::Fact;
-use crate::log::timeline::{Item, Items};
+use crate::log::fact::{Fact, PodFacts};
+use crate::log::timeline::Items;
 use crate::msgpack::MAX_OBJECT_BYTES;
 use crate::trace::spool::{Spool, SpoolFolder};
 use crate::trace::{Change, Deletion, Format, Gap, Header, Mark, NodeEvent, Object, Record, Row, WriteError, Writer};
@@ -21,7 +21,7 @@ use crate::trace::{Change, Deletion, Format, Gap, Header, Mark, NodeEvent, Objec
 /// What the first pass has found.
 pub(super) struct Material<'a> {
     pub(super) survey: &'a Survey,
-    pub(super) verdicts: &'a Verdicts,
+    pub(super) verdicts: &'a Verdicts<'a>,
     pub(super) gaps: &'a [Gap],
     pub(super) damages: &'a [Damage],
     pub(super) segments: Vec<Listed>,
@@ -38,6 +38,7 @@ pub(super) fn write<W: Output>(
     // v2 carries the index that it is given only if it is told that the index comes from such a recording.
     let header = Header { config: query.config.clone(), origin: (format == Format::V2).then_some(2) };
     let writer = Writer::spooling_in(&material.folder, format, out, &header)?;
+    let is_v2 = format == Format::V2;
     let mut pass = Pass {
         query,
         format,
@@ -45,6 +46,7 @@ pub(super) fn write<W: Output>(
         writer,
         next_seq: 0,
         start: Start::new(&material.folder),
+        pods: Pods::new(query, material.survey, material.verdicts, is_v2, &material.folder),
         done: Exported::default(),
     };
     pass.records()?;
@@ -64,6 +66,7 @@ struct Pass<'a, W: Output> {
     writer: Writer<W>,
     next_seq: u64,
     start: Start,
+    pods: Pods<'a>,
     done: Exported,
 }
 
@@ -112,23 +115,31 @@ impl<W: Output> Pass<'_, W> {
                 break;
             }
             let before = survey::is_before(&item, self.query.start);
-            let (Item::State(fact) | Item::Healed(_, fact) | Item::Entry(crate::log::Entry { fact, .. })) = item else {
-                continue;
-            };
-            if before {
-                self.collect(place, fact)?;
-                continue;
+            match survey::fact_of(item) {
+                None => {}
+                Some(Fact::Pod(pod)) => self.pod(place, *pod)?,
+                Some(fact) if before => self.collect(place, fact)?,
+                Some(fact) => {
+                    if !std::mem::replace(&mut started, true) {
+                        self.begin()?;
+                    }
+                    self.event(at, fact)?;
+                }
             }
-            if !started {
-                self.begin()?;
-                started = true;
-            }
-            self.event(at, fact)?;
         }
         if !started {
             self.begin()?;
         }
         self.record(self.query.end, Change::Mark(Mark::Moment))
+    }
+
+    /// Takes in a pod, if this is the last that is told of it.
+    fn pod(&mut self, place: u64, mut pod: PodFacts) -> Result<(), ExportError> {
+        if let Some(ending) = self.material.survey.last_of(place, &pod) {
+            ending.put_on(&mut pod);
+            self.pods.take(pod)?;
+        }
+        Ok(())
     }
 
     /// Keeps what is part of the state at the start.
@@ -213,26 +224,23 @@ impl<W: Output> Pass<'_, W> {
     }
 
     fn rows(&mut self) -> Result<(), ExportError> {
-        let (query, Material { survey, verdicts, gaps, .. }) = (self.query, self.material);
-        let is_v2 = self.format == Format::V2;
-        for row in rows::lives(query, survey, verdicts, is_v2) {
-            self.done.lives += row.templates.iter().map(|template| template.lives.len() as u64).sum::<u64>();
-            self.writer.row(&Row::Lives(row))?;
-        }
-        for row in rows::observations(query, survey, verdicts) {
-            self.done.observations += 1;
-            self.writer.row(&Row::Observation(row))?;
-        }
-        for row in rows::reserved(query, survey, verdicts) {
-            self.writer.row(&Row::Reserved(row))?;
-        }
+        let Self { material: Material { survey, verdicts, gaps, .. }, pods, writer, done, .. } = self;
+        pods.lives(|row| {
+            done.lives += row.templates.iter().map(|template| template.lives.len() as u64).sum::<u64>();
+            writer.row(&Row::Lives(row))
+        })?;
+        pods.observations(|row| {
+            done.observations += 1;
+            writer.row(&Row::Observation(row))
+        })?;
+        pods.reserved(|row| writer.row(&Row::Reserved(row)))?;
         for gap in *gaps {
-            self.done.gaps += 1;
-            self.writer.row(&Row::Gap(gap.clone()))?;
+            done.gaps += 1;
+            writer.row(&Row::Gap(gap.clone()))?;
         }
-        if is_v2 {
+        if self.format == Format::V2 {
             for part in rows::index(survey, verdicts) {
-                self.writer.row(&Row::Index(part))?;
+                writer.row(&Row::Index(part))?;
             }
         }
         Ok(())

@@ -8,7 +8,8 @@ use sk_core::{SimDuration, SimTime};
 use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation, OutBuffer};
 
 use super::{
-    BLOCK_FACTS, BLOCK_HEADER_LEN, BlockHeader, BlockKind, HEADER_LEN, MAX_WINDOW_LOG, SegmentHeader, VERSION, checksum,
+    BLOCK_FACTS, BLOCK_HEADER_LEN, BlockHeader, BlockKind, HEADER_LEN, MAX_WINDOW_LOG, SegmentHeader, VERSION,
+    VERSION_1, checksum,
 };
 use crate::log::codec;
 use crate::log::fact::Fact;
@@ -62,7 +63,7 @@ impl<R: Read> Blocks<R> {
         let header = SegmentHeader::decode(&bytes)?;
         // A version that is dropped some day is dropped here; until then each has its reader.
         match header.version {
-            VERSION => {}
+            VERSION_1 | VERSION => {}
             newer => return Err(SegmentFault::Newer(newer)),
         }
         let mut decoder = Decoder::new().map_err(SegmentFault::Io)?;
@@ -103,7 +104,8 @@ impl<R: Read> Blocks<R> {
         if are_entries == self.in_state {
             return Err(Corrupt("state and entries are not in order").into());
         }
-        let facts = decode(&self.raw, are_entries, &mut self.last_at)?;
+        let have_moments = are_entries || self.header.version != VERSION_1;
+        let facts = decode(&self.raw, have_moments, &mut self.last_at)?;
         self.in_state &= header.kind != BlockKind::StateEnd;
         self.good += (BLOCK_HEADER_LEN + self.stored.len()) as u64;
         Ok(Some(Block { are_entries, facts }))
@@ -163,8 +165,8 @@ impl<R: Read> Blocks<R> {
     }
 }
 
-/// The facts of a raw block. An entry begins with how long after the one before it came.
-fn decode(raw: &[u8], are_entries: bool, last_at: &mut SimTime) -> Result<Vec<(SimTime, Fact)>, Corrupt> {
+/// The facts of a raw block. Each that has a moment begins with how long after the one before that is.
+fn decode(raw: &[u8], have_moments: bool, last_at: &mut SimTime) -> Result<Vec<(SimTime, Fact)>, Corrupt> {
     let mut cursor = Cursor::new(raw);
     let mut facts = Vec::new();
     while !cursor.is_empty() {
@@ -173,7 +175,7 @@ fn decode(raw: &[u8], are_entries: bool, last_at: &mut SimTime) -> Result<Vec<(S
         }
         let len = cursor.len()?;
         let mut entry = Cursor::new(cursor.bytes(len)?);
-        if are_entries {
+        if have_moments {
             *last_at += SimDuration::from_micros(entry.i64()?);
         }
         facts.push((*last_at, codec::read(entry.bytes(entry.len_left())?)?));

@@ -1,6 +1,6 @@
 //! Writing a segment.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -33,17 +33,17 @@ pub(in crate::log) struct SegmentWriter {
     state_bytes: u64,
     /// The raw bytes of all entries.
     entry_bytes: u64,
-    /// The moment of the last entry; times are written as differences.
+    /// The moment of the last fact; times are written as differences.
     last_at: SimTime,
-    /// Reused: one entry's time and length.
-    prefix: Vec<u8>,
+    /// Reused: one fact's moment.
+    moment: Vec<u8>,
 }
 
 impl SegmentWriter {
     /// Begins a segment at `path` with the whole state. Nothing lies there unless all of it does.
     pub(in crate::log) fn create(path: &Path, header: &SegmentHeader, state: &State) -> io::Result<Self> {
         let unfinished = path.with_extension(UNFINISHED_EXTENSION);
-        let file = File::create(&unfinished)?;
+        let file = for_the_owner_alone().create(true).truncate(true).write(true).open(&unfinished)?;
         let encoder = encoder(state_size(state))?;
         let mut writer = Self {
             file,
@@ -56,7 +56,7 @@ impl SegmentWriter {
             state_bytes: 0,
             entry_bytes: 0,
             last_at: header.begins_at,
-            prefix: Vec::new(),
+            moment: Vec::new(),
         };
         let done = writer.begin(header, state, &unfinished);
         if done.is_err() {
@@ -69,8 +69,8 @@ impl SegmentWriter {
     fn begin(&mut self, header: &SegmentHeader, state: &State, unfinished: &Path) -> io::Result<()> {
         self.file.write_all(&header.encode())?;
         self.len = HEADER_LEN as u64;
-        state.encode(|fact| {
-            self.push(&[], fact)?;
+        state.encode(header.begins_at, |at, fact| {
+            self.push(at, fact)?;
             self.state_bytes += fact.len() as u64;
             if self.is_full() { self.end_block(BlockKind::State) } else { Ok(()) }
         })?;
@@ -82,13 +82,7 @@ impl SegmentWriter {
 
     /// Adds an entry.
     pub(in crate::log) fn append(&mut self, at: SimTime, fact: &[u8]) -> io::Result<()> {
-        let mut prefix = std::mem::take(&mut self.prefix);
-        prefix.clear();
-        varint::put_signed(&mut prefix, at.since(self.last_at).as_micros());
-        let pushed = self.push(&prefix, fact);
-        self.prefix = prefix;
-        pushed?;
-        self.last_at = at;
+        self.push(at, fact)?;
         self.entry_bytes += fact.len() as u64;
         if self.is_full() { self.end_block(BlockKind::Entries) } else { Ok(()) }
     }
@@ -98,14 +92,17 @@ impl SegmentWriter {
         self.open_bytes >= BLOCK_BYTES || self.open_facts >= BLOCK_FACTS
     }
 
-    fn push(&mut self, prefix: &[u8], fact: &[u8]) -> io::Result<()> {
+    fn push(&mut self, at: SimTime, fact: &[u8]) -> io::Result<()> {
+        self.moment.clear();
+        varint::put_signed(&mut self.moment, at.since(self.last_at).as_micros());
         let mut length = Vec::with_capacity(10);
-        varint::put_len(&mut length, prefix.len() + fact.len());
+        varint::put_len(&mut length, self.moment.len() + fact.len());
         self.encoder.write_all(&length)?;
-        self.encoder.write_all(prefix)?;
+        self.encoder.write_all(&self.moment)?;
         self.encoder.write_all(fact)?;
-        self.open_bytes += length.len() + prefix.len() + fact.len();
+        self.open_bytes += length.len() + self.moment.len() + fact.len();
         self.open_facts += 1;
+        self.last_at = at;
         Ok(())
     }
 
@@ -155,6 +152,14 @@ impl SegmentWriter {
     pub(in crate::log) fn raw_bytes(&self) -> (u64, u64) {
         (self.entry_bytes, self.state_bytes)
     }
+}
+
+/// How files of the log are opened: what they tell of a cluster is not for everybody on the machine.
+pub(in crate::log) fn for_the_owner_alone() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
 }
 
 /// A compression that can find each live object's newest version again, if it may look back that far.

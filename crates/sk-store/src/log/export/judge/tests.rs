@@ -2,17 +2,41 @@
 
 use super::*;
 
-/// `KIND name [<- KIND name]…`, with `!` before what a filter removes and `~` before what is not recorded. Everything
-/// is in namespace `n` except kinds that begin with `C`. Uids are kind and name, unless an owner is written `KIND name?`:
+/// A thing that owns what it says.
+struct Owned {
+    object: ObjectRef,
+    uid: String,
+    owners: Vec<OwnerReference>,
+    tracked: bool,
+    asked: Asked,
+}
+
+fn judge(things: &[Owned]) -> Vec<Verdict> {
+    let lent = things.iter().map(|thing| Thing {
+        object: &thing.object,
+        uid: &thing.uid,
+        owners: &thing.owners,
+        tracked: thing.tracked,
+        asked: thing.asked,
+    });
+    Family::new(lent.collect()).judge().map(|(_, verdict)| verdict).collect()
+}
+
+/// `KIND name [<- KIND name]…`, with `!` before what a filter removes, `?` before what none asks for and `~` before what is
+/// not recorded. Everything is in namespace `n` except kinds that begin with `C`. Uids are kind and name, unless an owner is written `KIND name?`:
 /// then the reference has a uid that nobody has.
-fn thing(text: &str) -> Thing {
+fn thing(text: &str) -> Owned {
     let (own, owners) = text.split_once(" <- ").unwrap_or((text, ""));
-    let filtered = own.starts_with('!');
+    let asked = match own.chars().next() {
+        Some('!') => Asked::Without,
+        Some('?') => Asked::NotFor,
+        _ => Asked::For,
+    };
     let tracked = !own.starts_with('~');
-    let own = own.trim_start_matches(['!', '~']);
+    let own = own.trim_start_matches(['!', '?', '~']);
     let object = object(own);
     let owners = owners.split(" <- ").filter(|owner| !owner.is_empty()).map(reference).collect();
-    Thing { object, uid: own.into(), owners, tracked, filtered }
+    Owned { object, uid: own.into(), owners, tracked, asked }
 }
 
 fn object(text: &str) -> ObjectRef {
@@ -77,6 +101,22 @@ fn what_is_exported_depends_on_who_owns_it() {
         (
             "even those that another exported one owns",
             &[("!App a", Filtered), ("App b", Exported), ("Job j <- App a <- App b", Filtered)],
+        ),
+        (
+            "one that is not asked for leaves them",
+            &[
+                ("?Deployment web", Filtered),
+                ("ReplicaSet web-1 <- Deployment web", Exported),
+                ("~Pod web-1-x <- ReplicaSet web-1", Below),
+            ],
+        ),
+        (
+            "also where it stands between",
+            &[
+                ("Deployment web", Exported),
+                ("?ReplicaSet web-1 <- Deployment web", Filtered),
+                ("~Pod web-1-x <- ReplicaSet web-1", Below),
+            ],
         ),
         (
             "a removed child leaves its owner",

@@ -140,6 +140,24 @@ pub struct Stats {
     pub unasked_owners: u64,
 }
 
+impl Stats {
+    /// What is still open, and what went beyond a bound, each under a word of its own: what an operator should see.
+    pub fn shortcomings(&self) -> [(&'static str, u64); 9] {
+        let count = |number: usize| number as u64;
+        [
+            ("open_questions", count(self.open_questions)),
+            ("failed_questions", count(self.failed_questions)),
+            ("waiting_pods", count(self.waiting_pods)),
+            ("unattributed_pods", count(self.unattributed_pods)),
+            ("pods_to_look_at", count(self.pods_to_look_at)),
+            ("given_up_pods", self.given_up_pods),
+            ("unasked_owners", self.unasked_owners),
+            ("dropped_waits", self.dropped_waits),
+            ("refused_lives", self.refused_lives),
+        ]
+    }
+}
+
 impl Ledger {
     /// An empty one. `watched` are the kinds that somebody watches: their objects are waited for, not asked for.
     pub fn new(rules: Arc<Rules>, watched: impl IntoIterator<Item = Gvk>) -> Self {

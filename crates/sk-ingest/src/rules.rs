@@ -211,7 +211,7 @@ pub(crate) fn body_hash(body: &[u8]) -> u128 {
 pub(crate) fn spec_hash(body: &[u8]) -> StableHash {
     let tape = Tape::parse(body).ok();
     let spec = tape.as_ref().and_then(|tape| tape.root().get("spec"));
-    spec.map_or_else(|| StableHash::of(&serde_json::Value::Null), |spec| spec.stable_hash())
+    spec.map_or_else(|| StableHash::of(&serde_json::Value::Null), Node::stable_hash)
 }
 
 /// Bytes without room to grow, because they are kept.

@@ -38,13 +38,13 @@ impl Answers {
     }
 
     /// Says what was known before.
-    pub(super) fn remember(&mut self, uid: Uid, link: Option<Link>, is_idle: bool) -> Option<Link> {
+    pub(super) fn remember(&mut self, uid: &Uid, link: Option<Link>, is_idle: bool) -> Option<Link> {
         let before = self.by_uid.insert(uid.clone(), Known { link, idle_since: None });
         if let Some(place) = before.as_ref().and_then(|known| known.idle_since) {
             self.idle.remove(&place);
         }
         if is_idle {
-            self.release(&uid);
+            self.release(uid);
         }
         before.and_then(|known| known.link)
     }
@@ -90,11 +90,11 @@ mod tests {
         let mut answers = Answers::default();
         let uid = |number: usize| Uid::new(&number.to_string());
         for number in 0..=MAX_IDLE {
-            answers.remember(uid(number), Some(link(&number.to_string())), true);
+            answers.remember(&uid(number), Some(link(&number.to_string())), true);
         }
         answers.hold(&uid(0));
         assert_eq!(answers.forget_oldest_idle(), None, "one of them is in use");
-        answers.remember(uid(MAX_IDLE + 1), None, true);
+        answers.remember(&uid(MAX_IDLE + 1), None, true);
         assert_eq!(answers.forget_oldest_idle(), Some(Some(link("1"))));
         assert_eq!(answers.forget_oldest_idle(), None);
         assert!(answers.get(&uid(0)).is_some() && answers.get(&uid(1)).is_none());

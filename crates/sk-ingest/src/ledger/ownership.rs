@@ -150,19 +150,19 @@ impl Ledger {
             out.push(Fact::Link(link.clone()));
             self.ask_for_unknown(link.object.key.namespace.as_ref().or(question.namespace.as_ref()), &link.owners);
         }
-        self.remember(uid.clone(), link);
+        self.remember(&uid, link);
         self.forget_idle_answers(out);
         self.owner_arrived(now, &uid, out);
     }
 
     /// Takes in an answer that the log knows.
     pub(super) fn restore_answer(&mut self, link: Link) {
-        self.remember(Uid::new(&link.uid), Some(link));
+        self.remember(&Uid::new(&link.uid), Some(link));
     }
 
-    fn remember(&mut self, uid: Uid, link: Option<Link>) {
+    fn remember(&mut self, uid: &Uid, link: Option<Link>) {
         self.refer(link.as_ref().map_or(&[], |link| &link.owners));
-        let is_idle = !self.referrers.has(&uid);
+        let is_idle = !self.referrers.has(uid);
         if let Some(before) = self.answers.remember(uid, link, is_idle) {
             self.release(&before.owners);
         }

@@ -148,7 +148,7 @@ mod tests {
             questions.failed(now, uid.clone(), &question(1));
             questions.ask(uid.clone(), question(1));
             assert!(questions.take(now + SimDuration::from_secs(pause - 1)).is_empty(), "{pause}");
-            now = now + SimDuration::from_secs(pause);
+            now += SimDuration::from_secs(pause);
             assert_eq!(questions.take(now).len(), 1, "{pause}");
             assert!(questions.take(now).is_empty(), "it is under way");
         }

@@ -6,6 +6,8 @@
 
 mod config;
 mod export;
+mod keep;
 
 pub use config::{Config, Namespaces, Privacy, Retention, TrackedObject};
 pub use export::{ExportRequest, Filters};
+pub use keep::{Keep, ParseKeepError};

@@ -9,16 +9,20 @@
 //! | `nodes` | nodes |
 //! | `pods` | pods, from first sight to their end |
 //! | `life` | what is known of one pod, which only moves forward |
-//! | `ownership` | who belongs to whom; what the API server has to be asked |
+//! | `ownership` | who belongs to whom |
+//! | `questions` | what the API server has to be asked |
+//! | `answers` | what it has said |
 //! | `versions` | the templates an owner had; which one a pod was made from |
 //! | `waiting` | pods that came before their owners |
 //! | `shelf` | values that many pods have in common |
 
+mod answers;
 mod life;
 mod nodes;
 mod objects;
 mod ownership;
 mod pods;
+mod questions;
 mod shelf;
 mod versions;
 mod waiting;
@@ -34,13 +38,15 @@ use sk_store::trace::Gap;
 use crate::rules::{Rules, is_pod};
 use crate::sighting::Sighting;
 use crate::uid::Uid;
+use answers::Answers;
 use objects::Object;
-use ownership::{Answers, Questions};
+use ownership::Referrers;
 use pods::{Pod, SeenPod};
+use questions::Questions;
 use shelf::Shelf;
 use waiting::Waiting;
 
-pub use ownership::Question;
+pub use ownership::{Answer, Question};
 use warning::Warnings;
 pub use warning::{Trouble, Warning};
 
@@ -55,6 +61,7 @@ pub struct Ledger {
     pods: BTreeMap<ObjectKey, Pod>,
     nodes: BTreeMap<SmolStr, nodes::Node>,
     by_uid: BTreeMap<Uid, Place>,
+    referrers: Referrers,
     answers: Answers,
     questions: Questions,
     waiting: Waiting,
@@ -110,18 +117,45 @@ pub struct Stats {
     pub nodes: usize,
     /// Answers of the API server that are remembered.
     pub answers: usize,
+    /// Owners that the API server is being asked about.
+    pub open_questions: usize,
+    /// Owners that it could not be asked about, which is tried again.
+    pub failed_questions: usize,
     /// Pods whose owners, or whose owners' templates, have not been seen yet.
     pub waiting_pods: usize,
+    /// Pods that have waited in vain for so long, or with so many others, that what they look like is not held any more.
+    /// They are attributed to an owner that comes later, and to its template when they are looked at again.
+    pub unattributed_pods: usize,
+    /// Those of them whose owners have come: a list of pods, each given to [`Ledger::looked_at`], tells their templates.
+    pub pods_to_look_at: usize,
     /// Sightings that said nothing new.
     pub unchanged: u64,
     /// Lives that would have moved backward.
     pub refused_lives: u64,
     /// Reasons of waiting that were dropped because a pod had too many.
     pub dropped_waits: u64,
-    /// Pods that waited for their owners in vain, or for which there was no room.
+    /// How often what a pod looks like was dropped before its owner came, because of time or room.
     pub given_up_pods: u64,
     /// Owners that were not asked for because too many questions were open.
     pub unasked_owners: u64,
+}
+
+impl Stats {
+    /// What is still open, and what went beyond a bound, each under a word of its own: what an operator should see.
+    pub fn shortcomings(&self) -> [(&'static str, u64); 9] {
+        let count = |number: usize| number as u64;
+        [
+            ("open_questions", count(self.open_questions)),
+            ("failed_questions", count(self.failed_questions)),
+            ("waiting_pods", count(self.waiting_pods)),
+            ("unattributed_pods", count(self.unattributed_pods)),
+            ("pods_to_look_at", count(self.pods_to_look_at)),
+            ("given_up_pods", self.given_up_pods),
+            ("unasked_owners", self.unasked_owners),
+            ("dropped_waits", self.dropped_waits),
+            ("refused_lives", self.refused_lives),
+        ]
+    }
 }
 
 impl Ledger {
@@ -136,6 +170,7 @@ impl Ledger {
             pods: BTreeMap::new(),
             nodes: BTreeMap::new(),
             by_uid: BTreeMap::new(),
+            referrers: Referrers::default(),
             answers: Answers::default(),
             questions: Questions::default(),
             waiting: Waiting::default(),
@@ -221,11 +256,14 @@ impl Ledger {
         }
         state.pods().for_each(|pod| self.restore_pod(pod));
         state.nodes().for_each(|(name, record)| self.restore_node(name.clone(), record));
+        self.restore_questions();
+        self.restore_waiting();
     }
 
-    /// Owners that nobody watches and that are not known: to be asked of the API server. Each is given out once.
-    pub fn missing_owners(&mut self) -> Vec<Question> {
-        self.questions.take()
+    /// Owners that nobody watches and that are not known: to be asked of the API server. Each is given out once, and again
+    /// some time after it was answered with [`Answer::Failed`].
+    pub fn missing_owners(&mut self, now: SimTime) -> Vec<Question> {
+        self.questions.take(now)
     }
 
     /// What has happened that somebody should read, since it was last asked.
@@ -242,7 +280,11 @@ impl Ledger {
             pods: self.pods.len(),
             nodes: self.nodes.len(),
             answers: self.answers.len(),
-            waiting_pods: self.waiting.len(),
+            open_questions: self.questions.open(),
+            failed_questions: self.questions.failing(),
+            waiting_pods: self.waiting.patient(),
+            unattributed_pods: self.waiting.formless(),
+            pods_to_look_at: self.waiting.ripe(),
             unchanged: self.counts.unchanged,
             refused_lives: self.counts.refused_lives,
             dropped_waits: self.counts.dropped_waits,

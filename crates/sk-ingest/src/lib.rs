@@ -20,10 +20,12 @@
 //! | `tape` | an object as a flat list of tokens, read once |
 //! | `shape` | which fields of which kind may stay as they are |
 //! | `privacy` | how a private text is hidden |
+//! | `complaint` | what of a scheduler's words may be read |
 //! | `sanitise` | the walk that writes what is kept |
 //! | [`Rules`] | the configuration, compiled; the sieve |
 //! | [`Ledger`] | what there is, and what of it is news |
 
+mod complaint;
 mod ledger;
 mod overlay;
 mod pod;
@@ -35,7 +37,7 @@ mod sighting;
 mod tape;
 mod uid;
 
-pub use ledger::{Ledger, Question, Stats, Trouble, Warning};
+pub use ledger::{Answer, Ledger, Question, Stats, Trouble, Warning};
 pub use privacy::PrivacyKey;
 pub use rules::{Role, Rules, SieveError};
 pub use sighting::Sighting;

@@ -3,6 +3,7 @@
 //! The places are pointers with `*`; here they are one tree of keys, walked beside the object. At an element of a list
 //! a pointer that names its index wins over one with `*`.
 
+use sk_api::tracer::Keep;
 use sk_core::{Pointer, PointerPattern, SmolStr};
 
 /// What is said about one place and the places inside it.
@@ -11,6 +12,8 @@ pub(crate) struct Overlay {
     inside: Vec<(SmolStr, Overlay)>,
     /// Everything here is kept.
     pub(crate) keep: bool,
+    /// Exactly this place is named for exactly this kind, so that not even a seal holds.
+    pub(crate) unsealed: bool,
     /// A pod template stands here.
     pub(crate) template: bool,
 }
@@ -26,10 +29,14 @@ pub(crate) enum Step<'a> {
 
 impl Overlay {
     /// Of these templates and kept places.
-    pub(crate) fn new(templates: &[PointerPattern], keep: &[PointerPattern]) -> Self {
+    pub(crate) fn new<'k>(templates: &[PointerPattern], keep: impl Iterator<Item = &'k Keep>) -> Self {
         let mut overlay = Self::default();
         templates.iter().for_each(|pattern| overlay.at(pattern).template = true);
-        keep.iter().for_each(|pattern| overlay.at(pattern).keep = true);
+        for Keep { kind, place } in keep {
+            let place = overlay.at(place);
+            place.keep = true;
+            place.unsealed |= kind.is_some();
+        }
         overlay
     }
 
@@ -75,8 +82,9 @@ mod tests {
 
     #[test]
     fn places_are_found_by_key_index_and_star() {
-        let patterns = ["/spec/groups/*/template", "/spec/groups/0/name"].map(|text| text.parse().unwrap());
-        let overlay = Overlay::new(&patterns[..1], &patterns[1..]);
+        let templates = ["/spec/groups/*/template".parse().unwrap()];
+        let keep: Keep = "/spec/groups/0/name".parse().unwrap();
+        let overlay = Overlay::new(&templates, std::iter::once(&keep));
         let groups = overlay.step(Step::Key("spec")).and_then(|spec| spec.step(Step::Key("groups"))).unwrap();
         assert!(groups.step(Step::Index(7)).unwrap().step(Step::Key("template")).unwrap().template);
         assert!(groups.step(Step::Index(0)).unwrap().step(Step::Key("name")).unwrap().keep);

@@ -8,19 +8,17 @@ use sk_core::resources::{Amounts, pod_requests};
 use sk_core::{PodLifecycle, Quantity, SimTime, SmolStr, StableHash};
 use sk_store::trace::Wait;
 
+use crate::complaint;
+use crate::privacy::PrivacyKey;
 use crate::sighting::PodLook;
 use crate::tape::Node;
 
-/// The longest message of the scheduler that is kept. It names each reason once, with a count, so a longer one is rare;
-/// the beginning says what matters.
-const MAX_MESSAGE_BYTES: usize = 1_024;
-
-/// How the pod is doing.
-pub(crate) fn look(pod: Node<'_, '_>, meta: Node<'_, '_>, raw: &[u8]) -> PodLook {
+/// How the pod is doing. Free text is hidden if there is a key.
+pub(crate) fn look(pod: Node<'_, '_>, meta: Node<'_, '_>, raw: &[u8], key: Option<&PrivacyKey>) -> PodLook {
     let condition = scheduled_condition(pod);
     let (scheduled, wait) = condition.map_or((None, None), |condition| match condition.text_at("status") {
         Some("True") => (time_at(condition, "lastTransitionTime"), None),
-        Some("False") => (None, Some(wait(condition))),
+        Some("False") => (None, Some(wait(condition, key))),
         _ => (None, None),
     });
     PodLook {
@@ -39,18 +37,12 @@ fn scheduled_condition<'t, 'a>(pod: Node<'t, 'a>) -> Option<Node<'t, 'a>> {
     conditions.elements().find(|condition| condition.text_at("type") == Some("PodScheduled"))
 }
 
-fn wait(condition: Node<'_, '_>) -> Wait {
+fn wait(condition: Node<'_, '_>, key: Option<&PrivacyKey>) -> Wait {
     Wait {
         at: time_at(condition, "lastTransitionTime").unwrap_or(SimTime::EPOCH),
-        reason: condition.text_at("reason").unwrap_or_default().into(),
-        message: cut(condition.text_at("message").unwrap_or_default()).to_owned(),
+        reason: complaint::reason(condition.text_at("reason").unwrap_or_default(), key).into(),
+        message: complaint::message(condition.text_at("message").unwrap_or_default(), key),
     }
-}
-
-/// The beginning of a message, cut between letters.
-fn cut(message: &str) -> &str {
-    let end = (0..=MAX_MESSAGE_BYTES.min(message.len())).rev().find(|at| message.is_char_boundary(*at));
-    &message[..end.unwrap_or(0)]
 }
 
 fn time_at(node: Node<'_, '_>, key: &str) -> Option<SimTime> {
@@ -78,6 +70,45 @@ fn outline(pod: Node<'_, '_>, meta: Node<'_, '_>) -> Value {
             "initContainerStatuses": each(status, "initContainerStatuses", &of_status),
         },
     })
+}
+
+/// What networks write on each pod once it runs. No template says it, and pods of one template differ in it.
+const WRITTEN_BY_NETWORKS: [&str; 6] = [
+    "cni.projectcalico.org/containerID",
+    "cni.projectcalico.org/podIP",
+    "cni.projectcalico.org/podIPs",
+    "k8s.ovn.org/pod-networks",
+    "k8s.v1.cni.cncf.io/network-status",
+    "k8s.v1.cni.cncf.io/networks-status",
+];
+
+/// What the volumes are called that bring a service account's token, in every pod by another name.
+const TOKEN_VOLUME: &str = "kube-api-access";
+
+/// As much of a pod's form as templates are compared with, without what tells pods of one template apart: for all of
+/// them it is the same. The node is left out too; whoever reads it back knows it.
+pub(crate) fn slim(form: &Value) -> Value {
+    let mut annotations = form["metadata"]["annotations"].clone();
+    if let Some(annotations) = annotations.as_object_mut() {
+        annotations.retain(|key, _| !WRITTEN_BY_NETWORKS.contains(&key.as_str()));
+    }
+    let mut spec = form["spec"].clone();
+    if let Some(spec) = spec.as_object_mut() {
+        spec.shift_remove("nodeName");
+        drop_token_volume(spec.get_mut("volumes"));
+        for list in ["containers", "initContainers"] {
+            let containers = spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten();
+            containers.for_each(|container| drop_token_volume(container.get_mut("volumeMounts")));
+        }
+    }
+    json!({"metadata": {"labels": form["metadata"]["labels"], "annotations": annotations}, "spec": spec})
+}
+
+fn drop_token_volume(list: Option<&mut Value>) {
+    let is_token = |entry: &Value| entry["name"].as_str().is_some_and(|name| name.starts_with(TOKEN_VOLUME));
+    if let Some(list) = list.and_then(Value::as_array_mut) {
+        list.retain(|entry| !is_token(entry));
+    }
 }
 
 /// What a pod was admitted as.

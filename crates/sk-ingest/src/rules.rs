@@ -19,6 +19,9 @@ use crate::shape::{Rule, Shape, kinds};
 use crate::sighting::{Sighting, Tracked};
 use crate::tape::{Node, Tape};
 
+/// What nodes are.
+const NODE: Gvk = Gvk::new_static("", "v1", "Node");
+
 /// As what a watcher sees its objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
@@ -60,7 +63,8 @@ pub struct Rules {
     kinds: BTreeMap<Gvk, KindRules>,
     namespaces: Namespaces,
     open: bool,
-    keep: Overlay,
+    /// What the configuration says about places in nodes.
+    of_nodes: Overlay,
     key: PrivacyKey,
 }
 
@@ -82,7 +86,7 @@ impl Rules {
         let compile = |(kind, tracked): (&Gvk, &sk_api::tracer::TrackedObject)| {
             let templates = tracked.template_paths(kind);
             let rules = KindRules {
-                overlay: Overlay::new(&templates, &config.keep),
+                overlay: Overlay::new(&templates, config.keep.iter().filter(|keep| keep.is_about(kind))),
                 shape: kinds::of(kind),
                 templates,
                 track_lifecycle: tracked.track_lifecycle,
@@ -94,7 +98,7 @@ impl Rules {
             kinds: config.tracked_objects.iter().map(compile).collect(),
             namespaces: config.namespaces.clone(),
             open: config.privacy == Privacy::Full,
-            keep: Overlay::new(&[], &config.keep),
+            of_nodes: Overlay::new(&[], config.keep.iter().filter(|keep| keep.is_about(&NODE))),
             key,
         }
     }
@@ -118,7 +122,7 @@ impl Rules {
         let key = ObjectKey { namespace: namespace.map(SmolStr::from), name: name.into() };
         Ok(Some(Sighting {
             tracked: tracked.map(|rules| self.track(kind, rules, root, json.len())),
-            pod: (role == Role::Pod).then(|| Box::new(pod::look(root, meta, json))),
+            pod: (role == Role::Pod).then(|| Box::new(pod::look(root, meta, json, self.hiding()))),
             node: (role == Role::Node).then(|| self.node(kind, root)),
             object: ObjectRef::new(kind.clone(), key),
             uid: uid.into(),
@@ -137,14 +141,12 @@ impl Rules {
         let shape = Rule::Of(rules.shape);
         let sanitiser = Sanitiser::new(&self.key, size);
         let (body, templates) = sanitiser.object(kind, root, shape, self.open, &rules.overlay);
-        let without = is_pod(kind).then_some("nodeName");
-        let spec_hash = root.get("spec").map_or_else(null_hash, |spec| spec.stable_hash(without));
-        Tracked { spec_hash, body_hash: body_hash(&body), body: exact(&body), templates }
+        Tracked { body_hash: body_hash(&body), body: exact(&body), templates }
     }
 
     fn node(&self, kind: &Gvk, root: Node<'_, '_>) -> Bytes {
         let shape = Rule::Of(&kinds::NODE_RECORD);
-        let (body, _) = Sanitiser::new(&self.key, 2_048).object(kind, root, shape, self.open, &self.keep);
+        let (body, _) = Sanitiser::new(&self.key, 2_048).object(kind, root, shape, self.open, &self.of_nodes);
         exact(&body)
     }
 
@@ -161,6 +163,11 @@ impl Rules {
         let tape = Tape::parse(template).ok()?;
         let form = Sanitiser::new(&self.key, template.len()).value(tape.root(), Rule::Of(&POD_TEMPLATE));
         serde_json::from_slice(&form).ok()
+    }
+
+    /// The key, if free text is to be hidden.
+    fn hiding(&self) -> Option<&PrivacyKey> {
+        (!self.open).then_some(&self.key)
     }
 
     /// What is said about a recorded kind.
@@ -199,9 +206,12 @@ pub(crate) fn body_hash(body: &[u8]) -> u128 {
     xxh3_128(body)
 }
 
-/// The hash that an object without a spec has.
-fn null_hash() -> StableHash {
-    StableHash::of(&serde_json::Value::Null)
+/// The hash of a body's `spec`, as v2's index has it. What is hidden is hashed hidden: this hash has no key, and could
+/// be tried against what a text might have been.
+pub(crate) fn spec_hash(body: &[u8]) -> StableHash {
+    let tape = Tape::parse(body).ok();
+    let spec = tape.as_ref().and_then(|tape| tape.root().get("spec"));
+    spec.map_or_else(|| StableHash::of(&serde_json::Value::Null), Node::stable_hash)
 }
 
 /// Bytes without room to grow, because they are kept.

@@ -34,7 +34,7 @@ struct Place<'r> {
     rule: Rule,
     /// Is everything kept here that is not sealed?
     open: bool,
-    /// Does the configuration name exactly this place, so that not even a seal holds?
+    /// Does the configuration name exactly this place of this kind, so that not even a seal holds?
     named: bool,
     overlay: Option<&'r Overlay>,
 }
@@ -126,7 +126,7 @@ impl<'r, 't> Sanitiser<'r, 't> {
         let rule = if overlay.template { Rule::Of(&POD_TEMPLATE) } else { rule };
         let open = from.open || overlay.keep;
         let start = self.out.len();
-        self.walk(node, Place { rule, open, named: overlay.keep, overlay: Some(overlay) });
+        self.walk(node, Place { rule, open, named: overlay.unsealed, overlay: Some(overlay) });
         if overlay.template {
             let path = overlay::pointer(&self.steps);
             self.templates.push(TemplatePlace { path, range: start..self.out.len() });

@@ -1,7 +1,7 @@
 //! What one look at one object said.
 
 use bytes::Bytes;
-use sk_core::{ObjectRef, OwnerReference, PodLifecycle, SimTime, SmolStr, StableHash};
+use sk_core::{ObjectRef, OwnerReference, PodLifecycle, SimTime, SmolStr};
 use sk_store::trace::Wait;
 
 use crate::sanitise::TemplatePlace;
@@ -28,8 +28,6 @@ pub struct Sighting {
 /// What is kept of an object whose kind is recorded.
 #[derive(Clone, Debug)]
 pub(crate) struct Tracked {
-    /// The hash of its spec before anything was hidden.
-    pub(crate) spec_hash: StableHash,
     /// The sanitised object as compact JSON.
     pub(crate) body: Bytes,
     /// Tells one body from another.

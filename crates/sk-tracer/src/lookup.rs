@@ -1,7 +1,8 @@
 //! Asking the API server about owners that no watch knows: custom resources that nobody tracks, mostly.
 //!
-//! One request per owner, never per pod: the ledger asks once and remembers. Only metadata is asked for. A tracer that may
-//! not read a kind is told so by the API server, and the chain ends there; the record that led to it is kept.
+//! One request per owner, never per pod: the ledger asks once and remembers. Only metadata is asked for. What could not be
+//! read, because the API server was away or the tracer must not, the ledger asks for again, ever more seldom; the record
+//! that led to it is kept meanwhile.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 use sk_core::{Gvk, ObjectKey};
-use sk_ingest::{Question, Role, Sighting};
+use sk_ingest::{Answer, Question, Role, Sighting};
 use tokio::sync::mpsc;
 
 use crate::store::Message;
@@ -45,18 +46,18 @@ pub(crate) async fn run(shared: Arc<Shared>, questions: mpsc::Receiver<Question>
     }
 }
 
-async fn answer(shared: &Shared, places: &Places, question: &Question) -> Option<Sighting> {
+async fn answer(shared: &Shared, places: &Places, question: &Question) -> Answer {
     let kind = &question.kind;
     let key = ObjectKey { namespace: question.namespace.clone(), name: question.name.clone() };
     let asked = tokio::time::timeout(LIMIT, ask(shared, places, kind, &key)).await;
     let (result, answer) = match asked {
-        Ok(Ok(Some(sighting))) => ("found", Some(sighting)),
-        Ok(Ok(None)) => ("absent", None),
+        Ok(Ok(Some(sighting))) => ("found", Answer::Found(Box::new(sighting))),
+        Ok(Ok(None)) => ("absent", Answer::Absent),
         Ok(Err(error)) => {
             tracing::debug!(%kind, namespace = key.namespace_or_empty(), name = %key.name, %error, "an owner cannot be read");
-            ("failed", None)
+            ("failed", Answer::Failed)
         }
-        Err(_) => ("failed", None),
+        Err(_) => ("failed", Answer::Failed),
     };
     shared.metrics.lookup(result);
     answer

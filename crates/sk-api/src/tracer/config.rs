@@ -7,6 +7,7 @@ use sk_core::{Gvk, PointerPattern, Quantity, SimDuration, SmolStr};
 
 use crate::scenario::yaml::Document;
 use crate::scenario::{Fault, Path, ScenarioError, spelling};
+use crate::tracer::Keep;
 
 /// How long history is kept unless told: a month and a day, so that "the last 30 days" can always be asked for.
 const DEFAULT_AGE: SimDuration = SimDuration::from_secs(32 * 86_400);
@@ -28,9 +29,12 @@ pub struct Config {
     /// How much of each object is kept. Default: `minimal`.
     #[serde(default)]
     pub privacy: Privacy,
-    /// Places in objects that are kept as they are under `privacy: minimal`: JSON pointers, `*` for every element.
-    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "pointers")]
-    pub keep: Vec<PointerPattern>,
+    /// Places in objects that are kept as they are under `privacy: minimal`: JSON pointers, `*` for every element. Each
+    /// holds for all kinds (`/metadata/annotations/team`), or for one that is written before it
+    /// (`apps/v1.Deployment:/spec/template/spec/containers/*/args`). The values of a Secret stay hidden, under
+    /// `privacy: full` too, unless one is named with its kind: `v1.Secret:/data/region`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub keep: Vec<Keep>,
     /// The only places that the tracer itself writes traces to: URLs that such a place must start with. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub export_to: Vec<String>,
@@ -189,23 +193,7 @@ mod by_kind {
     }
 }
 
-/// For `#[serde(with)]`: JSON pointers with `*`.
-mod pointers {
-    use serde::de::Error;
-
-    use super::*;
-
-    pub(super) fn serialize<S: Serializer>(paths: &[PointerPattern], serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(paths.iter().map(PointerPattern::as_str))
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<PointerPattern>, D::Error> {
-        let written = Vec::<String>::deserialize(deserializer)?;
-        written.iter().map(|path| path.parse().map_err(D::Error::custom)).collect()
-    }
-}
-
-/// For `#[serde(with)]`: such a list that may be absent or null.
+/// For `#[serde(with)]`: a list of JSON pointers with `*` that may be absent or null.
 mod some_pointers {
     use serde::de::Error;
 
@@ -248,7 +236,7 @@ trackedObjects:
   example.com/v1.Thing: {podSpecTemplatePaths: [/spec/groups/*/template]}
   example.com/v1.Old: {podSpecTemplatePath: /spec/template}
 namespaces: {exclude: [hr, \"secrets-*\"]}
-keep: [/metadata/annotations/team]
+keep: [/metadata/annotations/team, \"v1.Secret:/data/region\"]
 exportTo: [s3://sim-traces/prod-eu1/]
 retention: {age: 2d, bytes: 1Gi}
 ";
@@ -285,5 +273,6 @@ retention: {age: 2d, bytes: 1Gi}
         assert!(refuse("trackedObjects: {Pod: {}}\n").contains("Pod"));
         assert!(refuse("trackedObjects: {v1.Pod: {}}\nretention: {bytes: 1Ki}\n").contains("64Mi"));
         assert!(refuse("trackedObjects: {v1.Pod: {}}\nkeep: [no-pointer]\n").contains("no-pointer"));
+        assert!(refuse("trackedObjects: {v1.Pod: {}}\nkeep: [\"Secret:/data/x\"]\n").contains("Secret"));
     }
 }

@@ -7,7 +7,7 @@ use sk_store::log::{Applied, Deleted, Fact, Link};
 
 use super::versions::Versions;
 use super::{Epoch, KindId, Ledger, Place};
-use crate::rules::body_hash;
+use crate::rules::{body_hash, spec_hash};
 use crate::sighting::Tracked;
 use crate::uid::Uid;
 
@@ -87,8 +87,12 @@ impl Ledger {
             None => None,
         };
         let Some((fact, matters_to_pods)) = news else { return };
-        known.owners = shared;
+        let before = std::mem::replace(&mut known.owners, shared);
         out.push(fact);
+        self.refer(owners);
+        if !is_new {
+            self.unrefer(&before, out);
+        }
         self.ask_for_unknown(object.key.namespace.as_ref(), owners);
         if matters_to_pods {
             self.owner_arrived(now, &own_uid, out);
@@ -111,6 +115,7 @@ impl Ledger {
             let object = ObjectRef::new(self.kinds.gvk(place.0).clone(), place.1.clone());
             out.push(Fact::Deleted(Deleted { object, uid }));
         }
+        self.unrefer(&gone.owners, out);
     }
 
     /// What a list of its kind did not bring is gone.
@@ -139,8 +144,17 @@ impl Ledger {
         let id = self.kinds.id(&object.gvk);
         let uid = Uid::new(uid);
         let owners = self.shelves.owners.share(owners, owners.to_vec());
+        self.refer(&owners);
         self.by_uid.insert(uid.clone(), Place::Object(id, object.key.clone()));
         self.objects.insert((id, object.key.clone()), Object { uid, owners, content, seen: 0 });
+    }
+
+    /// Has the owners of what was taken in asked for that nobody watches and the log does not know.
+    pub(super) fn restore_questions(&mut self) {
+        let owned = self.objects.iter().filter(|(_, object)| !object.owners.is_empty());
+        let owned: Vec<_> =
+            owned.map(|((_, key), object)| (key.namespace.clone(), Arc::clone(&object.owners))).collect();
+        owned.iter().for_each(|(namespace, owners)| self.ask_for_unknown(namespace.as_ref(), owners));
     }
 }
 
@@ -172,7 +186,7 @@ impl Object {
             object: object.clone(),
             uid: uid.clone(),
             owners: owners.to_vec(),
-            spec_hash: tracked.spec_hash,
+            spec_hash: spec_hash(&tracked.body),
             body: tracked.body.clone(),
         });
         Some((fact, is_new || new_templates))

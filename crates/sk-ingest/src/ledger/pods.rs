@@ -9,11 +9,12 @@ use sk_core::{Gvk, ObjectKey, ObjectRef, OwnerReference, SimTime, SmolStr, Stabl
 use sk_store::log::{Attribution, Fact, PodFacts};
 
 use super::life::{Advance, Life};
-use super::waiting::Waiter;
+use super::versions::Found;
+use super::waiting::{Form, Waiter};
 use super::{Epoch, Ledger, Place, Trouble};
-use crate::pod::Admitted;
+use crate::pod::slim;
 use crate::rules::own_template;
-use crate::sighting::PodLook;
+use crate::sighting::{PodLook, Sighting};
 use crate::uid::Uid;
 
 /// What pods are.
@@ -26,6 +27,7 @@ pub(super) struct Pod {
     owners: Arc<Vec<OwnerReference>>,
     attributions: Arc<Vec<Attribution>>,
     requests: Arc<BTreeMap<SmolStr, String>>,
+    /// Only told of a pod whose life somebody wants: the hash has no key, and is of everything that the pod says.
     pod_hash: Option<StableHash>,
     life: Life,
     seen: Epoch,
@@ -46,6 +48,8 @@ struct Descent {
     attributions: Vec<Attribution>,
     /// Who may still come and tell more.
     waits_for: Vec<Uid>,
+    /// Would a look at the pod tell more?
+    ripe: bool,
 }
 
 impl Pod {
@@ -54,13 +58,19 @@ impl Pod {
         &self.owners
     }
 
+    /// The template of this owner that it is known to be made from.
+    fn known_template(&self, owner: &Uid) -> Option<TemplateId> {
+        let of_owner = self.attributions.iter().find(|one| Uid::new(&one.uid) == *owner);
+        of_owner.and_then(|one| one.template.clone())
+    }
+
     fn facts(&self, pod: &ObjectKey, deleted: Option<SimTime>, guessed: bool) -> Fact {
         Fact::Pod(Box::new(PodFacts {
             uid: self.uid.to_smol_str(),
             pod: pod.clone(),
             owners: self.owners.to_vec(),
             attributions: self.attributions.to_vec(),
-            pod_hash: self.pod_hash,
+            pod_hash: self.pod_hash.filter(|_| self.attributions.iter().any(|one| one.track_lifecycle)),
             created: self.life.created,
             scheduled: self.life.scheduled,
             started: self.life.containers.start(),
@@ -87,13 +97,28 @@ impl Ledger {
         known.seen = epoch;
         let advance = known.life.advance(now, seen.look);
         if *known.owners != seen.owners {
+            let before = std::mem::take(&mut known.owners);
             known.owners = self.shelves.owners.share(seen.owners, seen.owners.to_vec());
+            self.refer(seen.owners);
+            self.unrefer(&before, out);
             self.ask_for_unknown(seen.key.namespace.as_ref(), seen.owners);
-            self.attribute(now, seen.key, &seen.look.raw, true, out);
+            self.attribute_by_look(now, seen.key, &seen.look.raw, true, out);
+        } else if self.waiting.is_ripe(&own_uid) {
+            self.attribute_by_look(now, seen.key, &seen.look.raw, advance.changed, out);
         } else if advance.changed {
             out.push(known.facts(seen.key, None, false));
         }
         self.report(seen.key, advance);
+    }
+
+    /// A pod was looked at out of the order of its watch, because whose it is could not be told: only that is learnt. See
+    /// [`Stats::pods_to_look_at`](super::Stats::pods_to_look_at).
+    pub fn looked_at(&mut self, now: SimTime, sighting: &Sighting, out: &mut Vec<Fact>) {
+        let (Some(look), key, uid) = (&sighting.pod, &sighting.object.key, Uid::new(&sighting.uid)) else { return };
+        let is_same = |pod: &Pod| pod.uid == uid && *pod.owners == sighting.owners;
+        if self.waiting.is_ripe(&uid) && self.pods.get(key).is_some_and(is_same) {
+            self.attribute_by_look(now, key, &look.raw, false, out);
+        }
     }
 
     fn pod_came(&mut self, now: SimTime, uid: &Uid, seen: &SeenPod<'_>, out: &mut Vec<Fact>) {
@@ -113,8 +138,9 @@ impl Ledger {
         };
         self.by_uid.entry(uid.clone()).or_insert_with(|| Place::Pod(seen.key.clone()));
         self.pods.insert(seen.key.clone(), pod);
+        self.refer(seen.owners);
         self.ask_for_unknown(seen.key.namespace.as_ref(), seen.owners);
-        self.attribute_admitted(now, seen.key, &seen.look.raw, admitted.as_ref(), true, out);
+        self.attribute(now, seen.key, admitted.as_ref().map(|admitted| &admitted.form), true, out);
         // Others may have waited for this pod as their owner.
         self.owner_arrived(now, uid, out);
     }
@@ -145,6 +171,7 @@ impl Ledger {
             self.by_uid.remove(&pod.uid);
         }
         out.push(pod.facts(key, Some(now), vanished && unsure));
+        self.unrefer(&pod.owners, out);
     }
 
     /// What a list of pods did not bring is gone.
@@ -156,30 +183,30 @@ impl Ledger {
 
     /// Somebody has come that pods may descend from, or has new templates.
     pub(super) fn owner_arrived(&mut self, now: SimTime, owner: &Uid, out: &mut Vec<Fact>) {
-        for (uid, Waiter { key, raw, .. }) in self.waiting.take(owner) {
-            if self.pods.get(&key).is_some_and(|pod| pod.uid == uid) {
-                self.attribute(now, &key, &raw, false, out);
-            }
+        for (uid, Waiter { key, form, .. }) in self.waiting.take(owner) {
+            let Some(pod) = self.pods.get(&key).filter(|pod| pod.uid == uid) else { continue };
+            let form = match form {
+                Form::Held(form) => read_form(&form, pod.life.node.as_ref()),
+                Form::Dropped | Form::Ripe => None,
+            };
+            self.attribute(now, &key, form.as_ref(), false, out);
         }
     }
 
-    fn attribute(&mut self, now: SimTime, key: &ObjectKey, raw: &Bytes, changed: bool, out: &mut Vec<Fact>) {
+    /// With the bytes of the pod at hand.
+    fn attribute_by_look(&mut self, now: SimTime, key: &ObjectKey, raw: &[u8], changed: bool, out: &mut Vec<Fact>) {
         let admitted = self.rules.admit_pod(raw);
-        self.attribute_admitted(now, key, raw, admitted.as_ref(), changed, out);
+        if let (Some(pod), Some(admitted)) = (self.pods.get_mut(key), &admitted) {
+            // The log does not have it of a pod whose owners were not known.
+            pod.pod_hash = pod.pod_hash.or(Some(admitted.pod_hash));
+        }
+        self.attribute(now, key, admitted.as_ref().map(|admitted| &admitted.form), changed, out);
     }
 
-    /// Finds out whose the pod is; a fact if that, or something else, has changed.
-    fn attribute_admitted(
-        &mut self,
-        now: SimTime,
-        key: &ObjectKey,
-        raw: &Bytes,
-        admitted: Option<&Admitted>,
-        changed: bool,
-        out: &mut Vec<Fact>,
-    ) {
+    /// Finds out whose the pod is, and with its form from which template; a fact if that, or something else, has changed.
+    fn attribute(&mut self, now: SimTime, key: &ObjectKey, form: Option<&Value>, changed: bool, out: &mut Vec<Fact>) {
         let Some(pod) = self.pods.get(key) else { return };
-        let Descent { attributions, waits_for } = self.descent(pod, admitted.map(|admitted| &admitted.form));
+        let Descent { attributions, waits_for, ripe } = self.descent(pod, form);
         let uid = pod.uid.clone();
         let parts: Vec<_> = attributions.iter().map(|one| (&one.owner, &one.uid, &one.template)).collect();
         let shared = self.shelves.attributions.share(&parts, attributions.clone());
@@ -189,26 +216,36 @@ impl Ledger {
         if changed {
             out.push(pod.facts(key, None, false));
         }
-        if !waits_for.is_empty() {
-            let waiter = Waiter { key: key.clone(), raw: raw.clone(), since: now, owners: waits_for };
-            let crowded_out = self.waiting.add(&uid, waiter);
-            self.warn_unseen(&crowded_out);
+        if waits_for.is_empty() {
+            self.waiting.remove(&uid);
+            return;
         }
+        let form = match form {
+            Some(form) => Form::Held(slim(form).to_string().into()),
+            None if ripe => Form::Ripe,
+            None => Form::Dropped,
+        };
+        let crowded_out = self.waiting.add(now, &uid, Waiter { key: key.clone(), owners: waits_for, form });
+        crowded_out.iter().for_each(|(_, key)| self.warn_unseen(key));
     }
 
-    /// The recorded ancestors of a pod and the template of each that it was made from.
+    /// The recorded ancestors of a pod and the template of each that it was made from. Without its form no more is said
+    /// of templates than was known.
     fn descent(&self, pod: &Pod, form: Option<&Value>) -> Descent {
         let ancestry = self.ancestry(&pod.owners);
         let own = pod.attributions.iter().take_while(|one| one.owner.gvk == POD && Uid::new(&one.uid) == pod.uid);
-        let mut descent = Descent { attributions: own.cloned().collect(), waits_for: ancestry.unknown };
+        let mut descent = Descent { attributions: own.cloned().collect(), waits_for: ancestry.unknown, ripe: false };
         for (kind, key) in ancestry.recorded {
             let Some(owner) = self.objects.get(&(kind, key.clone())) else { continue };
             let object = self.object_ref(kind, &key);
             let versions = owner.versions();
-            let found =
-                versions.zip(form).and_then(|(versions, form)| versions.origin(&self.rules, form, pod.life.created));
+            let found = match form {
+                Some(form) => versions.and_then(|versions| versions.origin(&self.rules, form, pod.life.created)),
+                None => pod.known_template(&owner.uid).map(|id| Found { id, whole: true }),
+            };
             if versions.is_some() && !found.as_ref().is_some_and(|found| found.whole) {
                 descent.waits_for.push(owner.uid.clone());
+                descent.ripe |= form.is_none();
             }
             let track_lifecycle = self.rules.of(&object.gvk).is_some_and(|rules| rules.track_lifecycle);
             let uid = owner.uid.to_smol_str();
@@ -246,19 +283,24 @@ impl Ledger {
         }
     }
 
-    /// Gives up the pods whose owners have not come for too long.
+    /// Drops the forms of pods whose owners have not come for too long. Nothing is wrong with one that has a template of
+    /// each owner by its containers: admission may have changed the rest of it, and it need not wait any longer.
     pub(super) fn give_up_waiting(&mut self, now: SimTime) {
-        let expired = self.waiting.expire(now);
-        self.warn_unseen(&expired);
+        for (uid, key) in self.waiting.expire(now) {
+            self.warn_unseen(&key);
+            let Some(pod) = self.pods.get(&key) else { continue };
+            let has_templates =
+                !pod.attributions.is_empty() && pod.attributions.iter().all(|one| one.template.is_some());
+            if has_templates && self.ancestry(&pod.owners).unknown.is_empty() {
+                self.waiting.remove(&uid);
+            }
+        }
     }
 
-    /// Nothing is wrong with a pod that has a template by its containers: admission may have changed the rest of it.
-    fn warn_unseen(&mut self, given_up: &[Waiter]) {
-        for waiter in given_up {
-            let has_template = |pod: &Pod| pod.attributions.iter().any(|one| one.template.is_some());
-            if !self.pods.get(&waiter.key).is_some_and(has_template) {
-                self.warnings.add(ObjectRef::new(POD, waiter.key.clone()), Trouble::OwnerUnseen);
-            }
+    fn warn_unseen(&mut self, key: &ObjectKey) {
+        let has_template = |pod: &Pod| pod.attributions.iter().any(|one| one.template.is_some());
+        if !self.pods.get(key).is_some_and(has_template) {
+            self.warnings.add(ObjectRef::new(POD, key.clone()), Trouble::OwnerUnseen);
         }
     }
 
@@ -276,6 +318,31 @@ impl Ledger {
             seen: 0,
         };
         self.by_uid.entry(pod.uid.clone()).or_insert_with(|| Place::Pod(facts.pod.clone()));
+        self.refer(&facts.owners);
         self.pods.insert(facts.pod, pod);
     }
+
+    /// Lets the pods wait that the log knows without their owners or templates. For when everything has been taken in.
+    pub(super) fn restore_waiting(&mut self) {
+        let keys: Vec<_> = self.pods.keys().cloned().collect();
+        for key in keys {
+            let Some(pod) = self.pods.get(&key) else { continue };
+            let (uid, owners) = (pod.uid.clone(), Arc::clone(&pod.owners));
+            let Descent { waits_for, ripe, .. } = self.descent(pod, None);
+            if !waits_for.is_empty() {
+                let form = if ripe { Form::Ripe } else { Form::Dropped };
+                self.waiting.add(SimTime::EPOCH, &uid, Waiter { key: key.clone(), owners: waits_for, form });
+            }
+            self.ask_for_unknown(key.namespace.as_ref(), &owners);
+        }
+    }
+}
+
+/// A form that was held, with the node that pods of one template do not have in common.
+fn read_form(form: &[u8], node: Option<&SmolStr>) -> Option<Value> {
+    let mut form: Value = serde_json::from_slice(form).ok()?;
+    if let (Some(spec), Some(node)) = (form["spec"].as_object_mut(), node) {
+        spec.insert("nodeName".to_owned(), node.as_str().into());
+    }
+    Some(form)
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use sk_core::{SimTime, TemplateId};
 use sk_ingest::Trouble;
-use sk_store::log::{Fact, PodFacts};
+use sk_store::log::{Fact, PodFacts, State};
 use sk_testkit::objects::{Object, deployment, object, pod, replica_set};
 
 use crate::recording::{DEPLOYMENT, POD, REPLICA_SET, Recording, at, body, pod_facts, served, words};
@@ -138,11 +138,159 @@ fn a_pod_waits_for_its_owners_only_so_long() {
     recording.applied(0, &POD, &pod);
     recording.applied(121, &POD, &pod);
     let stats = recording.ledger.stats();
-    assert_eq!((stats.waiting_pods, stats.given_up_pods, stats.pods), (0, 1, 1));
+    assert_eq!((stats.waiting_pods, stats.unattributed_pods, stats.given_up_pods, stats.pods), (0, 1, 1, 1));
     let warnings = recording.ledger.take_warnings();
     assert_eq!(warnings[0].trouble, Trouble::OwnerUnseen);
     assert!(warnings[0].to_string().starts_with("Pod default/web-1-x: "), "{}", warnings[0]);
-    assert!(recording.ledger.missing_owners().is_empty(), "ReplicaSets are watched, never asked for");
+    assert!(recording.ledger.missing_owners(at(9_999)).is_empty(), "ReplicaSets are watched, never asked for");
+}
+
+#[test]
+fn a_pod_whose_owners_come_too_late_is_theirs_all_the_same_and_its_next_look_tells_the_template() {
+    let mut recording = Recording::new(TRACKED);
+    let (deployment, set, pod) = revision(1);
+    recording.applied(0, &POD, &pod);
+    recording.applied(500, &REPLICA_SET, &set);
+    let facts = recording.applied(501, &DEPLOYMENT, &deployment);
+    let attribution = &pod_facts(&facts).attributions[0];
+    assert_eq!((attribution.uid.as_str(), &attribution.template), ("d", &None));
+    assert_eq!(recording.ledger.stats().pods_to_look_at, 1);
+    let facts = recording.applied(502, &POD, &pod);
+    assert_eq!(pod_facts(&facts).attributions[0].template, Some(identity(TRACKED, &deployment)));
+    assert!(recording.applied(503, &POD, &pod).is_empty());
+    let stats = recording.ledger.stats();
+    assert_eq!((stats.pods_to_look_at, stats.unattributed_pods, stats.waiting_pods), (0, 0, 0));
+}
+
+#[test]
+fn the_hash_of_what_a_pod_says_is_only_kept_where_lives_are_wanted() {
+    let (deployment, set, pod) = revision(1);
+    for (yaml, is_kept) in [(TRACKED, true), ("{trackedObjects: {apps/v1.Deployment: {}}}", false)] {
+        let mut recording = Recording::new(yaml);
+        let facts = recording.applied(0, &POD, &pod);
+        assert_eq!(pod_facts(&facts).pod_hash, None, "nobody is known to want it");
+        recording.applied(0, &REPLICA_SET, &set);
+        let facts = recording.applied(0, &DEPLOYMENT, &deployment);
+        assert_eq!(pod_facts(&facts).pod_hash.is_some(), is_kept);
+    }
+}
+
+#[test]
+fn why_a_pod_waits_is_kept_in_the_default_schedulers_words_and_hidden_in_anybody_elses() {
+    let full = "{trackedObjects: {v1.Pod: {}}, privacy: full}";
+    let said = "0/1 nodes are available: 1 Insufficient cpu.";
+    let secret = "tenant acme-corp has not paid";
+    for (yaml, message, is_kept) in [(TRACKED, said, true), (TRACKED, secret, false), (full, secret, true)] {
+        let mut pod = served(pod(), "p");
+        pod["status"] = json!({"conditions": [{"type": "PodScheduled", "status": "False",
+            "reason": "Unschedulable", "message": message, "lastTransitionTime": stamp(0)}]});
+        let facts = Recording::new(yaml).applied(1, &POD, &pod);
+        let wait = &pod_facts(&facts).waits[0];
+        assert_eq!((wait.reason.as_str(), wait.message == message), ("Unschedulable", is_kept), "{wait:?}");
+        assert_eq!(wait.message.starts_with("sk:"), !is_kept);
+    }
+}
+
+const MANY_PODS: usize = 10_000;
+const PODS_OF_EACH: usize = 100;
+
+/// [`MANY_PODS`] running pods, each on a node and with a token volume and an address of its own, with their owners.
+struct Crowd {
+    deployments: Vec<Value>,
+    sets: Vec<Value>,
+    pods: Vec<Value>,
+}
+
+impl Crowd {
+    fn new() -> Self {
+        let mut crowd = Self { deployments: Vec::new(), sets: Vec::new(), pods: Vec::new() };
+        for number in 0..MANY_PODS / PODS_OF_EACH {
+            let image = format!("example/web:{number}");
+            let owner = served(deployment().name(&format!("web-{number}")).image(&image), &format!("d{number}"));
+            let set = replica_set().name(&format!("web-{number}-a")).image(&image);
+            crowd.sets.push(owned(set, &format!("rs{number}"), &owner));
+            crowd.deployments.push(owner);
+            for index in 0..PODS_OF_EACH {
+                let pod = pod().name(&format!("web-{number}-a-{index}")).label("app", &format!("web-{number}"));
+                let mut pod = owned(pod.image(&image), &format!("p{number}-{index}"), &crowd.sets[number]);
+                pod["metadata"]["annotations"] =
+                    json!({"cni.projectcalico.org/podIP": format!("10.0.{number}.{index}")});
+                pod["metadata"]["labels"] = crowd.deployments[number]["spec"]["template"]["metadata"]["labels"].clone();
+                let token = format!("kube-api-access-{index:05}");
+                pod["spec"]["volumes"] = json!([{"name": token, "projected": {"sources": []}}]);
+                pod["spec"]["containers"][0]["volumeMounts"] = json!([{"name": token, "mountPath": "/token"}]);
+                pod["spec"]["nodeName"] = json!(format!("node-{index}"));
+                crowd.pods.push(pod);
+            }
+        }
+        crowd
+    }
+
+    fn listed(recording: &mut Recording, second: i64, kind: &sk_core::Gvk, objects: &[Value]) -> Vec<Fact> {
+        recording.relisted(second, kind, &objects.iter().collect::<Vec<_>>(), None)
+    }
+}
+
+/// How many pods have a template, and how many only an owner.
+fn attributed(state: &State) -> (usize, usize) {
+    let pods: Vec<_> = state.pods().filter(|pod| !pod.attributions.is_empty()).collect();
+    let with_template = pods.iter().filter(|pod| pod.attributions.iter().all(|one| one.template.is_some())).count();
+    (with_template, pods.len() - with_template)
+}
+
+fn take(state: &mut State, facts: Vec<Fact>) {
+    facts.into_iter().for_each(|fact| state.apply(fact));
+}
+
+#[test]
+fn ten_thousand_pods_listed_before_their_owners_are_all_attributed() {
+    let crowd = Crowd::new();
+    let (mut recording, mut state) = (Recording::new(TRACKED), State::default());
+    take(&mut state, Crowd::listed(&mut recording, 0, &POD, &crowd.pods));
+    assert_eq!((attributed(&state), recording.ledger.stats().waiting_pods), ((0, 0), MANY_PODS));
+    take(&mut state, Crowd::listed(&mut recording, 1, &REPLICA_SET, &crowd.sets));
+    take(&mut state, Crowd::listed(&mut recording, 2, &DEPLOYMENT, &crowd.deployments));
+    assert_eq!(attributed(&state), (MANY_PODS, 0));
+    let stats = recording.ledger.stats();
+    assert_eq!((stats.waiting_pods, stats.unattributed_pods, stats.given_up_pods), (0, 0, 0));
+}
+
+#[test]
+fn ten_thousand_pods_listed_before_a_restart_are_attributed_when_their_owners_come_after_it() {
+    let crowd = Crowd::new();
+    let (mut before, mut state) = (Recording::new(TRACKED), State::default());
+    take(&mut state, Crowd::listed(&mut before, 0, &POD, &crowd.pods));
+    let mut after = Recording::new(TRACKED);
+    after.ledger.restore(&state);
+    assert_eq!(after.ledger.stats().unattributed_pods, MANY_PODS);
+    take(&mut state, Crowd::listed(&mut after, 60, &REPLICA_SET, &crowd.sets));
+    take(&mut state, Crowd::listed(&mut after, 61, &DEPLOYMENT, &crowd.deployments));
+    assert_eq!(attributed(&state), (0, MANY_PODS), "whose they are is known without another look");
+    assert_eq!(after.ledger.stats().pods_to_look_at, MANY_PODS);
+    for pod in &crowd.pods {
+        let mut facts = Vec::new();
+        let sighting = crate::recording::sieve(&after.rules, &POD, sk_ingest::Role::Pod, pod).unwrap();
+        after.ledger.looked_at(at(62), &sighting, &mut facts);
+        take(&mut state, facts);
+    }
+    assert_eq!(attributed(&state), (MANY_PODS, 0));
+    assert!(state.pods().all(|pod| pod.pod_hash.is_some()), "their lives are wanted");
+    assert_eq!(after.ledger.stats().unattributed_pods, 0);
+}
+
+#[test]
+fn a_look_out_of_order_brings_nobody_back_and_moves_no_life() {
+    let mut recording = Recording::new(TRACKED);
+    let (_, _, pod) = revision(1);
+    let look = |recording: &mut Recording, pod: &Value| {
+        let mut facts = Vec::new();
+        let sighting = crate::recording::sieve(&recording.rules, &POD, sk_ingest::Role::Pod, pod).unwrap();
+        recording.ledger.looked_at(at(9), &sighting, &mut facts);
+        facts
+    };
+    assert!(look(&mut recording, &pod).is_empty() && recording.ledger.stats().pods == 0);
+    recording.applied(0, &POD, &pod);
+    assert!(look(&mut recording, &running(&pod, 5)).is_empty());
 }
 
 #[test]

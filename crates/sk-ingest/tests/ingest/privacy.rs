@@ -242,7 +242,21 @@ fn full_privacy_off_keeps_everything_but_secrets() {
     let secret = json!({"metadata": {}, "data": {"a": "x", "b": "x"}, "stringData": {"c": "x"}, "type": "x"});
     assert_eq!(kept("privacy: full", &kind("v1.Secret"), secret.clone()), ["/type"]);
     assert_eq!(kept("privacy: full, keep: [/data]", &kind("v1.Secret"), secret.clone()), ["/type"], "not by the dozen");
-    assert_eq!(kept("keep: [/data/a]", &kind("v1.Secret"), secret), ["/data/a", "/type"], "only by its name");
+    let by_name = "keep: ['v1.Secret:/data/a', 'v1.Secret:/stringData']";
+    assert_eq!(kept(by_name, &kind("v1.Secret"), secret), ["/data/a", "/type"], "only by its name, with its kind");
+}
+
+#[test]
+fn a_place_kept_for_all_kinds_or_for_another_opens_no_secret() {
+    let sample = json!({"metadata": {"annotations": {"team": "x"}}, "data": {"a": "x"}, "stringData": {"a": "x"}});
+    for privacy in ["minimal", "full"] {
+        for keep in ["/data/a, /stringData/a", "'v1.ConfigMap:/data/a'", "/data/a, 'x.io/v1.Secret:/data/a'"] {
+            let settings = format!("privacy: {privacy}, keep: [{keep}, /metadata/annotations/team]");
+            let kept_of = |name: &str| kept(&settings, &kind(name), sample.clone());
+            assert_eq!(kept_of("v1.Secret"), ["/metadata/annotations/team"], "{settings}");
+            assert!(kept_of("v1.ConfigMap").contains(&"/data/a".to_owned()), "{settings}");
+        }
+    }
 }
 
 #[test]

@@ -43,13 +43,16 @@ fn a_list_item_gives_the_same_bytes_as_a_watch_event() {
 }
 
 #[test]
-fn the_spec_hash_is_of_the_spec_as_it_was_before_anything_was_hidden() {
+fn the_spec_hash_is_of_the_spec_as_it_leaves_so_that_nobody_can_try_out_what_was_hidden() {
     let minimal = "{trackedObjects: {apps/v1.Deployment: {}, v1.Pod: {}, v1.ConfigMap: {}}}";
     let seen = served(deployment().command(&["serve", "--password=x"]), "u1");
-    assert_eq!(applied_once(minimal, &DEPLOYMENT, &seen).spec_hash, StableHash::of(&seen["spec"]));
+    let hidden = applied_once(minimal, &DEPLOYMENT, &seen).spec_hash;
+    assert_eq!(hidden, StableHash::of(&body(minimal, &DEPLOYMENT, &seen)["spec"]));
+    assert_ne!(hidden, StableHash::of(&seen["spec"]));
+    assert_eq!(applied_once(ALL, &DEPLOYMENT, &seen).spec_hash, StableHash::of(&seen["spec"]), "nothing is hidden");
     let bound = served(pod().node_name("node-1"), "u2");
     let unbound = served(pod(), "u2");
-    assert_eq!(applied_once(minimal, &POD, &bound).spec_hash, StableHash::of(&unbound["spec"]));
+    assert_eq!(applied_once(ALL, &POD, &bound).spec_hash, StableHash::of(&unbound["spec"]));
     let data = served(object(json!({"metadata": {"name": "c", "namespace": "n"}, "data": {"a": "b"}})), "u3");
     assert_eq!(applied_once(minimal, &CONFIG_MAP, &data).spec_hash, StableHash::of(&Value::Null));
 }

@@ -55,7 +55,7 @@ pub struct Applied {
     pub uid: SmolStr,
     /// Everybody it belongs to.
     pub owners: Vec<OwnerReference>,
-    /// The hash of its `spec` before anything was made private, as v2's index has it.
+    /// The hash of the `spec` of the sanitised object, as v2's index has it. What is private was hidden before.
     pub spec_hash: StableHash,
     /// The sanitised object as compact JSON.
     pub body: Bytes,
@@ -93,7 +93,8 @@ pub struct PodFacts {
     /// Its tracked ancestors, nearest first, with the template of each that it was made from. A pod of a tracked kind
     /// is its own ancestor and comes first.
     pub attributions: Vec<Attribution>,
-    /// The stable hash of the admitted pod, taken before anything was made private; v2 needs it.
+    /// The stable hash of the admitted pod, taken before anything was made private; v2 needs it. Only of pods whose lives
+    /// are recorded, because whoever guesses what a pod said can check the guess against it.
     pub pod_hash: Option<StableHash>,
     /// When the API server created it.
     pub created: SimTime,

@@ -46,7 +46,7 @@ pub struct Live {
     pub uid: SmolStr,
     /// Everybody it belongs to.
     pub owners: Vec<OwnerReference>,
-    /// The hash of its `spec` before anything was made private.
+    /// The hash of its `spec`, with what is private hidden.
     pub spec_hash: StableHash,
     /// The sanitised object as compact JSON, shared with the fact that brought it.
     pub body: Bytes,

@@ -1,7 +1,7 @@
 //! What is sent to the store, and how much of it may be under way.
 
 use sk_core::{Gvk, SimTime, SmolStr};
-use sk_ingest::{Question, Sighting};
+use sk_ingest::{Answer, Question, Sighting};
 use tokio::sync::oneshot;
 
 use super::StoreError;
@@ -18,8 +18,8 @@ pub(crate) const QUEUE_BATCHES: usize = 64;
 pub(crate) enum Message {
     /// From a watcher.
     Batch(Batch),
-    /// The API server's answer about an owner; `None` if there was none.
-    Answer(Box<(Question, Option<Sighting>)>),
+    /// The API server's answer about an owner.
+    Answer(Box<(Question, Answer)>),
     /// Answer when everything sent before can be read.
     Flush(oneshot::Sender<Result<(), StoreError>>),
     /// Put everything on disk and end.

@@ -195,7 +195,7 @@ impl Work {
     /// of its own, before these are gone.
     fn ask_for_owners(&mut self) {
         if self.questions.is_empty() {
-            self.questions = self.store.ledger.missing_owners();
+            self.questions = self.store.ledger.missing_owners(self.store.clock.now());
         }
         while let Some(question) = self.questions.pop() {
             if let Err(TrySendError::Full(question)) = self.store.lookups.try_send(question) {

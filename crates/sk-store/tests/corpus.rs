@@ -71,6 +71,8 @@ fn the_kept_log_that_has_one_of_each_is_read_to_its_end() {
     let input = include_bytes!("../fuzz/corpus/log_segment/one-of-each");
     let (state, entries) = inputs::facts_in(input);
     assert_eq!((state, entries), (7, 5));
+    let lost = include_bytes!("../fuzz/corpus/log_segment/lost-watch-of-version-2");
+    assert_eq!(inputs::facts_in(lost), (1, 1));
 }
 
 proptest! {

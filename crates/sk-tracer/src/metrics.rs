@@ -31,6 +31,7 @@ pub(crate) struct Metrics {
     refused: Family<Labels, Counter>,
     lookups: Family<Labels, Counter>,
     exports: Family<Labels, Counter>,
+    shortcomings: Family<Labels, Number>,
     /// Changes that the log has taken.
     pub(crate) facts: Counter,
     /// Gaps that were recorded.
@@ -69,6 +70,7 @@ impl Default for Metrics {
             refused: Family::default(),
             lookups: Family::default(),
             exports: Family::default(),
+            shortcomings: Family::default(),
             facts: Counter::default(),
             gaps: Counter::default(),
             warnings: Counter::default(),
@@ -97,6 +99,7 @@ impl Metrics {
         r.register("refused_objects", "Objects that could not be read, by kind", self.refused.clone());
         r.register("lookups", "Owners asked of the API server, by result", self.lookups.clone());
         r.register("exports", "Exports, by HTTP status", self.exports.clone());
+        r.register("shortcomings", "What is open or went beyond a bound, by what", self.shortcomings.clone());
         r.register("facts", "Changes kept in the log", self.facts.clone());
         r.register("gaps", "Stretches of time that a watch did not see", self.gaps.clone());
         r.register("refused_updates", "Updates of pods' lives that went backwards or were cut", self.warnings.clone());
@@ -159,6 +162,12 @@ impl Metrics {
     /// An export was answered.
     pub(crate) fn exported(&self, status: u16) {
         self.exports.get_or_create(&[("code", status.to_string())]).inc();
+    }
+
+    /// So much of this is open, or went beyond a bound.
+    pub(crate) fn shortcoming(&self, what: &'static str, count: u64) {
+        let count = i64::try_from(count).unwrap_or(i64::MAX);
+        self.shortcomings.get_or_create(&[("what", what.to_owned())]).set(count);
     }
 
     /// Everything as text.

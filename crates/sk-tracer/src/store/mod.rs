@@ -220,6 +220,7 @@ impl Work {
         metrics.log_bytes.set(i64::try_from(stats.bytes).unwrap_or(i64::MAX));
         metrics.oldest.set(stats.kept_from.map_or(0.0, |oldest| oldest.as_micros() as f64 / 1e6));
         let live = self.store.ledger.stats();
+        live.shortcomings().iter().for_each(|(what, count)| metrics.shortcoming(what, *count));
         let live = live.objects + live.links + live.pods + live.nodes;
         metrics.live.set(i64::try_from(live).unwrap_or(i64::MAX));
     }

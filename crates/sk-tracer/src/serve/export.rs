@@ -90,6 +90,7 @@ fn refusal(error: &ExportError) -> Answer {
         ExportError::Busy => StatusCode::TOO_MANY_REQUESTS,
         ExportError::Log(LogExportError::OutsideRetention { .. }) => StatusCode::RANGE_NOT_SATISFIABLE,
         ExportError::Log(LogExportError::Window { .. }) => StatusCode::BAD_REQUEST,
+        ExportError::Log(LogExportError::TooMany { .. }) => StatusCode::PAYLOAD_TOO_LARGE,
         ExportError::Log(LogExportError::Empty) | ExportError::Flush(_) => StatusCode::SERVICE_UNAVAILABLE,
         ExportError::Spool(error) if error.kind() == io::ErrorKind::StorageFull => StatusCode::INSUFFICIENT_STORAGE,
         _ => StatusCode::INTERNAL_SERVER_ERROR,
@@ -99,7 +100,8 @@ fn refusal(error: &ExportError) -> Answer {
 
 /// The trace as an answer of known length. Its place among the exports is free again when the last byte is sent.
 fn trace(spooled: Spooled) -> Response {
-    let (bytes, behind) = (spooled.bytes, spooled.behind.clone());
+    let (bytes, behind, gaps) = (spooled.bytes, spooled.behind.clone(), spooled.exported.gaps);
+    let losses = spooled.exported.losses;
     let chunks = stream::try_unfold(spooled, |mut spooled| async move {
         let read = tokio::task::spawn_blocking(move || {
             let mut chunk = vec![0; CHUNK_BYTES];
@@ -117,6 +119,12 @@ fn trace(spooled: Spooled) -> Response {
     let kinds = behind.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     if let Some(kinds) = HeaderValue::from_str(&kinds).ok().filter(|kinds| !kinds.is_empty()) {
         headers.insert("x-simkube-behind", kinds);
+    }
+    if gaps > 0 {
+        headers.insert("x-simkube-gaps", HeaderValue::from(gaps));
+    }
+    if let Some(losses) = HeaderValue::from_str(&losses.to_string()).ok().filter(|_| !losses.is_none()) {
+        headers.insert("x-simkube-losses", losses);
     }
     response
 }

@@ -7,7 +7,7 @@ use std::io::Write as _;
 
 use anyhow::{Context, Result, bail};
 use bytes::Bytes;
-use http::Method;
+use http::{HeaderMap, Method};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use indicatif::DecimalBytes;
@@ -62,9 +62,22 @@ async fn fetch(tracer: &mut Channel, request: &ExportRequest, location: &Locatio
     }
     let length = response.headers().get(http::header::CONTENT_LENGTH);
     let length = length.and_then(|length| length.to_str().ok()).and_then(|length| length.parse().ok());
+    let told = what_is_missing(response.headers());
     let bytes = save(response.into_body(), length, location, global).await?;
     answer::say(global, &format!("wrote {location}: {}", DecimalBytes(bytes)));
+    for line in told {
+        anstream::eprintln!("warning: {}", answer::plain(&line));
+    }
     Ok(Outcome::Good)
+}
+
+/// What the tracer says beside a trace: it decides how far the trace can be trusted, so that it is said even when quiet.
+fn what_is_missing(headers: &HeaderMap) -> Vec<String> {
+    let said = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let gaps = said("x-simkube-gaps").map(|gaps| format!("{gaps} gaps in the recording; a native trace tells which"));
+    let losses = said("x-simkube-losses").map(|losses| format!("this format cannot hold everything: {losses}"));
+    let behind = said("x-simkube-behind").map(|kinds| format!("the last moments of {kinds} may be missing"));
+    [gaps, losses, behind].into_iter().flatten().collect()
 }
 
 /// Writes what comes; how many bytes that was. What is cut short is not kept.

@@ -217,9 +217,9 @@ async fn one_object_of_each_kind_is_accepted_and_what_was_there_is_untouched() {
             let there = eventually(&what, LIMIT, || api.get_opt(name(object))).await.unwrap();
             assert_eq!(there.metadata.labels.unwrap()["simkube.io/simulation"], "kinds");
         }
-        let controllers =
-            api(&cluster, &json!({"apiVersion": "v1", "kind": "ReplicationController"}), Some("virtual-shop"));
-        let selector = &controllers.await.get("rc").await.unwrap().data["spec"]["template"]["spec"]["nodeSelector"];
+        let kind = json!({"apiVersion": "v1", "kind": "ReplicationController"});
+        let controller = api(&cluster, &kind, Some("virtual-shop")).await.get("rc").await.unwrap();
+        let selector = &controller.data["spec"]["template"]["spec"]["nodeSelector"];
         assert_eq!(*selector, json!({"type": "virtual"}));
         let pods = api(&cluster, &json!({"apiVersion": "v1", "kind": "Pod"}), Some("virtual-shop")).await;
         eventually("the replayed bare pod to run on a virtual node", LIMIT, || async {

@@ -156,7 +156,7 @@ pub async fn run(
         roots.need_kind().await?;
     }
     roots.remove_leftovers().await?;
-    let root = roots.create(options.repetition).await?;
+    let root = roots.create(options.repetition, options.in_cluster).await?;
     tracing::info!(simulation = name, repetition = options.repetition, "the run begins");
     let run = Run { client: client.clone(), name: name.clone(), simulation, trace, options, root: root.clone(), stop };
     let outcome = run.perform().await;

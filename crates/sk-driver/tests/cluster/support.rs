@@ -168,6 +168,7 @@ impl Play {
             webhook: Webhook::Own { bind: ([127, 0, 0, 1], 0).into(), url: "https://127.0.0.1".into() },
             destination: Destination::Folder(folder.path().join("run")),
             in_cluster: false,
+            allow_hooks: true,
             version: "0".into(),
         };
         Self { simulation: simulation(name, speed), trace, options, stop: Stop::default(), folder }

@@ -19,8 +19,9 @@ use crate::{Gvk, Pointer, PointerPattern, Quantity, StableHash};
 pub const TEMPLATE_ANNOTATION: &str = "static.simkube.io/template";
 
 /// Where the kinds that Kubernetes itself brings keep their pod template. A pod is its own.
-const BUILT_IN: [(&str, &str, &str); 7] = [
+const BUILT_IN: [(&str, &str, &str); 8] = [
     ("", "Pod", ""),
+    ("", "ReplicationController", "/spec/template"),
     ("apps", "DaemonSet", "/spec/template"),
     ("apps", "Deployment", "/spec/template"),
     ("apps", "ReplicaSet", "/spec/template"),
@@ -283,9 +284,14 @@ mod tests {
     fn kubernetes_own_workloads_have_a_known_template() {
         let path = |text: &str| built_in_path(&text.parse().unwrap()).map(|path| path.to_string());
         assert_eq!(path("batch/v1.CronJob").as_deref(), Some("/spec/jobTemplate/spec/template"));
-        for kind in
-            ["apps/v1.DaemonSet", "apps/v1.Deployment", "batch/v1.Job", "apps/v1.ReplicaSet", "apps/v1.StatefulSet"]
-        {
+        for kind in [
+            "apps/v1.DaemonSet",
+            "apps/v1.Deployment",
+            "apps/v1.ReplicaSet",
+            "apps/v1.StatefulSet",
+            "batch/v1.Job",
+            "v1.ReplicationController",
+        ] {
             assert_eq!(path(kind).as_deref(), Some("/spec/template"), "{kind}");
         }
         assert_eq!(path("v1.Pod").as_deref(), Some(""));

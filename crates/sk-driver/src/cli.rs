@@ -15,7 +15,7 @@ use sk_api::simulation::{Simulation, names};
 use sk_core::duration::TimeSpec;
 use sk_core::{Gvk, SimDuration, SimTime};
 use sk_store::Location;
-use sk_store::trace::Trace;
+use sk_store::trace::{OpenError, Trace};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cluster::{self, Controller, Destination, Options, Outcome, Stop, Webhook};
@@ -29,6 +29,8 @@ const INTERRUPTED: u8 = 130;
 /// Where Kubernetes looks for a container's last words, of which it reads 4 KiB.
 const TERMINATION_LOG: &str = "/dev/termination-log";
 const TERMINATION_BYTES: usize = 4096;
+/// In the driver's environment: `true` if the installation lets Simulations run hooks.
+const ALLOW_HOOKS: &str = "SIMKUBE_ALLOW_HOOKS";
 /// A Simulation is a few kilobytes.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
@@ -93,6 +95,9 @@ struct RunArgs {
     /// Where to listen for the API server [default: all addresses; the Simulation's port, or a free one with -f]
     #[arg(long, value_name = "ADDRESS:PORT")]
     bind: Option<SocketAddr>,
+    /// Let a Simulation of the cluster run its preRun and postRun hooks here; with -f they are your own and always run
+    #[arg(long, env = ALLOW_HOOKS)]
+    allow_hooks: bool,
     /// error, warn, info, debug or trace
     #[arg(short, long, value_name = "LEVEL", default_value = "info")]
     verbosity: String,
@@ -114,9 +119,9 @@ pub async fn main() -> ExitCode {
     stop_on_signals(&stop);
     let (code, words) = match run(&args, &stop).await {
         Ok(None) => (0, None),
-        Ok(Some(reason)) if reason == SIGNALLED => (INTERRUPTED, Some(reason)),
-        Ok(Some(reason)) => (BAD, Some(reason)),
-        Err(error) => (FAILED, Some(format!("{error:#}"))),
+        Ok(Some(why)) if why == SIGNALLED => (INTERRUPTED, Some(format!("Interrupted: {why}"))),
+        Ok(Some(why)) => (BAD, Some(format!("Stopped: {why}"))),
+        Err(error) => (FAILED, Some(format!("{}: {error:#}", reason(&error)))),
     };
     if let Some(words) = &words {
         tracing::error!("{words}");
@@ -128,6 +133,19 @@ pub async fn main() -> ExitCode {
 
 /// Why a run that was told to stop by a signal stopped.
 const SIGNALLED: &str = "the driver was asked to stop; the record is partial";
+
+/// The word before the driver's last words, which the controller takes for the Simulation's reason.
+fn reason(error: &anyhow::Error) -> &'static str {
+    if let Some(error) = error.downcast_ref::<cluster::RunError>() {
+        return error.reason();
+    }
+    match error.downcast_ref::<OpenError>() {
+        Some(OpenError::Io { .. }) => "TraceMissing",
+        Some(_) => "TraceUnreadable",
+        None if error.is::<kube::Error>() => "ClusterUnreachable",
+        None => "DriverFailed",
+    }
+}
 
 fn stop_on_signals(stop: &Stop) {
     for kind in [SignalKind::terminate(), SignalKind::interrupt()] {
@@ -248,6 +266,7 @@ fn options(args: &RunArgs, simulation: &Simulation, window: Window, repetition: 
         webhook: webhook(args, simulation)?,
         destination: destination(args, simulation, repetition)?,
         in_cluster: args.file.is_none(),
+        allow_hooks: args.file.is_some() || args.allow_hooks,
         version: env!("CARGO_PKG_VERSION").to_owned(),
     })
 }
@@ -391,6 +410,34 @@ mod tests {
         }
         let missing = read_simulation(Path::new("no-such.yaml")).unwrap_err();
         assert!(format!("{missing:#}").contains("no-such.yaml"));
+    }
+
+    #[test]
+    fn hooks_of_a_file_are_the_users_own_and_those_of_a_cluster_need_leave() {
+        let allowed = |words: &[&str]| {
+            let words: Vec<_> = words.iter().chain(&["--webhook-url", "https://h"]).copied().collect();
+            let (start, end) = trace().span().unwrap();
+            let window = Window { start, end, includes_end: true };
+            options(&parse(&words), &simulation(&json!({})), window, 0).unwrap().allow_hooks
+        };
+        assert!(allowed(&["-f", "x"]));
+        assert!(!allowed(&["--simulation", "s"]));
+        assert!(allowed(&["--simulation", "s", "--allow-hooks"]));
+    }
+
+    #[tokio::test]
+    async fn the_last_words_begin_with_a_reason() {
+        let opened = |place: &str| {
+            let location: Location = place.parse().unwrap();
+            anyhow::Error::from(location.open().unwrap_err()).context("cannot read the trace")
+        };
+        assert_eq!(reason(&opened("no-such.sktrace")), "TraceMissing");
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("t.sktrace");
+        std::fs::write(&file, "").unwrap();
+        assert_eq!(reason(&opened(&file.display().to_string())), "TraceUnreadable");
+        assert_eq!(reason(&cluster::RunError::HooksNotAllowed.into()), "HooksNotAllowed");
+        assert_eq!(reason(&anyhow::anyhow!("something else")), "DriverFailed");
     }
 
     #[test]

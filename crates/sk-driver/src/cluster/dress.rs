@@ -37,6 +37,11 @@ const MADE_BY_CONTROLLERS: [(&str, &str); 5] = [
     ("metrics.k8s.io", ""),
 ];
 
+/// Kinds by which the cluster's own proxies and DNS take in the traffic of recorded host names: a replay must not answer
+/// for the real service. Replayed only when they are listed. An empty kind stands for the whole group.
+const OPEN_TO_OUTSIDE: [(&str, &str); 3] =
+    [("extensions", "Ingress"), ("gateway.networking.k8s.io", ""), ("networking.k8s.io", "Ingress")];
+
 /// `apiVersion` and `kind` of a run's root.
 const ROOT: (&str, &str) = ("simkube.io/v1", "SimulationRoot");
 
@@ -50,6 +55,8 @@ pub enum LeftOut {
     Machinery,
     /// The cluster's own controllers make it.
     MadeByControllers,
+    /// It would take in traffic from outside.
+    OpenToOutside,
 }
 
 /// The run's root object, which owns everything that the run creates.
@@ -87,6 +94,8 @@ impl Dress {
             Some(LeftOut::Machinery)
         } else if is_one_of(&MADE_BY_CONTROLLERS) || is_published_authority(object) || value.is_some_and(is_token) {
             Some(LeftOut::MadeByControllers)
+        } else if is_one_of(&OPEN_TO_OUTSIDE) {
+            Some(LeftOut::OpenToOutside)
         } else {
             None
         }
@@ -165,8 +174,10 @@ impl Dress {
         let annotations = map_at(metadata, "annotations");
         annotations.insert(names::ORIGINAL_NAMESPACE_ANNOTATION.into(), original_namespace.into());
         let spec = map_at(fields, "spec");
+        // A pod that names its node passes by the scheduler, and so by the selector.
+        spec.remove("nodeName");
         map_at(spec, "nodeSelector").insert(names::NODE_SELECTOR.0.into(), names::NODE_SELECTOR.1.into());
-        let ours = json!({"key": names::NODE_TAINT, "operator": "Exists", "effect": "NoSchedule"});
+        let ours = toleration();
         let tolerations = list_at(spec, "tolerations");
         if !tolerations.contains(&ours) {
             tolerations.push(ours);
@@ -228,6 +239,11 @@ impl Dress {
     }
 }
 
+/// What lets a pod onto virtual nodes.
+pub(crate) fn toleration() -> Value {
+    json!({"key": names::NODE_TAINT, "operator": "Exists", "effect": "NoSchedule"})
+}
+
 /// The ServiceAccounts that the pods of an object run as. A pod without one runs as `default`.
 pub fn service_accounts(value: &Value, templates: &[PointerPattern]) -> BTreeSet<SmolStr> {
     let found = templates.iter().flat_map(|pattern| pattern.find(value));
@@ -268,6 +284,8 @@ fn clean_for_cluster(gvk: &Gvk, fields: &mut Map<String, Value>) {
             // The recorded cluster's address families; this one has its own.
             spec.remove("ipFamilies");
             spec.remove("ipFamilyPolicy");
+            // Every node would take traffic to these real addresses for itself.
+            spec.remove("externalIPs");
             // A load balancer would be ordered from the cloud, and paid for.
             if spec.get("type").and_then(Value::as_str) == Some("LoadBalancer") {
                 spec.insert("type".into(), "ClusterIP".into());
@@ -329,7 +347,7 @@ mod tests {
     fn a_workload_moves_says_whose_it_is_and_asks_for_virtual_nodes() {
         let deployment = json!({
             "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "shop"},
-            "spec": {"template": {"spec": {"containers": [], "nodeSelector": {"disk": "ssd"}}}},
+            "spec": {"template": {"spec": {"containers": [], "nodeName": "real", "nodeSelector": {"disk": "ssd"}}}},
         });
         let dressed = dressed(deployment, &["/spec/template"]);
         let labels = json!({"simkube.io/simulation": "s", "simkube.io/virtual": "true"});
@@ -343,6 +361,7 @@ mod tests {
         assert_eq!(template["spec"]["nodeSelector"], json!({"disk": "ssd", "type": "virtual"}));
         let toleration = json!([{"key": "kwok-provider", "operator": "Exists", "effect": "NoSchedule"}]);
         assert_eq!(template["spec"]["tolerations"], toleration);
+        assert_eq!(template["spec"].get("nodeName"), None, "the scheduler would not be asked");
     }
 
     #[test]
@@ -404,10 +423,23 @@ mod tests {
     }
 
     #[test]
-    fn no_load_balancer_is_ordered() {
+    fn recorded_hosts_are_not_answered_for_unless_that_is_listed() {
+        for kind in ["networking.k8s.io/v1.Ingress", "gateway.networking.k8s.io/v1.HTTPRoute"] {
+            let object = ObjectRef::new(kind.parse().unwrap(), "a/x".parse().unwrap());
+            assert_eq!(dress().left_out(&object, None), Some(LeftOut::OpenToOutside), "{kind}");
+            let listed = Dress { listed: [kind.parse().unwrap()].into(), ..dress() };
+            assert_eq!(listed.left_out(&object, None), None, "{kind}");
+        }
+        let policy = ObjectRef::new("networking.k8s.io/v1.NetworkPolicy".parse().unwrap(), "a/x".parse().unwrap());
+        assert_eq!(dress().left_out(&policy, None), None);
+    }
+
+    #[test]
+    fn no_load_balancer_is_ordered_and_no_address_taken() {
         let service = json!({
             "apiVersion": "v1", "kind": "Service", "metadata": {"name": "s", "namespace": "a"},
-            "spec": {"type": "LoadBalancer", "ipFamilies": ["IPv6"], "loadBalancerClass": "x", "ports": [{"port": 80}]},
+            "spec": {"type": "LoadBalancer", "ipFamilies": ["IPv6"], "loadBalancerClass": "x",
+                "externalIPs": ["203.0.113.7"], "ports": [{"port": 80}]},
         });
         assert_eq!(dressed(service, &[])["spec"], json!({"type": "ClusterIP", "ports": [{"port": 80}]}));
     }

@@ -36,11 +36,6 @@ impl Pace {
         self.clock().wall(span)
     }
 
-    /// How late it is for something that was due at `at`; nothing while paused.
-    pub(crate) fn lateness(&self, at: SimTime) -> Duration {
-        self.clock().due(at).map(|due| due.elapsed()).unwrap_or_default()
-    }
-
     /// Stops the trace's time or lets it go on.
     pub(crate) fn set_paused(&self, paused: bool) {
         let mut clock = self.clock();
@@ -56,19 +51,23 @@ impl Pace {
         self.changed.send_replace(());
     }
 
-    /// Waits until `at` of the trace.
-    pub(crate) async fn until(&self, at: SimTime) {
+    /// Waits until `at` of the trace, and says when that was. What is late is late from then on: a pause that begins
+    /// while the cluster is still busy with it neither hides nor lengthens that.
+    pub(crate) async fn until(&self, at: SimTime) -> Instant {
         let mut changes = self.changed.subscribe();
         loop {
             let due = self.clock().due(at);
             let reached = async {
                 match due {
-                    Some(due) => tokio::time::sleep_until(due.into()).await,
+                    Some(due) => {
+                        tokio::time::sleep_until(due.into()).await;
+                        due
+                    }
                     None => std::future::pending().await,
                 }
             };
             tokio::select! {
-                () = reached => return,
+                due = reached => return due,
                 _ = changes.changed() => {}
             }
         }
@@ -88,12 +87,22 @@ mod tests {
         let paused_at = pace.now();
         let waiting = pace.until(paused_at + SimDuration::from_secs(1));
         tokio::select! {
-            () = waiting => panic!("time went on in a pause"),
+            _ = waiting => panic!("time went on in a pause"),
             () = tokio::time::sleep(Duration::from_millis(100)) => {}
         }
         assert_eq!(pace.now(), paused_at);
         pace.set_paused(false);
         pace.until(paused_at + SimDuration::from_secs(1)).await;
         assert!(pace.now() >= paused_at + SimDuration::from_secs(1));
+    }
+
+    #[tokio::test]
+    async fn what_is_taken_late_was_due_when_the_schedule_says_and_a_pause_does_not_change_that() {
+        let begun = Instant::now().checked_sub(Duration::from_secs(10)).unwrap();
+        let pace = Pace::new(Clock::new(SimTime::EPOCH, 1.0, begun));
+        let due = pace.until(SimTime::from_secs(4)).await;
+        assert_eq!(due, begun + Duration::from_secs(4));
+        pace.set_paused(true);
+        assert!(due.elapsed() >= Duration::from_secs(6), "what is answered in a pause is late all the same");
     }
 }

@@ -8,6 +8,7 @@
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
+use std::time::Instant;
 
 use serde_json::Value;
 use sk_core::{ObjectKey, ObjectRef, SimTime, SmolStr};
@@ -49,7 +50,8 @@ enum Work {
 }
 
 struct Task {
-    at: SimTime,
+    /// When it was to be done.
+    due: Instant,
     /// As the trace calls it.
     object: ObjectRef,
     kind: Kind,
@@ -97,14 +99,14 @@ pub(crate) async fn replay(
         tokio::select! {
             biased;
             () = context.stop.asked() => return Ok(dispatcher.abandon().await),
-            () = context.pace.until(operation.at) => dispatcher.take(operation).await,
+            due = context.pace.until(operation.at) => dispatcher.take(operation.action, due).await,
         }
     }
     dispatcher.flush().await;
     tokio::select! {
         biased;
         () = context.stop.asked() => Ok(dispatcher.abandon().await),
-        () = context.pace.until(end) => Ok(Ended::Whole),
+        _ = context.pace.until(end) => Ok(Ended::Whole),
     }
 }
 
@@ -139,8 +141,7 @@ impl Dispatcher {
     }
 
     /// Carries an operation out, or gives it to a worker. A refusal is counted, and the run goes on.
-    async fn take(&mut self, operation: Operation) {
-        let Operation { at, action } = operation;
+    async fn take(&mut self, action: Action, due: Instant) {
         let (object, value) = match action {
             Action::Apply(value) => match Object::new(value) {
                 Ok(object) => (object.reference().clone(), Some(object.into_value())),
@@ -151,14 +152,14 @@ impl Dispatcher {
         };
         if let Some(why) = self.context.dress.left_out(&object, value.as_ref()) {
             self.context.tally.left_out(why);
-            return self.context.tally.answered(self.context.pace.lateness(at));
+            return self.context.tally.answered(due.elapsed());
         }
-        match self.prepare(at, &object, value).await {
+        match self.prepare(due, &object, value).await {
             Ok(Some(task)) => self.give(task).await,
-            Ok(None) => self.context.tally.answered(self.context.pace.lateness(at)),
+            Ok(None) => self.context.tally.answered(due.elapsed()),
             Err(refusal) => {
                 self.context.refused(&object, &refusal);
-                self.context.tally.answered(self.context.pace.lateness(at));
+                self.context.tally.answered(due.elapsed());
             }
         }
     }
@@ -166,7 +167,7 @@ impl Dispatcher {
     /// Sees to what the operation needs; `None` if it is not to be carried out.
     async fn prepare(
         &mut self,
-        at: SimTime,
+        due: Instant,
         object: &ObjectRef,
         value: Option<Value>,
     ) -> Result<Option<Task>, Refusal> {
@@ -176,7 +177,7 @@ impl Dispatcher {
         let Some(value) = value else {
             // What is in a namespace that the run has not made is not the run's to delete.
             let is_ours = object.key.namespace.as_ref().is_none_or(|name| self.namespaces.ours.contains(name));
-            return Ok(is_ours.then_some(Task { at, object, kind, key, deed: Deed::Delete }));
+            return Ok(is_ours.then_some(Task { due, object, kind, key, deed: Deed::Delete }));
         };
         let templates = templates::paths(&object.gvk, &self.context.config);
         if let Some(namespace) = &object.key.namespace {
@@ -195,7 +196,7 @@ impl Dispatcher {
         }
         let replicas = value.pointer("/spec/replicas").and_then(Value::as_i64);
         let dressed = self.context.dress.object(&object, value, &templates);
-        Ok(Some(Task { at, object, kind, key, deed: Deed::Apply { dressed, replicas } }))
+        Ok(Some(Task { due, object, kind, key, deed: Deed::Apply { dressed, replicas } }))
     }
 
     async fn give(&mut self, task: Task) {
@@ -312,7 +313,7 @@ async fn work(context: Arc<Context>, mut queue: mpsc::Receiver<Work>) {
 
 /// Carries one operation out and counts what came of it.
 async fn perform(context: &Context, task: Task) -> Option<Done> {
-    let Task { at, object, kind, key, deed } = task;
+    let Task { due, object, kind, key, deed } = task;
     let hands = context.hands();
     let answer = match &deed {
         Deed::Apply { dressed, .. } => {
@@ -324,7 +325,7 @@ async fn perform(context: &Context, task: Task) -> Option<Done> {
             hands.delete(&kind, &key).await
         }
     };
-    context.tally.answered(context.pace.lateness(at));
+    context.tally.answered(due.elapsed());
     match answer {
         Ok(Done::Yes) => {
             match deed {

@@ -7,9 +7,10 @@
 use std::time::{Duration, Instant};
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{Api, DeleteParams, ListParams, PostParams, Preconditions};
 use kube::{Client, ResourceExt};
-use serde_json::json;
+use serde_json::{Value, json};
 use sk_api::simulation::{SimulationRoot, crds, names};
 
 use super::dress::Root;
@@ -47,6 +48,12 @@ pub enum RootError {
         /// For how long it was waited.
         waited: Duration,
     },
+    /// The controller's root of the simulation is not there, or going.
+    #[error(
+        "the simulation's root {0} is not there or being deleted, so nobody would remove what this run makes; \
+         the simulation is over, or its controller has not begun it"
+    )]
+    NoMetaroot(String),
     /// The kind of roots could not be installed.
     #[error("the cluster does not know SimulationRoot, and it cannot be installed: {0}; `skctl install sim` does it")]
     Kind(String),
@@ -69,26 +76,21 @@ impl Roots<'_> {
         move |refusal| RootError::Refused { step, root, refusal }
     }
 
-    /// Creates the root of one repetition. It belongs to the controller's root of the simulation, if there is one.
-    pub(crate) async fn create(&self, repetition: u32) -> Result<Root, RootError> {
+    /// Creates the root of one repetition. It belongs to the controller's root of the simulation, which must be there
+    /// if the simulation is a controller's: a root without it would stay when the simulation is gone.
+    pub(crate) async fn create(&self, repetition: u32, has_controller: bool) -> Result<Root, RootError> {
         let name = names::driver_root(self.simulation, repetition);
         let (api, above) = (self.api(), names::metaroot(self.simulation));
         let metaroot = patiently(self.tally, || api.get_metadata_opt(&above)).await;
         let metaroot = metaroot.map_err(Self::refused("find", &above))?;
-        let owners: Vec<_> = metaroot.iter().filter(|root| root.metadata.deletion_timestamp.is_none()).collect();
-        let owners: Vec<_> = owners
-            .into_iter()
-            .map(|root| {
-                json!({
-                    "apiVersion": "simkube.io/v1", "kind": "SimulationRoot", "name": above, "uid": root.uid(),
-                    "blockOwnerDeletion": true,
-                })
-            })
-            .collect();
+        let owner = owner(&above, metaroot.map(|root| root.metadata));
+        if has_controller && owner.is_none() {
+            return Err(RootError::NoMetaroot(above));
+        }
         let labels = json!({names::SIMULATION_LABEL: self.simulation, names::COMPONENT_LABEL: names::DRIVER});
         let root: SimulationRoot = serde_json::from_value(json!({
             "apiVersion": "simkube.io/v1", "kind": "SimulationRoot",
-            "metadata": {"name": name, "labels": labels, "ownerReferences": owners}, "spec": {},
+            "metadata": {"name": name, "labels": labels, "ownerReferences": Vec::from_iter(owner)}, "spec": {},
         }))
         .expect("this is a SimulationRoot");
         let parameters = PostParams::default();
@@ -193,6 +195,28 @@ impl Roots<'_> {
     }
 }
 
+/// The reference to the metaroot; `None` if there is none that stays.
+fn owner(name: &str, metaroot: Option<ObjectMeta>) -> Option<Value> {
+    let uid = metaroot.filter(|metadata| metadata.deletion_timestamp.is_none())?.uid?;
+    Some(json!({
+        "apiVersion": "simkube.io/v1", "kind": "SimulationRoot", "name": name, "uid": uid, "blockOwnerDeletion": true,
+    }))
+}
+
 fn root_kind() -> String {
     format!("simulationroots.{}", names::GROUP)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_metaroot_that_is_going_owns_nothing_new() {
+        let metadata = |json: Value| serde_json::from_value::<ObjectMeta>(json).unwrap();
+        assert_eq!(owner("m", None), None);
+        let going = metadata(json!({"uid": "u", "deletionTimestamp": "2026-01-05T09:00:00Z"}));
+        assert_eq!(owner("m", Some(going)), None);
+        assert_eq!(owner("m", Some(metadata(json!({"uid": "u"})))).unwrap()["uid"], "u");
+    }
 }

@@ -24,7 +24,7 @@ use super::kinds::Kinds;
 use super::own_webhook;
 use super::pace::Pace;
 use super::replay::{self, Ended};
-use super::request::Refusal;
+use super::request::{Refusal, patiently};
 use super::root::{RootError, Roots};
 use super::status::Told;
 use super::stop::Stop;
@@ -42,6 +42,9 @@ use crate::record::Recorder;
 const MAX_SIGHTINGS: usize = 8_192;
 /// The watch is a few milliseconds behind; what happened at the very end is waited for so long.
 const LAST_LOOK: Duration = Duration::from_millis(500);
+
+/// What a record says where the cluster did not tell its version.
+const UNKNOWN_VERSION: &str = "unknown";
 
 /// How long the first list of pods and nodes may take.
 const LIST_PATIENCE: Duration = Duration::from_secs(30);
@@ -65,6 +68,8 @@ pub struct Options {
     pub destination: Destination,
     /// Is the Simulation in the cluster, to be watched and told of progress?
     pub in_cluster: bool,
+    /// May the Simulation's hooks run? In a cluster, whoever installed the controller decides that.
+    pub allow_hooks: bool,
     /// The program's version; part of the run's identity.
     pub version: String,
 }
@@ -129,15 +134,35 @@ pub enum RunError {
     /// No folder for it.
     #[error("cannot make a temporary folder: {0}; check that there is room (TMPDIR)")]
     Scratch(#[source] std::io::Error),
-    /// The cluster does not answer.
-    #[error("the cluster does not answer: {0}")]
-    Cluster(#[source] kube::Error),
+    /// There are hooks, and they may not run.
+    #[error(
+        "the Simulation has preRun or postRun hooks, and this installation does not allow them; \
+         remove them, or install with --allow-hooks"
+    )]
+    HooksNotAllowed,
     /// The recorder broke off: a bug.
     #[error("the recorder broke off; please report this")]
     Recorder,
     /// The Simulation has no name.
     #[error("the Simulation has no metadata.name")]
     NoName,
+}
+
+impl RunError {
+    /// One word for it, which the Simulation's status shows as the reason.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::Trace(_) => "TraceUnreadable",
+            Self::Root(RootError::Lingers { .. }) => "CleanupFailed",
+            Self::Root(_) => "RootFailed",
+            Self::Tls(_) | Self::Webhook(_) | Self::WebhookUrl(_) => "WebhookFailed",
+            Self::Hook(_) => "HookFailed",
+            Self::HooksNotAllowed => "HooksNotAllowed",
+            Self::Record(_) | Self::Scratch(_) | Self::Recorder => "RecordFailed",
+            Self::Deliver(_) => "RecordNotDelivered",
+            Self::NoName => "InvalidSimulation",
+        }
+    }
 }
 
 /// Runs one repetition. Whatever happens, what the run made in the cluster is removed again.
@@ -149,6 +174,7 @@ pub async fn run(
     stop: Stop,
 ) -> Result<Outcome, RunError> {
     let name = simulation.metadata.name.clone().ok_or(RunError::NoName)?;
+    may_run_hooks(simulation, options.allow_hooks)?;
     // What is counted before the run begins is not the run's.
     let tally = Tally::default();
     let roots = Roots { client: &client, tally: &tally, simulation: &name };
@@ -156,7 +182,7 @@ pub async fn run(
         roots.need_kind().await?;
     }
     roots.remove_leftovers().await?;
-    let root = roots.create(options.repetition).await?;
+    let root = roots.create(options.repetition, options.in_cluster).await?;
     tracing::info!(simulation = name, repetition = options.repetition, "the run begins");
     let run = Run { client: client.clone(), name: name.clone(), simulation, trace, options, root: root.clone(), stop };
     let outcome = run.perform().await;
@@ -183,23 +209,30 @@ impl Run<'_> {
         let hooks = &self.simulation.spec.hooks;
         hooks::run_all("preRun", &hooks.pre_run_hooks, self.simulation).await?;
         let scratch = tempfile::tempdir().map_err(RunError::Scratch)?;
+        let kubernetes = self.kubernetes().await;
         let (context, recorder) = self.begin(scratch.path()).await?;
         let mut tasks = JoinSet::new();
         self.start(&context, &mut tasks).await?;
+        let told = self.told().await?;
         let operations = replay::read(self.trace.clone(), self.options.window);
+        // The clock starts last: whatever is prepared after it would make the first operations late.
         if self.simulation.spec.paused_time.is_none() {
             context.pace.set_paused(false);
         }
-        let told = self.follow_simulation(&context, &mut tasks).await?;
+        if let Some(told) = &told {
+            tasks.spawn(told.clone().follow(context.clone()));
+            tasks.spawn(told.clone().tell(context.clone()));
+        }
         let replayed = replay::replay(&context, operations, self.options.window.end).await;
         tokio::time::sleep(LAST_LOOK).await;
         let end = context.pace.now().min(self.options.window.end);
         tasks.shutdown().await;
-        let staged = self.finish(&context, recorder, end, &replayed).await?;
+        let partial = !matches!(replayed, Ok(Ended::Whole));
+        let staged = self.finish(&context, recorder, end, partial, kubernetes).await?;
         let hooked = hooks::run_all("postRun", &hooks.post_run_hooks, self.simulation).await;
         let totals = context.tally.totals();
         if let Some(told) = told {
-            told.tell_totals(&context, &totals).await;
+            told.tell_totals(&context, &totals, partial).await;
         }
         let record =
             self.options.destination.deliver(staged, &self.name, self.options.repetition, &context.tally).await?;
@@ -292,22 +325,26 @@ impl Run<'_> {
         }
     }
 
-    /// Watches the Simulation for pauses, and tells it of progress, if it is in the cluster.
-    async fn follow_simulation(
-        &self,
-        context: &Arc<Context>,
-        tasks: &mut JoinSet<()>,
-    ) -> Result<Option<Told>, RunError> {
+    /// The Simulation in the cluster, if it is there, to be followed and told of progress. Counts the whole trace.
+    async fn told(&self) -> Result<Option<Told>, RunError> {
         if !self.options.in_cluster {
             return Ok(None);
         }
         let (trace, window) = (self.trace.clone(), self.options.window);
         let counted = tokio::task::spawn_blocking(move || count(&trace, window)).await;
         let events = counted.map_err(|_| RunError::Recorder)??;
-        let told = Told::new(self.client.clone(), &self.name, window, events);
-        tasks.spawn(told.clone().follow(context.clone()));
-        tasks.spawn(told.clone().tell(context.clone()));
-        Ok(Some(told))
+        Ok(Some(Told::new(self.client.clone(), &self.name, window, events)))
+    }
+
+    /// The cluster's version. Asked for at the beginning: a record is not lost because nobody answers at the end.
+    async fn kubernetes(&self) -> String {
+        match patiently(&Tally::default(), || self.client.apiserver_version()).await {
+            Ok(version) => format!("{}.{}", version.major, version.minor),
+            Err(refusal) => {
+                tracing::warn!("the cluster does not tell its version: {refusal}");
+                UNKNOWN_VERSION.to_owned()
+            }
+        }
     }
 
     /// Ends the record.
@@ -316,7 +353,8 @@ impl Run<'_> {
         context: &Context,
         recorder: JoinHandle<Result<Writer, sk_record::Error>>,
         end: SimTime,
-        replayed: &Result<Ended, TraceError>,
+        partial: bool,
+        kubernetes: String,
     ) -> Result<Staged, RunError> {
         let _ = context.sightings.send(Sighting::End).await;
         let mut writer = recorder.await.map_err(|_| RunError::Recorder)??;
@@ -324,8 +362,7 @@ impl Run<'_> {
         writer.add_file("cluster.json", &totals)?;
         let mut warnings = gaps(&self.trace)?;
         warnings.extend(context.tally.warnings(self.simulation.spec.speed));
-        let partial = !matches!(replayed, Ok(Ended::Whole));
-        let meta = self.meta(end, partial, warnings).await?;
+        let meta = self.meta(end, partial, kubernetes, warnings)?;
         Ok(writer.finish(&meta)?)
     }
 
@@ -360,8 +397,13 @@ impl Run<'_> {
         Ok(format!("{}-{}", self.name, hash.short()))
     }
 
-    async fn meta(&self, end: SimTime, partial: bool, warnings: Vec<Warning>) -> Result<RunMeta, RunError> {
-        let version = self.client.apiserver_version().await.map_err(RunError::Cluster)?;
+    fn meta(
+        &self,
+        end: SimTime,
+        partial: bool,
+        kubernetes: String,
+        warnings: Vec<Warning>,
+    ) -> Result<RunMeta, RunError> {
         let (trace, window) = (&self.trace, self.options.window);
         let (first, last) = trace.span().unwrap_or((window.start, window.end));
         Ok(RunMeta {
@@ -369,7 +411,7 @@ impl Run<'_> {
             name: self.name.clone(),
             version: self.options.version.clone(),
             engine: EngineName::Cluster,
-            kubernetes: format!("{}.{}", version.major, version.minor),
+            kubernetes,
             seed: self.options.seed,
             trace: sk_record::Trace {
                 name: trace.name().rsplit('/').next().unwrap_or_default().to_owned(),
@@ -409,6 +451,13 @@ fn record(
     recorder.finish()
 }
 
+/// Hooks are commands of whoever wrote the Simulation, run with the driver's rights.
+fn may_run_hooks(simulation: &Simulation, allowed: bool) -> Result<(), RunError> {
+    let hooks = &simulation.spec.hooks;
+    let has_ours = !hooks.pre_run_hooks.is_empty() || !hooks.post_run_hooks.is_empty();
+    if has_ours && !allowed { Err(RunError::HooksNotAllowed) } else { Ok(()) }
+}
+
 fn delays(written: &LifecycleParams) -> StartDelays {
     let millis = |millis: u32| SimDuration::from_millis(millis.into());
     StartDelays {
@@ -423,4 +472,26 @@ fn delays(written: &LifecycleParams) -> StartDelays {
 fn count(trace: &Trace, window: Window) -> Result<u64, TraceError> {
     let is_operation = |head: &sk_store::trace::Head| !matches!(head.what, What::Mark) && !window.is_after(head.at);
     trace.heads()?.try_fold(0, |count, head| head.map(|head| count + u64::from(is_operation(&head))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hooks_run_only_where_they_are_allowed() {
+        let simulation = |hooks: Value| -> Simulation {
+            let spec = json!({"driver": {"tracePath": "/t"}, "hooks": hooks});
+            let json = json!({"apiVersion": "simkube.io/v1", "kind": "Simulation", "metadata": {}, "spec": spec});
+            serde_json::from_value(json).unwrap()
+        };
+        let hook = json!([{"cmd": "true"}]);
+        for hooks in [json!({"preRunHooks": hook}), json!({"postRunHooks": hook})] {
+            let error = may_run_hooks(&simulation(hooks.clone()), false).unwrap_err();
+            assert_eq!(error.reason(), "HooksNotAllowed");
+            may_run_hooks(&simulation(hooks), true).unwrap();
+        }
+        // These are the controller's.
+        may_run_hooks(&simulation(json!({"preStartHooks": hook})), false).unwrap();
+    }
 }

@@ -8,7 +8,7 @@ use kube::Client;
 use kube::api::{Api, Patch, PatchParams};
 use kube::runtime::{WatchStreamExt, watcher};
 use serde_json::{Value, json};
-use sk_api::simulation::{Simulation, names};
+use sk_api::simulation::{Simulation, names, status};
 
 use super::context::Context;
 use super::request::patiently;
@@ -65,15 +65,8 @@ impl Told {
     }
 
     /// Writes how far the run came and what it came to.
-    pub(crate) async fn tell_totals(&self, context: &Context, totals: &Totals) {
-        let lateness = &totals.lateness;
-        let millis = |figure: f64| figure.ceil().max(0.0) as u64;
-        let totals = json!({
-            "events": totals.operations, "refused": totals.refused, "leftAlone": totals.left_alone, "pods": totals.pods,
-            "lateness": {
-                "p50Ms": millis(lateness.p50_ms), "p99Ms": millis(lateness.p99_ms), "maxMs": millis(lateness.max_ms),
-            },
-        });
+    pub(crate) async fn tell_totals(&self, context: &Context, totals: &Totals, partial: bool) {
+        let totals = told_totals(totals, partial);
         self.write(&context.tally, json!({"progress": self.progress(context), "totals": totals})).await;
     }
 
@@ -98,6 +91,38 @@ impl Told {
         let written = patiently(tally, || self.api.patch_status(&self.name, &parameters, &patch)).await;
         if let Err(refusal) = written {
             tracing::warn!("progress was not written: {refusal}");
+        }
+    }
+}
+
+/// Totals as the Simulation's status has them.
+fn told_totals(totals: &Totals, partial: bool) -> status::Totals {
+    let lateness = &totals.lateness;
+    let millis = |figure: f64| figure.ceil().max(0.0) as u64;
+    status::Totals {
+        events: totals.operations,
+        refused: totals.refused,
+        left_alone: totals.left_alone,
+        pods: totals.pods,
+        lateness: Some(status::Lateness {
+            p50_ms: millis(lateness.p50_ms),
+            p99_ms: millis(lateness.p99_ms),
+            max_ms: millis(lateness.max_ms),
+        }),
+        partial,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_that_was_stopped_says_so_in_its_totals() {
+        let totals = Totals { operations: 7, pods: 3, ..Totals::default() };
+        for partial in [true, false] {
+            let told = json!(told_totals(&totals, partial));
+            assert_eq!((&told["partial"], &told["events"], &told["pods"]), (&json!(partial), &json!(7), &json!(3)));
         }
     }
 }

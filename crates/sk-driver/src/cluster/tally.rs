@@ -134,6 +134,7 @@ impl Tally {
             let message = match why {
                 LeftOut::Machinery => "objects that would change the cluster itself are not replayed",
                 LeftOut::MadeByControllers => "objects that the cluster's own controllers make are not replayed",
+                LeftOut::OpenToOutside => "objects that would take in traffic from outside are not replayed",
             };
             warn("left-out", WarningKind::Note, message.to_owned(), *count);
         }

@@ -1,7 +1,9 @@
-//! The driver's admission webhook: every new pod of the run is told how long it takes to start and how long it lives.
+//! The driver's admission webhook: every new pod of the run is told how long it takes to start and how long it lives, and
+//! that it may go to virtual nodes only.
 //!
-//! Only adds annotations and a label, and only to pods in namespaces of the run; everything is allowed. The same request
-//! sent twice gets the same answer, so that a retry of the API server does not use up a life.
+//! Whoever makes the pod: an operator builds its pods from templates that nobody dressed, and those must not reach a real
+//! kubelet either. Changes only pods in namespaces of the run; everything is allowed. The same request sent twice gets the
+//! same answer, so that a retry of the API server does not use up a life.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,6 +19,7 @@ use sk_core::{SimDuration, SmolStr, StableHash};
 use sk_engine::annotations::{CREATE_DELAY, READY_DELAY, millis};
 
 use super::context::Context;
+use super::dress::toleration;
 use super::own_webhook::{PROBE, SEEN};
 use super::pace::Pace;
 use crate::mutate::{Decision, Mutator};
@@ -91,7 +94,11 @@ impl Admission {
         let hash = (names::POD_HASH_ANNOTATION.to_owned(), stable_hash(&pod["spec"]).to_string().into());
         let annotations = annotations_of(&decision, &self.context.pace).chain([hash]);
         let labels = [(names::SIMULATION_LABEL.to_owned(), self.context.dress.simulation.as_str().into())];
-        json_patch(pod, annotations, labels)
+        let mut patch = json_patch(pod, annotations, labels);
+        if let Some(operations) = patch.as_array_mut() {
+            operations.extend(to_virtual_nodes(&pod["spec"]));
+        }
+        patch
     }
 }
 
@@ -153,6 +160,30 @@ fn json_patch(
     add("annotations", &mut annotations.into_iter());
     add("labels", &mut labels.into_iter());
     Value::Array(operations)
+}
+
+/// What keeps a pod off real nodes, as far as its template has not seen to it.
+fn to_virtual_nodes(spec: &Value) -> Vec<Value> {
+    let mut operations = Vec::new();
+    let mut add = |path: &str, value: Value| operations.push(json!({"op": "add", "path": path, "value": value}));
+    let (label, virtual_node) = names::NODE_SELECTOR;
+    if !spec["nodeSelector"].is_object() {
+        add("/spec/nodeSelector", json!({label: virtual_node}));
+    } else if spec["nodeSelector"][label] != virtual_node {
+        let label = label.replace('~', "~0").replace('/', "~1");
+        add(&format!("/spec/nodeSelector/{label}"), virtual_node.into());
+    }
+    let ours = toleration();
+    match spec["tolerations"].as_array() {
+        None => add("/spec/tolerations", json!([ours])),
+        Some(present) if !present.contains(&ours) => add("/spec/tolerations/-", ours),
+        Some(_) => {}
+    }
+    // A pod that names its node passes by the scheduler, and so by the selector.
+    if spec.get("nodeName").is_some() {
+        operations.push(json!({"op": "remove", "path": "/spec/nodeName"}));
+    }
+    operations
 }
 
 async fn review(State(admission): State<Admission>, Json(review): Json<Value>) -> Json<Value> {
@@ -250,6 +281,34 @@ mod tests {
         for request in [request("a", "shop"), dry, update, json!({}), json!(null), json!({"kind": {"kind": "Pod"}})] {
             assert_eq!(admission.patch(&request), None, "{request}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_pod_whose_template_nobody_dressed_is_kept_off_real_nodes() {
+        let admission = admission();
+        let about_nodes = |uid: &str, spec: Value| {
+            let mut request = request(uid, "virtual-shop");
+            request["object"]["spec"] = spec;
+            let patch = admission.patch(&request).unwrap();
+            let operations = patch.as_array().unwrap().iter();
+            operations.filter(|one| one["path"].as_str().unwrap().starts_with("/spec")).cloned().collect::<Vec<_>>()
+        };
+        let bare = [
+            json!({"op": "add", "path": "/spec/nodeSelector", "value": {"type": "virtual"}}),
+            json!({"op": "add", "path": "/spec/tolerations", "value": [toleration()]}),
+        ];
+        assert_eq!(about_nodes("a", json!({"containers": []})), bare);
+        let pinned = json!({
+            "nodeName": "real", "nodeSelector": {"type": "metal", "disk": "ssd"}, "tolerations": [{"key": "gpu"}],
+        });
+        let moved = [
+            json!({"op": "add", "path": "/spec/nodeSelector/type", "value": "virtual"}),
+            json!({"op": "add", "path": "/spec/tolerations/-", "value": toleration()}),
+            json!({"op": "remove", "path": "/spec/nodeName"}),
+        ];
+        assert_eq!(about_nodes("b", pinned), moved);
+        let dressed = json!({"nodeSelector": {"type": "virtual"}, "tolerations": [toleration()]});
+        assert_eq!(about_nodes("c", dressed), Vec::<Value>::new());
     }
 
     #[test]

@@ -29,6 +29,9 @@ async fn a_paused_run_stands_still_and_a_restarted_api_server_costs_only_time() 
     // At ten times the speed the second one would come after ten seconds.
     let story = Story::of_secs(110).apply(0, &config_map("first")).apply(100, &config_map("second"));
     let play = play_of("paused", &story);
+    let refused = play.run(client.clone()).await.unwrap_err();
+    assert!(refused.to_string().contains("sk-paused"), "nobody would remove what this run makes: {refused}");
+    create_metaroot(&client, "paused").await;
     let made = eventually("the Simulation to be created", LIMIT, || async {
         simulations.create(&PostParams::default(), &play.simulation).await.map(Some)
     });
@@ -70,6 +73,7 @@ async fn a_paused_run_stands_still_and_a_restarted_api_server_costs_only_time() 
     // Fifty objects in ten seconds; the API server is away for some of them.
     let story = (0..50).fold(Story::of_secs(110), |story, n| story.apply(n * 2, &config_map(&format!("c{n}"))));
     let play = play_of("restarted", &story);
+    create_metaroot(&client, "restarted").await;
     let made = eventually("the Simulation to be created", LIMIT, || async {
         simulations.create(&PostParams::default(), &play.simulation).await.map(Some)
     });

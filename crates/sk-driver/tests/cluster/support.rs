@@ -13,7 +13,7 @@ use kube::api::{Api, DynamicObject, ListParams, PostParams};
 use kube::discovery::{Discovery, verbs};
 use serde_json::{Value, json};
 use sk_api::Scenario;
-use sk_api::simulation::{Simulation, SimulationRoot, crds};
+use sk_api::simulation::{Simulation, SimulationRoot, crds, names};
 use sk_core::SimTime;
 use sk_driver::cluster::{Destination, Options, Outcome, RunError, Stop, Webhook, run};
 use sk_driver::plan::Window;
@@ -71,6 +71,17 @@ pub(crate) async fn install_kinds(cluster: &ControlPlane) {
     })
     .await
     .expect("our kinds are served");
+}
+
+/// The root that a controller makes before it starts a driver.
+pub(crate) async fn create_metaroot(client: &Client, simulation: &str) {
+    let root = json!({
+        "apiVersion": "simkube.io/v1", "kind": "SimulationRoot", "metadata": {"name": names::metaroot(simulation)},
+        "spec": {},
+    });
+    let root: SimulationRoot = serde_json::from_value(root).expect("a SimulationRoot");
+    let roots: Api<SimulationRoot> = Api::all(client.clone());
+    roots.create(&PostParams::default(), &root).await.expect("the root is accepted");
 }
 
 /// A trace written as text: changes at so many seconds after the start, and how long pods lived.
@@ -157,6 +168,7 @@ impl Play {
             webhook: Webhook::Own { bind: ([127, 0, 0, 1], 0).into(), url: "https://127.0.0.1".into() },
             destination: Destination::Folder(folder.path().join("run")),
             in_cluster: false,
+            allow_hooks: true,
             version: "0".into(),
         };
         Self { simulation: simulation(name, speed), trace, options, stop: Stop::default(), folder }

@@ -17,7 +17,8 @@ fn duration() -> impl Strategy<Value = String> {
 }
 
 fn positive_duration() -> impl Strategy<Value = String> {
-    duration().prop_map(|duration| format!("1s{}", duration.trim_start_matches('0')))
+    // A bare 0 is a duration by itself and no part of another.
+    duration().prop_map(|duration| if duration == "0" { "1s".to_owned() } else { format!("1s{duration}") })
 }
 
 fn amount() -> impl Strategy<Value = Value> {

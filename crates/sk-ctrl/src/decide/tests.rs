@@ -208,6 +208,17 @@ fn an_end_is_hooks_then_teardown_then_the_final_state_then_the_turn() {
 }
 
 #[test]
+fn where_hooks_are_not_allowed_none_runs_at_the_end_either() {
+    let hooks = json!({"spec": {"hooks": {"postStopHooks": [{"cmd": "c"}]}}});
+    let strict = Settings { allow_hooks: false, ..settings() };
+    for mut change in [concluded(false), json!({"metadata": {"deletionTimestamp": "2026-11-10T15:00:00Z"}})] {
+        merge(&mut change, &hooks);
+        assert_eq!(decide(&world(&change), &strict), Step::Do(Action::TearDown));
+        assert_eq!(decide(&world(&change), &settings()), Step::Do(Action::RunHook(Stage::PostStop, 0)));
+    }
+}
+
+#[test]
 fn after_its_end_a_simulation_stays_until_its_time_is_over() {
     let ended = |ttl: &Value| {
         let change = json!({

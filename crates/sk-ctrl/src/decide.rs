@@ -314,7 +314,7 @@ fn part_with(world: &World, settings: &Settings) -> Step {
     let hook = next_hook(world, settings, Stage::PostStop).filter(|_| began);
     let last = match world.turn {
         Turn::Mine => Action::ReleaseTurn,
-        _ if world.recorded => Action::Forget,
+        _ if world.kept => Action::Forget,
         _ => Action::LetGo,
     };
     hook.or_else(|| take_down(world)).unwrap_or(Step::Do(last))

@@ -240,10 +240,8 @@ impl Hands {
 
     async fn finish(&self, world: &World, verdict: &Verdict) -> Result<(), ClusterError> {
         let state = if verdict.success { State::Finished } else { State::Failed };
-        let kept = world.recorded.then(|| format!("/records/{}", world.name()));
-        let record = world.simulation.spec.record.path.clone().or(kept);
         let status = json!({
-            "state": state, "reason": verdict.reason, "message": verdict.message, "recordPath": record,
+            "state": state, "reason": verdict.reason, "message": verdict.message, "recordPath": world.record_path(),
             "endTime": seconds(Timestamp::now()), "observedGeneration": world.simulation.metadata.generation,
         });
         self.patch_status(world, status).await?;

@@ -2,8 +2,8 @@
 //! everything that a run makes.
 //!
 //! The types are the schema: validation, defaults and the columns of `kubectl get` are made from them by [`crds`]. Only
-//! kube's vocabulary is used here, never its client. A Simulation is one question: what is replayed and how cannot be
-//! changed afterwards (the schema refuses it), only paused and kept for longer or shorter.
+//! kube's vocabulary is used here, never its client. A Simulation is one question: the schema refuses every change of its
+//! spec but two, `pausedTime` (it is paused) and `record.ttlSecondsAfterFinished` (it is kept for longer or shorter).
 //!
 //! | module | what it owns |
 //! |---|---|
@@ -90,6 +90,33 @@ mod tests {
         assert_eq!(spec["driver"]["properties"]["virtualNsPrefix"]["default"], json!("virtual"));
         let hook = &spec["hooks"]["properties"]["preStartHooks"]["items"]["properties"];
         assert_eq!(hook["ignoreFailure"]["default"], json!(false));
+    }
+
+    /// A field that is added to the spec needs a rule of its own, or a reason to stand among those that may change.
+    #[test]
+    fn every_field_of_the_spec_but_the_pause_has_a_rule_that_it_never_changes() {
+        let spec = &simulation_schema()["properties"]["spec"];
+        let rules_of = |schema: &Value| {
+            let rules = schema["x-kubernetes-validations"].as_array().cloned().unwrap_or_default();
+            rules.iter().map(|rule| rule["rule"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        };
+        let above = rules_of(spec);
+        let free: Vec<_> = spec["properties"]
+            .as_object()
+            .unwrap()
+            .iter()
+            .filter(|(name, schema)| {
+                let required = spec["required"].as_array().unwrap().contains(&json!(name));
+                let own = rules_of(schema).contains(&"self == oldSelf".to_owned());
+                let always_there = required || !schema["default"].is_null();
+                let guarded = above.iter().any(|rule| rule.contains(&format!("oldSelf.{name}")));
+                !(guarded || own && always_there)
+            })
+            .map(|(name, _)| name.as_str())
+            .collect();
+        assert_eq!(free, ["pausedTime"]);
+        let record = above.iter().find(|rule| rule.contains("oldSelf.record")).unwrap();
+        assert!(record.contains("oldSelf.record.path") && !record.contains("ttl"), "{record}");
     }
 
     #[test]

@@ -95,6 +95,13 @@ async fn a_real_api_server_fills_defaults_in_and_refuses_what_makes_no_sense() {
         (json!({"driver": {"tracePath": "/other"}}), "what a simulation replays cannot be changed"),
         (json!({"duration": "1h"}), "the duration of a simulation cannot be changed"),
         (json!({"speed": 2}), "the speed of a simulation cannot be changed"),
+        (json!({"repetitions": 2}), "the number of repetitions cannot be changed"),
+        (json!({"hooks": {"postStopHooks": [{"cmd": "true"}]}}), "the hooks of a simulation cannot be changed"),
+        (json!({"hooks": null}), "the hooks of a simulation cannot be changed"),
+        (json!({"metrics": {}}), "the metrics of a simulation cannot be changed"),
+        (json!({"lifecycleParams": {"imagePullDelay": 1}}), "pods take to start cannot be changed"),
+        (json!({"rescheduleInterruptedBarePods": true}), "interrupted pods again cannot be changed"),
+        (json!({"record": {"path": "s3://records/a"}}), "where the record of a simulation goes cannot be changed"),
     ] {
         let patch = Patch::Merge(json!({"spec": change}));
         let refusal = api.patch("small", &PatchParams::default(), &patch).await.expect_err("it is refused").to_string();
@@ -104,6 +111,21 @@ async fn a_real_api_server_fills_defaults_in_and_refuses_what_makes_no_sense() {
     api.patch("small", &PatchParams::default(), &Patch::Merge(pause))
         .await
         .expect("pausing is a change that is allowed");
+
+    // One that has everything can be paused and resumed as well: what the rules compare is found to be the same.
+    let all = json!({
+        "driver": driver, "hooks": {"preRunHooks": [{"cmd": "true", "args": ["a"]}]}, "lifecycleParams": {"imagePullDelay": 1},
+        "metrics": {"remoteWriteConfigs": [{"url": "https://example.com", "queueConfig": {"capacity": 1}}]},
+        "rescheduleInterruptedBarePods": true, "record": {"path": "s3://records/a"}, "duration": "1h",
+    });
+    api.patch("all", &strict, &Patch::Apply(named("all", &all))).await.unwrap();
+    for paused in [json!("2026-11-10T14:00:00Z"), Value::Null] {
+        let patch = Patch::Merge(json!({"spec": {"pausedTime": paused, "record": {"ttlSecondsAfterFinished": 60}}}));
+        api.patch("all", &PatchParams::default(), &patch).await.expect("pausing is a change that is allowed");
+    }
+    let patch = Patch::Merge(json!({"spec": {"metrics": {"namespace": "other"}}}));
+    let refusal = api.patch("all", &PatchParams::default(), &patch).await.expect_err("it is refused").to_string();
+    assert!(refusal.contains("the metrics of a simulation cannot be changed"), "{refusal}");
 
     two_writers_share_a_status(&api).await;
 }

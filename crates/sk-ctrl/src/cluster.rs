@@ -170,10 +170,15 @@ impl Cluster {
         self.leases(namespace).get_opt(names::LEASE).await.map_err(ClusterError::request(step))
     }
 
-    /// Takes the Lease: creating is what only one can do. One whose holder is gone is removed first.
+    /// Takes the Lease: creating is what only one can do. One whose holder is gone is removed first; one whose holder
+    /// exists stays, because between the decision and now somebody may have been quicker. The next look at the world
+    /// shows who.
     pub(crate) async fn take_lease(&self, namespace: &str, holder: &str) -> Result<(), ClusterError> {
-        if let Some(orphan) = self.lease(namespace).await? {
-            self.drop_lease(namespace, orphan.uid()).await?;
+        if let Some(found) = self.lease(namespace).await? {
+            if self.has_holder(&found).await? {
+                return Ok(());
+            }
+            self.drop_lease(namespace, &found).await?;
         }
         let step = format!("create Lease {namespace}/{}", names::LEASE);
         let lease = parse(
@@ -190,9 +195,16 @@ impl Cluster {
         }
     }
 
-    /// Deletes the Lease with this uid.
-    pub(crate) async fn drop_lease(&self, namespace: &str, uid: Option<String>) -> Result<(), ClusterError> {
-        let preconditions = Some(Preconditions { uid, resource_version: None });
+    /// Is the Simulation that a Lease names still there? A finished one gives its Lease back itself.
+    async fn has_holder(&self, lease: &Lease) -> Result<bool, ClusterError> {
+        let Some(holder) = holder(lease) else { return Ok(false) };
+        let found = self.simulations().get_metadata_opt(holder).await;
+        Ok(found.map_err(ClusterError::request(format!("get Simulation {holder}")))?.is_some())
+    }
+
+    /// Deletes the Lease, if it is still the very one that was seen.
+    pub(crate) async fn drop_lease(&self, namespace: &str, seen: &Lease) -> Result<(), ClusterError> {
+        let preconditions = Some(Preconditions { uid: seen.uid(), resource_version: seen.resource_version() });
         let parameters = DeleteParams { preconditions, ..DeleteParams::default() };
         match self.leases(namespace).delete(names::LEASE, &parameters).await {
             Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => Ok(()),
@@ -202,6 +214,11 @@ impl Cluster {
             }
         }
     }
+}
+
+/// Whom a Lease names.
+pub(crate) fn holder(lease: &Lease) -> Option<&str> {
+    lease.spec.as_ref()?.holder_identity.as_deref().filter(|holder| !holder.is_empty())
 }
 
 /// What an object under a part's name is: the run's own if it has its label and its owner.
@@ -231,3 +248,6 @@ pub(crate) fn parse<T: serde::de::DeserializeOwned>(step: &str, value: Value) ->
     serde_json::from_value(value)
         .map_err(|error| ClusterError::Unexpected { step: step.to_owned(), what: error.to_string() })
 }
+
+#[cfg(test)]
+mod tests;

@@ -103,7 +103,7 @@ pub fn decide(world: &World, settings: &Settings) -> Step {
         return after_the_end(world);
     }
     match world.verdict() {
-        Some(verdict) => wind_down(world, &verdict),
+        Some(verdict) => wind_down(world, settings, &verdict),
         None => run(world, settings),
     }
 }
@@ -124,7 +124,7 @@ fn run(world: &World, settings: &Settings) -> Step {
     if world.status().start_time.is_none() {
         return Step::Do(Action::Begin);
     }
-    next_hook(world, Stage::PreStart).or_else(|| next_part(world, settings)).unwrap_or_else(|| follow(world))
+    next_hook(world, settings, Stage::PreStart).or_else(|| next_part(world, settings)).unwrap_or_else(|| follow(world))
 }
 
 /// What the schema cannot see.
@@ -165,8 +165,12 @@ fn blocked(world: &World, by: &str) -> Step {
     report_or_wait(world, report, LOOK_AGAIN)
 }
 
-/// The hook that is due, if one is. One that was begun and whose end nobody saw is not run a second time.
-fn next_hook(world: &World, stage: Stage) -> Option<Step> {
+/// The hook that is due, if one is. One that was begun and whose end nobody saw is not run a second time. Where hooks are
+/// not allowed none is ever due, also not those of a simulation that has failed for having some.
+fn next_hook(world: &World, settings: &Settings, stage: Stage) -> Option<Step> {
+    if !settings.allow_hooks {
+        return None;
+    }
     let (progress, hooks) = (world.hooks(), &world.simulation.spec.hooks);
     let (hooks, started, ended) = match stage {
         Stage::PreStart => (&hooks.pre_start_hooks, progress.pre_start_started, progress.pre_start_ended),
@@ -257,8 +261,8 @@ fn follow(world: &World) -> Step {
 }
 
 /// Everything of the run goes; what it came to stays.
-fn wind_down(world: &World, verdict: &Verdict) -> Step {
-    let hook = next_hook(world, Stage::PostStop).filter(|_| world.status().start_time.is_some());
+fn wind_down(world: &World, settings: &Settings, verdict: &Verdict) -> Step {
+    let hook = next_hook(world, settings, Stage::PostStop).filter(|_| world.status().start_time.is_some());
     hook.or_else(|| take_down(world)).unwrap_or_else(|| Step::Do(Action::Finish(verdict.clone())))
 }
 
@@ -307,10 +311,10 @@ fn part_with(world: &World, settings: &Settings) -> Step {
     }
     // It has begun, so that it also gets its last hooks; they cannot fail it any more.
     let began = world.status().start_time.is_some() && world.status().end_time.is_none();
-    let hook = next_hook(world, Stage::PostStop).filter(|_| began && settings.allow_hooks);
+    let hook = next_hook(world, settings, Stage::PostStop).filter(|_| began);
     let last = match world.turn {
         Turn::Mine => Action::ReleaseTurn,
-        _ if world.recorded => Action::Forget,
+        _ if world.kept => Action::Forget,
         _ => Action::LetGo,
     };
     hook.or_else(|| take_down(world)).unwrap_or(Step::Do(last))

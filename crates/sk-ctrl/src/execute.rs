@@ -13,7 +13,7 @@ use sk_api::simulation::{Simulation, State, names};
 use tracing::{info, warn};
 
 use crate::certificate::Authority;
-use crate::cluster::{Cluster, ClusterError};
+use crate::cluster::{Cluster, ClusterError, holder};
 use crate::decide::{Action, Report, Stage, hook_failure};
 use crate::hooks;
 use crate::observe::{authorities, root_uid, secret};
@@ -240,10 +240,8 @@ impl Hands {
 
     async fn finish(&self, world: &World, verdict: &Verdict) -> Result<(), ClusterError> {
         let state = if verdict.success { State::Finished } else { State::Failed };
-        let kept = world.recorded.then(|| format!("/records/{}", world.name()));
-        let record = world.simulation.spec.record.path.clone().or(kept);
         let status = json!({
-            "state": state, "reason": verdict.reason, "message": verdict.message, "recordPath": record,
+            "state": state, "reason": verdict.reason, "message": verdict.message, "recordPath": world.record_path(),
             "endTime": seconds(Timestamp::now()), "observedGeneration": world.simulation.metadata.generation,
         });
         self.patch_status(world, status).await?;
@@ -254,10 +252,8 @@ impl Hands {
 
     async fn release_turn(&self, name: &str) -> Result<(), ClusterError> {
         let lease = self.cluster.lease(&self.settings.namespace).await?;
-        let mine =
-            lease.filter(|lease| lease.spec.as_ref().and_then(|spec| spec.holder_identity.as_deref()) == Some(name));
-        match mine {
-            Some(lease) => self.cluster.drop_lease(&self.settings.namespace, lease.uid()).await,
+        match lease.filter(|lease| holder(lease) == Some(name)) {
+            Some(lease) => self.cluster.drop_lease(&self.settings.namespace, &lease).await,
             None => Ok(()),
         }
     }

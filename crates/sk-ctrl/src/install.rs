@@ -212,6 +212,30 @@ mod tests {
     }
 
     #[test]
+    fn people_who_run_simulations_may_do_what_skctl_asks_for() {
+        let all = manifests(&Options::default());
+        let may = |kind: &str, resource: &str, verb: &str| {
+            let role =
+                all.iter().find(|object| object["kind"] == kind && object["metadata"]["name"] == names::USER_ROLE);
+            let has = |rule: &Value, field: &str, wanted: &str| {
+                rule[field].as_array().is_some_and(|values| values.iter().any(|value| value == wanted))
+            };
+            let mut rules = role.unwrap()["rules"].as_array().unwrap().iter();
+            rules.any(|rule| has(rule, "resources", resource) && has(rule, "verbs", verb))
+        };
+        for (kind, resource, verb) in [
+            // `run --cluster` looks for the mark, `describe` for Events, `logs` into the driver's pod.
+            ("ClusterRole", "namespaces", "list"),
+            ("ClusterRole", "events", "list"),
+            ("ClusterRole", "simulations", "patch"),
+            ("Role", "pods", "list"),
+            ("Role", "pods/log", "get"),
+        ] {
+            assert!(may(kind, resource, verb), "{verb} {resource}");
+        }
+    }
+
+    #[test]
     fn the_namespace_is_marked_and_restricted_unless_traces_are_on_nodes() {
         let labels = |options: &Options| namespace(options)["metadata"]["labels"].clone();
         let usual = labels(&Options::default());

@@ -85,6 +85,7 @@ fn container(plan: &Plan<'_>, mounts: &[Value]) -> Value {
         .map(str::to_owned)
         .chain(driver.args.iter().cloned())
         .collect();
+    let allowed = plan.settings.allow_hooks.then(|| (names::ENV_ALLOW_HOOKS, "true".to_owned()));
     let variables = [
         (names::ENV_SIMULATION, plan.name().to_owned()),
         (names::ENV_CERT_DIR, CERT_DIR.to_owned()),
@@ -94,7 +95,8 @@ fn container(plan: &Plan<'_>, mounts: &[Value]) -> Value {
         (names::ENV_TERMINATION_LOG, TERMINATION_LOG.to_owned()),
         ("TMPDIR", SCRATCH_DIR.to_owned()),
     ];
-    let env: Vec<_> = variables.into_iter().map(|(name, value)| json!({"name": name, "value": value})).collect();
+    let env: Vec<_> =
+        variables.into_iter().chain(allowed).map(|(name, value)| json!({"name": name, "value": value})).collect();
     let env_from: Vec<_> = driver.secrets.iter().map(|secret| json!({"secretRef": {"name": secret}})).collect();
     json!({
         "name": "driver",
@@ -126,7 +128,7 @@ mod tests {
     use super::*;
     use crate::settings::Settings;
 
-    fn job(trace: &str) -> Value {
+    fn job_where(trace: &str, allow_hooks: bool) -> Value {
         let simulation = json!({
             "apiVersion": "simkube.io/v1", "kind": "Simulation", "metadata": {"name": "a"},
             "spec": {
@@ -135,8 +137,12 @@ mod tests {
             },
         });
         let simulation = serde_json::from_value(simulation).unwrap();
-        let settings = Settings::in_namespace("simkube", "sk-driver:1");
+        let settings = Settings { allow_hooks, ..Settings::in_namespace("simkube", "sk-driver:1") };
         Plan { simulation: &simulation, settings: &settings, root_uid: "u" }.job()
+    }
+
+    fn job(trace: &str) -> Value {
+        job_where(trace, false)
     }
 
     #[test]
@@ -148,6 +154,17 @@ mod tests {
         let container = &job["spec"]["template"]["spec"]["containers"][0];
         assert_eq!(container["args"], json!(["run", "--simulation", "a", "--stop-on-refusal"]));
         assert_eq!(container["envFrom"], json!([{"secretRef": {"name": "s3"}}]));
+    }
+
+    #[test]
+    fn a_driver_is_told_that_it_may_run_hooks_only_where_that_is_allowed() {
+        let told = |allow_hooks| {
+            let job = job_where("s3://a/b", allow_hooks);
+            let env = job["spec"]["template"]["spec"]["containers"][0]["env"].as_array().unwrap().clone();
+            env.iter().find(|entry| entry["name"] == "SIMKUBE_ALLOW_HOOKS").map(|entry| entry["value"].clone())
+        };
+        assert_eq!(told(true), Some(json!("true")));
+        assert_eq!(told(false), None);
     }
 
     #[test]

@@ -40,7 +40,8 @@ pub(crate) async fn observe(
         driver: eyes.driver().await?,
         offers: eyes.offers().await?,
         left: cluster.left(name).await?,
-        recorded: store.holds(name),
+        kept: store.holds(name).await?,
+        recorded: !store.repetitions(name).await?.is_empty(),
         simulation: simulation.clone(),
     };
     Ok(Some(world))

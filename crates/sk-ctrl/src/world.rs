@@ -30,6 +30,8 @@ pub struct World {
     pub offers: Offers,
     /// Replayed namespaces and roots that are still there.
     pub left: Vec<String>,
+    /// Does the controller keep anything of it, be it only a log?
+    pub kept: bool,
     /// Does the controller keep a record of it?
     pub recorded: bool,
 }
@@ -163,6 +165,12 @@ impl World {
     /// Will the API server keep it until the controller has cleaned up?
     pub fn is_claimed(&self) -> bool {
         self.simulation.metadata.finalizers.iter().flatten().any(|finalizer| finalizer == names::FINALIZER)
+    }
+
+    /// Where its record is: in the folder that it asked for, or with the controller if that has one.
+    pub fn record_path(&self) -> Option<String> {
+        let kept = self.recorded.then(|| format!("/records/{}", self.name()));
+        self.simulation.spec.record.path.clone().or(kept)
     }
 
     /// How the run ended, if it has.

@@ -76,6 +76,8 @@ pub const DRIVER_ACCOUNT: &str = "sk-driver";
 
 /// In the driver's environment: the Simulation's name.
 pub const ENV_SIMULATION: &str = "SIMKUBE_SIMULATION";
+/// In the driver's environment: `true` where the installation allows hooks. Without it a driver runs none.
+pub const ENV_ALLOW_HOOKS: &str = "SIMKUBE_ALLOW_HOOKS";
 /// In the driver's environment: a folder with `tls.crt` and `tls.key` for its webhook.
 pub const ENV_CERT_DIR: &str = "SIMKUBE_CERT_DIR";
 /// In the driver's environment: where the controller takes records, without the path.

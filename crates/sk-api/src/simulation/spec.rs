@@ -40,10 +40,34 @@ pub const DEFAULT_HOOK_SECONDS: u32 = 300;
     crates(kube_core = "::kube_core")
 )]
 #[serde(rename_all = "camelCase")]
-#[schemars(extend("x-kubernetes-validations" = [{
-    "rule": "has(self.duration) == has(oldSelf.duration) && (!has(self.duration) || self.duration == oldSelf.duration)",
-    "message": "the duration of a simulation cannot be changed: make another Simulation",
-}]))]
+// What may be absent is compared here, one level above: a rule at the field itself is not asked when the field comes or
+// goes. `pausedTime` and how long the record is kept are all that may change.
+#[schemars(extend("x-kubernetes-validations" = [
+    {
+        "rule": "has(self.duration) == has(oldSelf.duration) && (!has(self.duration) || self.duration == oldSelf.duration)",
+        "message": "the duration of a simulation cannot be changed: make another Simulation",
+    },
+    {
+        "rule": "has(self.hooks) == has(oldSelf.hooks) && (!has(self.hooks) || self.hooks == oldSelf.hooks)",
+        "message": "the hooks of a simulation cannot be changed: make another Simulation",
+    },
+    {
+        "rule": "has(self.lifecycleParams) == has(oldSelf.lifecycleParams) && (!has(self.lifecycleParams) || self.lifecycleParams == oldSelf.lifecycleParams)",
+        "message": "how long a simulation's pods take to start cannot be changed: make another Simulation",
+    },
+    {
+        "rule": "has(self.metrics) == has(oldSelf.metrics) && (!has(self.metrics) || self.metrics == oldSelf.metrics)",
+        "message": "the metrics of a simulation cannot be changed: make another Simulation",
+    },
+    {
+        "rule": "(has(self.rescheduleInterruptedBarePods) && self.rescheduleInterruptedBarePods) == (has(oldSelf.rescheduleInterruptedBarePods) && oldSelf.rescheduleInterruptedBarePods)",
+        "message": "whether a simulation makes interrupted pods again cannot be changed: make another Simulation",
+    },
+    {
+        "rule": "(has(self.record) && has(self.record.path) ? self.record.path : '') == (has(oldSelf.record) && has(oldSelf.record.path) ? oldSelf.record.path : '')",
+        "message": "where the record of a simulation goes cannot be changed: make another Simulation",
+    },
+]))]
 pub struct SimulationSpec {
     /// What replays the trace.
     #[schemars(extend("x-kubernetes-validations" = [{

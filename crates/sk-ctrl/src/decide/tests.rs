@@ -32,6 +32,7 @@ fn world(change: &Value) -> World {
         driver: Driver::Running { completed: 0 },
         offers: Offers::default(),
         left: Vec::new(),
+        kept: false,
         recorded: false,
     }
 }
@@ -208,6 +209,31 @@ fn an_end_is_hooks_then_teardown_then_the_final_state_then_the_turn() {
 }
 
 #[test]
+fn a_record_is_only_promised_where_there_is_one() {
+    let path = json!({"spec": {"record": {"path": "s3://records/a"}}});
+    for (change, kept, recorded, wanted) in [
+        (json!({}), false, false, None),
+        (json!({}), true, false, None),
+        (json!({}), true, true, Some("/records/a")),
+        (path, true, false, Some("s3://records/a")),
+    ] {
+        let world = World { kept, recorded, ..world(&change) };
+        assert_eq!(world.record_path().as_deref(), wanted, "kept: {kept}, recorded: {recorded}");
+    }
+}
+
+#[test]
+fn where_hooks_are_not_allowed_none_runs_at_the_end_either() {
+    let hooks = json!({"spec": {"hooks": {"postStopHooks": [{"cmd": "c"}]}}});
+    let strict = Settings { allow_hooks: false, ..settings() };
+    for mut change in [concluded(false), json!({"metadata": {"deletionTimestamp": "2026-11-10T15:00:00Z"}})] {
+        merge(&mut change, &hooks);
+        assert_eq!(decide(&world(&change), &strict), Step::Do(Action::TearDown));
+        assert_eq!(decide(&world(&change), &settings()), Step::Do(Action::RunHook(Stage::PostStop, 0)));
+    }
+}
+
+#[test]
 fn after_its_end_a_simulation_stays_until_its_time_is_over() {
     let ended = |ttl: &Value| {
         let change = json!({
@@ -226,13 +252,13 @@ fn after_its_end_a_simulation_stays_until_its_time_is_over() {
 fn deleting_a_simulation_in_any_state_takes_everything_away_before_it_goes() {
     let deleted = json!({"metadata": {"deletionTimestamp": "2026-11-10T15:00:00Z"}});
     let mut world = world(&deleted);
-    world.recorded = true;
+    world.kept = true;
     assert_eq!(done(&world), Action::TearDown);
     world.parts = BTreeMap::new();
     assert_eq!(done(&world), Action::ReleaseTurn);
     world.turn = Turn::Free;
     assert_eq!(done(&world), Action::Forget);
-    world.recorded = false;
+    world.kept = false;
     assert_eq!(done(&world), Action::LetGo);
     world.simulation.metadata.finalizers = None;
     assert_eq!(decide(&world, &settings()), Step::Rest);

@@ -159,13 +159,20 @@ fn user(options: &Options) -> [Value; 2] {
     let everywhere = [
         rule(names::GROUP, &["simulations"], &["get", "list", "watch", "create", "patch", "update", "delete"]),
         rule(names::GROUP, &["simulations/record"], &["get"]),
+        // The mark of an installation is looked for, and what was told about a Simulation.
+        rule("", &["namespaces", "events"], &["list"]),
     ];
     let mut token = rule("", &["serviceaccounts/token"], &["create"]);
     token["resourceNames"] = json!([names::RECORD_READER]);
     let mut authority = rule("", &["configmaps"], &["get"]);
     authority["resourceNames"] = json!([names::CONTROLLER_CA]);
-    let here =
-        [token, authority, rule("", &["pods"], &["get", "list"]), rule("", &["pods/portforward"], &["create", "get"])];
+    let here = [
+        token,
+        authority,
+        rule("", &["pods"], &["get", "list"]),
+        rule("", &["pods/log"], &["get"]),
+        rule("", &["pods/portforward"], &["create", "get"]),
+    ];
     [role(names::USER_ROLE, None, &everywhere), role(names::USER_ROLE, Some(&options.namespace), &here)]
 }
 

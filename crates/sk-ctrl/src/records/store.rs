@@ -1,4 +1,7 @@
 //! Records and logs on disk: one folder per Simulation, one file per repetition, one log.
+//!
+//! The folder may be shared with others. A sub-folder is a Simulation's only if it holds nothing but what is written here;
+//! every other is left alone, whatever its name.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -66,12 +69,28 @@ impl Store {
 
     /// The Simulations of which there is something.
     pub async fn names(&self) -> Result<Vec<String>, StoreError> {
-        Ok(list(&self.folder).await?.into_iter().filter(|name| checked(name).is_ok()).collect())
+        let mut names = Vec::new();
+        for name in list(&self.folder).await?.into_iter().filter(|name| checked(name).is_ok()) {
+            if self.holds(&name).await? {
+                names.push(name);
+            }
+        }
+        Ok(names)
     }
 
-    /// Is there anything of this Simulation?
-    pub fn holds(&self, simulation: &str) -> bool {
-        checked(simulation).is_ok_and(|name| self.folder.join(name).is_dir())
+    /// Is there a folder of this Simulation?
+    pub async fn holds(&self, simulation: &str) -> Result<bool, StoreError> {
+        Ok(self.files(simulation).await?.is_some())
+    }
+
+    /// The files in the folder of a Simulation; `None` if there is none, or one that others have put things into.
+    async fn files(&self, simulation: &str) -> Result<Option<Vec<String>>, StoreError> {
+        let folder = self.folder.join(checked(simulation)?);
+        if !folder.is_dir() {
+            return Ok(None);
+        }
+        let files = list(&folder).await?;
+        Ok(files.iter().all(|file| is_ours(file) && folder.join(file).is_file()).then_some(files))
     }
 
     /// The repetitions of which there is a record, in order.
@@ -80,8 +99,7 @@ impl Store {
         if !folder.is_dir() {
             return Ok(Vec::new());
         }
-        let number = |file: &String| file.strip_prefix("record-")?.strip_suffix(".tar")?.parse().ok();
-        let mut found: Vec<u32> = list(&folder).await?.iter().filter_map(number).collect();
+        let mut found: Vec<u32> = list(&folder).await?.iter().filter_map(|file| repetition(file)).collect();
         found.sort_unstable();
         Ok(found)
     }
@@ -123,13 +141,15 @@ impl Store {
         self.put(simulation, LOG, body, MAX_LOG_BYTES).await
     }
 
-    /// Removes everything of a Simulation.
+    /// Removes everything of a Simulation, file by file, so that nothing goes that has come in between.
     pub async fn remove(&self, simulation: &str) -> Result<(), StoreError> {
+        let Some(files) = self.files(simulation).await? else { return Ok(()) };
         let folder = self.folder.join(checked(simulation)?);
-        match fs::remove_dir_all(&folder).await {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            result => result.map_err(disk("remove", &folder)),
+        for file in files {
+            let path = folder.join(file);
+            unless_gone(fs::remove_file(&path).await).map_err(disk("remove", &path))?;
         }
+        unless_gone(fs::remove_dir(&folder).await).map_err(disk("remove", &folder))
     }
 
     async fn open_file(&self, simulation: &str, file: &str) -> Result<Option<File>, StoreError> {
@@ -181,6 +201,21 @@ fn record_file(repetition: u32) -> String {
     format!("record-{repetition}.tar")
 }
 
+/// The repetition that a file is the record of.
+fn repetition(file: &str) -> Option<u32> {
+    file.strip_prefix("record-")?.strip_suffix(".tar")?.parse().ok()
+}
+
+/// Is a file called like one that is written here?
+fn is_ours(file: &str) -> bool {
+    file == LOG || file.starts_with(INCOMING) || repetition(file).is_some()
+}
+
+/// What is gone already is as good as removed.
+fn unless_gone(removed: io::Result<()>) -> io::Result<()> {
+    removed.or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
+}
+
 /// A name that is one folder and nothing else.
 pub(super) fn checked(simulation: &str) -> Result<&str, StoreError> {
     let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
@@ -193,7 +228,7 @@ async fn list(folder: &Path) -> Result<Vec<String>, StoreError> {
     let mut entries = fs::read_dir(folder).await.map_err(disk("read", folder))?;
     let mut names = Vec::new();
     while let Some(entry) = entries.next_entry().await.map_err(disk("read", folder))? {
-        names.extend(entry.file_name().into_string());
+        names.push(entry.file_name().to_string_lossy().into_owned());
     }
     names.sort();
     Ok(names)
@@ -244,10 +279,29 @@ mod tests {
         let store = Store::open(folder.path()).await.unwrap();
         store.put_log("a", chunks(&[Ok("said")])).await.unwrap();
         assert_eq!(list(&folder.path().join("a")).await.unwrap(), ["log.txt"]);
-        assert!(store.holds("a"));
+        assert!(store.holds("a").await.unwrap());
         store.remove("a").await.unwrap();
         store.remove("a").await.unwrap();
-        assert!(!store.holds("a"));
+        assert!(!store.holds("a").await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn a_folder_with_anything_else_in_it_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(folder.path().join("backup/log.txt")).unwrap();
+        for (place, file) in [("photos", "cat.jpg"), ("photos", "log.txt"), ("photos", ".incoming-x")] {
+            std::fs::create_dir_all(folder.path().join(place)).unwrap();
+            std::fs::write(folder.path().join(place).join(file), "theirs").unwrap();
+        }
+        let store = Store::open(folder.path()).await.unwrap();
+        store.put_log("a", chunks(&[])).await.unwrap();
+        store.put_record("b", 0, chunks(&[])).await.unwrap();
+        assert_eq!(store.names().await.unwrap(), ["a", "b"]);
+        for name in ["a", "b", "photos", "backup"] {
+            store.remove(name).await.unwrap();
+        }
+        assert_eq!(list(folder.path()).await.unwrap(), ["backup", "photos"]);
+        assert_eq!(list(&folder.path().join("photos")).await.unwrap(), [".incoming-x", "cat.jpg", "log.txt"]);
     }
 
     #[tokio::test]

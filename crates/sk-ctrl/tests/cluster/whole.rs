@@ -2,7 +2,6 @@
 //! record in the controller's keeping.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use http::Method;
 use serde_json::json;

@@ -1,0 +1,77 @@
+//! What is asked of the API server, shown on one that answers from a table and writes down what was changed.
+
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex};
+
+use http::{Method, Request, Response};
+use kube::client::Body;
+use serde_json::json;
+
+use super::*;
+
+/// What was changed: the method, the path, the body.
+type Changes = Arc<Mutex<Vec<(Method, String, Value)>>>;
+
+/// An API server that knows these paths: a body, or the code of a refusal. Whatever else is read is not there, and every
+/// change succeeds.
+fn cluster(known: &[(&str, Result<Value, u16>)]) -> (Cluster, Changes) {
+    let known: Vec<_> = known.iter().map(|(path, answer)| ((*path).to_owned(), answer.clone())).collect();
+    let changes = Changes::default();
+    let written = changes.clone();
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let (known, written) = (known.clone(), written.clone());
+        async move {
+            let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+            if method != Method::GET {
+                let body = request.into_body().collect_bytes().await.unwrap();
+                let body: Value = serde_json::from_slice(&body).unwrap();
+                let echo =
+                    if method == Method::POST { body.clone() } else { json!({"kind": "Status", "status": "Success"}) };
+                written.lock().unwrap().push((method, path, body));
+                return Ok::<_, Infallible>(answer(200, &echo));
+            }
+            let found = known.iter().find(|(known, _)| *known == path).map_or(Err(404), |(_, answer)| answer.clone());
+            Ok(found.map_or_else(refusal, |body| answer(200, &body)))
+        }
+    });
+    (Cluster::new(Client::new(service, "default")), changes)
+}
+
+fn refusal(code: u16) -> Response<Body> {
+    let reason = if code == 403 { "Forbidden" } else { "NotFound" };
+    let body = json!({"kind": "Status", "status": "Failure", "message": "no", "reason": reason, "code": code});
+    answer(code, &body)
+}
+
+fn answer(code: u16, body: &Value) -> Response<Body> {
+    Response::builder().status(code).body(Body::from(body.to_string().into_bytes())).unwrap()
+}
+
+const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/simkube/leases/sk-lease";
+const HOLDER: &str = "/apis/simkube.io/v1/simulations/b";
+
+fn held_by_b() -> Value {
+    json!({
+        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": {"name": "sk-lease", "uid": "u", "resourceVersion": "7"}, "spec": {"holderIdentity": "b"},
+    })
+}
+
+#[tokio::test]
+async fn a_lease_whose_holder_exists_is_never_dropped() {
+    let metadata = json!({"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": {"name": "b"}});
+    let (cluster, changes) = cluster(&[(LEASE, Ok(held_by_b())), (HOLDER, Ok(metadata))]);
+    cluster.take_lease("simkube", "a").await.unwrap();
+    assert_eq!(*changes.lock().unwrap(), []);
+}
+
+#[tokio::test]
+async fn a_lease_whose_holder_is_gone_is_dropped_only_as_it_was_seen() {
+    let (cluster, changes) = cluster(&[(LEASE, Ok(held_by_b()))]);
+    cluster.take_lease("simkube", "a").await.unwrap();
+    let changes = changes.lock().unwrap();
+    let [(first, _, dropped), (second, _, taken)] = &changes[..] else { panic!("two changes, not {changes:?}") };
+    assert_eq!((first, second), (&Method::DELETE, &Method::POST));
+    assert_eq!(dropped["preconditions"], json!({"uid": "u", "resourceVersion": "7"}));
+    assert_eq!(taken["spec"]["holderIdentity"], "a");
+}

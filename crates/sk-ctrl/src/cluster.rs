@@ -10,7 +10,7 @@ use serde_json::Value;
 use sk_api::simulation::{Simulation, names};
 
 use crate::parts::{Place, Plan};
-use crate::world::{Part, Seen};
+use crate::world::{Left, Offer, Part, Seen};
 
 /// Why a step could not be carried out.
 #[derive(Debug, thiserror::Error)]
@@ -45,6 +45,11 @@ impl ClusterError {
     pub(crate) fn request(step: impl Into<String>) -> impl FnOnce(kube::Error) -> Self {
         let step = step.into();
         move |source| Self::Request { step, source: Box::new(source) }
+    }
+
+    /// Is it a right that is missing?
+    pub(crate) fn is_forbidden(&self) -> bool {
+        matches!(self.refusal(), Some(("Forbidden", _)))
     }
 
     /// Does the API server say no, so that asking again is in vain? Then its own words.
@@ -106,7 +111,7 @@ impl Cluster {
         match self.api(&place).create(&manager(), &parsed).await {
             Err(kube::Error::Api(status)) if status.is_already_exists() => match self.see(plan, part).await? {
                 // The next look at the world sees it, and decides.
-                Seen::Ours | Seen::Foreign | Seen::Going | Seen::Stale | Seen::Pending => Ok(()),
+                Seen::Ours | Seen::Foreign | Seen::Going | Seen::Stale | Seen::Pending { .. } => Ok(()),
                 Seen::Absent => Err(ClusterError::Unexpected { step, what: "it comes and goes".to_owned() }),
             },
             result => result.map(drop).map_err(ClusterError::request(step)),
@@ -136,8 +141,8 @@ impl Cluster {
         }
     }
 
-    /// Names of what still carries the simulation's label: what was replayed, and its roots.
-    pub(crate) async fn left(&self, name: &str) -> Result<Vec<String>, ClusterError> {
+    /// What still carries the simulation's label: what was replayed, and its roots.
+    pub(crate) async fn left(&self, name: &str) -> Result<Vec<Left>, ClusterError> {
         let parameters = ListParams::default().labels(&format!("{}={name}", names::SIMULATION_LABEL));
         let mut left = Vec::new();
         for (group, kind, plural) in
@@ -146,13 +151,31 @@ impl Cluster {
             let resource = crate::parts::resource(group, kind, plural);
             let api: Api<DynamicObject> = Api::all_with(self.client(), &resource);
             let listed = api.list(&parameters).await.map_err(ClusterError::request(format!("list {plural}")))?;
-            left.extend(listed.iter().map(|object| format!("{kind} {}", object.name_any())));
+            left.extend(listed.iter().map(|object| Left {
+                kind: kind.to_owned(),
+                name: object.name_any(),
+                of_driver: object.labels().get(names::COMPONENT_LABEL).is_some_and(|of| of == names::DRIVER),
+                going: object.metadata.deletion_timestamp.is_some(),
+            }));
         }
         Ok(left)
     }
 
+    /// Can a part be had whose kind not every cluster has? A controller that was installed without it has no right to it,
+    /// and asking again is in vain.
+    pub(crate) async fn offers(&self, plan: &Plan<'_>, part: Part) -> Result<Offer, ClusterError> {
+        let place = plan.place(part);
+        if !self.serves(&place.resource.api_version).await? {
+            return Ok(Offer::Absent);
+        }
+        match self.find(&place).await {
+            Err(error) if error.is_forbidden() => Ok(Offer::Forbidden),
+            found => found.map(|_| Offer::Open),
+        }
+    }
+
     /// Does the cluster serve this group and version?
-    pub(crate) async fn serves(&self, group_version: &str) -> Result<bool, ClusterError> {
+    async fn serves(&self, group_version: &str) -> Result<bool, ClusterError> {
         match self.client.list_api_group_resources(group_version).await {
             Ok(_) => Ok(true),
             Err(kube::Error::Api(status)) if status.is_not_found() => Ok(false),

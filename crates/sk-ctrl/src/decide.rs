@@ -12,12 +12,13 @@
 
 use std::time::Duration;
 
-use sk_api::simulation::{Hook, State};
+use jiff::Timestamp;
+use sk_api::simulation::{Hook, State, names};
 use sk_core::SimDuration;
 
 use crate::driver::Driver;
 use crate::settings::Settings;
-use crate::world::{Part, Seen, Turn, Verdict, World};
+use crate::world::{Offer, Part, Seen, Turn, Verdict, World};
 
 /// How often a world is looked at again if nobody reports a change: watches break, and limits run out silently.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
@@ -58,6 +59,8 @@ pub enum Action {
     Conclude(Verdict),
     /// Delete the root, and with it everything of the run.
     TearDown,
+    /// Delete a root that a driver has made and that belongs to nothing.
+    DropRoot(String),
     /// Delete the Secret that cert-manager has made; it belongs to no root.
     DropSecret,
     /// Write down the end.
@@ -151,12 +154,25 @@ fn check(world: &World, settings: &Settings) -> Result<(), Verdict> {
         }
         _ => {}
     }
-    if spec.driver.cert_manager_issuer.is_some() && !world.offers.cert_manager {
-        let words = "spec.driver.certManagerIssuer asks for cert-manager, which is not installed here: remove it, and \
-                     the controller makes the certificate itself";
-        return Err(Verdict::failure("CertManagerMissing", words));
+    check_cert_manager(world)
+}
+
+fn check_cert_manager(world: &World) -> Result<(), Verdict> {
+    let asked = world.simulation.spec.driver.cert_manager_issuer.is_some();
+    match world.offers.cert_manager {
+        Offer::Absent if asked => {
+            let words = "spec.driver.certManagerIssuer asks for cert-manager, which is not installed here: remove it, \
+                         and the controller makes the certificate itself";
+            Err(Verdict::failure("CertManagerMissing", words))
+        }
+        Offer::Forbidden if asked => {
+            let words = "spec.driver.certManagerIssuer asks for cert-manager, which the controller may not use: remove \
+                         it, and the controller makes the certificate itself, or have the controller installed with \
+                         --cert-manager";
+            Err(Verdict::failure("CertManagerForbidden", words))
+        }
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 fn blocked(world: &World, by: &str) -> Step {
@@ -209,8 +225,29 @@ fn next_part(world: &World, settings: &Settings) -> Option<Step> {
             Some(Step::Do(Action::Conclude(Verdict::failure("NameTaken", words))))
         }
         (_, Seen::Going) => Some(Step::Wait(LOOK_WHETHER_GONE)),
-        (_, Seen::Pending) => Some(Step::Wait(LOOK_WHETHER_GONE)),
+        // A driver that is there has its certificate; what becomes of the order no longer matters.
+        (_, Seen::Pending { .. }) if world.seen(Part::Job) != Seen::Absent => None,
+        (_, Seen::Pending { since }) => Some(await_certificate(world, settings, since)),
     })
+}
+
+/// Waits for cert-manager, as long as for a driver: whoever holds the turn holds up all others.
+fn await_certificate(world: &World, settings: &Settings, since: Timestamp) -> Step {
+    let waited: Duration = world.now.duration_since(since).try_into().unwrap_or_default();
+    let certificate = names::driver_certificate(world.name());
+    let issuer = world.simulation.spec.driver.cert_manager_issuer.as_deref().unwrap_or_default();
+    if waited >= settings.start_limit {
+        let words = format!(
+            "cert-manager did not deliver Certificate {certificate} within {} s: look at ClusterIssuer {issuer}, or \
+             remove spec.driver.certManagerIssuer, and the controller makes the certificate itself",
+            settings.start_limit.as_secs()
+        );
+        return Step::Do(Action::Conclude(Verdict::failure("CertificateNotDelivered", words)));
+    }
+    let message = format!("cert-manager (ClusterIssuer {issuer}) has still to deliver Certificate {certificate}");
+    let reason = "CertificatePending".to_owned();
+    let report = Report { state: State::Initializing, reason, message, completed: None };
+    report_or_wait(world, report, LOOK_WHETHER_GONE)
 }
 
 /// The parts that this run needs, in order.
@@ -219,7 +256,7 @@ pub fn wanted(world: &World, settings: &Settings) -> Vec<Part> {
     let elsewhere = spec.driver.namespace != settings.namespace;
     // An account that was there before has the rights that it has.
     let own_account = elsewhere && world.seen(Part::Account) != Seen::Foreign;
-    let metrics = spec.metrics.is_some() && world.offers.prometheus;
+    let metrics = spec.metrics.is_some() && world.offers.prometheus == Offer::Open;
     Part::ALL
         .into_iter()
         .filter(|part| match part {
@@ -271,10 +308,15 @@ fn take_down(world: &World) -> Option<Step> {
     match world.seen(Part::Root) {
         Seen::Absent | Seen::Foreign => {}
         Seen::Going => return Some(wait_for_the_end(world, "everything that the run has made")),
-        Seen::Ours | Seen::Stale | Seen::Pending => return Some(Step::Do(Action::TearDown)),
+        Seen::Ours | Seen::Stale | Seen::Pending { .. } => return Some(Step::Do(Action::TearDown)),
+    }
+    // A simulation that has not begun has no driver; what carries its name then is somebody else's.
+    let began = world.status().start_time.is_some();
+    if let Some(stray) = world.left.iter().find(|left| began && left.is_stray()) {
+        return Some(Step::Do(Action::DropRoot(stray.name.clone())));
     }
     if let Some(first) = world.left.first() {
-        return Some(wait_for_the_end(world, first));
+        return Some(wait_for_the_end(world, &first.to_string()));
     }
     (world.seen(Part::Certificate) != Seen::Absent && world.simulation.spec.driver.cert_manager_issuer.is_some())
         .then_some(Step::Do(Action::DropSecret))

@@ -6,7 +6,7 @@
 use jiff::Timestamp;
 use kube::Resource;
 use kube::ResourceExt;
-use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams};
 use kube::runtime::events::{Event, EventType, Recorder};
 use serde_json::{Value, json};
 use sk_api::simulation::{Simulation, State, names};
@@ -17,10 +17,10 @@ use crate::cluster::{Cluster, ClusterError, holder};
 use crate::decide::{Action, Report, Stage, hook_failure};
 use crate::hooks;
 use crate::observe::{authorities, root_uid, secret};
-use crate::parts::Plan;
+use crate::parts::{Place, Plan};
 use crate::records::Store;
 use crate::settings::Settings;
-use crate::world::{CONCLUDED, Part, Verdict, World};
+use crate::world::{CONCLUDED, Offer, Part, Verdict, World};
 
 /// The longest text of an Event.
 const MAX_NOTE: usize = 1000;
@@ -60,6 +60,7 @@ impl Hands {
             Action::Report(report) => self.report(world, report).await,
             Action::Conclude(verdict) => self.conclude(world, verdict).await,
             Action::TearDown => self.tear_down(world).await,
+            Action::DropRoot(root) => self.drop_root(world, root).await,
             Action::DropSecret => self.drop_secret(world).await,
             Action::Finish(verdict) => self.finish(world, verdict).await,
             Action::ReleaseTurn => self.release_turn(name).await,
@@ -78,9 +79,7 @@ impl Hands {
         });
         self.patch_status(world, status).await?;
         self.tell(&world.simulation, EventType::Normal, "Started", words).await;
-        if world.simulation.spec.metrics.is_some() && !world.offers.prometheus {
-            let words = "spec.metrics asks for a Prometheus, but the Prometheus operator is not installed here: the run \
-                         goes on without";
+        if let Some(words) = metrics_skipped(world) {
             self.tell(&world.simulation, EventType::Warning, "MetricsSkipped", words).await;
         }
         Ok(())
@@ -226,13 +225,18 @@ impl Hands {
         Ok(())
     }
 
+    async fn drop_root(&self, world: &World, root: &str) -> Result<(), ClusterError> {
+        let plan = Plan { simulation: &world.simulation, settings: &self.settings, root_uid: "" };
+        let place = Place { name: root.to_owned(), ..plan.place(Part::Root) };
+        match self.cluster.find(&place).await?.filter(|found| is_of(world, found)) {
+            Some(found) => self.cluster.delete(&place, found.uid()).await,
+            None => Ok(()),
+        }
+    }
+
     async fn drop_secret(&self, world: &World) -> Result<(), ClusterError> {
         let plan = Plan { simulation: &world.simulation, settings: &self.settings, root_uid: "" };
-        let found = self.cluster.find(&plan.secret()).await?;
-        let ours = |object: &kube::core::DynamicObject| {
-            object.labels().get(names::SIMULATION_LABEL).is_some_and(|label| label == world.name())
-        };
-        match found.filter(ours) {
+        match self.cluster.find(&plan.secret()).await?.filter(|found| is_of(world, found)) {
             Some(secret) => self.cluster.delete(&plan.secret(), secret.uid()).await,
             None => Ok(()),
         }
@@ -310,6 +314,27 @@ impl Hands {
 
 fn patch_params() -> PatchParams {
     PatchParams { field_manager: Some(names::CONTROLLER_MANAGER.to_owned()), ..PatchParams::default() }
+}
+
+/// Does an object carry the simulation's label?
+fn is_of(world: &World, object: &DynamicObject) -> bool {
+    object.labels().get(names::SIMULATION_LABEL).is_some_and(|label| label == world.name())
+}
+
+/// Why a run that asks for a Prometheus goes on without.
+fn metrics_skipped(world: &World) -> Option<&'static str> {
+    world.simulation.spec.metrics.as_ref()?;
+    match world.offers.prometheus {
+        Offer::Open => None,
+        Offer::Absent => Some(
+            "spec.metrics asks for a Prometheus, but the Prometheus operator is not installed here: the run goes on \
+             without",
+        ),
+        Offer::Forbidden => Some(
+            "spec.metrics asks for a Prometheus, but the controller may not make one: the run goes on without; \
+             `skctl install sim --metrics` gives it the right",
+        ),
+    }
 }
 
 fn progress_fields(stage: Stage) -> (&'static str, &'static str) {

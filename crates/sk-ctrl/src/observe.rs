@@ -16,7 +16,7 @@ use crate::driver::{self, Driver};
 use crate::parts::{NOT_AFTER_ANNOTATION, Plan};
 use crate::records::Store;
 use crate::settings::Settings;
-use crate::world::{Offers, Part, Seen, Turn, World, turn};
+use crate::world::{Offer, Offers, Part, Seen, Turn, World, turn};
 
 /// Events that are asked for to find out why a driver does not start. The newest few are enough for a sentence.
 const MAX_EVENTS: u32 = 50;
@@ -32,13 +32,14 @@ pub(crate) async fn observe(
     let Some(simulation) = cluster.simulations().get_opt(name).await.map_err(step())? else { return Ok(None) };
     let root_uid = root_uid(cluster, &simulation, settings).await?;
     let plan = Plan { simulation: &simulation, settings, root_uid: &root_uid };
-    let eyes = Eyes { cluster, settings, plan };
+    let offers = Eyes { cluster, settings, plan, offers: Offers::default() }.look_for_offers().await?;
+    let eyes = Eyes { cluster, settings, plan, offers };
     let world = World {
         now: Timestamp::now(),
         turn: eyes.turn().await?,
         parts: eyes.parts().await?,
         driver: eyes.driver().await?,
-        offers: eyes.offers().await?,
+        offers,
         left: cluster.left(name).await?,
         kept: store.holds(name).await?,
         recorded: !store.repetitions(name).await?.is_empty(),
@@ -62,6 +63,7 @@ struct Eyes<'a> {
     cluster: &'a Cluster,
     settings: &'a Settings,
     plan: Plan<'a>,
+    offers: Offers,
 }
 
 impl Eyes<'_> {
@@ -85,7 +87,7 @@ impl Eyes<'_> {
                 // Nothing of ours is where drivers may not run, and we may not even look.
                 part if self.is_out_of_reach() && part != Part::Root => continue,
                 Part::Account | Part::Binding if !elsewhere => continue,
-                Part::Metrics if spec.metrics.is_none() || !self.serves_metrics().await? => continue,
+                Part::Metrics if self.offers.prometheus != Offer::Open => continue,
                 Part::Certificate => self.certificate().await?,
                 Part::Webhook => self.webhook().await?,
                 part => self.cluster.see(&self.plan, part).await?,
@@ -100,29 +102,33 @@ impl Eyes<'_> {
         !self.settings.any_namespace && self.plan.namespace() != self.settings.namespace
     }
 
-    async fn serves_metrics(&self) -> Result<bool, ClusterError> {
-        self.cluster.serves("monitoring.coreos.com/v1").await
-    }
-
-    async fn offers(&self) -> Result<Offers, ClusterError> {
+    async fn look_for_offers(&self) -> Result<Offers, ClusterError> {
         let spec = &self.plan.simulation.spec;
-        Ok(Offers {
-            prometheus: spec.metrics.is_some() && self.serves_metrics().await?,
-            cert_manager: spec.driver.cert_manager_issuer.is_some()
-                && self.cluster.serves("cert-manager.io/v1").await?,
-        })
+        let mut offers = Offers::default();
+        if spec.metrics.is_some() {
+            offers.prometheus = self.cluster.offers(&self.plan, Part::Metrics).await?;
+        }
+        if spec.driver.cert_manager_issuer.is_some() {
+            offers.cert_manager = self.cluster.offers(&self.plan, Part::Certificate).await?;
+        }
+        Ok(offers)
     }
 
     /// The webhook's certificate: ours is stale a month before its end, cert-manager's is pending until it is there.
     async fn certificate(&self) -> Result<Seen, ClusterError> {
         let secret = secret(self.cluster, &self.plan).await?;
         if self.plan.simulation.spec.driver.cert_manager_issuer.is_some() {
-            let served = self.cluster.serves("cert-manager.io/v1").await?;
-            let ordered = if served { self.cluster.see(&self.plan, Part::Certificate).await? } else { Seen::Absent };
+            let place = self.plan.place(Part::Certificate);
+            let order = match self.offers.cert_manager {
+                Offer::Open => self.cluster.find(&place).await?,
+                Offer::Absent | Offer::Forbidden => None,
+            };
+            let ordered = order.as_ref().map_or(Seen::Absent, |order| recognise(&self.plan, Part::Certificate, order));
+            let since = order.and_then(|order| order.creation_timestamp()).map_or_else(Timestamp::now, |time| time.0);
             // After the run the order is gone with its root, and the Secret is what is left of it.
             let left = if secret.is_some() { Seen::Going } else { Seen::Absent };
             return Ok(match ordered {
-                Seen::Ours if authorities(secret.as_ref()).is_none() => Seen::Pending,
+                Seen::Ours if authorities(secret.as_ref()).is_none() => Seen::Pending { since },
                 Seen::Absent if self.cluster.see(&self.plan, Part::Root).await? != Seen::Ours => left,
                 ordered => ordered,
             });

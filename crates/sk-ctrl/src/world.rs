@@ -4,6 +4,7 @@
 //! server costs little, and what is decided is never decided on yesterday's news.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use jiff::Timestamp;
 use sk_api::simulation::{HookProgress, Simulation, SimulationStatus, State, names};
@@ -29,11 +30,38 @@ pub struct World {
     /// What the cluster offers beyond Kubernetes.
     pub offers: Offers,
     /// Replayed namespaces and roots that are still there.
-    pub left: Vec<String>,
+    pub left: Vec<Left>,
     /// Does the controller keep anything of it, be it only a log?
     pub kept: bool,
     /// Does the controller keep a record of it?
     pub recorded: bool,
+}
+
+/// A replayed namespace or a root that is still there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Left {
+    /// Its kind.
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+    /// Has the driver made it?
+    pub of_driver: bool,
+    /// Is it on its way out?
+    pub going: bool,
+}
+
+impl Left {
+    /// A driver's root that nobody takes away: one whose driver began while the root above was already going has no
+    /// owner, and so no garbage collector.
+    pub fn is_stray(&self) -> bool {
+        self.kind == "SimulationRoot" && self.of_driver && !self.going
+    }
+}
+
+impl fmt::Display for Left {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.kind, self.name)
+    }
 }
 
 /// Whose turn it is: one simulation runs at a time.
@@ -106,16 +134,31 @@ pub enum Seen {
     /// What this run has made, but it has to be renewed.
     Stale,
     /// Another controller is still at work on it.
-    Pending,
+    Pending {
+        /// Since when.
+        since: Timestamp,
+    },
 }
 
 /// What the cluster offers beyond Kubernetes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Offers {
     /// The Prometheus operator's kinds.
-    pub prometheus: bool,
+    pub prometheus: Offer,
     /// cert-manager's kinds.
-    pub cert_manager: bool,
+    pub cert_manager: Offer,
+}
+
+/// What can be had of something that not every cluster has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Offer {
+    /// It is not installed, or not asked for.
+    #[default]
+    Absent,
+    /// It is installed, and the controller has no right to it.
+    Forbidden,
+    /// It can be used.
+    Open,
 }
 
 /// How a run ended: kept in the condition [`CONCLUDED`], and in the end the Simulation's reason and message.

@@ -8,6 +8,7 @@ use kube::client::Body;
 use serde_json::json;
 
 use super::*;
+use crate::settings::Settings;
 
 /// What was changed: the method, the path, the body.
 type Changes = Arc<Mutex<Vec<(Method, String, Value)>>>;
@@ -74,4 +75,26 @@ async fn a_lease_whose_holder_is_gone_is_dropped_only_as_it_was_seen() {
     assert_eq!((first, second), (&Method::DELETE, &Method::POST));
     assert_eq!(dropped["preconditions"], json!({"uid": "u", "resourceVersion": "7"}));
     assert_eq!(taken["spec"]["holderIdentity"], "a");
+}
+
+#[tokio::test]
+async fn what_the_controller_has_no_right_to_is_not_offered() {
+    let simulation = json!({
+        "apiVersion": "simkube.io/v1", "kind": "Simulation", "metadata": {"name": "a"},
+        "spec": {"driver": {"tracePath": "/a", "certManagerIssuer": "i"}, "metrics": {"namespace": "m"}},
+    });
+    let simulation = serde_json::from_value(simulation).unwrap();
+    let settings = Settings::in_namespace("simkube", "sk-driver:1");
+    let plan = Plan { simulation: &simulation, settings: &settings, root_uid: "" };
+    let (group, prometheus) =
+        ("/apis/monitoring.coreos.com/v1", "/apis/monitoring.coreos.com/v1/namespaces/m/prometheuses/sk-a-prom");
+    let kinds = json!({"kind": "APIResourceList", "groupVersion": "monitoring.coreos.com/v1", "resources": []});
+    for (known, wanted) in [
+        (vec![], Offer::Absent),
+        (vec![(group, Ok(kinds.clone()))], Offer::Open),
+        (vec![(group, Ok(kinds)), (prometheus, Err(403))], Offer::Forbidden),
+    ] {
+        let (cluster, _) = cluster(&known);
+        assert_eq!(cluster.offers(&plan, Part::Metrics).await.unwrap(), wanted);
+    }
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use sk_api::simulation::Simulation;
 
 use super::*;
-use crate::world::Offers;
+use crate::world::{Left, Offers};
 
 fn settings() -> Settings {
     Settings { allow_hooks: true, ..Settings::in_namespace("simkube", "sk-driver:1") }
@@ -57,6 +57,11 @@ fn done(world: &World) -> Action {
         Step::Do(action) => action,
         other => panic!("something is to be done, not {other:?}"),
     }
+}
+
+/// What the driver has made and is still there.
+fn left(kind: &str, name: &str, going: bool) -> Left {
+    Left { kind: kind.to_owned(), name: name.to_owned(), of_driver: true, going }
 }
 
 fn concluded(success: bool) -> Value {
@@ -113,11 +118,54 @@ fn accounts_and_metrics_are_made_where_they_are_asked_for() {
         [Part::Account, Part::Binding, Part::Metrics].map(|part| all.contains(&part))
     };
     assert_eq!(wanted_parts(&elsewhere), [true, true, false]);
-    let operator = Offers { prometheus: true, ..Offers::default() };
+    let operator = Offers { prometheus: Offer::Open, ..Offers::default() };
     let mut theirs = World { offers: operator, ..elsewhere };
     theirs.parts.insert(Part::Account, Seen::Foreign);
     assert_eq!(wanted_parts(&theirs), [true, false, true]);
+    theirs.offers.prometheus = Offer::Forbidden;
+    assert_eq!(wanted_parts(&theirs), [true, false, false], "without the right to one, the run goes on without");
     assert_eq!(wanted_parts(&world(&json!({}))), [false, false, false]);
+}
+
+#[test]
+fn cert_manager_is_only_asked_where_the_controller_may_ask_it() {
+    let ordered = json!({"spec": {"driver": {"certManagerIssuer": "i"}}, "status": null});
+    for (offer, reason) in [
+        (Offer::Absent, Some("CertManagerMissing")),
+        (Offer::Forbidden, Some("CertManagerForbidden")),
+        (Offer::Open, None),
+    ] {
+        let offers = Offers { cert_manager: offer, ..Offers::default() };
+        let action = done(&World { offers, ..nothing_made(&ordered) });
+        match (action, reason) {
+            (Action::Conclude(verdict), Some(reason)) => assert_eq!(verdict.reason, reason),
+            (action, _) => assert_eq!((action, reason), (Action::TakeTurn, None)),
+        }
+    }
+}
+
+#[test]
+fn a_certificate_that_nobody_delivers_is_waited_for_aloud_and_not_for_ever() {
+    let ordered = json!({"spec": {"driver": {"certManagerIssuer": "i"}}, "status": {"completedRuns": null}});
+    let offers = Offers { cert_manager: Offer::Open, ..Offers::default() };
+    let mut world = World { offers, driver: Driver::Absent, ..world(&ordered) };
+    world.parts.insert(Part::Job, Seen::Absent);
+    let limit = i64::try_from(settings().start_limit.as_secs()).unwrap();
+    let since = |seconds: i64| Seen::Pending { since: world.now - jiff::SignedDuration::from_secs(seconds) };
+    let (patient, over) = (since(limit - 1), since(limit));
+
+    world.parts.insert(Part::Certificate, patient);
+    let Action::Report(report) = done(&world) else { panic!("a report") };
+    assert_eq!((report.state, report.reason.as_str()), (State::Initializing, "CertificatePending"));
+    world.parts.insert(Part::Certificate, over);
+    let Action::Conclude(verdict) = done(&world) else { panic!("an end") };
+    assert_eq!((verdict.success, verdict.reason.as_str()), (false, "CertificateNotDelivered"));
+    assert!(verdict.message.contains("within 300 s: look at ClusterIssuer i"), "{}", verdict.message);
+    // A driver that is there has its certificate.
+    world.parts.insert(Part::Job, Seen::Ours);
+    world.driver = Driver::Running { completed: 0 };
+    let Action::Report(report) = done(&world) else { panic!("a report") };
+    assert_eq!(report.reason, "Replaying");
 }
 
 #[test]
@@ -198,7 +246,7 @@ fn an_end_is_hooks_then_teardown_then_the_final_state_then_the_turn() {
     let Action::Report(report) = done(&world) else { panic!("a report") };
     assert_eq!((report.state, report.reason.as_str()), (State::Running, "CleaningUp"));
     world.parts = BTreeMap::new();
-    world.left = vec!["Namespace virtual-default".to_owned()];
+    world.left = vec![left("Namespace", "virtual-default", false)];
     let Action::Report(report) = done(&world) else { panic!("a report") };
     assert_eq!(report.message, "waiting until Namespace virtual-default is gone");
     world.left.clear();
@@ -206,6 +254,24 @@ fn an_end_is_hooks_then_teardown_then_the_final_state_then_the_turn() {
     assert!(verdict.success);
     let finished = json!({"status": {"state": "Finished", "endTime": "2026-11-10T14:59:00Z"}});
     assert_eq!(done(&self::world(&finished)), Action::ReleaseTurn);
+}
+
+#[test]
+fn a_root_that_belongs_to_nothing_is_taken_away_and_not_waited_for_in_vain() {
+    let deleted = json!({"metadata": {"deletionTimestamp": "2026-11-10T15:00:00Z"}});
+    for change in [concluded(true), deleted] {
+        let mut world = World { parts: BTreeMap::new(), ..world(&change) };
+        world.left = vec![left("Namespace", "virtual-default", false), left("SimulationRoot", "stray", false)];
+        assert_eq!(done(&world), Action::DropRoot("stray".to_owned()));
+        world.left[1].going = true;
+        assert!(matches!(done(&world), Action::Report(_)), "then its end is waited for");
+        // Neither another controller's root nor one of a simulation that has not begun is the driver's.
+        world.left[1] = Left { of_driver: false, ..left("SimulationRoot", "above", false) };
+        assert!(matches!(done(&world), Action::Report(_)));
+        world.left[1] = left("SimulationRoot", "stray", false);
+        world.simulation.status.as_mut().unwrap().start_time = None;
+        assert!(matches!(done(&world), Action::Report(_)));
+    }
 }
 
 #[test]

@@ -184,7 +184,7 @@ fn an_owner_that_was_not_answered_for_before_a_restart_is_asked_for_after_it() {
     let mut before = Recording::new(TRACKED);
     let child = owned_by(&served(deployment(), "u1"), &thing("thing", "t1"), "x.io/v1", "Thing");
     let mut state = State::default();
-    before.applied(0, &DEPLOYMENT, &child).into_iter().for_each(|fact| state.apply(fact));
+    before.applied(0, &DEPLOYMENT, &child).into_iter().for_each(|fact| state.apply(SimTime::EPOCH, fact));
     let mut after = Recording::new(TRACKED);
     after.ledger.restore(&state);
     assert_eq!(after.ledger.missing_owners(at(1)), before.ledger.missing_owners(at(1)));
@@ -207,7 +207,7 @@ fn an_owner_is_linked_for_as_long_as_its_children_live_however_many_there_are() 
         recording.ledger.owner_answered(at(0), &questions[0], answer, &mut facts);
     }
     assert!(!facts.iter().any(|fact| matches!(fact, Fact::Unlinked(_))), "all their children live");
-    facts.drain(..).for_each(|fact| state.apply(fact));
+    facts.drain(..).for_each(|fact| state.apply(SimTime::EPOCH, fact));
     assert_eq!(state.links().len(), MANY);
     let mut after = Recording::new(TRACKED);
     after.ledger.restore(&state);

@@ -239,7 +239,7 @@ fn attributed(state: &State) -> (usize, usize) {
 }
 
 fn take(state: &mut State, facts: Vec<Fact>) {
-    facts.into_iter().for_each(|fact| state.apply(fact));
+    facts.into_iter().for_each(|fact| state.apply(SimTime::EPOCH, fact));
 }
 
 #[test]

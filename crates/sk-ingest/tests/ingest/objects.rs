@@ -1,7 +1,7 @@
 //! Objects in the ledger: what is news, who belongs to whom, what a list leaves behind.
 
 use serde_json::{Value, json};
-use sk_core::Gvk;
+use sk_core::{Gvk, SimTime};
 use sk_ingest::{Answer, Question, Role};
 use sk_store::log::{Fact, State};
 use sk_testkit::objects::{Object, deployment, object, pod, replica_set};

@@ -39,8 +39,10 @@ async fn an_installed_tracer_is_found_trusted_and_exported_from_and_who_may_not_
 
     // Through the API server and KWOK's kubelet, with a token and the published certificate.
     fixture.cluster.create(&objects::deployment().name("web").replicas(2)).await.expect("a Deployment can be made");
-    let out = fixture.skctl().args(["export", "-s", "-1d", "-O", "a.sktrace"]).assert().code(2);
+    let out = fixture.skctl().args(["export", "-s", "-2d", "-t", "-1d", "-O", "a.sktrace"]).assert().code(2);
     out.stderr(contains("kept"));
+    let out = fixture.skctl().args(["export", "-s", "-1d", "-O", "a.sktrace"]).assert().success();
+    out.stderr(contains("gaps in the recording"));
     export_until(&fixture, "a.sktrace", "web").await;
     let names: Vec<String> = std::fs::read_dir(fixture.dir.path())
         .expect("a folder")

@@ -147,6 +147,15 @@ fn samples() -> Vec<Object> {
             json!({"spec": {"minAvailable": 1,
             "selector": {"matchLabels": {"app": "a"}}}}),
         ),
+        object(
+            "networking.k8s.io/v1",
+            "NetworkPolicy",
+            "closed",
+            json!({"spec": {"podSelector": {"matchLabels": {"app": "a"}}, "policyTypes": ["Ingress", "Egress"],
+            "ingress": [{"ports": [{"port": "http", "protocol": "TCP"}], "from": [{"podSelector": {}}]}],
+            "egress": [{"ports": [{"port": 53, "endPort": 54, "protocol": "UDP"}],
+            "to": [{"namespaceSelector": {"matchLabels": {"team": "a"}}}]}]}}),
+        ),
         object("scheduling.k8s.io/v1", "PriorityClass", "high", json!({"value": 1000, "description": "hunter2"})),
         object(
             "storage.k8s.io/v1",

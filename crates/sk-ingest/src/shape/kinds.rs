@@ -10,7 +10,7 @@ use super::{HIDE, Rule, Shape};
 use crate::privacy::Spelling;
 
 /// By group and kind; all versions of a kind are alike.
-static KINDS: [(&str, &str, &Shape); 24] = [
+static KINDS: [(&str, &str, &Shape); 25] = [
     ("", "ConfigMap", &CONFIG_MAP),
     ("", "LimitRange", &KEPT_SPEC),
     ("", "Namespace", &KEPT_SPEC),
@@ -31,6 +31,7 @@ static KINDS: [(&str, &str, &Shape); 24] = [
     ("autoscaling", "HorizontalPodAutoscaler", &KEPT_SPEC),
     ("batch", "CronJob", &CRON_JOB),
     ("batch", "Job", &WORKLOAD),
+    ("networking.k8s.io", "NetworkPolicy", &NETWORK_POLICY),
     ("node.k8s.io", "RuntimeClass", &RUNTIME_CLASS),
     ("policy", "PodDisruptionBudget", &KEPT_SPEC),
     ("scheduling.k8s.io", "PriorityClass", &PRIORITY_CLASS),
@@ -90,6 +91,7 @@ object!(SECRET, keep: ["type"], "data": Rule::Seal(Spelling::Base64), "stringDat
 object!(PERSISTENT_VOLUME, keep: [], "spec": Rule::Of(&PERSISTENT_VOLUME_SPEC));
 object!(PERSISTENT_VOLUME_CLAIM, keep: [], "spec": Rule::Of(&CLAIM_SPEC));
 object!(PRIORITY_CLASS, keep: ["preemptionPolicy"],);
+object!(NETWORK_POLICY, keep: [], "spec": Rule::Of(&NETWORK_POLICY_SPEC));
 object!(RUNTIME_CLASS, keep: ["handler", "overhead", "scheduling"],);
 object!(
     STORAGE_CLASS,
@@ -120,6 +122,13 @@ static WORKLOAD_SPEC: Shape = spec(
 static CRON_JOB_SPEC: Shape =
     spec(&["concurrencyPolicy", "schedule", "timeZone"], &[("jobTemplate", Rule::Of(&JOB_TEMPLATE))]);
 static JOB_TEMPLATE: Shape = spec(&[], &[("metadata", Rule::Of(&TEMPLATE_META)), ("spec", Rule::Of(&WORKLOAD_SPEC))]);
+static NETWORK_POLICY_SPEC: Shape = spec(
+    &["podSelector", "policyTypes"],
+    &[("egress", Rule::Of(&NETWORK_POLICY_RULE)), ("ingress", Rule::Of(&NETWORK_POLICY_RULE))],
+);
+static NETWORK_POLICY_RULE: Shape =
+    spec(&["ports"], &[("from", Rule::Of(&NETWORK_POLICY_PEER)), ("to", Rule::Of(&NETWORK_POLICY_PEER))]);
+static NETWORK_POLICY_PEER: Shape = spec(&["namespaceSelector", "podSelector"], &[]);
 static NODE_SPEC: Shape = spec(&["taints"], &[]);
 static SERVICE_SPEC: Shape = spec(
     &[

@@ -14,7 +14,7 @@ use sk_store::trace::{Trace, TraceError};
 use crate::fingerprint::Fingerprint;
 use crate::mutate::Mutator;
 use crate::plan::{Action, Operation, Plan, Window};
-use crate::record::Recorder;
+use crate::record::{Recorder, about};
 use crate::setup::Setup;
 
 /// The Kubernetes whose rules the engine follows.
@@ -256,8 +256,7 @@ pub(crate) fn gaps(trace: &Trace) -> Result<Vec<Warning>, TraceError> {
 }
 
 fn meta(question: &Question<'_>, run_id: String, end: SimTime, partial: bool) -> Result<RunMeta, TraceError> {
-    let (trace, setup) = (question.trace, question.setup);
-    let (first, last) = trace.span().unwrap_or((question.window.start, question.window.end));
+    let setup = question.setup;
     Ok(RunMeta {
         run_id,
         name: question.name.to_owned(),
@@ -265,14 +264,7 @@ fn meta(question: &Question<'_>, run_id: String, end: SimTime, partial: bool) ->
         engine: EngineName::Embedded,
         kubernetes: KUBERNETES.to_owned(),
         seed: setup.settings.seed,
-        trace: sk_record::Trace {
-            name: trace.name().rsplit('/').next().unwrap_or_default().to_owned(),
-            digest: trace.digest()?.to_string(),
-            format: trace.format().name().to_owned(),
-            start: first,
-            end: last,
-            recorded: trace.observations()?.next().is_some(),
-        },
+        trace: about(question.trace, question.window)?,
         start: question.window.start,
         end,
         scenario_digest: Fingerprint::of(&[question.scenario.as_bytes()]).to_string(),

@@ -11,8 +11,22 @@ use sk_engine::annotations::NODE_GROUP;
 use sk_engine::api::{Body, Change, Object, Uid, WatchEvent};
 use sk_engine::kinds::{ConditionStatus, Node, Pod, PodPhase};
 use sk_record::{DecisionRow, EndedBy, Error, NodeRow, Outcome, PodRow, SeriesRow, Writer};
+use sk_store::trace::{Trace, TraceError};
 
-use crate::plan::{OWNER_ANNOTATION, parse_owner};
+use crate::plan::{OWNER_ANNOTATION, Window, parse_owner};
+
+/// What a run record says of the trace that was replayed, the same for both targets.
+pub(crate) fn about(trace: &Trace, window: Window) -> Result<sk_record::Trace, TraceError> {
+    let (start, end) = trace.span().unwrap_or((window.start, window.end));
+    Ok(sk_record::Trace {
+        name: trace.name().rsplit('/').next().unwrap_or_default().to_owned(),
+        digest: trace.digest()?.to_string(),
+        format: trace.format().name().to_owned(),
+        start,
+        end,
+        recorded: trace.observations()?.next().is_some(),
+    })
+}
 
 /// The series of desired replicas.
 const REPLICAS: &str = "replicas";

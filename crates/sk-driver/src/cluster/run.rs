@@ -36,7 +36,7 @@ use crate::embedded::gaps;
 use crate::fingerprint::Fingerprint;
 use crate::mutate::{Mutator, StartDelays};
 use crate::plan::Window;
-use crate::record::Recorder;
+use crate::record::{Recorder, about};
 
 /// Changes that wait for the recorder: below 10 KB each, so 80 MB at most. A watch that fills it waits.
 const MAX_SIGHTINGS: usize = 8_192;
@@ -404,8 +404,7 @@ impl Run<'_> {
         kubernetes: String,
         warnings: Vec<Warning>,
     ) -> Result<RunMeta, RunError> {
-        let (trace, window) = (&self.trace, self.options.window);
-        let (first, last) = trace.span().unwrap_or((window.start, window.end));
+        let window = self.options.window;
         Ok(RunMeta {
             run_id: self.run_id()?,
             name: self.name.clone(),
@@ -413,14 +412,7 @@ impl Run<'_> {
             engine: EngineName::Cluster,
             kubernetes,
             seed: self.options.seed,
-            trace: sk_record::Trace {
-                name: trace.name().rsplit('/').next().unwrap_or_default().to_owned(),
-                digest: trace.digest()?.to_string(),
-                format: trace.format().name().to_owned(),
-                start: first,
-                end: last,
-                recorded: trace.observations()?.next().is_some(),
-            },
+            trace: about(&self.trace, window)?,
             start: window.start,
             end,
             scenario_digest: Fingerprint::of(&[self.question().to_string().as_bytes()]).to_string(),

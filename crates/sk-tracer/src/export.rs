@@ -1,6 +1,8 @@
 //! Making a trace out of the log, for whoever asks: the HTTP server, `skctl record`, tests.
 //!
-//! First every watch catches up (see [`crate::watch::caught_up`]) and the store puts what it has where readers see it.
+//! First every watch catches up with the API server (see [`crate::watch::caught_up`]) and the store puts what it has where
+//! readers see it. Only then it is decided when "now" is: what somebody applied before asking for an export until now is in
+//! it, however late it arrived.
 //! Then the trace is written into a temporary file without a name in the data folder, so that memory stays flat, an
 //! error is an error and not a cut answer, and a crash leaves nothing behind.
 
@@ -9,7 +11,7 @@ use std::io::{self, BufWriter, Seek};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sk_core::{Gvk, SimTime};
+use sk_core::{Gvk, SimDuration, SimTime};
 use sk_store::log::{self, Query, Reader};
 use sk_store::trace::{Format, TracerConfig};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
@@ -23,6 +25,9 @@ use crate::watch::caught_up;
 
 /// Exports at a time. Each reads the whole window twice and takes the disk of its result; the rest is told to come back.
 pub(crate) const MAX_EXPORTS: usize = 2;
+
+/// The shortest time there is.
+const TICK: SimDuration = SimDuration::from_micros(1);
 
 const SPOOL_BUFFER_BYTES: usize = 256 << 10;
 
@@ -76,8 +81,18 @@ pub struct Spooled {
 }
 
 impl Exporter {
-    /// Makes a trace.
+    /// Makes a trace. An end in the future means now.
     pub(crate) async fn export(&self, query: Query, format: Format) -> Result<Spooled, ExportError> {
+        self.spool(format, |now| Query { end: query.end.min(now), ..query }).await
+    }
+
+    /// The cluster as it is now, as a trace of one moment.
+    pub(crate) async fn snapshot(&self, format: Format) -> Result<Spooled, ExportError> {
+        self.spool(format, |now| Query::window(now, now + TICK)).await
+    }
+
+    /// Brings everything up to date and writes what is asked for; `now` is the first moment after all that has been seen.
+    async fn spool(&self, format: Format, ask: impl FnOnce(SimTime) -> Query) -> Result<Spooled, ExportError> {
         let permit = Arc::clone(&self.room).try_acquire_owned().map_err(|_| ExportError::Busy)?;
         let behind = caught_up::wait(&self.access, self.health.watchers()).await;
         if !behind.is_empty() {
@@ -86,10 +101,10 @@ impl Exporter {
             tracing::warn!(kinds, "an export is made although these watches may not have caught up");
         }
         self.flush().await?;
+        let now = self.now() + TICK;
         let (reader, folder) = (self.reader.clone(), self.folder.clone());
-        let now = self.now();
         let open_gaps = self.health.watchers().iter().filter_map(|status| status.open_gap(now)).collect();
-        let query = Query { config: self.config.clone(), open_gaps, ..query };
+        let query = Query { config: self.config.clone(), open_gaps, ..ask(now) };
         let written = tokio::task::spawn_blocking(move || spool(&reader, &query, format, &folder));
         let (file, bytes, exported) = written.await.map_err(|error| ExportError::Ended(error.to_string()))??;
         Ok(Spooled { file, bytes, exported, behind, _permit: permit })

@@ -194,9 +194,15 @@ impl Tracer {
         self.metrics.lists(kind)
     }
 
-    /// Makes a trace of a window, after all watches have caught up.
+    /// Makes a trace of a window, after all watches have caught up with the API server. A window that ends in the future
+    /// ends now, with everything in it that the API server had when this was called.
     pub async fn export(&self, query: Query, format: Format) -> Result<Spooled, ExportError> {
         self.exporter.export(query, format).await
+    }
+
+    /// Makes a trace of the state now, after all watches have caught up with the API server.
+    pub async fn snapshot(&self, format: Format) -> Result<Spooled, ExportError> {
+        self.exporter.snapshot(format).await
     }
 
     /// Waits until everything that watches have brought so far can be read.

@@ -93,7 +93,7 @@ async fn lives_belong_to_their_templates_and_what_nobody_saw_is_a_gap() {
     until_pods(&client, "once", 1, "once:1", "Succeeded").await;
     until_pods(&client, "nightly-1", 1, "nightly:1", "Succeeded").await;
 
-    let trace = export(&tracer, began, now()).await;
+    let trace = export(&tracer, began).await;
     let reader = tracer.reader();
     let web = pods_of(&reader, "web");
     let template = |pod: &PodFacts| pod.attributions[0].template.clone().expect("its template is known");
@@ -145,7 +145,7 @@ async fn lives_belong_to_their_templates_and_what_nobody_saw_is_a_gap() {
     })
     .await
     .unwrap();
-    let trace = export(&tracer, began, now()).await;
+    let trace = export(&tracer, began).await;
     let reader = tracer.reader();
 
     let missed: BTreeSet<_> =

@@ -5,7 +5,7 @@
 mod fake;
 
 use std::io::Read;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -106,10 +106,15 @@ async fn server_with_a_late_owner(bookmarks: bool) -> Fake {
     child["metadata"]["ownerReferences"] =
         serde_json::json!([{"apiVersion": "apps/v1", "kind": "Deployment", "name": "owner", "uid": "uid-owner"}]);
     Fake::start(move |asked| {
-        if asked.watch.is_none() {
-            return Some(list(10, &[]));
+        if asked.path.ends_with("/v1") {
+            return None;
         }
         let mut watches = watches.lock().expect("nobody panicked");
+        if asked.watch.is_none() {
+            // Whoever lists a kind for the second time asks how far the server is.
+            let is_first = watches.insert(format!("list {}", asked.plural), 1).is_none();
+            return Some(list(if is_first { 10 } else { 20 }, &[]));
+        }
         let count = watches.entry(asked.plural.clone()).or_default();
         *count += 1;
         let owner = event("ADDED", &owner);
@@ -176,9 +181,54 @@ async fn an_export_waits_for_nobody_for_ever_and_says_whom_it_did_not_wait_for()
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_export_has_what_the_server_had_although_no_watch_has_brought_it_yet() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = server_with_a_late_owner(true).await;
+    let tracer = record(server.kubeconfig(folder.path(), "t")).await;
+    tracer.ready().await;
+    // Whether a watch has brought something by now or not: the server says that it is at 20.
+    let (objects, behind) = exported(&tracer).await;
+    assert_eq!((objects, behind), (vec!["Deployment default/owner".to_owned()], Vec::new()));
+    tracer.shutdown().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kind_that_was_not_served_is_asked_for_at_once_when_an_export_begins_and_came_with_a_gap() {
+    let folder = tempfile::tempdir().unwrap();
+    let served = Arc::new(AtomicBool::new(false));
+    let is_served = Arc::clone(&served);
+    let new = serde_json::json!({"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"replicas": 1}, "metadata":
+        {"name": "new", "namespace": "default", "uid": "uid-new", "resourceVersion": "15"}});
+    let server = Fake::start(move |asked| match (asked.path.as_str(), asked.watch.as_deref()) {
+        ("/apis/apps/v1", _) if !is_served.load(Ordering::SeqCst) => Some(refuse(404, "NotFound")),
+        ("/apis/apps/v1/deployments", None) => Some(list(20, std::slice::from_ref(&new))),
+        (path, None) if path.ends_with("/v1") => None,
+        // Everything else stands where the server stands, so that nobody has to be waited for but the new kinds.
+        (_, None) => Some(list(20, &[])),
+        _ => None,
+    })
+    .await;
+    let tracer = record(server.kubeconfig(folder.path(), "t")).await;
+    let deployments: Gvk = "apps/v1.Deployment".parse().unwrap();
+    until("the answer that the kind is not served", || tracer.readiness().not_served.contains(&deployments)).await;
+    tracer.ready().await;
+    tracer.flush().await.unwrap();
+    let (objects, behind) = exported(&tracer).await;
+    assert_eq!((objects, behind), (Vec::new(), Vec::new()), "a kind that is not served has no objects to wait for");
+    served.store(true, Ordering::SeqCst);
+    let (objects, behind) = exported(&tracer).await;
+    assert_eq!((objects, behind), (vec!["Deployment default/new".to_owned()], Vec::new()));
+    let (_, gaps) = recorded(&tracer).await;
+    let kinds: Vec<_> = gaps.iter().map(|gap| gap.kind.clone()).collect();
+    assert_eq!(kinds, [Some(deployments)], "the ReplicaSets, of which there are none, missed nothing");
+    assert!(gaps[0].reason.contains("not watched before"), "{gaps:?}");
+    tracer.shutdown().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn only_so_many_exports_are_made_at_a_time() {
     let folder = tempfile::tempdir().unwrap();
-    let server = Fake::start(|asked| (asked.watch.is_none()).then(|| list(10, &[]))).await;
+    let server = Fake::start(|_| None).await;
     let tracer = record(server.kubeconfig(folder.path(), "t")).await;
     tracer.ready().await;
     tracer.flush().await.unwrap();

@@ -18,7 +18,7 @@ use sk_testkit::control_plane::{ControlPlane, eventually};
 use sk_testkit::{Options, objects};
 use sk_tracer::install::{self, CERTIFICATE, CERTIFICATE_KEY, EXPORTER, NAME};
 use sk_tracer::{auth, tls};
-use support::{LIMIT, Process, answered, apply, config, crd, now};
+use support::{LIMIT, Process, answered, apply, config, define, now};
 
 const CONFIG: &str = "
 trackedObjects:
@@ -118,12 +118,7 @@ async fn an_installed_tracer_has_the_rights_it_needs_and_exports_to_those_who_ma
     let cluster = ControlPlane::start(Options::default()).await.expect("a control plane starts");
     let client = cluster.client();
     let folder = tempfile::tempdir().unwrap();
-    apply(&client, "customresourcedefinitions", crd("Mouse", "mice", "Namespaced")).await;
-    eventually("the new kind to be served", LIMIT, || async {
-        Ok(install::names(&client, &config(CONFIG)).await?.iter().find(|(kind, _)| kind.kind == "Mouse").cloned())
-    })
-    .await
-    .unwrap();
+    define(&client, "Mouse", "mice", "Namespaced").await;
 
     // Applied twice: the second time changes nothing and is refused by nobody.
     let tracked: Config = config(CONFIG);

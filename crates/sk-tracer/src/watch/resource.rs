@@ -68,6 +68,11 @@ impl Resource {
         self.get(&self.collection(), &query.finish(), if depth == Depth::Whole { JSON } else { METADATA })
     }
 
+    /// A list of one object at most, as new as what was acknowledged last: its version is that of the whole storage now.
+    pub(crate) fn newest(&self) -> Result<http::Request<Vec<u8>>, Error> {
+        self.get(&self.collection(), "limit=1", METADATA_LIST)
+    }
+
     /// Waits until the server's cache has come to a version; one object at most comes back.
     pub(crate) fn not_older_than(&self, version: u64) -> Result<http::Request<Vec<u8>>, Error> {
         let query = format!("limit=1&resourceVersion={version}&resourceVersionMatch=NotOlderThan");

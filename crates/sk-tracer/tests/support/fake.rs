@@ -26,6 +26,8 @@ const SERVED: [(&str, &str, &str); 6] = [
 
 /// What is asked.
 pub(crate) struct Asked {
+    /// The path; without a plural at its end it asks which kinds are served there.
+    pub(crate) path: String,
     /// The plural of the kind.
     pub(crate) plural: String,
     /// Is it a watch? From which version?
@@ -42,7 +44,7 @@ pub(crate) struct Fake {
 }
 
 impl Fake {
-    /// Starts one. What the test does not answer is a list of nothing, or a watch in which nothing happens.
+    /// Starts one. What the test does not answer is discovery, a list of nothing, or a watch in which nothing happens.
     pub(crate) async fn start(answer: impl Fn(&Asked) -> Option<Response> + Send + Sync + 'static) -> Self {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("there is a free port");
         let address = listener.local_addr().expect("it listens");
@@ -68,19 +70,18 @@ impl Fake {
 
 async fn reply(State(answer): State<Arc<Answer>>, request: Request) -> Response {
     let path = request.uri().path().to_owned();
-    if SERVED.iter().any(|(base, ..)| *base == path) {
-        return discovery(&path);
-    }
     let query = request.uri().query().unwrap_or_default().to_owned();
     let pairs: Vec<_> = query.split('&').filter_map(|pair| pair.split_once('=')).collect();
     let value = |name: &str| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
     let token = request.headers().get(http::header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let asked = Asked {
         plural: path.rsplit('/').next().unwrap_or_default().to_owned(),
+        path,
         watch: value("watch").and_then(|_| value("resourceVersion")),
         token: token.unwrap_or_default().trim_start_matches("Bearer ").to_owned(),
     };
     let default = || match asked.watch {
+        None if SERVED.iter().any(|(base, ..)| *base == asked.path) => discovery(&asked.path),
         Some(_) => watch(futures::stream::empty()),
         None => list(1, &[]),
     };

@@ -69,8 +69,20 @@ pub(crate) async fn apply(client: &Client, plural: &str, object: Value) -> Dynam
     .expect("the API server takes it")
 }
 
+/// Defines a kind of the group `example.com`, and waits until it can be found and used.
+pub(crate) async fn define(client: &Client, kind: &str, plural: &str, scope: &str) {
+    apply(client, "customresourcedefinitions", crd(kind, plural, scope)).await;
+    let wanted = GroupVersionKind::gvk("example.com", "v1", kind);
+    eventually(&format!("{kind} to be served"), LIMIT, || async {
+        let (resource, _) = kube::discovery::pinned_kind(client, &wanted).await?;
+        Api::<DynamicObject>::all_with(client.clone(), &resource).list(&ListParams::default()).await.map(Some)
+    })
+    .await
+    .expect("the API server takes the definition");
+}
+
 /// A CustomResourceDefinition without a schema.
-pub(crate) fn crd(kind: &str, plural: &str, scope: &str) -> Value {
+fn crd(kind: &str, plural: &str, scope: &str) -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -136,12 +148,15 @@ pub(crate) fn recorded(log: &Log, kind: &str) -> BTreeMap<String, String> {
     of_kind.map(|(object, live)| (object.key.to_string(), live.uid.to_string())).collect()
 }
 
-/// A window of what a tracer has recorded, as a trace.
-pub(crate) async fn export(tracer: &Tracer, from: SimTime, to: SimTime) -> Trace {
-    let query = sk_store::log::Query::window(from, to);
-    let spooled = tracer.export(query, Format::Native).await.expect("the export succeeds");
-    assert_eq!(spooled.behind, [], "every watch has caught up");
-    read_trace(spooled.file)
+/// What a tracer has recorded from a moment until now, as a trace. A busy server may not have said in time how far it is;
+/// then the export says so, and is made once more.
+pub(crate) async fn export(tracer: &Tracer, from: SimTime) -> Trace {
+    let query = || sk_store::log::Query::window(from, SimTime::MAX);
+    let exported = eventually("an export for which every watch has caught up", LIMIT, || async {
+        let spooled = tracer.export(query(), Format::Native).await.expect("the export succeeds");
+        Ok(spooled.behind.is_empty().then_some(spooled))
+    });
+    read_trace(exported.await.expect("the API server says how far it is").file)
 }
 
 /// A trace in a file without a name.

@@ -18,6 +18,13 @@ pub const CONTROLLER: &str = "controller";
 pub const DRIVER: &str = "driver";
 /// `true` on the namespace of an installation: the mark that simulations may be run on this cluster.
 pub const INSTALLED_LABEL: &str = "simkube.io/installed";
+/// The ConfigMap in the controller's namespace that carries [`INSTALLED_LABEL`] too: the mark of an installation whose
+/// namespace was there before, and so is not its own to label.
+pub const INSTALLED: &str = "simkube-installed";
+/// `true` on the Secrets that a Simulation may hand to its driver; without it a Simulation that names one fails.
+pub const DRIVER_SECRET_LABEL: &str = "simkube.io/driver-secret";
+/// On a Simulation whose trace was uploaded: the name that the person typed.
+pub const TRACE_NAME_ANNOTATION: &str = "simkube.io/trace-name";
 
 /// Where a replayed pod template was recorded.
 pub const ORIGINAL_NAMESPACE_ANNOTATION: &str = "static.simkube.io/original-namespace";
@@ -67,7 +74,11 @@ pub const CA_KEY: &str = "ca.crt";
 pub const CONTROLLER_AUDIENCE: &str = "simkube-ctrl";
 /// The subresource of Simulations whose `get` and `update` mean reading and writing records and logs.
 pub const RECORD_SUBRESOURCE: &str = "record";
-/// The ServiceAccount whose tokens let people read records and logs, and its ClusterRole.
+/// The subresource of Simulations whose `create` and `get` mean sending a trace to the controller and fetching it.
+pub const TRACE_SUBRESOURCE: &str = "trace";
+/// How a `tracePath` begins that names a trace by its SHA-256, which the controller was sent.
+pub const UPLOADED_TRACE: &str = "uploaded:";
+/// The ServiceAccount whose tokens let people read records and logs and send traces, and its ClusterRole.
 pub const RECORD_READER: &str = "sk-record-reader";
 /// The ClusterRole for people who run simulations; an installation binds it to nobody.
 pub const USER_ROLE: &str = "simkube-user";
@@ -94,6 +105,25 @@ pub const ENV_TERMINATION_LOG: &str = "SIMKUBE_TERMINATION_LOG";
 pub const MAX_SIMULATION_NAME: usize = 63 - 14;
 /// The most repetitions, so that the last index has three digits.
 pub const MAX_REPETITIONS: u32 = 1000;
+
+/// The `tracePath` of an uploaded trace.
+pub fn uploaded_trace_path(sha256: &str) -> String {
+    format!("{UPLOADED_TRACE}{sha256}")
+}
+
+/// The SHA-256 that a `tracePath` names, if it is an uploaded trace's; `None` also where the rest is no such hash, for
+/// it becomes part of a file's name.
+pub fn uploaded_trace(path: &str) -> Option<&str> {
+    path.strip_prefix(UPLOADED_TRACE).filter(|hash| is_sha256(hash))
+}
+
+/// Whether `text` is a SHA-256 as the contract writes it: 64 lower-case hexadecimal digits.
+pub fn is_sha256(text: &str) -> bool {
+    text.len() == SHA256_DIGITS && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+/// 256 bits, four per digit.
+const SHA256_DIGITS: usize = 256 / 4;
 
 /// The root that owns everything of a run.
 pub fn metaroot(simulation: &str) -> String {
@@ -148,6 +178,23 @@ pub fn virtual_namespace(prefix: &str, namespace: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_uploaded_trace_is_64_lower_case_digits_and_nothing_else() {
+        let hash = "0123456789abcdef".repeat(4);
+        assert_eq!(uploaded_trace(&uploaded_trace_path(&hash)), Some(hash.as_str()));
+        for other in [
+            "".to_owned(),
+            hash.clone(),
+            format!("uploaded:{}", &hash[1..]),
+            format!("uploaded:{hash}0"),
+            format!("uploaded:{}", hash.to_uppercase()),
+            format!("uploaded:{}", "../".repeat(22)),
+            format!("file:///{hash}"),
+        ] {
+            assert_eq!(uploaded_trace(&other), None, "{other}");
+        }
+    }
 
     #[test]
     fn the_longest_simulation_still_has_names_that_are_dns_labels() {

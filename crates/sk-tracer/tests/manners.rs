@@ -1,7 +1,7 @@
 //! How the tracer bears an API server with bad manners: one that forgets, refuses, cuts and garbles. Hermetic: the server
 //! is the test's own.
 
-#[path = "support/fake.rs"]
+#[path = "tracer/fake.rs"]
 mod fake;
 
 use std::io::Read;

@@ -3,16 +3,19 @@
 //! First every watch catches up with the API server (see [`crate::watch::caught_up`]) and the store puts what it has where
 //! readers see it. Only then it is decided when "now" is: what somebody applied before asking for an export until now is in
 //! it, however late it arrived.
-//! Then the trace is written into a temporary file without a name in the data folder, so that memory stays flat, an
+//! Owners that the API server is being asked about are waited for as well, for a while, because what they own is left out if
+//! they are exported. Then the trace is written into a temporary file without a name in the data folder, so that memory stays flat, an
 //! error is an error and not a cut answer, and a crash leaves nothing behind.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Seek};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use sk_core::{Gvk, SimDuration, SimTime};
 use sk_store::log::{self, Query, Reader};
+use sk_store::room::{Floor, NoRoom};
 use sk_store::trace::{Format, TracerConfig};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
@@ -20,12 +23,17 @@ use crate::access::Access;
 use crate::clock;
 use crate::health::Health;
 use crate::metrics::Metrics;
-use crate::store::{Message, StoreError};
+use crate::store::{Flushed, Message, StoreError};
 use crate::watch::caught_up;
 
 /// Exports at a time. Each reads the whole window twice and takes the disk of its result; the rest is told to come back.
 pub(crate) const MAX_EXPORTS: usize = 2;
 
+/// How long an export waits for owners that are being asked for. Such a request takes milliseconds; one that fails is not
+/// waited for.
+const OWNERS_LIMIT: Duration = Duration::from_secs(5);
+/// Between two looks at how many there are.
+const OWNERS_PAUSE: Duration = Duration::from_millis(50);
 /// The shortest time there is.
 const TICK: SimDuration = SimDuration::from_micros(1);
 
@@ -43,6 +51,9 @@ pub enum ExportError {
     /// The file for the result cannot be made or written.
     #[error("keep the trace in a temporary file: {0}; the data folder needs room for it")]
     Spool(#[from] io::Error),
+    /// The volume has to have room for what is recorded.
+    #[error("no trace is made: {0}")]
+    NoRoom(#[from] NoRoom),
     /// The log says no.
     #[error(transparent)]
     Log(#[from] log::ExportError),
@@ -100,7 +111,8 @@ impl Exporter {
             let kinds = behind.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
             tracing::warn!(kinds, "an export is made although these watches may not have caught up");
         }
-        self.flush().await?;
+        Floor::of(&self.folder).check()?;
+        self.until_owners_are_known().await?;
         let now = self.now() + TICK;
         let (reader, folder) = (self.reader.clone(), self.folder.clone());
         let open_gaps = self.health.watchers().iter().filter_map(|status| status.open_gap(now)).collect();
@@ -115,17 +127,33 @@ impl Exporter {
         self.reader.kept().map_or_else(clock::wall, |(_, newest)| clock::wall().max(newest))
     }
 
-    /// Waits until everything that was sent to the store before can be read.
-    pub(crate) async fn flush(&self) -> Result<(), ExportError> {
+    /// Flushes until the API server has been asked about every owner, or for [`OWNERS_LIMIT`].
+    async fn until_owners_are_known(&self) -> Result<(), ExportError> {
+        let began = Instant::now();
+        loop {
+            let open_questions = self.flush().await?;
+            if open_questions == 0 {
+                return Ok(());
+            }
+            if began.elapsed() >= OWNERS_LIMIT {
+                tracing::warn!(open_questions, "an export is made although the API server has not named these owners");
+                return Ok(());
+            }
+            tokio::time::sleep(OWNERS_PAUSE).await;
+        }
+    }
+
+    /// Waits until everything that was sent to the store before can be read. How many owners are being asked about.
+    pub(crate) async fn flush(&self) -> Result<usize, ExportError> {
         let (reply, flushed) = oneshot::channel();
         self.store.send(Message::Flush(reply)).await.map_err(|_| StoreError::Ended)?;
-        match flushed.await {
+        let Flushed { written, open_questions } = flushed.await.map_err(|_| StoreError::Ended)?;
+        match written {
             // What was recorded before the disk was full can still be had.
-            Ok(Err(StoreError::Log(error))) => tracing::warn!(error, "an export is made of what could be recorded"),
-            Ok(flushed) => flushed?,
-            Err(_) => return Err(StoreError::Ended.into()),
+            Err(StoreError::Log(error)) => tracing::warn!(error, "an export is made of what could be recorded"),
+            written => written?,
         }
-        Ok(())
+        Ok(open_questions)
     }
 }
 
@@ -135,9 +163,10 @@ fn spool(
     format: Format,
     folder: &Path,
 ) -> Result<(File, u64, log::Exported), ExportError> {
-    let mut out = BufWriter::with_capacity(SPOOL_BUFFER_BYTES, tempfile::tempfile_in(folder)?);
+    let file = Floor::of(folder).guard(tempfile::tempfile_in(folder)?);
+    let mut out = BufWriter::with_capacity(SPOOL_BUFFER_BYTES, file);
     let exported = reader.export(query, format, &mut out)?;
-    let mut file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
+    let mut file = out.into_inner().map_err(io::IntoInnerError::into_error)?.into_inner();
     let bytes = file.stream_position()?;
     file.rewind()?;
     Ok((file, bytes, exported))

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sk_api::tracer::Config;
-use sk_core::{Gvk, SimTime, SmolStr};
-use sk_ingest::{Ledger, Question, Rules};
+use sk_core::{Gvk, ObjectKey, SimTime, SmolStr};
+use sk_ingest::{Ledger, Question, Role, Rules};
 use sk_store::log::{self, Log};
 use sk_store::trace::TracerConfig;
 use tokio::net::TcpListener;
@@ -124,10 +124,21 @@ impl Parts {
         Ok(server)
     }
 
-    pub(crate) fn store(self, lookups: mpsc::Sender<Question>, sync_interval: Duration) -> Store {
+    /// The watcher of pods.
+    pub(crate) fn pods(&self) -> Arc<Status> {
+        let is_pods = |status: &&Arc<Status>| status.task.role == Role::Pod;
+        Arc::clone(self.health.watchers().iter().find(is_pods).expect("pods are always watched"))
+    }
+
+    pub(crate) fn store(
+        self,
+        lookups: mpsc::Sender<Question>,
+        looks: mpsc::Sender<Vec<ObjectKey>>,
+        sync_interval: Duration,
+    ) -> Store {
         let clock = Arc::clone(&self.shared.clock);
         let metrics = Arc::clone(&self.shared.metrics);
-        Store { ledger: self.ledger, log: self.log, clock, metrics, health: self.health, lookups, sync_interval }
+        Store { ledger: self.ledger, log: self.log, clock, metrics, health: self.health, lookups, looks, sync_interval }
     }
 }
 

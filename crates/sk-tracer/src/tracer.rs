@@ -17,6 +17,7 @@ use crate::access::Access;
 use crate::export::{ExportError, Exporter, Spooled};
 use crate::folder::{DataFolder, FolderError};
 use crate::health::{Health, Readiness};
+use crate::look;
 use crate::lookup;
 use crate::metrics::Metrics;
 use crate::options::Options;
@@ -118,6 +119,7 @@ impl Tracer {
         let parts = Parts::open(&folder, access, &config)?;
         let (store, inbox) = mpsc::channel(QUEUE_BATCHES);
         let (lookups, questions) = mpsc::channel(lookup::QUEUE_QUESTIONS);
+        let (looks, rounds) = mpsc::channel(1);
         let exporter = Arc::new(parts.exporter(&folder, &config, store.clone()));
         let mut tasks = JoinSet::new();
         for watcher in parts.watchers(&store) {
@@ -132,6 +134,12 @@ impl Tracer {
             let _ending = ending;
             lookup::run(shared, questions, answers).await;
         });
+        let looking = look::run(Arc::clone(&parts.shared), parts.pods(), rounds, store.clone());
+        let ending = parts.health.watch_for_panics();
+        tasks.spawn(async move {
+            let _ending = ending;
+            looking.await;
+        });
         let folder = Arc::new(folder);
         tasks.spawn(remember_when_ready(Arc::clone(&folder), config.clone(), Arc::clone(&parts.health)));
         let server = match options.serving.as_ref().zip(listener) {
@@ -145,7 +153,7 @@ impl Tracer {
             None => None,
         };
         let (health, metrics) = (Arc::clone(&parts.health), Arc::clone(&parts.shared.metrics));
-        let thread = parts.store(lookups, options.sync_interval).start(inbox).map_err(StartError::Thread)?;
+        let thread = parts.store(lookups, looks, options.sync_interval).start(inbox).map_err(StartError::Thread)?;
         Ok(Self { tasks, server, exporter, health, metrics, store, thread: Some(thread), _folder: folder })
     }
 
@@ -207,7 +215,7 @@ impl Tracer {
 
     /// Waits until everything that watches have brought so far can be read.
     pub async fn flush(&self) -> Result<(), ExportError> {
-        self.exporter.flush().await
+        self.exporter.flush().await.map(drop)
     }
 
     /// What the log holds, for whoever wants to look at it closely.

@@ -1,7 +1,5 @@
 //! What the tests of a recording have in common: configurations, the log read back, the tracer as a process.
 
-#![allow(dead_code, reason = "each test uses its part of this")]
-
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
@@ -21,6 +19,8 @@ use sk_store::trace::{self, Change, Format, Gap, Trace};
 use sk_testkit::control_plane::{ControlPlane, eventually};
 use sk_tracer::{Options, Tracer};
 
+/// The tracer's program.
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_sk-tracer");
 /// How long anything may take on a busy machine.
 pub(crate) const LIMIT: Duration = Duration::from_secs(90);
 
@@ -191,15 +191,21 @@ pub(crate) struct Process {
 impl Process {
     /// Starts it with these arguments besides configuration, folder and port. Its words are appended to `<data>.log`.
     pub(crate) fn start(config: &Path, data: &Path, kubeconfig: &Path, more: &[&str]) -> Self {
-        Self::start_program(Path::new(env!("CARGO_BIN_EXE_sk-tracer")), config, data, kubeconfig, more)
+        Self::start_with(Command::new(PROGRAM), config, data, kubeconfig, more)
     }
 
-    /// Starts something that starts it.
-    pub(crate) fn start_program(program: &Path, config: &Path, data: &Path, kubeconfig: &Path, more: &[&str]) -> Self {
+    /// Starts it by a command that takes its arguments.
+    pub(crate) fn start_with(
+        mut command: Command,
+        config: &Path,
+        data: &Path,
+        kubeconfig: &Path,
+        more: &[&str],
+    ) -> Self {
         let port = free_port();
         let log = data.with_extension("log");
         let words = File::options().create(true).append(true).open(&log).expect("the log can be written");
-        let child = Command::new(program)
+        let child = command
             .arg("--config-file")
             .arg(config)
             .arg("--data-dir")

@@ -1,8 +1,6 @@
 //! Lives of pods on the real control plane: each belongs to the template it was made from, and what happens while nobody
 //! watches and the history is forgotten is recorded as a gap, not as something that never was.
 
-mod support;
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::Pod;
@@ -14,7 +12,8 @@ use sk_store::log::{Fact, PodFacts, Reader};
 use sk_store::trace::Change;
 use sk_testkit::control_plane::{ControlPlane, eventually};
 use sk_testkit::{Component, Options, objects};
-use support::{LIMIT, api, config, entries, export, gaps, now, record};
+
+use crate::support::{self, LIMIT, api, config, entries, export, gaps, now, record};
 
 const CONFIG: &str = "
 trackedObjects:

@@ -1,8 +1,6 @@
 //! The tracer as it is installed: the manifests are applied for real, the tracer runs with exactly the rights they give
 //! it, and exports go to whoever may have them and nobody else.
 
-mod support;
-
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -18,7 +16,8 @@ use sk_testkit::control_plane::{ControlPlane, eventually};
 use sk_testkit::{Options, objects};
 use sk_tracer::install::{self, CERTIFICATE, CERTIFICATE_KEY, EXPORTER, NAME};
 use sk_tracer::{auth, tls};
-use support::{LIMIT, Process, answered, apply, config, define, now};
+
+use crate::support::{self, LIMIT, Process, answered, apply, config, define, now};
 
 const CONFIG: &str = "
 trackedObjects:

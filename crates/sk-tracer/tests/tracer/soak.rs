@@ -3,16 +3,13 @@
 //! The events come from the test's own API server, as fast as the tracer takes them; the tracer is a process of its own,
 //! so that nobody else's memory is counted.
 
-#[path = "support/fake.rs"]
-mod fake;
-mod support;
-
 use std::time::{Duration, Instant};
 
-use fake::{Fake, watch};
 use futures::stream;
 use serde_json::json;
-use support::{Process, ask};
+
+use crate::fake::{self, Fake, watch};
+use crate::support::{self, Process, ask};
 
 const OBJECTS: u64 = 1_000;
 const EVENTS: u64 = 200_000;

@@ -1,14 +1,13 @@
 //! A reviewer's question: what of my secrets is in the tracer's folder? They are planted wherever people put them, and
 //! looked for in every byte, packed and unpacked.
 
-mod support;
-
 use std::path::Path;
 
 use serde_json::json;
 use sk_testkit::Options;
 use sk_testkit::control_plane::ControlPlane;
-use support::{apply, config, define, entries, export, now, record};
+
+use crate::support::{self, apply, config, define, entries, export, now, record};
 
 const CONFIG: &str = "
 trackedObjects:

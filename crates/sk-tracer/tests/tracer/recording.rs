@@ -1,8 +1,6 @@
 //! What is recorded of a real cluster: kinds of every sort, in whatever order their events come, and nothing of one kind
 //! because of another.
 
-mod support;
-
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 use sk_core::Gvk;
@@ -10,7 +8,10 @@ use sk_store::log::Fact;
 use sk_store::trace::Format;
 use sk_testkit::Options;
 use sk_testkit::control_plane::{ControlPlane, eventually};
-use support::{LIMIT, api, applied, apply, config, define, entries, export, gaps, live, now, record, recorded, story};
+
+use crate::support::{
+    self, LIMIT, api, applied, apply, config, define, entries, export, gaps, live, now, record, recorded, story,
+};
 
 const MANY: &str = "
 trackedObjects:

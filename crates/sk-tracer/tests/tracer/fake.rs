@@ -6,6 +6,7 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
@@ -89,9 +90,14 @@ async fn reply(State(answer): State<Arc<Answer>>, request: Request) -> Response 
 }
 
 fn discovery(path: &str) -> Response {
-    let of_path = SERVED.iter().filter(|(base, ..)| *base == path);
+    let of_path: Vec<_> = SERVED.iter().filter(|(base, ..)| *base == path).copied().collect();
+    kinds(path, &of_path)
+}
+
+/// The answer to the question which kinds are served at a path.
+pub(crate) fn kinds(path: &str, served: &[(&str, &str, &str)]) -> Response {
     let resource = |(_, kind, plural): &(&str, &str, &str)| json!({"name": plural, "singularName": "", "namespaced": *kind != "Node", "kind": kind, "verbs": ["list", "watch"]});
-    let resources: Vec<_> = of_path.map(resource).collect();
+    let resources: Vec<_> = served.iter().map(resource).collect();
     let version = path.trim_start_matches("/apis/").trim_start_matches("/api/");
     let body = json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": version, "resources": resources});
     axum::Json(body).into_response()
@@ -112,6 +118,16 @@ pub(crate) fn watch(lines: impl Stream<Item = String> + Send + 'static) -> Respo
 /// A watch that brings these lines and ends.
 pub(crate) fn short_watch(text: String) -> Response {
     Body::from(text).into_response()
+}
+
+/// One object, after a while.
+pub(crate) fn late(object: &Value, after: Duration) -> Response {
+    let text = object.to_string();
+    let body = async move {
+        tokio::time::sleep(after).await;
+        Ok::<_, std::io::Error>(text)
+    };
+    Body::from_stream(futures::stream::once(body)).into_response()
 }
 
 /// A refusal as Kubernetes words it.

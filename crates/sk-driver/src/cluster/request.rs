@@ -165,6 +165,15 @@ impl Patience {
     }
 }
 
+/// An error and what is behind it: who connects in vain says little more than that.
+pub(crate) fn whole_story(error: &(dyn std::error::Error + 'static)) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source()).map(ToString::to_string);
+    let mut parts: Vec<String> = causes.collect();
+    // Many repeat what is behind them.
+    parts.dedup_by(|behind, before| before.contains(behind.as_str()));
+    parts.join(": ")
+}
+
 /// The API server's words for a webhook that it has to ask and does not reach.
 pub(crate) fn is_webhook_failure(words: &str) -> bool {
     words.contains("failed calling webhook")
@@ -208,7 +217,7 @@ fn judge(error: &kube::Error) -> Verdict {
             Verdict::Refused(Refusal::Malformed(error.to_string()))
         }
         // Connections: refused, reset, cut off in the middle of an answer.
-        _ => Verdict::Again(None, error.to_string()),
+        _ => Verdict::Again(None, whole_story(error)),
     }
 }
 

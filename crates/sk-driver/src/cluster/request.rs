@@ -2,7 +2,7 @@
 //!
 //! What may pass (too many requests, a server error, a conflict, a lost connection) is tried again with growing pauses,
 //! for as long as a restarted API server needs and then some. What will not pass is a refusal with the server's words.
-//! A run that was asked to stop has less time: whoever asks says how much of it a request may take.
+//! A run that somebody insists on stopping has less time: each part says how much of it a request may take.
 
 use std::future::Future;
 use std::time::{Duration, Instant};
@@ -92,7 +92,7 @@ impl Refusal {
     }
 }
 
-/// How long requests are tried: until they are answered, or, once the run is asked to stop, until this part's grace is over.
+/// How long requests are tried: until they are answered, or, once somebody insists on a stop, until this part's grace is over.
 /// Further tries are counted.
 #[derive(Clone, Debug)]
 pub(crate) struct Patience {
@@ -271,7 +271,7 @@ mod tests {
         let patience = Patience::new(&Tally::default(), &stop, Duration::from_millis(50));
         let silent = patiently(&patience, std::future::pending::<Result<(), kube::Error>>);
         let refused = patience.within(ANSWER_LIMIT, || async { Err::<(), _>(status(429, "TooManyRequests", 60)) });
-        let (silent, refused, ()) = tokio::join!(silent, refused, async { stop.ask("enough") });
+        let (silent, refused, ()) = tokio::join!(silent, refused, async { stop.insist("enough") });
         assert_eq!(silent, Err(Refusal::Stopped { last: "no answer yet".into() }));
         assert_eq!(refused, Err(Refusal::Stopped { last: "words (429)".into() }));
     }

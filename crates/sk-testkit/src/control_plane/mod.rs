@@ -22,6 +22,7 @@ mod command;
 mod error;
 mod folder;
 pub(crate) mod guarded;
+mod inventory;
 mod logs;
 mod ports;
 mod probe;

@@ -8,6 +8,7 @@ use indicatif::HumanCount;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::watch_object;
 use sk_api::simulation::{Simulation, SimulationStatus, State, names};
+use sk_store::location::shown;
 
 use crate::cli::Global;
 use crate::cluster::simulations::{Simulations, state_name};
@@ -76,10 +77,11 @@ pub(crate) fn name_of(simulation: &Simulation) -> String {
     simulation.metadata.name.clone().unwrap_or_default()
 }
 
-/// What people call the trace that it replays: an uploaded one has no name of its own but a hash.
-pub(crate) fn trace_of(simulation: &Simulation) -> &str {
+/// What people call the trace that it replays: an uploaded one has no name of its own but a hash, and a URL is shown
+/// without what may let others in.
+pub(crate) fn trace_of(simulation: &Simulation) -> String {
     let typed = simulation.metadata.annotations.as_ref().and_then(|all| all.get(names::TRACE_NAME_ANNOTATION));
-    typed.map_or(&simulation.spec.driver.trace_path, String::as_str)
+    typed.cloned().unwrap_or_else(|| shown(&simulation.spec.driver.trace_path))
 }
 
 /// Why it failed, in the controller's words.
@@ -105,6 +107,9 @@ mod tests {
         let typed = simulation(json!({names::TRACE_NAME_ANNOTATION: "week.sktrace"}));
         assert_eq!(trace_of(&typed), "week.sktrace");
         assert_eq!(trace_of(&simulation(json!({}))), "uploaded:abc");
+        let mut secret = simulation(json!({}));
+        secret.spec.driver.trace_path = "https://me:s3cr3t@host/week.sktrace".to_owned();
+        assert_eq!(trace_of(&secret), "https://host/week.sktrace");
     }
 
     #[test]

@@ -8,6 +8,7 @@ use k8s_openapi::api::core::v1::{Event, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::{Api, ListParams, LogParams};
 use sk_api::simulation::{Simulation, SimulationStatus, names};
+use sk_store::location::shown;
 
 use crate::answer;
 use crate::cli::{DescribeArgs, Global, LogsArgs, NamedArgs, ObjectFormat};
@@ -126,8 +127,8 @@ fn description(simulation: &Simulation, events: Result<&[Event], &String>) -> St
 
 /// As it was typed, and where the driver gets it.
 fn trace_line(simulation: &Simulation) -> String {
-    let (name, place) = (trace_of(simulation), &simulation.spec.driver.trace_path);
-    if name == place { name.to_owned() } else { format!("{name}  ({place})") }
+    let (name, place) = (trace_of(simulation), shown(&simulation.spec.driver.trace_path));
+    if name == place { name } else { format!("{name}  ({place})") }
 }
 
 fn state_line(status: &SimulationStatus) -> String {

@@ -21,7 +21,7 @@ use crate::cluster::simulations::Simulations;
 use crate::cluster::{self as clusters, Cluster};
 use crate::failure::Outcome;
 use crate::scenarios::{self, Resolved};
-use crate::simulation::{Followed, follow, name_of, why_it_failed};
+use crate::simulation::{Followed, follow, name_of, trace_of, why_it_failed};
 use crate::times::{self, Clock};
 use crate::upload::Parcel;
 use crate::{answer, examples, records, runs, traces};
@@ -126,7 +126,7 @@ async fn replay(
     if let Some(parcel) = parcel {
         // Asked before a trace of gigabytes has travelled for nothing; who comes in between is told by the server.
         simulations.check_free(&name).await?;
-        parcel.send(cluster, crate::simulation::trace_of(&simulation), global).await?;
+        parcel.send(cluster, &trace_of(&simulation), global).await?;
     }
     simulations.create(&simulation).await?;
     answer::say(global, &format!("Simulation {name} on {cluster}"));

@@ -112,7 +112,7 @@ pub(super) fn simulation(
         ..smallest
     };
     let mut simulation = Simulation::new(&name(args, resolved)?, spec);
-    simulation.metadata.annotations = Some(annotations(resolved).into_iter().collect());
+    simulation.metadata.annotations = Some(annotations(resolved, place).into_iter().collect());
     Ok(simulation)
 }
 
@@ -125,10 +125,14 @@ pub(super) fn asked(args: &RunArgs, resolved: &Resolved) -> Result<Asked> {
     Ok(asked)
 }
 
-/// What people called the trace, and what must hold: `skctl report NAME --cluster` judges by it, wherever it is typed.
-fn annotations(resolved: &Resolved) -> Vec<(String, String)> {
+/// What people call a trace that is a hash to the controller, and what must hold: `skctl report NAME --cluster` judges by
+/// it, wherever it is typed.
+fn annotations(resolved: &Resolved, place: &str) -> Vec<(String, String)> {
+    let mut annotations = Vec::new();
+    if names::uploaded_trace(place).is_some() {
+        annotations.push((names::TRACE_NAME_ANNOTATION.to_owned(), resolved.trace.clone()));
+    }
     let scenario = resolved.scenario.to_yaml();
-    let mut annotations = vec![(names::TRACE_NAME_ANNOTATION.to_owned(), resolved.trace.clone())];
     if scenario.len() <= MAX_SCENARIO_BYTES {
         annotations.push((SCENARIO_ANNOTATION.to_owned(), scenario));
     }
@@ -210,7 +214,7 @@ mod tests {
         let words = ["skctl", "run", "example:nginx", "--cluster"].into_iter().chain(line.split_whitespace());
         let Command::Run(args) = Cli::try_parse_from(words).unwrap().command else { panic!("it is a run") };
         refuse_what_makes_no_sense(&args)?;
-        simulation(&args, &scenarios::resolve(&args)?, "uploaded:abc", None)
+        simulation(&args, &scenarios::resolve(&args)?, &names::uploaded_trace_path(&"0".repeat(64)), None)
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! The manifests themselves are made by the crates that they are for; here are only the choices of a command line, and
 //! where the two servers are afterwards.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -10,9 +11,10 @@ use serde_json::Value;
 use sk_api::simulation::{crds as definitions, names};
 use sk_api::tracer::Config;
 use sk_core::Gvk;
+use sk_ctrl::install::Kinds;
 use sk_tracer::install;
 
-use crate::cli::{Global, SimArgs, TracerArgs, Verbosity};
+use crate::cli::{Global, Resource, SimArgs, TracerArgs, Verbosity};
 use crate::cluster::Cluster;
 use crate::cluster::service::Service;
 use crate::{answer, texts};
@@ -109,9 +111,23 @@ pub(crate) fn sim_in(args: &SimArgs, namespace: &str) -> Vec<Value> {
         any_namespace: args.any_namespace,
         metrics: args.metrics,
         cert_manager: args.cert_manager,
+        more_kinds: kinds(&args.also),
         ..usual
     };
     sk_ctrl::install::manifests(&options).into_iter().chain(sk_driver::stages()).collect()
+}
+
+/// Resources by their groups.
+fn kinds(resources: &[Resource]) -> Vec<Kinds> {
+    let mut groups: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for Resource { plural, group } in resources {
+        groups.entry(group).or_default().insert(plural);
+    }
+    let kinds = |(group, plurals): (&str, BTreeSet<&str>)| Kinds {
+        group: group.to_owned(),
+        resources: plurals.into_iter().map(str::to_owned).collect(),
+    };
+    groups.into_iter().map(kinds).collect()
 }
 
 /// The kinds alone.

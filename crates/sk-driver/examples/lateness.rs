@@ -12,6 +12,7 @@
 use std::collections::BTreeSet;
 use std::error::Error;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::json;
 use sk_api::simulation::Simulation;
@@ -52,6 +53,7 @@ async fn replay(cluster: &ControlPlane, events: u32, speed: f64, rate: f64) -> R
         in_cluster: false,
         allow_hooks: true,
         version: env!("CARGO_PKG_VERSION").into(),
+        stop_within: Duration::from_secs(100),
     };
     let simulation: Simulation = serde_json::from_value(json!({
         "apiVersion": "simkube.io/v1", "kind": "Simulation", "metadata": {"name": "lateness"},

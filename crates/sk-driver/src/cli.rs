@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, Parser, Subcommand};
@@ -15,9 +16,13 @@ use sk_api::simulation::{Simulation, names};
 use sk_core::duration::TimeSpec;
 use sk_core::{Gvk, SimDuration, SimTime};
 use sk_store::Location;
+use sk_store::location::shown;
 use sk_store::trace::{OpenError, Trace};
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::cluster::controller::ControllerError;
+use crate::cluster::request::Patience;
+use crate::cluster::tally::Tally;
 use crate::cluster::{self, Controller, Destination, Options, Outcome, Stop, Webhook};
 use crate::log::LastLines;
 use crate::plan::Window;
@@ -33,6 +38,12 @@ const TERMINATION_BYTES: usize = 4096;
 const ALLOW_HOOKS: &str = "SIMKUBE_ALLOW_HOOKS";
 /// A Simulation is a few kilobytes.
 const MAX_FILE_BYTES: u64 = 1 << 20;
+/// How long it may take until the API server reaches the webhook: a new Service and its endpoints take seconds.
+const WEBHOOK_PATIENCE: Duration = Duration::from_secs(60);
+/// How often what is new in the log goes to the controller, so that it is there even if the driver is killed.
+const LOG_EVERY: Duration = Duration::from_secs(10);
+/// After a stop, the log may take so much longer than everything else.
+const LOG_GRACE: Duration = Duration::from_secs(5);
 
 /// Replays a trace on a real cluster with virtual nodes.
 #[derive(Debug, Parser)]
@@ -98,6 +109,9 @@ struct RunArgs {
     /// Let a Simulation of the cluster run its preRun and postRun hooks here; with -f they are your own and always run
     #[arg(long, env = ALLOW_HOOKS)]
     allow_hooks: bool,
+    /// How long to take at most when asked to stop: what is under way, the record, and the clean-up have to fit
+    #[arg(long, value_name = "SECONDS", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..))]
+    stop_within: u64,
     /// error, warn, info, debug or trace
     #[arg(short, long, value_name = "LEVEL", default_value = "info")]
     verbosity: String,
@@ -117,26 +131,41 @@ pub async fn main() -> ExitCode {
     };
     let stop = Stop::default();
     stop_on_signals(&stop);
-    let (code, words) = match run(&args, &stop).await {
-        Ok(None) => (0, None),
-        Ok(Some(why)) if why == SIGNALLED => (INTERRUPTED, Some(format!("Interrupted: {why}"))),
-        Ok(Some(why)) => (BAD, Some(format!("Stopped: {why}"))),
-        Err(error) => (FAILED, Some(format!("{}: {error:#}", reason(&error)))),
-    };
+    let sending = tokio::spawn(send_log_again_and_again(args.simulation.clone(), lines.clone()));
+    let ended = run(&args, &stop).await;
+    sending.abort();
+    let (code, words) = verdict(ended, stop.reason().as_deref());
     if let Some(words) = &words {
         tracing::error!("{words}");
         leave_last_words(words);
     }
-    send_log(&args, &lines).await;
+    let grace = Duration::from_secs(args.stop_within) + LOG_GRACE;
+    send_log(&args, &lines, &Patience::new(&Tally::default(), &stop, grace)).await;
     ExitCode::from(code)
 }
 
 /// Why a run that was told to stop by a signal stopped.
 const SIGNALLED: &str = "the driver was asked to stop; the record is partial";
 
+/// The exit code and the last words.
+fn verdict(ended: Result<Option<String>>, stopped: Option<&str>) -> (u8, Option<String>) {
+    let was_signalled = stopped == Some(SIGNALLED);
+    match ended {
+        Ok(None) => (0, None),
+        Ok(Some(why)) if was_signalled => (INTERRUPTED, Some(format!("Interrupted: {why}"))),
+        Ok(Some(why)) => (BAD, Some(format!("Stopped: {why}"))),
+        // What a stopped run could not do any more is no failure of its own.
+        Err(error) if was_signalled => (INTERRUPTED, Some(format!("Interrupted: {SIGNALLED}; {error:#}"))),
+        Err(error) => (FAILED, Some(format!("{}: {error:#}", reason(&error)))),
+    }
+}
+
 /// The word before the driver's last words, which the controller takes for the Simulation's reason.
 fn reason(error: &anyhow::Error) -> &'static str {
     if let Some(error) = error.downcast_ref::<cluster::RunError>() {
+        return error.reason();
+    }
+    if let Some(error) = error.downcast_ref::<ControllerError>() {
         return error.reason();
     }
     match error.downcast_ref::<OpenError>() {
@@ -153,7 +182,7 @@ fn stop_on_signals(stop: &Stop) {
         match signal(kind) {
             Ok(mut signals) => drop(tokio::spawn(async move {
                 while signals.recv().await.is_some() {
-                    stop.ask(SIGNALLED);
+                    stop.insist(SIGNALLED);
                 }
             })),
             Err(error) => tracing::warn!("cannot listen for signals: {error}"),
@@ -172,10 +201,8 @@ async fn run(args: &RunArgs, stop: &Stop) -> Result<Option<String>> {
         }
         (None, None) => bail!("say which Simulation: --simulation NAME or -f FILE"),
     };
-    let place = args.trace.as_deref().unwrap_or(&simulation.spec.driver.trace_path);
-    let location: Location = place.parse().with_context(|| format!("the trace {place}"))?;
-    let trace = tokio::task::spawn_blocking(move || location.open()).await.context("reading the trace broke off")?;
-    let trace = Arc::new(trace.with_context(|| format!("cannot read the trace {place}"))?);
+    let grace = Duration::from_secs(args.stop_within) / 10;
+    let trace = Arc::new(trace(args, &simulation, &Patience::new(&Tally::default(), stop, grace)).await?);
     let window = window(args, &simulation, &trace)?;
     let repetitions = match (args.repetition, args.file.is_some()) {
         (Some(repetition), _) => repetition..repetition + 1,
@@ -191,6 +218,29 @@ async fn run(args: &RunArgs, stop: &Stop) -> Result<Option<String>> {
         }
     }
     Ok(None)
+}
+
+/// Opens the trace, wherever it is.
+async fn trace(args: &RunArgs, simulation: &Simulation, patience: &Patience) -> Result<Trace> {
+    let place = args.trace.as_deref().unwrap_or(&simulation.spec.driver.trace_path);
+    if let Some(hash) = names::uploaded_trace(place) {
+        let Some(controller) = controller() else {
+            bail!(
+                "{place} is a trace that was uploaded to a controller, and no controller started this driver; give --trace"
+            )
+        };
+        let typed = simulation.metadata.annotations.as_ref().and_then(|all| all.get(names::TRACE_NAME_ANNOTATION));
+        let name = typed.map_or(place, String::as_str);
+        let fetched = controller.fetch_trace(hash, name, patience).await;
+        return fetched.with_context(|| format!("cannot get the trace {name}"));
+    }
+    let location: Location = place.parse().context("the trace")?;
+    let opening = tokio::task::spawn_blocking(move || location.open());
+    let opened = tokio::select! {
+        opened = opening => opened.context("reading the trace broke off")?,
+        () = patience.over() => bail!("the trace {} was not there in time", shown(place)),
+    };
+    opened.with_context(|| format!("cannot read the trace {}", shown(place)))
 }
 
 fn summarise(outcome: &Outcome) {
@@ -268,6 +318,7 @@ fn options(args: &RunArgs, simulation: &Simulation, window: Window, repetition: 
         in_cluster: args.file.is_none(),
         allow_hooks: args.file.is_some() || args.allow_hooks,
         version: env!("CARGO_PKG_VERSION").to_owned(),
+        stop_within: Duration::from_secs(args.stop_within),
     })
 }
 
@@ -275,7 +326,7 @@ fn webhook(args: &RunArgs, simulation: &Simulation) -> Result<Webhook> {
     let all = |port| SocketAddr::from((Ipv4Addr::UNSPECIFIED, port));
     if let Some(folder) = std::env::var_os(names::ENV_CERT_DIR) {
         let bind = args.bind.unwrap_or(all(simulation.spec.driver.port));
-        return Ok(Webhook::Installed { certificate: folder.into(), bind });
+        return Ok(Webhook::Installed { certificate: folder.into(), bind, patience: WEBHOOK_PATIENCE });
     }
     let url = match &args.webhook_url {
         Some(url) => url.clone(),
@@ -324,10 +375,28 @@ fn controller() -> Option<Controller> {
     })
 }
 
+/// Sends the end of the log to the controller whenever there is something new, until it is dropped.
+async fn send_log_again_and_again(simulation: Option<String>, lines: LastLines) {
+    let (Some(controller), Some(name)) = (controller(), simulation) else { return };
+    let mut sent = 0;
+    loop {
+        tokio::time::sleep(LOG_EVERY).await;
+        let written = lines.written();
+        if written == sent {
+            continue;
+        }
+        match controller.send_log_once(&name, lines.text()).await {
+            Ok(()) => sent = written,
+            // The next one brings it along; a line in the log each time would be what is new in it.
+            Err(problem) => tracing::debug!("the log was not sent: {problem}"),
+        }
+    }
+}
+
 /// Sends the end of the log to the controller. There is nobody to tell if that fails but the log itself.
-async fn send_log(args: &RunArgs, lines: &LastLines) {
+async fn send_log(args: &RunArgs, lines: &LastLines, patience: &Patience) {
     let (Some(controller), Some(name)) = (controller(), &args.simulation) else { return };
-    if let Err(error) = controller.send_log(name, lines.text()).await {
+    if let Err(error) = controller.send_log(name, lines.text(), patience).await {
         tracing::warn!("{error}");
     }
 }

@@ -2,7 +2,16 @@
 
 use std::process::ExitCode;
 
-#[tokio::main]
-async fn main() -> ExitCode {
-    sk_driver::cli::main().await
+fn main() -> ExitCode {
+    let runtime = match tokio::runtime::Runtime::new() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("sk-driver: cannot start: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let code = runtime.block_on(sk_driver::cli::main());
+    // A thread that still fetches or sends something is not waited for: the driver may have been asked to stop.
+    runtime.shutdown_background();
+    code
 }

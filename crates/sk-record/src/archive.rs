@@ -15,7 +15,7 @@ use crate::writer::{Folder, Staged};
 /// Files of one record: `run.json`, four tables, and what is added beside them (scenario, summary, report, junit, logs).
 const MAX_FILES: usize = 64;
 /// Bytes of one record, unpacked. Two million pods are about 200 MB of tables; this is twenty times that.
-const MAX_BYTES: u64 = 4 << 30;
+pub const MAX_BYTES: u64 = 4 << 30;
 
 /// Writes the record in folder `dir` as a tar.
 pub fn pack<W: Write>(dir: &Path, to: W) -> Result<W, Error> {

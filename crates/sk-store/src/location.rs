@@ -58,7 +58,7 @@ impl FromStr for Location {
     type Err = ParseLocationError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let shown = || text.chars().take(200).collect::<String>();
+        let shown = || shown(text).chars().take(200).collect::<String>();
         match text.split_once("://") {
             _ if text.is_empty() => Err(ParseLocationError::Empty),
             _ if text == "-" => Ok(Self::StandardInput),
@@ -84,8 +84,33 @@ impl fmt::Display for Location {
         match self {
             Self::StandardInput => f.write_str("standard input"),
             Self::File(path) => path.display().fmt(f),
-            Self::Remote(url) => f.write_str(&url.0),
+            Self::Remote(url) => f.write_str(&shown(&url.0)),
         }
+    }
+}
+
+/// A place as people may see it: a URL without the name and password before its host and without what follows its path,
+/// both of which may let whoever reads them in.
+pub fn shown(place: &str) -> String {
+    let Some((scheme, rest)) = place.split_once("://") else { return place.to_owned() };
+    let rest = rest.split(['?', '#']).next().unwrap_or_default();
+    let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let host = host.rsplit('@').next().unwrap_or_default();
+    format!("{scheme}://{host}{path}")
+}
+
+/// The words of somebody who speaks of `place`, with the place as people may see it.
+#[cfg(feature = "remote")]
+fn discreet(words: &str, place: &str) -> String {
+    let before_host = place.split_once("://").map(|(_, rest)| rest.split('/').next().unwrap_or_default());
+    let secret = before_host.and_then(|host| host.rsplit_once('@')).map(|(secret, _)| secret);
+    let words = words.replace(place, &shown(place));
+    match secret {
+        Some(secret) if !secret.is_empty() => {
+            let parts = secret.split(':').filter(|part| part.len() > 2);
+            parts.fold(words.replace(&format!("{secret}@"), ""), |words, part| words.replace(part, "…"))
+        }
+        _ => words,
     }
 }
 
@@ -144,15 +169,17 @@ impl fmt::Debug for StoreSettings {
 
 #[cfg(feature = "remote")]
 fn open_remote(url: &RemoteUrl, settings: &StoreSettings) -> Result<Trace, OpenError> {
-    let cannot = |source| OpenError::Io { name: url.0.as_str().into(), source };
+    let name = shown(&url.0);
+    let cannot = |source| OpenError::Io { name: name.as_str().into(), source };
     let mut file = tempfile::NamedTempFile::new().map_err(cannot)?;
-    remote::fetch(&url.0, settings, file.as_file_mut()).map_err(|error| cannot(io::Error::other(error)))?;
-    trace::open_temporary(&url.0, file.into_temp_path())
+    let fetched = remote::fetch(&url.0, settings, file.as_file_mut());
+    fetched.map_err(|error| cannot(io::Error::other(discreet(&error.to_string(), &url.0))))?;
+    trace::open_temporary(&name, file.into_temp_path())
 }
 
 #[cfg(not(feature = "remote"))]
 fn open_remote(url: &RemoteUrl, _: &StoreSettings) -> Result<Trace, OpenError> {
-    Err(OpenError::Io { name: url.0.as_str().into(), source: io::Error::other(NO_REMOTE) })
+    Err(OpenError::Io { name: shown(&url.0).as_str().into(), source: io::Error::other(NO_REMOTE) })
 }
 
 /// What a build without object stores says.
@@ -183,5 +210,33 @@ mod tests {
         ] {
             assert!(parse(url).unwrap_err().to_string().contains(expected), "{url}");
         }
+    }
+
+    #[test]
+    fn nobody_sees_what_lets_one_in() {
+        for (place, seen) in [
+            ("https://user:pass@host:9000/a/b", "https://host:9000/a/b"),
+            ("https://b.s3.amazonaws.com/a?X-Amz-Signature=1f&x=/@y", "https://b.s3.amazonaws.com/a"),
+            ("https://c.blob.core.windows.net/a?sig=1f#part", "https://c.blob.core.windows.net/a"),
+            ("https://us@er:p@ss@host", "https://host"),
+            ("s3://bucket/a@b", "s3://bucket/a@b"),
+            ("/a?b@c", "/a?b@c"),
+        ] {
+            assert_eq!(shown(place), seen);
+        }
+        let error = "https://host/a?sig=secret".parse::<Location>().unwrap_err().to_string();
+        assert!(error.contains("https://host/a") && !error.contains("secret"), "{error}");
+        assert_eq!("https://u:p@h/a".parse::<Location>().unwrap().to_string(), "https://h/a");
+    }
+
+    #[cfg(feature = "remote")]
+    #[test]
+    fn what_a_store_says_is_repeated_without_it_too() {
+        let place = "http://user:secret@127.0.0.1:1/a";
+        let said = discreet("error sending request for url (http://user:secret@127.0.0.1:1/a): secret is wrong", place);
+        assert_eq!(said, "error sending request for url (http://127.0.0.1:1/a): … is wrong");
+        let error = place.parse::<Location>().unwrap().open().unwrap_err();
+        let whole = format!("{error} {error:?} {:?}", std::error::Error::source(&error).map(ToString::to_string));
+        assert!(!whole.contains("secret"), "{whole}");
     }
 }

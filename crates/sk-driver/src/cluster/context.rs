@@ -11,10 +11,10 @@ use sk_store::trace::TracerConfig;
 use tokio::sync::mpsc;
 
 use super::dress::Dress;
-use super::hands::Hands;
+use super::hands::{Hands, Parted};
 use super::kinds::Kinds;
 use super::pace::Pace;
-use super::request::Refusal;
+use super::request::{Patience, Refusal};
 use super::stop::Stop;
 use super::tally::Tally;
 
@@ -38,6 +38,10 @@ pub(crate) struct Context {
     pub(crate) config: TracerConfig,
     pub(crate) kinds: Kinds,
     pub(crate) tally: Tally,
+    /// For everything that the replay asks of the API server.
+    pub(crate) patience: Patience,
+    /// Namespaces that the run itself has deleted.
+    pub(crate) parted: Parted,
     pub(crate) pace: Pace,
     pub(crate) stop: Stop,
     /// To the recorder.
@@ -50,7 +54,7 @@ pub(crate) struct Context {
 
 impl Context {
     pub(crate) fn hands(&self) -> Hands<'_> {
-        Hands { client: &self.client, dress: &self.dress, tally: &self.tally }
+        Hands { client: &self.client, dress: &self.dress, patience: &self.patience, parted: &self.parted }
     }
 
     /// Counts a refusal; the run stops if that was asked for.

@@ -4,18 +4,12 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use kube::Client;
-use kube::config::{AuthInfo, Config};
 use sk_record::{Staged, archive};
 use sk_store::Location;
-use sk_store::location::{ParseLocationError, SaveError};
+use sk_store::location::{ParseLocationError, SaveError, shown};
 
-use super::request::{Refusal, patiently};
-use super::tally::Tally;
-
-/// The largest record that is sent to the controller, which it is held in memory for: ten times what two million pods
-/// need is not to be expected, and a record that large belongs into an object store.
-const MAX_SENT_BYTES: u64 = 1 << 30;
+use super::controller::{Controller, ControllerError};
+use super::request::Patience;
 
 /// Where the record goes.
 #[derive(Clone, Debug)]
@@ -26,17 +20,6 @@ pub enum Destination {
     Store(String),
     /// The controller keeps it.
     Controller(Controller),
-}
-
-/// How the controller is reached.
-#[derive(Clone, Debug)]
-pub struct Controller {
-    /// Its address, without a path.
-    pub url: String,
-    /// The file with the authority to trust.
-    pub ca: PathBuf,
-    /// The file with the token to show; it is renewed in place.
-    pub token: PathBuf,
 }
 
 /// Why a record did not arrive.
@@ -54,25 +37,18 @@ pub enum DeliverError {
     /// A file of the record could not be read.
     #[error("cannot read the record: {0}")]
     Read(#[from] io::Error),
-    /// The record is too large for the controller.
-    #[error("the record has {0} bytes, and the controller is sent at most {MAX_SENT_BYTES}; set spec.record.path")]
-    TooLarge(u64),
-    /// The controller's address or authority is none.
-    #[error("the controller at {url} cannot be spoken to: {problem}")]
-    Controller {
-        /// Its address.
-        url: String,
-        /// What is wrong.
-        problem: String,
+    /// The record is too large to be unpacked by whoever fetches it.
+    #[error("the record has {bytes} bytes, and a packed one has at most {}; set spec.record.path", archive::MAX_BYTES)]
+    TooLarge {
+        /// How large it is.
+        bytes: u64,
     },
-    /// The controller refused.
-    #[error("the controller did not take {what}: {refusal}")]
-    Refused {
-        /// `the record` or `the log`.
-        what: &'static str,
-        /// What it said.
-        refusal: Refusal,
-    },
+    /// The controller did not take it.
+    #[error(transparent)]
+    Controller(#[from] ControllerError),
+    /// The run was asked to stop, and the store took longer than there was time.
+    #[error("the record was not sent in the time that a stopped run has")]
+    NoTime,
     /// The thread that was to do it broke off.
     #[error("sending the record broke off")]
     Broken,
@@ -106,63 +82,36 @@ impl Destination {
         staged: Staged,
         simulation: &str,
         repetition: u32,
-        tally: &Tally,
+        patience: &Patience,
     ) -> Result<String, DeliverError> {
         let folder = staged.publish()?;
         match self {
             Self::Folder(_) => Ok(folder.display().to_string()),
             Self::Store(place) => {
                 let (to, from) = (place.clone(), folder);
-                let sent = tokio::task::spawn_blocking(move || send_files(&from, &to)).await;
-                sent.map_err(|_| DeliverError::Broken)??;
-                Ok(place.clone())
+                let sending = tokio::task::spawn_blocking(move || send_files(&from, &to));
+                let sent = tokio::select! {
+                    sent = sending => sent.map_err(|_| DeliverError::Broken)?,
+                    () = patience.over() => Err(DeliverError::NoTime),
+                };
+                sent.map(|()| shown(place))
             }
             Self::Controller(controller) => {
-                let packed = tokio::task::spawn_blocking(move || pack(&folder)).await;
-                let bytes = packed.map_err(|_| DeliverError::Broken)??;
                 let path = format!("/records/{simulation}/{repetition}");
-                controller.put("the record", &path, bytes, tally).await?;
+                controller.send_record(&path, &folder, size(&folder)?, patience).await?;
                 Ok(path)
             }
         }
     }
 }
 
-impl Controller {
-    /// Sends the end of the driver's log.
-    pub(crate) async fn send_log(&self, simulation: &str, log: String) -> Result<(), DeliverError> {
-        self.put("the log", &format!("/logs/{simulation}"), log.into_bytes(), &Tally::default()).await
-    }
-
-    async fn put(&self, what: &'static str, path: &str, body: Vec<u8>, tally: &Tally) -> Result<(), DeliverError> {
-        let wrong = |problem: String| DeliverError::Controller { url: self.url.clone(), problem };
-        let client = self.client().map_err(&wrong)?;
-        let url = format!("{}{path}", self.url.trim_end_matches('/'));
-        let request = http::Request::put(url).header(http::header::CONTENT_TYPE, "application/octet-stream").body(body);
-        let request = request.map_err(|error| wrong(error.to_string()))?;
-        let sent = patiently(tally, || client.request_text(request.clone())).await;
-        sent.map(drop).map_err(|refusal| DeliverError::Refused { what, refusal })
-    }
-
-    /// A client of Kubernetes serves: it verifies the authority and shows the token, which is read anew each time.
-    fn client(&self) -> Result<Client, String> {
-        let mut config = Config::new(self.url.parse().map_err(|error| format!("{error}"))?);
-        config.root_cert_file = Some(self.ca.clone());
-        let token = fs::read_to_string(&self.token).map_err(|error| format!("{}: {error}", self.token.display()))?;
-        config.auth_info = AuthInfo { token: Some(token.trim().to_owned().into()), ..AuthInfo::default() };
-        Client::try_from(config).map_err(|error| error.to_string())
-    }
-}
-
-fn pack(folder: &Path) -> Result<Vec<u8>, DeliverError> {
+/// The bytes of a record's files.
+fn size(folder: &Path) -> Result<u64, DeliverError> {
     let mut bytes = 0;
     for entry in fs::read_dir(folder)? {
         bytes += entry?.metadata()?.len();
     }
-    if bytes > MAX_SENT_BYTES {
-        return Err(DeliverError::TooLarge(bytes));
-    }
-    Ok(archive::pack(folder, Vec::new())?)
+    if bytes > archive::MAX_BYTES { Err(DeliverError::TooLarge { bytes }) } else { Ok(bytes) }
 }
 
 /// Sends `run.json` last: whoever finds it finds a whole record.
@@ -181,16 +130,9 @@ fn send_files(folder: &Path, place: &str) -> Result<(), DeliverError> {
 #[cfg(test)]
 mod tests {
     use std::sync::{Arc, Mutex};
-    use std::time::Duration;
-
-    use axum::Router;
-    use axum::body::Bytes;
-    use axum::extract::DefaultBodyLimit;
-    use axum::http::{HeaderMap, Uri};
-    use axum::routing::put;
 
     use super::*;
-    use crate::cluster::tls::{Certificate, Served, TlsListener};
+    use crate::cluster::controller::tests::{Desk, listening, patience};
 
     #[test]
     fn a_place_is_a_folder_here_or_in_a_store_and_each_repetition_has_its_own() {
@@ -200,48 +142,52 @@ mod tests {
         assert!(at("ftp://x/y", None).is_err() && at("-", None).is_err());
     }
 
-    type Received = Arc<Mutex<Vec<(String, String, usize)>>>;
-
-    /// A controller that takes everything and remembers path, authorization and length.
-    async fn listening(folder: &Path) -> (Controller, Received) {
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let certificate = Certificate::for_host("127.0.0.1").unwrap();
-        let served = Served::fixed(&certificate).unwrap();
-        let listener = TlsListener::bind(([127, 0, 0, 1], 0).into(), served).await.unwrap();
-        let received = Received::default();
-        let kept = received.clone();
-        let remember = put(move |uri: Uri, headers: HeaderMap, body: Bytes| async move {
-            let token = headers["authorization"].to_str().unwrap().to_owned();
-            kept.lock().unwrap().push((uri.path().to_owned(), token, body.len()));
-        });
-        let (ca, token) = (folder.join("ca.crt"), folder.join("token"));
-        fs::write(&ca, certificate.authority).unwrap();
-        fs::write(&token, "a-token\n").unwrap();
-        let url = format!("https://{}", listener.address());
-        let router = Router::new().fallback(remember).layer(DefaultBodyLimit::disable());
-        tokio::spawn(async move { axum::serve(listener, router).await });
-        (Controller { url, ca, token }, received)
+    /// More than waits in memory, so that it goes in pieces; the first try is refused.
+    #[tokio::test]
+    async fn a_record_is_packed_while_it_is_sent_and_begins_anew_when_a_try_fails() {
+        let folder = tempfile::tempdir().unwrap();
+        let desk = Desk { refusals: Arc::new(Mutex::new(1)), ..Desk::default() };
+        let controller = listening(folder.path(), desk.clone()).await;
+        let mut writer = sk_record::Writer::create(&folder.path().join("scratch/run"), "s-1").unwrap();
+        let large = vec![7; 5_000_000];
+        writer.add_file("large.bin", &large).unwrap();
+        let staged = writer.finish(&meta()).unwrap();
+        let place = Destination::Controller(controller).deliver(staged, "s", 3, &patience()).await.unwrap();
+        assert_eq!(place, "/records/s/3");
+        let paths: Vec<_> = desk.heard.lock().unwrap().iter().map(|(path, ..)| path.clone()).collect();
+        assert_eq!(paths, ["PUT /records/s/3", "PUT /records/s/3"]);
+        let bodies = desk.bodies.lock().unwrap();
+        assert_eq!(bodies[0], bodies[1]);
+        archive::unpack(&bodies[1][..], &folder.path().join("there")).unwrap();
+        let there = sk_record::Run::open(&folder.path().join("there")).unwrap();
+        assert_eq!(there.file("large.bin").unwrap().unwrap(), large);
     }
 
-    #[tokio::test]
-    async fn the_controller_is_sent_record_and_log_with_the_token() {
-        let folder = tempfile::tempdir().unwrap();
-        let (controller, received) = listening(folder.path()).await;
-        controller.send_log("s", "line\n".to_owned()).await.unwrap();
-        controller.put("the record", "/records/s/3", vec![7; 3_000_000], &Tally::default()).await.unwrap();
-        let sent = |path: &str, length| (path.to_owned(), "Bearer a-token".to_owned(), length);
-        assert_eq!(*received.lock().unwrap(), [sent("/logs/s", 5), sent("/records/s/3", 3_000_000)]);
-    }
-
-    #[tokio::test]
-    async fn a_controller_that_is_not_the_one_to_trust_is_sent_nothing() {
-        let folder = tempfile::tempdir().unwrap();
-        let (controller, received) = listening(folder.path()).await;
-        fs::write(&controller.ca, Certificate::for_host("127.0.0.1").unwrap().authority).unwrap();
-        // It would be tried again for minutes: a controller that restarts has a new certificate before its clients know.
-        let sending = controller.send_log("s", String::new());
-        let sent = tokio::time::timeout(Duration::from_secs(2), sending).await;
-        assert!(!matches!(sent, Ok(Ok(()))));
-        assert!(received.lock().unwrap().is_empty());
+    fn meta() -> sk_record::RunMeta {
+        let at = sk_core::SimTime::EPOCH;
+        sk_record::RunMeta {
+            run_id: "s-1".into(),
+            name: "s".into(),
+            version: "0".into(),
+            engine: sk_record::Engine::Cluster,
+            kubernetes: "1.36".into(),
+            seed: 1,
+            trace: sk_record::Trace {
+                name: "t".into(),
+                digest: "d".into(),
+                format: "jsonl".into(),
+                start: at,
+                end: at,
+                recorded: false,
+            },
+            start: at,
+            end: at,
+            scenario_digest: "x".into(),
+            currency: "USD".into(),
+            groups: Vec::new(),
+            autoscaler: None,
+            warnings: Vec::new(),
+            partial: false,
+        }
     }
 }

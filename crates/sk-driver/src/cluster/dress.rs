@@ -12,6 +12,8 @@ use sk_api::simulation::names;
 use sk_core::pointer::PointerPattern;
 use sk_core::{Gvk, ObjectKey, ObjectRef, SmolStr};
 
+use super::volumes;
+
 /// Kinds that change how a cluster works, or belong to its machines. Replayed only when they are listed.
 /// An empty kind stands for the whole group.
 const CLUSTER_MACHINERY: [(&str, &str); 11] = [
@@ -135,12 +137,9 @@ impl Dress {
         if let Some(namespace) = &key.namespace {
             metadata.insert("namespace".into(), namespace.as_str().into());
         }
-        let owner = json!({
-            "apiVersion": ROOT.0, "kind": ROOT.1,
-            "name": self.root.name, "uid": self.root.uid, "blockOwnerDeletion": true,
-        });
-        metadata.insert("ownerReferences".into(), json!([owner]));
+        metadata.insert("ownerReferences".into(), json!([owner(&self.root)]));
         self.label(metadata);
+        self.claims(&object.gvk, fields);
         value
     }
 
@@ -183,6 +182,16 @@ impl Dress {
             tolerations.push(ours);
         }
         self.affinity(spec);
+        volumes::dress_ephemeral(&self.simulation, spec);
+    }
+
+    /// Claims of volumes ask for the run's own.
+    fn claims(&self, gvk: &Gvk, fields: &mut Map<String, Value>) {
+        match (gvk.group.as_str(), gvk.kind.as_str()) {
+            ("", "PersistentVolumeClaim") => volumes::dress_claim(&self.simulation, fields),
+            ("apps", "StatefulSet") => volumes::dress_templates(&self.simulation, fields),
+            _ => {}
+        }
     }
 
     /// Affinity terms name namespaces.
@@ -237,6 +246,11 @@ impl Dress {
             *name = self.namespace(original).as_str().into();
         }
     }
+}
+
+/// The reference by which an object belongs to a run.
+pub(crate) fn owner(root: &Root) -> Value {
+    json!({"apiVersion": ROOT.0, "kind": ROOT.1, "name": root.name, "uid": root.uid, "blockOwnerDeletion": true})
 }
 
 /// What lets a pod onto virtual nodes.
@@ -306,7 +320,7 @@ fn clean_for_cluster(gvk: &Gvk, fields: &mut Map<String, Value>) {
 }
 
 /// The map under `name`; anything else there, null included, becomes an empty one.
-fn map_at<'a>(fields: &'a mut Map<String, Value>, name: &str) -> &'a mut Map<String, Value> {
+pub(crate) fn map_at<'a>(fields: &'a mut Map<String, Value>, name: &str) -> &'a mut Map<String, Value> {
     let place = fields.entry(name).or_insert_with(|| json!({}));
     if !place.is_object() {
         *place = json!({});

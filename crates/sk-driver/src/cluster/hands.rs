@@ -5,6 +5,7 @@
 //! adopt it, and garbage collection would then delete what belongs to somebody else.
 
 use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
@@ -16,8 +17,7 @@ use sk_core::{ObjectKey, ObjectRef, SmolStr};
 
 use super::dress::Dress;
 use super::kinds::Kind;
-use super::request::{Refusal, patiently};
-use super::tally::Tally;
+use super::request::{Patience, Refusal, patiently};
 
 /// How long an operation waits for an object of the run that is going, so that it can be made again, and how often it
 /// looks. Emptying a namespace takes seconds; a finalizer of somebody else's could hold it for ever.
@@ -31,14 +31,21 @@ pub(crate) enum Done {
     Yes,
     /// Somebody else's object stands there.
     LeftAlone,
+    /// An earlier object of the run stands there and is going; nothing can be made in its place yet.
+    Going,
 }
 
 /// What the run does with.
 pub(crate) struct Hands<'r> {
     pub(crate) client: &'r Client,
     pub(crate) dress: &'r Dress,
-    pub(crate) tally: &'r Tally,
+    pub(crate) patience: &'r Patience,
+    pub(crate) parted: &'r Parted,
 }
+
+/// The uids of namespaces that the run itself has deleted, so that it can tell when somebody else does. A trace deletes
+/// hundreds at most; a uid takes 36 bytes.
+pub(crate) type Parted = Mutex<BTreeSet<String>>;
 
 impl Hands<'_> {
     fn api(&self, kind: &Kind, key: &ObjectKey) -> Api<DynamicObject> {
@@ -48,37 +55,41 @@ impl Hands<'_> {
         }
     }
 
-    /// Creates the object, or makes it this. `value` is dressed.
+    /// Creates the object, or makes it this, once an earlier one of that name is gone. `value` is dressed.
     pub(crate) async fn apply(&self, kind: &Kind, key: &ObjectKey, value: &Value) -> Result<Done, Refusal> {
+        let began = Instant::now();
+        loop {
+            match self.apply_now(kind, key, value).await? {
+                Done::Going => self.wait_until_gone(&self.api(kind, key), key, began).await?,
+                done => return Ok(done),
+            }
+        }
+    }
+
+    /// Like [`Hands::apply`], but does not wait for an earlier object that is going.
+    pub(crate) async fn apply_now(&self, kind: &Kind, key: &ObjectKey, value: &Value) -> Result<Done, Refusal> {
         let api = self.api(kind, key);
         if kind.is_namespaced {
-            return self.apply_ours(&api, kind, key, value).await.map(|()| Done::Yes);
+            return self.apply_ours(&api, kind, key, value).await;
         }
-        match self.look(&api, key).await? {
+        match patiently(self.patience, || api.get_metadata_opt(&key.name)).await? {
             Some(there) if !self.is_ours(&there) => Ok(Done::LeftAlone),
-            Some(_) => self.apply_ours(&api, kind, key, value).await.map(|()| Done::Yes),
+            Some(there) if is_going(&there) => Ok(Done::Going),
+            Some(_) => self.apply_ours(&api, kind, key, value).await,
             None => self.create(&api, value).await,
         }
     }
 
-    /// The object that is there; one of the run's that is going is waited for.
-    async fn look(
-        &self,
-        api: &Api<DynamicObject>,
-        key: &ObjectKey,
-    ) -> Result<Option<PartialObjectMeta<DynamicObject>>, Refusal> {
-        let began = Instant::now();
+    async fn wait_until_gone(&self, api: &Api<DynamicObject>, key: &ObjectKey, began: Instant) -> Result<(), Refusal> {
         loop {
-            let there = patiently(self.tally, || api.get_metadata_opt(&key.name)).await?;
-            match there {
-                Some(there)
-                    if there.metadata.deletion_timestamp.is_some()
-                        && self.is_ours(&there)
-                        && began.elapsed() < GOING_PATIENCE =>
-                {
-                    tokio::time::sleep(GOING_LOOK).await;
-                }
-                there => return Ok(there),
+            let there = patiently(self.patience, || api.get_metadata_opt(&key.name)).await?;
+            let Some(there) = there.filter(is_going) else { return Ok(()) };
+            let finalizers = there.finalizers().join(", ");
+            if began.elapsed() >= GOING_PATIENCE {
+                return Err(Refusal::StillGoing { waited: GOING_PATIENCE, finalizers });
+            }
+            if !self.patience.pause(GOING_LOOK).await {
+                return Err(Refusal::Stopped { last: format!("an earlier one is going, held by {finalizers}") });
             }
         }
     }
@@ -88,42 +99,54 @@ impl Hands<'_> {
         let object: DynamicObject =
             serde_json::from_value(value.clone()).map_err(|error| Refusal::Malformed(error.to_string()))?;
         let parameters = PostParams { field_manager: Some(names::REPLAY_MANAGER.to_owned()), ..PostParams::default() };
-        match patiently(self.tally, || api.create(&parameters, &object)).await {
+        match patiently(self.patience, || api.create(&parameters, &object)).await {
             Ok(_) => Ok(Done::Yes),
             // Perhaps by us, if the first try's answer was lost.
             Err(refusal) if refusal.is_already_there() => {
                 let name = object.name_any();
-                let there = patiently(self.tally, || api.get_metadata_opt(&name)).await?;
+                let there = patiently(self.patience, || api.get_metadata_opt(&name)).await?;
                 Ok(if there.is_some_and(|there| self.is_ours(&there)) { Done::Yes } else { Done::LeftAlone })
             }
             Err(refusal) => Err(refusal),
         }
     }
 
+    /// Applies, and looks at the answer: an object that is going takes changes and goes all the same.
     async fn apply_ours(
         &self,
         api: &Api<DynamicObject>,
         kind: &Kind,
         key: &ObjectKey,
         value: &Value,
-    ) -> Result<(), Refusal> {
+    ) -> Result<Done, Refusal> {
         let parameters = PatchParams::apply(names::REPLAY_MANAGER).force();
         let patch = Patch::Apply(value);
-        let applied = patiently(self.tally, || api.patch_metadata(&key.name, &parameters, &patch)).await;
+        let applied = patiently(self.patience, || api.patch_metadata(&key.name, &parameters, &patch)).await;
         match applied {
-            // A pod's spec hardly changes after creation, and what admission added to it counts as a change.
-            Err(Refusal::Server { code: 422, .. }) if kind.resource.kind == "Pod" => {
-                let metadata = &value["metadata"];
-                let patch = Patch::Merge(json!({
-                    "metadata": {"labels": metadata["labels"], "annotations": metadata["annotations"]},
-                }));
-                let parameters = PatchParams::default();
-                let patched = patiently(self.tally, || api.patch_metadata(&key.name, &parameters, &patch)).await;
-                // If there is no such pod yet, the first refusal is the one that says why.
-                patched.map(drop).or_else(|_| applied.map(drop))
+            Ok(there) => Ok(if is_going(&there) { Done::Going } else { Done::Yes }),
+            Err(refusal @ Refusal::Server { code: 422, .. }) => {
+                // What may not be changed may be made anew when the earlier one is gone.
+                let there = patiently(self.patience, || api.get_metadata_opt(&key.name)).await?;
+                match there {
+                    Some(there) if is_going(&there) => Ok(Done::Going),
+                    // A pod's spec hardly changes after creation, and what admission added to it counts as a change.
+                    Some(_) if kind.resource.kind == "Pod" => self.relabel(api, key, value).await,
+                    // If there is no such object yet, the refusal says why.
+                    _ => Err(refusal),
+                }
             }
-            answer => answer.map(drop),
+            Err(refusal) => Err(refusal),
         }
+    }
+
+    /// Changes of a pod what can be changed.
+    async fn relabel(&self, api: &Api<DynamicObject>, key: &ObjectKey, value: &Value) -> Result<Done, Refusal> {
+        let metadata = &value["metadata"];
+        let patch = Patch::Merge(json!({
+            "metadata": {"labels": metadata["labels"], "annotations": metadata["annotations"]},
+        }));
+        let parameters = PatchParams::default();
+        patiently(self.patience, || api.patch_metadata(&key.name, &parameters, &patch)).await.map(|_| Done::Yes)
     }
 
     /// Deletes the object. What was recorded is that it was gone, so pods get no grace; what belonged to it is collected.
@@ -131,16 +154,21 @@ impl Hands<'_> {
         let api = self.api(kind, key);
         let mut parameters = DeleteParams::background();
         if !kind.is_namespaced {
-            match patiently(self.tally, || api.get_metadata_opt(&key.name)).await? {
+            match patiently(self.patience, || api.get_metadata_opt(&key.name)).await? {
                 None => return Ok(Done::Yes),
                 Some(there) if !self.is_ours(&there) => return Ok(Done::LeftAlone),
-                Some(there) => parameters = parameters.preconditions(uid_is(&there)),
+                Some(there) => {
+                    if let Some(uid) = there.uid().filter(|_| kind.resource.kind == "Namespace") {
+                        self.parted.lock().unwrap_or_else(PoisonError::into_inner).insert(uid);
+                    }
+                    parameters = parameters.preconditions(uid_is(&there));
+                }
             }
         }
         if kind.resource.kind == "Pod" {
             parameters = parameters.grace_period(0);
         }
-        match patiently(self.tally, || api.delete(&key.name, &parameters)).await {
+        match patiently(self.patience, || api.delete(&key.name, &parameters)).await {
             Err(refusal) if !refusal.is_not_found() => Err(refusal),
             _ => Ok(Done::Yes),
         }
@@ -155,6 +183,11 @@ impl Hands<'_> {
         label.is_some_and(|name| *name == self.dress.simulation.as_str())
             && object.owner_references().iter().any(is_root)
     }
+}
+
+/// Was it deleted, and is it still there?
+fn is_going(object: &PartialObjectMeta<DynamicObject>) -> bool {
+    object.metadata.deletion_timestamp.is_some()
 }
 
 fn uid_is(object: &PartialObjectMeta<DynamicObject>) -> kube::api::Preconditions {

@@ -10,6 +10,8 @@ use sk_api::simulation::{Hook, Simulation};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::Command;
 
+use super::request::Patience;
+
 /// Of each hook's output, so much is logged.
 const MAX_OUTPUT_BYTES: u64 = 64 << 10;
 
@@ -26,6 +28,14 @@ pub enum HookError {
         /// What the system said.
         source: std::io::Error,
     },
+    /// The run was asked to stop.
+    #[error("{when} hook `{cmd}` was killed: the driver was asked to stop")]
+    Stopped {
+        /// `preRun` or `postRun`.
+        when: &'static str,
+        /// The program.
+        cmd: String,
+    },
     /// It ended badly.
     #[error("{when} hook `{cmd}` failed: {problem}")]
     Failed {
@@ -38,10 +48,19 @@ pub enum HookError {
     },
 }
 
-/// Runs hooks one after the other.
-pub(crate) async fn run_all(when: &'static str, hooks: &[Hook], simulation: &Simulation) -> Result<(), HookError> {
+/// Runs hooks one after the other. What still runs when a stopped run has no more time is killed.
+pub(crate) async fn run_all(
+    when: &'static str,
+    hooks: &[Hook],
+    simulation: &Simulation,
+    patience: &Patience,
+) -> Result<(), HookError> {
     for hook in hooks {
-        match run(when, hook, simulation).await {
+        let ended = tokio::select! {
+            ended = run(when, hook, simulation) => ended,
+            () = patience.over() => return Err(HookError::Stopped { when, cmd: hook.cmd.clone() }),
+        };
+        match ended {
             Err(error) if hook.ignore_failure => tracing::warn!("{error}; ignored, as it asks"),
             ended => ended?,
         }
@@ -105,6 +124,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::cluster::stop::Stop;
+    use crate::cluster::tally::Tally;
 
     fn simulation() -> Simulation {
         let json = json!({
@@ -112,6 +133,10 @@ mod tests {
             "spec": {"driver": {"tracePath": "/t"}},
         });
         serde_json::from_value(json).unwrap()
+    }
+
+    fn patience() -> Patience {
+        Patience::new(&Tally::default(), &Stop::default(), Duration::ZERO)
     }
 
     fn shell(script: &str, more: &serde_json::Value) -> Hook {
@@ -123,28 +148,37 @@ mod tests {
     #[tokio::test]
     async fn a_failing_hook_fails_the_run_unless_it_asks_not_to() {
         let hook = shell("echo so it is >&2; exit 3", &json!({}));
-        let error = run_all("preRun", &[hook], &simulation()).await.unwrap_err().to_string();
+        let error = run_all("preRun", &[hook], &simulation(), &patience()).await.unwrap_err().to_string();
         assert!(error.contains("exit status: 3") && error.contains("so it is"), "{error}");
         let ignored = shell("exit 3", &json!({"ignoreFailure": true}));
-        run_all("preRun", &[ignored], &simulation()).await.unwrap();
+        run_all("preRun", &[ignored], &simulation(), &patience()).await.unwrap();
         let missing: Hook = serde_json::from_value(json!({"cmd": "no-such-program"})).unwrap();
-        let error = run_all("postRun", &[missing], &simulation()).await.unwrap_err().to_string();
+        let error = run_all("postRun", &[missing], &simulation(), &patience()).await.unwrap_err().to_string();
         assert!(error.contains("cannot be started"), "{error}");
     }
 
     #[tokio::test]
     async fn a_hook_gets_the_simulation_if_it_asks_and_nothing_otherwise() {
         let reads = |send| shell("grep -q '\"kind\":\"Simulation\"'", &json!({"sendSim": send}));
-        run_all("preRun", &[reads(true)], &simulation()).await.unwrap();
-        run_all("preRun", &[reads(false)], &simulation()).await.unwrap_err();
+        run_all("preRun", &[reads(true)], &simulation(), &patience()).await.unwrap();
+        run_all("preRun", &[reads(false)], &simulation(), &patience()).await.unwrap_err();
     }
 
     #[tokio::test]
     async fn a_hook_that_hangs_or_floods_is_bounded() {
         let hangs = shell("sleep 100", &json!({"timeoutSeconds": 1}));
-        let error = run_all("preRun", &[hangs], &simulation()).await.unwrap_err().to_string();
+        let error = run_all("preRun", &[hangs], &simulation(), &patience()).await.unwrap_err().to_string();
         assert!(error.contains("took longer"), "{error}");
         let floods = shell("head -c 1000000 /dev/zero", &json!({}));
-        run_all("preRun", &[floods], &simulation()).await.unwrap();
+        run_all("preRun", &[floods], &simulation(), &patience()).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_hook_of_a_run_that_was_stopped_is_killed_when_its_time_is_over() {
+        let stop = Stop::default();
+        stop.insist("enough");
+        let patience = Patience::new(&Tally::default(), &stop, Duration::from_millis(50));
+        let error = run_all("postRun", &[shell("sleep 100", &json!({}))], &simulation(), &patience).await.unwrap_err();
+        assert!(error.to_string().contains("asked to stop"), "{error}");
     }
 }

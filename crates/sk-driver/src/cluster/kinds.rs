@@ -8,8 +8,7 @@ use kube::discovery::{self, Scope};
 use sk_core::Gvk;
 use tokio::sync::Mutex;
 
-use super::request::{Refusal, patiently};
-use super::tally::Tally;
+use super::request::{Patience, Refusal, patiently};
 
 /// One kind as the cluster has it.
 #[derive(Clone, Debug)]
@@ -30,12 +29,12 @@ impl Kinds {
     }
 
     /// Looks a kind up. One that the cluster does not have is asked for again next time: a trace may bring it.
-    pub(crate) async fn get(&self, gvk: &Gvk, tally: &Tally) -> Result<Kind, Refusal> {
+    pub(crate) async fn get(&self, gvk: &Gvk, patience: &Patience) -> Result<Kind, Refusal> {
         if let Some(kind) = self.known.lock().await.get(gvk) {
             return Ok(kind.clone());
         }
         let asked = GroupVersionKind::gvk(&gvk.group, &gvk.version, &gvk.kind);
-        let found = patiently(tally, || discovery::pinned_kind(&self.client, &asked)).await;
+        let found = patiently(patience, || discovery::pinned_kind(&self.client, &asked)).await;
         let (resource, capabilities) = found.map_err(|refusal| match refusal {
             unknown if unknown.is_not_found() => Refusal::UnknownKind { kind: gvk.to_string() },
             Refusal::UnknownKind { .. } => Refusal::UnknownKind { kind: gvk.to_string() },

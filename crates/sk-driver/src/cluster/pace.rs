@@ -36,11 +36,11 @@ impl Pace {
         self.clock().wall(span)
     }
 
-    /// Stops the trace's time or lets it go on.
-    pub(crate) fn set_paused(&self, paused: bool) {
+    /// Stops the trace's time or lets it go on. `false`: it was so before.
+    pub(crate) fn set_paused(&self, paused: bool) -> bool {
         let mut clock = self.clock();
         if clock.is_paused() == paused {
-            return;
+            return false;
         }
         tracing::info!("{}", if paused { "paused" } else { "resumed" });
         match paused {
@@ -49,6 +49,7 @@ impl Pace {
         }
         drop(clock);
         self.changed.send_replace(());
+        true
     }
 
     /// Waits until `at` of the trace, and says when that was. What is late is late from then on: a pause that begins

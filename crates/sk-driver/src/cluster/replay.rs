@@ -2,10 +2,10 @@
 //!
 //! Order is kept where it matters. All operations on one object go to the same worker. What admission of others looks at
 //! (namespaces and other cluster-scoped objects, accounts, limits, quotas) is done by the dispatcher itself before it goes
-//! on; before a namespace is deleted, all workers finish what they have. Queues are short: when the API server does not keep up, the dispatcher
-//! waits, and the lateness of everything after it shows that.
+//! on; before a namespace is deleted, all workers finish what they have. Queues are short: when the API server does not
+//! keep up, the dispatcher waits, and the lateness of everything after it shows that.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Instant;
@@ -14,7 +14,7 @@ use serde_json::Value;
 use sk_core::{ObjectKey, ObjectRef, SimTime, SmolStr};
 use sk_store::trace::{Object, Trace, TraceError};
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::JoinSet;
+use tokio::task::{JoinHandle, JoinSet};
 
 use super::context::Context;
 use super::dress::service_accounts;
@@ -29,6 +29,10 @@ const WORKERS: usize = 16;
 const QUEUE: usize = 32;
 /// Operations read from the trace before they are due: 256 objects of 10 KB are 2.5 MB.
 const READ_AHEAD: usize = 256;
+
+/// Operations of one worker that wait for objects that are going: 16 × 64 of 10 KB are 10 MB. A worker that has more
+/// waits for them.
+const MAX_WAITING: usize = 64;
 
 /// Core kinds with namespaces that admission looks at when other objects come.
 const LOOKED_AT: [&str; 3] = ["LimitRange", "ResourceQuota", "ServiceAccount"];
@@ -157,6 +161,7 @@ impl Dispatcher {
         match self.prepare(due, &object, value).await {
             Ok(Some(task)) => self.give(task).await,
             Ok(None) => self.context.tally.answered(due.elapsed()),
+            Err(Refusal::Stopped { .. }) => self.context.tally.count(|totals| totals.abandoned += 1),
             Err(refusal) => {
                 self.context.refused(&object, &refusal);
                 self.context.tally.answered(due.elapsed());
@@ -171,7 +176,7 @@ impl Dispatcher {
         object: &ObjectRef,
         value: Option<Value>,
     ) -> Result<Option<Task>, Refusal> {
-        let kind = self.context.kinds.get(&object.gvk, &self.context.tally).await?;
+        let kind = self.context.kinds.get(&object.gvk, &self.context.patience).await?;
         let object = in_scope(object, &kind);
         let key = self.context.dress.key(&object);
         let Some(value) = value else {
@@ -242,7 +247,7 @@ impl Dispatcher {
 
     fn know(&mut self, namespace: &SmolStr, done: Option<Done>) {
         match done {
-            Some(Done::Yes) => self.namespaces.ours.insert(namespace.clone()),
+            Some(Done::Yes | Done::Going) => self.namespaces.ours.insert(namespace.clone()),
             Some(Done::LeftAlone) => self.namespaces.foreign.insert(namespace.clone()),
             // Refused: tried again for the next object in it, which then says why.
             None => false,
@@ -257,7 +262,7 @@ impl Dispatcher {
         if !self.namespaces.foreign.contains(namespace) {
             let context = &self.context;
             let value = context.dress.new_namespace(namespace);
-            let kind = context.kinds.get(&sk_core::Gvk::new_static("", "v1", "Namespace"), &context.tally).await?;
+            let kind = context.kinds.get(&sk_core::Gvk::new_static("", "v1", "Namespace"), &context.patience).await?;
             let key = ObjectKey::cluster(context.dress.namespace(namespace));
             let done = context.hands().apply(&kind, &key, &value).await?;
             self.know(namespace, Some(done));
@@ -272,7 +277,7 @@ impl Dispatcher {
         }
         let context = &self.context;
         let value = context.dress.new_service_account(namespace, account);
-        let kind = context.kinds.get(&sk_core::Gvk::new_static("", "v1", "ServiceAccount"), &context.tally).await?;
+        let kind = context.kinds.get(&sk_core::Gvk::new_static("", "v1", "ServiceAccount"), &context.patience).await?;
         let key = ObjectKey::namespaced(context.dress.namespace(namespace), account.clone());
         context.hands().apply(&kind, &key, &value).await.map(drop)
     }
@@ -300,46 +305,125 @@ impl Dispatcher {
 }
 
 async fn work(context: Arc<Context>, mut queue: mpsc::Receiver<Work>) {
+    let mut lanes = Lanes { context, waiting: BTreeMap::new() };
     while let Some(work) = queue.recv().await {
         match work {
-            Work::Do(_) if context.stop.reason().is_some() => context.tally.count(|totals| totals.abandoned += 1),
-            Work::Do(task) => {
-                perform(&context, *task).await;
+            Work::Do(task) => lanes.take(*task).await,
+            Work::Flush(done) => {
+                lanes.finish().await;
+                let _ = done.send(());
             }
-            Work::Flush(done) => drop(done.send(())),
+        }
+    }
+    lanes.finish().await;
+}
+
+/// A worker's operations. One whose object cannot be made yet, because an earlier one of that name is still going, waits
+/// beside the queue, and so does what follows on the same object; everything else goes on.
+struct Lanes {
+    context: Arc<Context>,
+    waiting: BTreeMap<ObjectRef, JoinHandle<()>>,
+}
+
+impl Lanes {
+    async fn take(&mut self, task: Task) {
+        self.waiting.retain(|_, lane| !lane.is_finished());
+        let context = self.context.clone();
+        if is_abandoned(&context) {
+            return;
+        }
+        let (object, before) = (task.object.clone(), self.waiting.remove(&task.object));
+        if before.is_none() {
+            let answer = attempt(&context, &task).await;
+            if answer != Ok(Done::Going) {
+                settle(&context, task, answer).await;
+                return;
+            }
+        }
+        if self.waiting.len() >= MAX_WAITING {
+            self.finish().await;
+        }
+        let lane = tokio::spawn(async move {
+            if let Some(before) = before {
+                let _ = before.await;
+            }
+            if !is_abandoned(&context) {
+                perform(&context, task).await;
+            }
+        });
+        self.waiting.insert(object, lane);
+    }
+
+    /// Waits until nothing waits.
+    async fn finish(&mut self) {
+        for lane in std::mem::take(&mut self.waiting).into_values() {
+            let _ = lane.await;
         }
     }
 }
 
-/// Carries one operation out and counts what came of it.
+/// Was the run asked to stop? Then one more operation is not carried out.
+fn is_abandoned(context: &Context) -> bool {
+    let stopped = context.stop.reason().is_some();
+    context.tally.count(|totals| totals.abandoned += u64::from(stopped));
+    stopped
+}
+
+/// Carries one operation out, however long its object takes to be free, and counts what came of it.
 async fn perform(context: &Context, task: Task) -> Option<Done> {
-    let Task { due, object, kind, key, deed } = task;
-    let hands = context.hands();
-    let answer = match &deed {
+    let answer = match attempt(context, &task).await {
+        Ok(Done::Going) => match &task.deed {
+            Deed::Apply { dressed, .. } => context.hands().apply(&task.kind, &task.key, dressed).await,
+            Deed::Delete => Ok(Done::Yes),
+        },
+        answer => answer,
+    };
+    settle(context, task, answer).await
+}
+
+/// Tries one operation once.
+async fn attempt(context: &Context, task: &Task) -> Result<Done, Refusal> {
+    let Task { object, kind, key, deed, .. } = task;
+    match deed {
         Deed::Apply { dressed, .. } => {
-            context.expect_pod(&object, &key, Some(dressed));
-            hands.apply(&kind, &key, dressed).await
+            context.expect_pod(object, key, Some(dressed));
+            context.hands().apply_now(kind, key, dressed).await
         }
         Deed::Delete => {
-            context.expect_pod(&object, &key, None);
-            hands.delete(&kind, &key).await
+            context.expect_pod(object, key, None);
+            context.hands().delete(kind, key).await
         }
-    };
-    context.tally.answered(due.elapsed());
+    }
+}
+
+/// Counts what came of an operation.
+async fn settle(context: &Context, task: Task, answer: Result<Done, Refusal>) -> Option<Done> {
+    let Task { due, object, kind, deed, .. } = task;
+    if !matches!(answer, Err(Refusal::Stopped { .. })) {
+        context.tally.answered(due.elapsed());
+    }
     match answer {
-        Ok(Done::Yes) => {
+        Ok(Done::LeftAlone) => {
+            context.tally.left_alone(&object, "an object of that name was there before the run");
+            Some(Done::LeftAlone)
+        }
+        Ok(done) => {
             match deed {
                 Deed::Apply { replicas: None, .. } => {}
                 Deed::Apply { replicas, .. } => context.tell_replicas(&object, replicas).await,
                 Deed::Delete => context.tell_replicas(&object, None).await,
             }
-            Some(Done::Yes)
+            Some(done)
         }
-        Ok(Done::LeftAlone) => {
-            context.tally.left_alone(&object, "an object of that name was there before the run");
-            Some(Done::LeftAlone)
+        // Nobody refused it: it did not come to its turn.
+        Err(Refusal::Stopped { .. }) => {
+            context.tally.count(|totals| totals.abandoned += 1);
+            None
         }
         Err(refusal) => {
+            if let Some(hint) = refusal.hint(&kind.resource.plural, &kind.resource.group) {
+                context.tally.missing_right(&hint);
+            }
             context.refused(&object, &refusal);
             None
         }

@@ -2,16 +2,18 @@
 //!
 //! What may pass (too many requests, a server error, a conflict, a lost connection) is tried again with growing pauses,
 //! for as long as a restarted API server needs and then some. What will not pass is a refusal with the server's words.
+//! A run that somebody insists on stopping has less time: each part says how much of it a request may take.
 
 use std::future::Future;
 use std::time::{Duration, Instant};
 
+use super::stop::Stop;
 use super::tally::Tally;
 
 /// An API server that is upgraded or restarted is back within a minute or two.
 const PATIENCE: Duration = Duration::from_secs(180);
 /// A request that is not answered for so long is lost: the API server itself ends ordinary ones after a minute.
-const ANSWER_LIMIT: Duration = Duration::from_secs(65);
+pub(crate) const ANSWER_LIMIT: Duration = Duration::from_secs(65);
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
@@ -34,6 +36,22 @@ pub enum Refusal {
         /// What was heard last.
         last: String,
     },
+    /// The run was asked to stop, and there was no usable answer in the time that it had left.
+    #[error("given up because the run was asked to stop: {last}")]
+    Stopped {
+        /// What was heard last.
+        last: String,
+    },
+    /// An earlier object of that name does not go.
+    #[error(
+        "an earlier one of that name was deleted, but is not gone after {waited:?}: its finalizers are {finalizers}"
+    )]
+    StillGoing {
+        /// For how long it was waited.
+        waited: Duration,
+        /// What holds it.
+        finalizers: String,
+    },
     /// The cluster does not have this kind.
     #[error("the cluster does not know the kind {kind}; install what brings it, or drop it from the trace")]
     UnknownKind {
@@ -51,10 +69,114 @@ impl Refusal {
         matches!(self, Self::Server { code: 404, .. })
     }
 
+    /// Is it a right that an installation's account does not have, as RBAC says it?
+    fn is_missing_right(&self) -> bool {
+        let says =
+            |words: &str| ["system:serviceaccount:", " cannot ", "resource "].iter().all(|part| words.contains(part));
+        matches!(self, Self::Server { code: 403, words, .. } if says(words))
+    }
+
+    /// What whoever may install can do about it, if there is something.
+    pub(crate) fn hint(&self, plural: &str, group: &str) -> Option<String> {
+        let dot = if group.is_empty() { "" } else { "." };
+        self.is_missing_right().then(|| {
+            format!(
+                "the driver has no right to replay this kind; `skctl install sim --also {plural}{dot}{group}` gives it"
+            )
+        })
+    }
+
     /// Is there already one of that name?
     pub fn is_already_there(&self) -> bool {
         matches!(self, Self::Server { code: 409, reason, .. } if reason == "AlreadyExists")
     }
+}
+
+/// How long requests are tried: until they are answered, or, once somebody insists on a stop, until this part's grace is over.
+/// Further tries are counted.
+#[derive(Clone, Debug)]
+pub(crate) struct Patience {
+    tally: Tally,
+    stop: Stop,
+    grace: Duration,
+}
+
+impl Patience {
+    pub(crate) fn new(tally: &Tally, stop: &Stop, grace: Duration) -> Self {
+        Self { tally: tally.clone(), stop: stop.clone(), grace }
+    }
+
+    /// Waits until the run was asked to stop and there is no time left.
+    pub(crate) async fn over(&self) {
+        self.stop.over(self.grace).await;
+    }
+
+    /// Waits so long. `false`: the run was asked to stop, and there is no time left.
+    pub(crate) async fn pause(&self, length: Duration) -> bool {
+        tokio::select! {
+            () = self.over() => false,
+            () = tokio::time::sleep(length) => true,
+        }
+    }
+
+    /// Makes a request until it is answered or refused; each try may take `limit`.
+    pub(crate) async fn within<T, Fut>(&self, limit: Duration, mut request: impl FnMut() -> Fut) -> Result<T, Refusal>
+    where
+        Fut: Future<Output = Result<T, kube::Error>>,
+    {
+        let began = Instant::now();
+        let mut pause = FIRST_PAUSE;
+        let mut last = "no answer yet".to_owned();
+        loop {
+            let answer = tokio::select! {
+                // An answer that is there counts, however late it is.
+                biased;
+                answer = tokio::time::timeout(limit, request()) => answer,
+                () = self.over() => return Err(Refusal::Stopped { last }),
+            };
+            let asked = match answer {
+                Ok(Ok(answer)) => return Ok(answer),
+                Ok(Err(error)) => match judge(&error) {
+                    Verdict::Refused(refusal) => return Err(refusal),
+                    Verdict::Again(asked, words) => {
+                        last = words;
+                        asked
+                    }
+                },
+                Err(_) => {
+                    last = format!("no answer within {limit:?}");
+                    None
+                }
+            };
+            if began.elapsed() >= PATIENCE {
+                return Err(Refusal::NoAnswer { last });
+            }
+            tracing::debug!("trying again: {last}");
+            let was_webhook = is_webhook_failure(&last);
+            self.tally.count(|totals| {
+                totals.retries += 1;
+                totals.webhook_failures += u64::from(was_webhook);
+            });
+            if !self.pause(asked.unwrap_or(pause).min(PATIENCE)).await {
+                return Err(Refusal::Stopped { last });
+            }
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+}
+
+/// An error and what is behind it: who connects in vain says little more than that.
+pub(crate) fn whole_story(error: &(dyn std::error::Error + 'static)) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source()).map(ToString::to_string);
+    let mut parts: Vec<String> = causes.collect();
+    // Many repeat what is behind them.
+    parts.dedup_by(|behind, before| before.contains(behind.as_str()));
+    parts.join(": ")
+}
+
+/// The API server's words for a webhook that it has to ask and does not reach.
+pub(crate) fn is_webhook_failure(words: &str) -> bool {
+    words.contains("failed calling webhook")
 }
 
 /// What an error means for a request.
@@ -65,30 +187,12 @@ enum Verdict {
     Refused(Refusal),
 }
 
-/// Makes a request until it is answered or refused. Each further try is counted.
-pub(crate) async fn patiently<T, Fut>(tally: &Tally, mut request: impl FnMut() -> Fut) -> Result<T, Refusal>
+/// Makes an ordinary request until it is answered or refused.
+pub(crate) async fn patiently<T, Fut>(patience: &Patience, request: impl FnMut() -> Fut) -> Result<T, Refusal>
 where
     Fut: Future<Output = Result<T, kube::Error>>,
 {
-    let began = Instant::now();
-    let mut pause = FIRST_PAUSE;
-    loop {
-        let (asked, last) = match tokio::time::timeout(ANSWER_LIMIT, request()).await {
-            Ok(Ok(answer)) => return Ok(answer),
-            Ok(Err(error)) => match judge(&error) {
-                Verdict::Refused(refusal) => return Err(refusal),
-                Verdict::Again(asked, last) => (asked, last),
-            },
-            Err(_) => (None, format!("no answer within {ANSWER_LIMIT:?}")),
-        };
-        if began.elapsed() >= PATIENCE {
-            return Err(Refusal::NoAnswer { last });
-        }
-        tracing::debug!("trying again: {last}");
-        tally.count(|totals| totals.retries += 1);
-        tokio::time::sleep(asked.unwrap_or(pause).min(PATIENCE)).await;
-        pause = (pause * 2).min(LONGEST_PAUSE);
-    }
+    patience.within(ANSWER_LIMIT, request).await
 }
 
 fn judge(error: &kube::Error) -> Verdict {
@@ -113,7 +217,7 @@ fn judge(error: &kube::Error) -> Verdict {
             Verdict::Refused(Refusal::Malformed(error.to_string()))
         }
         // Connections: refused, reset, cut off in the middle of an answer.
-        _ => Verdict::Again(None, error.to_string()),
+        _ => Verdict::Again(None, whole_story(error)),
     }
 }
 
@@ -150,13 +254,37 @@ mod tests {
     #[tokio::test]
     async fn tries_are_counted() {
         let tally = Tally::default();
+        let patience = Patience::new(&tally, &Stop::default(), Duration::ZERO);
         let mut left = 3;
-        let answer = patiently(&tally, || {
+        let answer = patiently(&patience, || {
             left -= 1;
             let answer = if left == 0 { Ok(7) } else { Err(status(503, "x", 0)) };
             async move { answer }
         });
         assert_eq!(answer.await, Ok(7));
         assert_eq!(tally.totals().retries, 2);
+    }
+
+    #[tokio::test]
+    async fn a_server_that_does_not_answer_is_not_waited_for_when_the_run_is_asked_to_stop() {
+        let stop = Stop::default();
+        let patience = Patience::new(&Tally::default(), &stop, Duration::from_millis(50));
+        let silent = patiently(&patience, std::future::pending::<Result<(), kube::Error>>);
+        let refused = patience.within(ANSWER_LIMIT, || async { Err::<(), _>(status(429, "TooManyRequests", 60)) });
+        let (silent, refused, ()) = tokio::join!(silent, refused, async { stop.insist("enough") });
+        assert_eq!(silent, Err(Refusal::Stopped { last: "no answer yet".into() }));
+        assert_eq!(refused, Err(Refusal::Stopped { last: "words (429)".into() }));
+    }
+
+    #[test]
+    fn a_right_that_is_missing_is_named_as_the_installation_takes_it() {
+        let refused = |words: &str| Refusal::Server { code: 403, reason: "Forbidden".into(), words: words.into() };
+        let rbac = refused(
+            "secrets \"a\" is forbidden: User \"system:serviceaccount:simkube:sk-driver\" cannot patch resource \"secrets\" \
+             in API group \"\" in the namespace \"virtual-a\"",
+        );
+        assert!(rbac.hint("secrets", "").unwrap().contains("`skctl install sim --also secrets`"));
+        assert!(rbac.hint("widgets", "example.com").unwrap().contains("--also widgets.example.com`"));
+        assert_eq!(refused("exceeded quota: pods=100").hint("pods", ""), None);
     }
 }

@@ -8,20 +8,23 @@ use std::time::{Duration, Instant};
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::api::{Api, DeleteParams, ListParams, PostParams, Preconditions};
+use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 use sk_api::simulation::{SimulationRoot, crds, names};
 
 use super::dress::Root;
-use super::request::{Refusal, patiently};
-use super::tally::Tally;
+use super::request::{Patience, Refusal, patiently};
 
 /// How long garbage collection may take: 20,000 pods at 100 a second are 200 s.
 const GONE_PATIENCE: Duration = Duration::from_secs(600);
 const GONE_LOOK: Duration = Duration::from_millis(250);
 /// How long the API server may take to serve a new kind.
 const ESTABLISHED_PATIENCE: Duration = Duration::from_secs(60);
+/// On a kind that a driver brought, followed by a simulation's name: who uses it.
+const USED_BY: &str = "used-by.simkube.io/";
+/// How often taking the kind away is tried while somebody changes it. Then it stays, which harms nobody.
+const RELEASE_TRIES: usize = 5;
 
 /// Why a root could not be made or removed.
 #[derive(Debug, thiserror::Error)]
@@ -36,6 +39,13 @@ pub enum RootError {
         /// What it said.
         refusal: Refusal,
     },
+    /// A root of the same simulation, but of the other sort of driver.
+    #[error(
+        "the root {0} is of another simulation of this name, {other}; choose another name, or delete it if it is over: \
+         kubectl delete simulationroot {0}",
+        other = "one with a controller where this has none, or the other way round"
+    )]
+    Others(String),
     /// It was deleted, but something that it owns does not go.
     #[error(
         "the root {root} was deleted {waited:?} ago, but what it owns is not all gone; look for objects with a \
@@ -62,7 +72,7 @@ pub enum RootError {
 /// Makes and removes the roots of one simulation.
 pub(crate) struct Roots<'r> {
     pub(crate) client: &'r Client,
-    pub(crate) tally: &'r Tally,
+    pub(crate) patience: &'r Patience,
     pub(crate) simulation: &'r str,
 }
 
@@ -81,7 +91,7 @@ impl Roots<'_> {
     pub(crate) async fn create(&self, repetition: u32, has_controller: bool) -> Result<Root, RootError> {
         let name = names::driver_root(self.simulation, repetition);
         let (api, above) = (self.api(), names::metaroot(self.simulation));
-        let metaroot = patiently(self.tally, || api.get_metadata_opt(&above)).await;
+        let metaroot = patiently(self.patience, || api.get_metadata_opt(&above)).await;
         let metaroot = metaroot.map_err(Self::refused("find", &above))?;
         let owner = owner(&above, metaroot.map(|root| root.metadata));
         if has_controller && owner.is_none() {
@@ -94,25 +104,29 @@ impl Roots<'_> {
         }))
         .expect("this is a SimulationRoot");
         let parameters = PostParams::default();
-        let made = patiently(self.tally, || api.create(&parameters, &root)).await;
+        let made = patiently(self.patience, || api.create(&parameters, &root)).await;
         let made = match made {
             // The first try's answer was lost: an earlier one would have been removed before.
-            Err(refusal) if refusal.is_already_there() => patiently(self.tally, || api.get(&name)).await,
+            Err(refusal) if refusal.is_already_there() => patiently(self.patience, || api.get(&name)).await,
             made => made,
         };
         let made = made.map_err(Self::refused("create", &name))?;
         Ok(Root { uid: made.uid().unwrap_or_default().into(), name: name.into() })
     }
 
-    /// Removes what earlier drivers of this simulation have left, and says how many roots that were.
-    pub(crate) async fn remove_leftovers(&self) -> Result<usize, RootError> {
+    /// Removes what earlier drivers of this simulation have left, and says how many roots that were. A controller's driver
+    /// and one without a controller may have simulations of the same name: neither touches what the other has.
+    pub(crate) async fn remove_leftovers(&self, has_controller: bool) -> Result<usize, RootError> {
         let selector =
             format!("{}={},{}={}", names::SIMULATION_LABEL, self.simulation, names::COMPONENT_LABEL, names::DRIVER);
         let (api, parameters) = (self.api(), ListParams::default().labels(&selector));
-        let found = patiently(self.tally, || api.list(&parameters)).await;
+        let found = patiently(self.patience, || api.list(&parameters)).await;
         let found = found.map_err(Self::refused("find", &selector))?;
         for root in &found.items {
             let name = root.name_any();
+            if root.owner_references().is_empty() == has_controller {
+                return Err(RootError::Others(name));
+            }
             tracing::info!(kind = "SimulationRoot", name, "removing what an earlier driver left");
             let root = Root { uid: root.uid().unwrap_or_default().into(), name: name.into() };
             self.remove(&root).await?;
@@ -125,74 +139,139 @@ impl Roots<'_> {
         let api = self.api();
         let this_one = Preconditions { uid: Some(root.uid.to_string()), resource_version: None };
         let parameters = DeleteParams::foreground().preconditions(this_one);
-        match patiently(self.tally, || api.delete(&root.name, &parameters)).await {
+        match patiently(self.patience, || api.delete(&root.name, &parameters)).await {
             Err(refusal) if refusal.is_not_found() => return Ok(()),
             Err(refusal) => return Err(Self::refused("delete", &root.name)(refusal)),
             Ok(_) => {}
         }
         let began = Instant::now();
         while began.elapsed() < GONE_PATIENCE {
-            let there = patiently(self.tally, || api.get_metadata_opt(&root.name)).await;
+            let there = patiently(self.patience, || api.get_metadata_opt(&root.name)).await;
             let there = there.map_err(Self::refused("find", &root.name))?;
             if there.is_none_or(|there| there.uid().as_deref() != Some(root.uid.as_str())) {
                 return Ok(());
             }
-            tokio::time::sleep(GONE_LOOK).await;
+            if !self.patience.pause(GONE_LOOK).await {
+                break;
+            }
         }
-        Err(RootError::Lingers { root: root.name.to_string(), waited: GONE_PATIENCE })
+        let waited = Duration::from_secs(began.elapsed().as_secs());
+        Err(RootError::Lingers { root: root.name.to_string(), waited })
     }
 
-    /// Makes sure that the cluster knows roots. Where no controller is installed, the driver brings the kind itself,
-    /// marked with the simulation's name, so that it can take it away again.
+    /// Makes sure that the cluster knows roots. Where no controller is installed, the driver brings the kind itself; all
+    /// drivers that use such a kind are written on it, so that the last one can take it away again.
     pub(crate) async fn need_kind(&self) -> Result<(), RootError> {
-        let wrong = |problem: &dyn std::fmt::Display| RootError::Kind(problem.to_string());
         let (api, name) = (self.kinds(), root_kind());
-        if patiently(self.tally, || api.get_metadata_opt(&name)).await.map_err(|error| wrong(&error))?.is_some() {
-            return Ok(());
-        }
-        let mut kind = crds().into_iter().find(|kind| kind.name_any() == name).expect("it is one of the two");
-        kind.labels_mut().insert(names::SIMULATION_LABEL.to_owned(), self.simulation.to_owned());
-        let parameters = PostParams::default();
-        match patiently(self.tally, || api.create(&parameters, &kind)).await {
-            Err(refusal) if !refusal.is_already_there() => return Err(wrong(&refusal)),
-            _ => tracing::info!("installed the kind SimulationRoot for this run"),
-        }
         let began = Instant::now();
         while began.elapsed() < ESTABLISHED_PATIENCE {
+            let there =
+                patiently(self.patience, || api.get_metadata_opt(&name)).await.map_err(|error| wrong(&error))?;
+            let is_noted = match there.map(|kind| kind.metadata) {
+                None => self.bring_kind().await?,
+                // The last of its users has just taken it away; it has to be gone first.
+                Some(kind) if kind.deletion_timestamp.is_some() => false,
+                Some(kind) if is_brought(&kind) => self.note_use(kind.uid, json!("driver")).await?.is_some(),
+                Some(_) => true,
+            };
             // Served means that it can be listed; the condition says so a moment earlier.
-            let parameters = ListParams::default().limit(1);
-            if self.api().list(&parameters).await.is_ok() {
+            if is_noted && self.api().list(&ListParams::default().limit(1)).await.is_ok() {
                 return Ok(());
             }
-            tokio::time::sleep(GONE_LOOK).await;
+            if !self.patience.pause(GONE_LOOK).await {
+                break;
+            }
         }
-        Err(wrong(&format!("it is not served after {ESTABLISHED_PATIENCE:?}")))
+        Err(wrong(&format!("it is not served after {:.0} s", began.elapsed().as_secs_f64())))
     }
 
-    /// Takes the kind away if this simulation brought it and nobody else has come to use it.
-    pub(crate) async fn release_kind(&self) -> Result<(), RootError> {
-        let wrong = |refusal: Refusal| RootError::Kind(refusal.to_string());
+    /// Creates the kind. `false`: somebody was quicker.
+    async fn bring_kind(&self) -> Result<bool, RootError> {
+        let mut kind = crds().into_iter().find(|kind| kind.name_any() == root_kind()).expect("it is one of the two");
+        kind.labels_mut().insert(names::SIMULATION_LABEL.to_owned(), self.simulation.to_owned());
+        kind.annotations_mut().insert(self.use_annotation(), "driver".to_owned());
+        let (api, parameters) = (self.kinds(), PostParams::default());
+        match patiently(self.patience, || api.create(&parameters, &kind)).await {
+            Err(refusal) if refusal.is_already_there() => Ok(false),
+            Err(refusal) => Err(wrong(&refusal)),
+            Ok(_) => {
+                tracing::info!("installed the kind SimulationRoot for this run");
+                Ok(true)
+            }
+        }
+    }
+
+    /// Writes on the kind that this simulation uses it, or with null that it does not any more. `None`: it is gone, or
+    /// another one.
+    async fn note_use(&self, uid: Option<String>, note: Value) -> Result<Option<ObjectMeta>, RootError> {
         let (api, name) = (self.kinds(), root_kind());
-        let Some(kind) = patiently(self.tally, || api.get_metadata_opt(&name)).await.map_err(wrong)? else {
-            return Ok(());
-        };
-        let is_ours = kind.labels().get(names::SIMULATION_LABEL).is_some_and(|name| name == self.simulation);
-        let roots = self.api();
-        let parameters = ListParams::default().limit(1);
-        if !is_ours || !patiently(self.tally, || roots.list(&parameters)).await.map_err(wrong)?.items.is_empty() {
-            return Ok(());
+        let patch = Patch::Merge(json!({"metadata": {"uid": uid, "annotations": {self.use_annotation(): note}}}));
+        let parameters = PatchParams::default();
+        let noted = patiently(self.patience, || async {
+            match api.patch_metadata(&name, &parameters, &patch).await {
+                Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(None),
+                noted => noted.map(|kind| Some(kind.metadata)),
+            }
+        });
+        noted.await.map_err(|refusal| wrong(&refusal))
+    }
+
+    /// Takes the kind away if drivers brought it and this was the last of them. Whoever comes meanwhile changes it, and
+    /// then it is not the one any more that is to be deleted.
+    pub(crate) async fn release_kind(&self) -> Result<(), RootError> {
+        for _ in 0..RELEASE_TRIES {
+            let (api, name) = (self.kinds(), root_kind());
+            let there =
+                patiently(self.patience, || api.get_metadata_opt(&name)).await.map_err(|error| wrong(&error))?;
+            let Some(kind) = there.map(|kind| kind.metadata).filter(is_brought) else { return Ok(()) };
+            let Some(kind) = self.note_use(kind.uid, Value::Null).await? else { continue };
+            if self.is_used(&kind).await? {
+                return Ok(());
+            }
+            let this_one = Preconditions { uid: kind.uid, resource_version: kind.resource_version };
+            let parameters = DeleteParams::default().preconditions(this_one);
+            match api.delete(&name, &parameters).await {
+                Err(kube::Error::Api(status)) if status.code == 409 => {}
+                Err(kube::Error::Api(status)) if status.code != 404 => return Err(wrong(&status)),
+                Err(error) if !matches!(error, kube::Error::Api(_)) => return Err(wrong(&error)),
+                _ => return Ok(()),
+            }
         }
-        let this_one = Preconditions { uid: kind.uid(), resource_version: kind.resource_version() };
-        let parameters = DeleteParams::default().preconditions(this_one);
-        match patiently(self.tally, || api.delete(&name, &parameters)).await {
-            Err(refusal) if !refusal.is_not_found() => Err(wrong(refusal)),
-            _ => Ok(()),
+        Ok(())
+    }
+
+    /// Does somebody else use the kind: another driver, an installation, or a root that nobody accounts for?
+    async fn is_used(&self, kind: &ObjectMeta) -> Result<bool, RootError> {
+        let mut notes = kind.annotations.iter().flatten();
+        if notes.any(|(name, _)| name.starts_with(USED_BY)) {
+            return Ok(true);
         }
+        let (kinds, installed) = (self.kinds(), format!("simulations.{}", names::GROUP));
+        let there = patiently(self.patience, || kinds.get_metadata_opt(&installed)).await;
+        if there.map_err(|refusal| wrong(&refusal))?.is_some() {
+            return Ok(true);
+        }
+        let (roots, parameters) = (self.api(), ListParams::default().limit(1));
+        let roots = patiently(self.patience, || roots.list(&parameters)).await.map_err(|refusal| wrong(&refusal))?;
+        Ok(!roots.items.is_empty())
+    }
+
+    fn use_annotation(&self) -> String {
+        format!("{USED_BY}{}", self.simulation)
     }
 
     fn kinds(&self) -> Api<CustomResourceDefinition> {
         Api::all(self.client.clone())
     }
+}
+
+fn wrong(problem: &dyn std::fmt::Display) -> RootError {
+    RootError::Kind(problem.to_string())
+}
+
+/// Was the kind brought by a driver, and not by an installation?
+fn is_brought(kind: &ObjectMeta) -> bool {
+    kind.labels.as_ref().is_some_and(|labels| labels.contains_key(names::SIMULATION_LABEL))
 }
 
 /// The reference to the metaroot; `None` if there is none that stays.

@@ -1,8 +1,7 @@
 //! One repetition of a simulation, from its root to its record.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -12,24 +11,27 @@ use sk_api::simulation::{LifecycleParams, Simulation};
 use sk_core::{Gvk, SimDuration, SimTime, SmolStr};
 use sk_record::{Engine as EngineName, RunMeta, Staged, Warning, Writer};
 use sk_store::trace::{Trace, TraceError, What};
+use tempfile::TempDir;
 use tokio::sync::mpsc;
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::task::{AbortHandle, JoinHandle, JoinSet};
 
 use super::clock::Clock;
 use super::context::{Context, Sighting};
-use super::deliver::{DeliverError, Destination};
+use super::deliver::Destination;
 use super::dress::{Dress, Root};
-use super::hooks::{self, HookError};
+use super::error::RunError;
+use super::hooks;
 use super::kinds::Kinds;
-use super::own_webhook;
+use super::lease;
 use super::pace::Pace;
 use super::replay::{self, Ended};
-use super::request::{Refusal, patiently};
-use super::root::{RootError, Roots};
+use super::request::{Patience, patiently};
+use super::root::Roots;
+use super::serving::{self, Webhook};
 use super::status::Told;
 use super::stop::Stop;
 use super::tally::{Tally, Totals};
-use super::tls::{Certificate, Served, TlsError, TlsListener};
+use super::volumes;
 use super::watch;
 use super::webhook::Admission;
 use crate::embedded::gaps;
@@ -72,25 +74,27 @@ pub struct Options {
     pub allow_hooks: bool,
     /// The program's version; part of the run's identity.
     pub version: String,
+    /// How long a run that is asked to stop may take to end: a tenth of it for what it is at, six tenths until the record
+    /// is delivered, the whole until what it made in the cluster is removed.
+    pub stop_within: Duration,
 }
 
-/// How the API server reaches the driver's webhook.
-#[derive(Clone, Debug)]
-pub enum Webhook {
-    /// The controller has made certificate, Service and configuration.
-    Installed {
-        /// The folder with `tls.crt` and `tls.key`.
-        certificate: PathBuf,
-        /// Where to listen.
-        bind: SocketAddr,
-    },
-    /// The driver makes its own, and takes them away again.
-    Own {
-        /// Where to listen.
-        bind: SocketAddr,
-        /// Where the API server finds it: `https://host:port`; without a port, the one that is listened on.
-        url: String,
-    },
+/// What a run that was asked to stop has time for.
+#[derive(Clone, Copy)]
+enum Phase {
+    Replay,
+    Record,
+    CleanUp,
+}
+
+impl Options {
+    fn grace(&self, phase: Phase) -> Duration {
+        match phase {
+            Phase::Replay => self.stop_within / 10,
+            Phase::Record => self.stop_within * 6 / 10,
+            Phase::CleanUp => self.stop_within,
+        }
+    }
 }
 
 /// What came of a run.
@@ -104,67 +108,6 @@ pub struct Outcome {
     pub record: String,
 }
 
-/// Why a run failed.
-#[derive(Debug, thiserror::Error)]
-pub enum RunError {
-    /// The trace could not be read.
-    #[error(transparent)]
-    Trace(#[from] TraceError),
-    /// The root could not be made or removed.
-    #[error(transparent)]
-    Root(#[from] RootError),
-    /// The webhook cannot be served.
-    #[error(transparent)]
-    Tls(#[from] TlsError),
-    /// The webhook's configuration was refused.
-    #[error("cannot configure the admission webhook: {0}")]
-    Webhook(#[source] Refusal),
-    /// The webhook's address is none.
-    #[error("`{0}` is no address of a webhook: write it like https://host:port")]
-    WebhookUrl(String),
-    /// A hook failed.
-    #[error(transparent)]
-    Hook(#[from] HookError),
-    /// The record could not be written.
-    #[error(transparent)]
-    Record(#[from] sk_record::Error),
-    /// The record could not be delivered.
-    #[error(transparent)]
-    Deliver(#[from] DeliverError),
-    /// No folder for it.
-    #[error("cannot make a temporary folder: {0}; check that there is room (TMPDIR)")]
-    Scratch(#[source] std::io::Error),
-    /// There are hooks, and they may not run.
-    #[error(
-        "the Simulation has preRun or postRun hooks, and this installation does not allow them; \
-         remove them, or install with --allow-hooks"
-    )]
-    HooksNotAllowed,
-    /// The recorder broke off: a bug.
-    #[error("the recorder broke off; please report this")]
-    Recorder,
-    /// The Simulation has no name.
-    #[error("the Simulation has no metadata.name")]
-    NoName,
-}
-
-impl RunError {
-    /// One word for it, which the Simulation's status shows as the reason.
-    pub fn reason(&self) -> &'static str {
-        match self {
-            Self::Trace(_) => "TraceUnreadable",
-            Self::Root(RootError::Lingers { .. }) => "CleanupFailed",
-            Self::Root(_) => "RootFailed",
-            Self::Tls(_) | Self::Webhook(_) | Self::WebhookUrl(_) => "WebhookFailed",
-            Self::Hook(_) => "HookFailed",
-            Self::HooksNotAllowed => "HooksNotAllowed",
-            Self::Record(_) | Self::Scratch(_) | Self::Recorder => "RecordFailed",
-            Self::Deliver(_) => "RecordNotDelivered",
-            Self::NoName => "InvalidSimulation",
-        }
-    }
-}
-
 /// Runs one repetition. Whatever happens, what the run made in the cluster is removed again.
 pub async fn run(
     client: Client,
@@ -176,22 +119,18 @@ pub async fn run(
     let name = simulation.metadata.name.clone().ok_or(RunError::NoName)?;
     may_run_hooks(simulation, options.allow_hooks)?;
     // What is counted before the run begins is not the run's.
-    let tally = Tally::default();
-    let roots = Roots { client: &client, tally: &tally, simulation: &name };
-    if !options.in_cluster {
-        roots.need_kind().await?;
+    let patience = |phase| Patience::new(&Tally::default(), &stop, options.grace(phase));
+    let run = Run { client, name, simulation, trace, options, stop: stop.clone() };
+    if options.in_cluster {
+        // The controller sees to it that one simulation runs at a time.
+        return run.under_a_root(&patience(Phase::Replay), &patience(Phase::CleanUp)).await;
     }
-    roots.remove_leftovers().await?;
-    let root = roots.create(options.repetition, options.in_cluster).await?;
-    tracing::info!(simulation = name, repetition = options.repetition, "the run begins");
-    let run = Run { client: client.clone(), name: name.clone(), simulation, trace, options, root: root.clone(), stop };
-    let outcome = run.perform().await;
-    let removed = roots.remove(&root).await;
-    let released = if removed.is_ok() && !options.in_cluster { roots.release_kind().await } else { Ok(()) };
-    // What failed first is what matters.
-    let outcome = outcome?;
-    removed.and(released)?;
-    Ok(outcome)
+    let lease = lease::Held::take(&run.client, &patience(Phase::Replay), &run.name).await?;
+    let renewing = lease.keep(stop.clone());
+    let outcome = run.under_a_root(&patience(Phase::Replay), &patience(Phase::CleanUp)).await;
+    renewing.abort();
+    lease.release(&patience(Phase::CleanUp)).await;
+    outcome
 }
 
 struct Run<'r> {
@@ -200,19 +139,50 @@ struct Run<'r> {
     simulation: &'r Simulation,
     trace: Arc<Trace>,
     options: &'r Options,
-    root: Root,
     stop: Stop,
 }
 
+/// The thread that writes rows; it gives the writer back when there is nothing more to record.
+type Recording = JoinHandle<Result<Writer, sk_record::Error>>;
+
+/// What stands when a run begins: the parts that all share, and the tasks that go on beside the replay.
+struct Begun {
+    context: Arc<Context>,
+    recorder: Recording,
+    tasks: JoinSet<()>,
+    /// Ends only if the webhook does.
+    serving: AbortHandle,
+}
+
 impl Run<'_> {
-    async fn perform(self) -> Result<Outcome, RunError> {
+    /// Makes the root, performs, and removes the root with all that it owns.
+    async fn under_a_root(&self, begin: &Patience, clean_up: &Patience) -> Result<Outcome, RunError> {
+        let roots = |patience| Roots { client: &self.client, patience, simulation: &self.name };
+        if !self.options.in_cluster {
+            roots(begin).need_kind().await?;
+        }
+        roots(begin).remove_leftovers(self.options.in_cluster).await?;
+        let root = roots(begin).create(self.options.repetition, self.options.in_cluster).await?;
+        tracing::info!(simulation = self.name, repetition = self.options.repetition, "the run begins");
+        let outcome = self.perform(&root, begin).await;
+        let mut removed = roots(clean_up).remove(&root).await;
+        if removed.is_ok() && !self.options.in_cluster {
+            removed = roots(clean_up).release_kind().await;
+        }
+        // What failed first is what matters.
+        let outcome = outcome?;
+        match removed {
+            Ok(()) => Ok(outcome),
+            Err(error) => Err(RunError::LeftBehind { record: outcome.record, error: Box::new(error) }),
+        }
+    }
+
+    async fn perform(&self, root: &Root, begin: &Patience) -> Result<Outcome, RunError> {
         let hooks = &self.simulation.spec.hooks;
-        hooks::run_all("preRun", &hooks.pre_run_hooks, self.simulation).await?;
+        hooks::run_all("preRun", &hooks.pre_run_hooks, self.simulation, begin).await?;
         let scratch = tempfile::tempdir().map_err(RunError::Scratch)?;
-        let kubernetes = self.kubernetes().await;
-        let (context, recorder) = self.begin(scratch.path()).await?;
-        let mut tasks = JoinSet::new();
-        self.start(&context, &mut tasks).await?;
+        let kubernetes = self.kubernetes(begin).await;
+        let Begun { context, recorder, mut tasks, serving } = self.begin(scratch.path(), root).await?;
         let told = self.told().await?;
         let operations = replay::read(self.trace.clone(), self.options.window);
         // The clock starts last: whatever is prepared after it would make the first operations late.
@@ -226,103 +196,98 @@ impl Run<'_> {
         let replayed = replay::replay(&context, operations, self.options.window.end).await;
         tokio::time::sleep(LAST_LOOK).await;
         let end = context.pace.now().min(self.options.window.end);
+        let has_died = serving.is_finished();
         tasks.shutdown().await;
         let partial = !matches!(replayed, Ok(Ended::Whole));
         let staged = self.finish(&context, recorder, end, partial, kubernetes).await?;
-        let hooked = hooks::run_all("postRun", &hooks.post_run_hooks, self.simulation).await;
+        let patience = Patience::new(&context.tally, &self.stop, self.options.grace(Phase::Record));
+        let hooked = hooks::run_all("postRun", &hooks.post_run_hooks, self.simulation, &patience).await;
         let totals = context.tally.totals();
-        if let Some(told) = told {
-            told.tell_totals(&context, &totals, partial).await;
-        }
-        let record =
-            self.options.destination.deliver(staged, &self.name, self.options.repetition, &context.tally).await?;
+        let telling = async {
+            if let Some(told) = &told {
+                told.tell_totals(&context, &patience, &totals, partial).await;
+            }
+        };
+        // At once: an API server that is away must not use up the time that a stopped run has for its record.
+        let (record, ()) = tokio::join!(self.deliver(staged, scratch, &patience), telling);
+        let record = record?;
         tracing::info!(record, "the record is there");
         let ended = replayed?;
         hooked?;
+        if has_died {
+            return Err(RunError::WebhookDied);
+        }
         let stopped = self.stop.reason().filter(|_| ended == Ended::Stopped);
         Ok(Outcome { totals, stopped, record })
     }
 
-    /// Makes what all parts share, and starts the recorder. The clock stands still.
-    async fn begin(
-        &self,
-        scratch: &Path,
-    ) -> Result<(Arc<Context>, JoinHandle<Result<Writer, sk_record::Error>>), RunError> {
-        let spec = &self.simulation.spec;
-        let run_id = self.run_id()?;
-        let mut writer = Writer::create(&self.options.destination.folder(scratch), &run_id)?;
-        writer.add_file("simulation.json", &serde_json::to_vec_pretty(&self.question()).unwrap_or_default())?;
-        let (sightings, receiver) = mpsc::channel(MAX_SIGHTINGS);
-        let recorder = tokio::task::spawn_blocking({
-            let (stop, end) = (self.stop.clone(), self.options.window.end);
-            move || record(writer, receiver, end, &stop)
-        });
-        let pace = Pace::new(Clock::paused(self.options.window.start, spec.speed, Instant::now()));
-        let context = Context {
-            client: self.client.clone(),
-            dress: Dress {
-                prefix: spec.driver.virtual_ns_prefix.as_str().into(),
-                simulation: self.name.as_str().into(),
-                root: self.root.clone(),
-                listed: self.options.listed.clone(),
-            },
-            config: self.trace.config().clone(),
-            kinds: Kinds::new(self.client.clone()),
-            tally: Tally::default(),
-            pace,
-            stop: self.stop.clone(),
-            sightings,
-            stop_on_refusal: self.options.stop_on_refusal,
-            bare_pods: spec.reschedule_interrupted_bare_pods.then(|| Mutex::new(BTreeMap::new())),
-        };
-        Ok((Arc::new(context), recorder))
+    /// Sends the record to where it goes. One that does not arrive is kept where it was written.
+    async fn deliver(&self, staged: Staged, scratch: TempDir, patience: &Patience) -> Result<String, RunError> {
+        let destination = &self.options.destination;
+        let folder = destination.folder(scratch.path());
+        let delivered = destination.deliver(staged, &self.name, self.options.repetition, patience).await;
+        delivered.map_err(|error| {
+            let _ = scratch.keep();
+            RunError::Deliver { error: Box::new(error), kept: folder }
+        })
     }
 
-    /// Starts the webhook and the watches, and waits until all nodes that are there have been seen.
-    async fn start(&self, context: &Arc<Context>, tasks: &mut JoinSet<()>) -> Result<(), RunError> {
+    /// Makes what all parts share, and starts recorder, webhook and watches. The clock stands still.
+    async fn begin(&self, scratch: &Path, root: &Root) -> Result<Begun, RunError> {
+        let (sightings, receiver) = mpsc::channel(MAX_SIGHTINGS);
+        let recorder = self.record(scratch, receiver)?;
+        let context = self.share(root, sightings);
+        let mut tasks = JoinSet::new();
         let lives = self.trace.lives()?.collect::<Result<Vec<_>, _>>()?;
         let delays = delays(&self.simulation.spec.lifecycle_params);
         let seed = self.options.seed.wrapping_add(self.options.repetition.into());
         let mutator = Arc::new(Mutex::new(Mutator::new(seed, delays, lives)));
         let admission = Admission::new(context.clone(), mutator.clone());
-        let (listener, own) = self.listen().await?;
-        tasks.spawn(async move {
-            // A server over our listener ends only with its task.
-            let _ = axum::serve(listener, admission.router()).await;
-        });
-        if let Some((url, authority)) = own {
-            let installed =
-                own_webhook::install(&self.client, &context.tally, &self.name, &self.root, &url, &authority).await;
-            installed.map_err(RunError::Webhook)?;
-        }
+        let serving = serving::start(&self.options.webhook, &context, admission, &mut tasks).await?;
         let (listed, mut seen) = mpsc::channel(watch::FOLLOWED);
         tasks.spawn(watch::follow(context.clone(), mutator, listed));
+        tasks.spawn(volumes::provide(context.clone()));
         for _ in 0..watch::FOLLOWED {
             // A cluster whose watches do not begin will be heard of when the first object is applied.
-            let _ = tokio::time::timeout(LIST_PATIENCE, seen.recv()).await;
+            tokio::select! {
+                _ = tokio::time::timeout(LIST_PATIENCE, seen.recv()) => {}
+                () = self.stop.asked() => break,
+            }
         }
-        Ok(())
+        Ok(Begun { context, recorder, tasks, serving })
     }
 
-    /// Listens for the API server; of a webhook of our own, where it is found and whom to trust.
-    async fn listen(&self) -> Result<(TlsListener, Option<(String, String)>), RunError> {
-        match &self.options.webhook {
-            Webhook::Installed { certificate, bind } => {
-                Ok((TlsListener::bind(*bind, Served::from_folder(certificate)?).await?, None))
-            }
-            Webhook::Own { bind, url } => {
-                let wrong = || RunError::WebhookUrl(url.clone());
-                let mut parsed = url::Url::parse(url).map_err(|_| wrong())?;
-                let host = parsed.host_str().filter(|_| parsed.scheme() == "https").ok_or_else(wrong)?;
-                // An address in brackets is an IPv6 address in a URL only.
-                let certificate = Certificate::for_host(host.trim_matches(['[', ']']))?;
-                let listener = TlsListener::bind(*bind, Served::fixed(&certificate)?).await?;
-                if parsed.port().is_none() {
-                    parsed.set_port(Some(listener.address().port())).map_err(|()| wrong())?;
-                }
-                Ok((listener, Some((parsed.to_string(), certificate.authority))))
-            }
-        }
+    /// Begins the record, and starts the thread that writes it.
+    fn record(&self, scratch: &Path, sightings: mpsc::Receiver<Sighting>) -> Result<Recording, RunError> {
+        let mut writer = Writer::create(&self.options.destination.folder(scratch), &self.run_id()?)?;
+        writer.add_file("simulation.json", &serde_json::to_vec_pretty(&self.question()).unwrap_or_default())?;
+        let (stop, end) = (self.stop.clone(), self.options.window.end);
+        Ok(tokio::task::spawn_blocking(move || record(writer, sightings, end, &stop)))
+    }
+
+    /// Makes what all parts share.
+    fn share(&self, root: &Root, sightings: mpsc::Sender<Sighting>) -> Arc<Context> {
+        let spec = &self.simulation.spec;
+        let tally = Tally::default();
+        Arc::new(Context {
+            client: self.client.clone(),
+            dress: Dress {
+                prefix: spec.driver.virtual_ns_prefix.as_str().into(),
+                simulation: self.name.as_str().into(),
+                root: root.clone(),
+                listed: self.options.listed.clone(),
+            },
+            config: self.trace.config().clone(),
+            kinds: Kinds::new(self.client.clone()),
+            patience: Patience::new(&tally, &self.stop, self.options.grace(Phase::Replay)),
+            tally,
+            parted: Mutex::default(),
+            pace: Pace::new(Clock::paused(self.options.window.start, spec.speed, Instant::now())),
+            stop: self.stop.clone(),
+            sightings,
+            stop_on_refusal: self.options.stop_on_refusal,
+            bare_pods: spec.reschedule_interrupted_bare_pods.then(|| Mutex::new(BTreeMap::new())),
+        })
     }
 
     /// The Simulation in the cluster, if it is there, to be followed and told of progress. Counts the whole trace.
@@ -337,8 +302,8 @@ impl Run<'_> {
     }
 
     /// The cluster's version. Asked for at the beginning: a record is not lost because nobody answers at the end.
-    async fn kubernetes(&self) -> String {
-        match patiently(&Tally::default(), || self.client.apiserver_version()).await {
+    async fn kubernetes(&self, patience: &Patience) -> String {
+        match patiently(patience, || self.client.apiserver_version()).await {
             Ok(version) => format!("{}.{}", version.major, version.minor),
             Err(refusal) => {
                 tracing::warn!("the cluster does not tell its version: {refusal}");
@@ -351,7 +316,7 @@ impl Run<'_> {
     async fn finish(
         &self,
         context: &Context,
-        recorder: JoinHandle<Result<Writer, sk_record::Error>>,
+        recorder: Recording,
         end: SimTime,
         partial: bool,
         kubernetes: String,

@@ -1,7 +1,7 @@
 //! The Simulation as the driver sees it: whether it is paused, and how far the run is.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 use kube::Client;
@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use sk_api::simulation::{Simulation, names, status};
 
 use super::context::Context;
-use super::request::patiently;
-use super::tally::{Tally, Totals};
+use super::request::{Patience, patiently};
+use super::tally::Totals;
 use crate::plan::Window;
 
 /// Progress is written at most so often.
@@ -37,12 +37,15 @@ impl Told {
         let config = watcher::Config::default().fields(&format!("metadata.name={}", self.name));
         let mut events = watcher(self.api, config).default_backoff().boxed();
         while let Some(event) = events.next().await {
+            let heard = Instant::now();
             match event {
                 Ok(watcher::Event::InitApply(simulation) | watcher::Event::Apply(simulation)) => {
                     if simulation.metadata.deletion_timestamp.is_some() {
                         context.stop.ask("the Simulation was deleted");
                     }
-                    context.pace.set_paused(simulation.spec.paused_time.is_some());
+                    if context.pace.set_paused(simulation.spec.paused_time.is_some()) {
+                        context.tally.paused(heard.elapsed());
+                    }
                 }
                 Ok(watcher::Event::Delete(_)) => context.stop.ask("the Simulation was deleted"),
                 Ok(watcher::Event::Init | watcher::Event::InitDone) => {}
@@ -57,7 +60,7 @@ impl Told {
         loop {
             let progress = self.progress(&context);
             if progress != last {
-                self.write(&context.tally, json!({"progress": progress})).await;
+                self.write(&context.patience, json!({"progress": progress})).await;
                 last = progress;
             }
             tokio::time::sleep(EVERY).await;
@@ -65,9 +68,9 @@ impl Told {
     }
 
     /// Writes how far the run came and what it came to.
-    pub(crate) async fn tell_totals(&self, context: &Context, totals: &Totals, partial: bool) {
+    pub(crate) async fn tell_totals(&self, context: &Context, patience: &Patience, totals: &Totals, partial: bool) {
         let totals = told_totals(totals, partial);
-        self.write(&context.tally, json!({"progress": self.progress(context), "totals": totals})).await;
+        self.write(patience, json!({"progress": self.progress(context), "totals": totals})).await;
     }
 
     fn progress(&self, context: &Context) -> Value {
@@ -83,12 +86,12 @@ impl Told {
     }
 
     /// The status is for people; a run does not fail because it cannot be written.
-    async fn write(&self, tally: &Tally, status: Value) {
+    async fn write(&self, patience: &Patience, status: Value) {
         let patch = Patch::Apply(json!({
             "apiVersion": "simkube.io/v1", "kind": "Simulation", "metadata": {"name": self.name}, "status": status,
         }));
         let parameters = PatchParams::apply(names::DRIVER_MANAGER).force();
-        let written = patiently(tally, || self.api.patch_status(&self.name, &parameters, &patch)).await;
+        let written = patiently(patience, || self.api.patch_status(&self.name, &parameters, &patch)).await;
         if let Err(refusal) = written {
             tracing::warn!("progress was not written: {refusal}");
         }

@@ -4,7 +4,7 @@
 //! rest is counted as one.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde::Serialize;
@@ -13,15 +13,16 @@ use sk_record::{Warning, WarningKind};
 
 use super::dress::LeftOut;
 use super::lateness::{Figures, Lateness};
+use super::probe;
 
 /// How many different messages of one sort are told apart; the rest is counted as one. At most 20 × 1 KiB each.
 const MAX_MESSAGES: usize = 20;
 /// Of one message, so much is kept: the API server's longest are lists of field errors.
 const MAX_MESSAGE_CHARS: usize = 1_000;
 
-/// Counters of a run, shared.
-#[derive(Debug, Default)]
-pub(crate) struct Tally(Mutex<Counts>);
+/// Counters of a run, shared. Clones are the same counters.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tally(Arc<Mutex<Counts>>);
 
 #[derive(Debug, Default)]
 struct Counts {
@@ -30,6 +31,8 @@ struct Counts {
     refused: BTreeMap<String, u64>,
     left_alone: BTreeMap<String, u64>,
     left_out: BTreeMap<LeftOut, u64>,
+    missing_rights: BTreeMap<String, u64>,
+    namespaces_lost: BTreeMap<String, u64>,
 }
 
 /// What a run came to, as `cluster.json` beside the record's tables has it.
@@ -50,6 +53,18 @@ pub struct Totals {
     pub pods: u64,
     /// Pods that the webhook did not see, and whose delays and lives came later.
     pub pods_without_webhook: u64,
+    /// Requests of the run that waited because the API server did not reach the webhook.
+    pub webhook_failures: u64,
+    /// Looks, one every few seconds, at which the API server did not reach the webhook.
+    pub webhook_outages: u64,
+    /// Volumes that were made for claims.
+    pub volumes: u64,
+    /// Namespaces of the run that somebody else deleted.
+    pub namespaces_lost: u64,
+    /// How often the run was paused or resumed.
+    pub pauses: u64,
+    /// The longest time between the news of a pause, or of its end, and the clock that stood or went on.
+    pub slowest_pause_ms: f64,
     /// Pods without an owner that were interrupted and made again.
     pub rescheduled: u64,
     /// CronJobs, which the cluster fires by its own clock.
@@ -103,6 +118,28 @@ impl Tally {
         *counts.left_out.entry(why).or_default() += 1;
     }
 
+    /// The API server refused an object for want of a right, and somebody can give it.
+    pub(crate) fn missing_right(&self, hint: &str) {
+        note(&mut self.counts().missing_rights, hint, "the driver has no right to replay other kinds either");
+    }
+
+    /// A namespace of the run was deleted, and not by the run.
+    pub(crate) fn lost_namespace(&self, namespace: &str) {
+        tracing::warn!(kind = "Namespace", name = namespace, "somebody has deleted this namespace of the run");
+        let message = format!("somebody deleted the namespace {namespace} of the run: what was in it is missing");
+        let mut counts = self.counts();
+        counts.totals.namespaces_lost += 1;
+        note(&mut counts.namespaces_lost, &message, "somebody deleted other namespaces of the run");
+    }
+
+    /// The clock followed a pause, or its end, so long after the news of it.
+    pub(crate) fn paused(&self, after: Duration) {
+        self.count(|totals| {
+            totals.pauses += 1;
+            totals.slowest_pause_ms = totals.slowest_pause_ms.max(after.as_secs_f64() * 1e3);
+        });
+    }
+
     /// How many operations were answered.
     pub(crate) fn operations(&self) -> u64 {
         self.counts().totals.operations
@@ -130,6 +167,12 @@ impl Tally {
         for (message, count) in &counts.left_alone {
             warn("left-alone", WarningKind::Gap, message.clone(), *count);
         }
+        for (message, count) in &counts.missing_rights {
+            warn("missing-right", WarningKind::Gap, message.clone(), *count);
+        }
+        for (message, count) in &counts.namespaces_lost {
+            warn("namespace-lost", WarningKind::Gap, message.clone(), *count);
+        }
         for (why, count) in &counts.left_out {
             let message = match why {
                 LeftOut::Machinery => "objects that would change the cluster itself are not replayed",
@@ -146,6 +189,16 @@ impl Tally {
         warn("lateness", WarningKind::Gap, message, late);
         let message = "pods did not pass the driver's webhook: their delays and lives began late".to_owned();
         warn("webhook", WarningKind::Gap, message, totals.pods_without_webhook);
+        let message = format!(
+            "looks, one every {} s, at which the API server did not reach the driver's webhook: pods were refused meanwhile \
+             and came late",
+            probe::EVERY.as_secs()
+        );
+        warn("webhook-outage", WarningKind::Gap, message, totals.webhook_outages);
+        let message = "requests of the run waited because the API server did not reach the driver's webhook".to_owned();
+        warn("webhook-late", WarningKind::Gap, message, totals.webhook_failures);
+        let message = "claims were given volumes that hold nothing, whatever class of storage was recorded".to_owned();
+        warn("volumes", WarningKind::Assumed, message, totals.volumes);
         let message = "watched objects could not be understood and are missing in the record".to_owned();
         warn("unreadable", WarningKind::Gap, message, totals.unreadable);
         let message = "CronJobs fire by the cluster's own clock, not at the recorded times".to_owned();

@@ -14,6 +14,7 @@ use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, mpsc};
+use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
@@ -135,8 +136,9 @@ pub(crate) struct TlsListener {
 }
 
 impl TlsListener {
-    /// Listens at `address` with this certificate.
-    pub(crate) async fn bind(address: SocketAddr, served: Arc<Served>) -> Result<Self, TlsError> {
+    /// Listens at `address` with this certificate. The task that is returned takes connections; it ends only by a bug or
+    /// with the listener.
+    pub(crate) async fn bind(address: SocketAddr, served: Arc<Served>) -> Result<(Self, JoinHandle<()>), TlsError> {
         let refuse = |source| TlsError::Listen { address, source };
         let listener = TcpListener::bind(address).await.map_err(refuse)?;
         let bound = listener.local_addr().map_err(refuse)?;
@@ -146,8 +148,8 @@ impl TlsListener {
         let mut config = config.with_no_client_auth().with_cert_resolver(served);
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         let (sender, streams) = mpsc::channel(MAX_HANDSHAKES);
-        tokio::spawn(accept(listener, TlsAcceptor::from(Arc::new(config)), sender));
-        Ok(Self { streams, address: bound })
+        let accepting = tokio::spawn(accept(listener, TlsAcceptor::from(Arc::new(config)), sender));
+        Ok((Self { streams, address: bound }, accepting))
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
@@ -190,7 +192,7 @@ impl axum::serve::Listener for TlsListener {
     async fn accept(&mut self) -> (Self::Io, Self::Addr) {
         match self.streams.recv().await {
             Some(stream) => stream,
-            // The accepting task ends only when this value is gone.
+            // Whoever holds the accepting task hears of its end.
             None => std::future::pending().await,
         }
     }

@@ -1,13 +1,18 @@
 //! Follows the run's pods and the virtual nodes, and does what follows from seeing them.
 //!
 //! Rows go to the recorder. Pods that the webhook did not see get their delays and lives late; pods that run get the time
-//! of their end; interrupted bare pods are made again, if that was asked for.
+//! of their end; interrupted bare pods are made again, if that was asked for. A namespace of the run that somebody else
+//! deletes is noted: what was in it is missing in the record through no fault of the replay.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::StreamExt;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::ResourceExt;
 use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
+use kube::core::PartialObjectMeta;
 use kube::runtime::{WatchStreamExt, watcher};
 use serde_json::{Value, json};
 use sk_api::simulation::names;
@@ -28,10 +33,10 @@ const MAX_CHORES: usize = 10_000;
 /// What is to be done to a pod because of what was seen.
 type Chore = Effect;
 
-/// Kinds that are followed: each says once that it has seen everything that was there.
+/// Kinds whose objects are followed: each says once that it has seen everything that was there.
 pub(crate) const FOLLOWED: usize = 2;
 
-/// Follows pods and nodes until it is dropped.
+/// Follows pods, nodes and namespaces until it is dropped.
 pub(crate) async fn follow(context: Arc<Context>, mutator: Arc<Mutex<Mutator>>, listed: mpsc::Sender<()>) {
     let (chores, waiting) = mpsc::channel(MAX_CHORES);
     let waiting = tokio::sync::Mutex::new(waiting);
@@ -45,6 +50,7 @@ pub(crate) async fn follow(context: Arc<Context>, mutator: Arc<Mutex<Mutator>>, 
     tokio::join!(
         follow_kind(&context, "Pod", &simulation, &chores, &listed),
         follow_kind(&context, "Node", &virtual_nodes, &chores, &listed),
+        follow_namespaces(&context, &simulation),
         futures::future::join_all(workers),
     );
 }
@@ -95,6 +101,30 @@ async fn follow_kind(
                 context.tally.count(|totals| totals.unreadable += 1);
                 tracing::warn!(kind, "a watched object cannot be understood: {error}");
             }
+        }
+    }
+}
+
+/// Notes namespaces of the run that somebody else deletes.
+async fn follow_namespaces(context: &Context, labels: &str) {
+    let api: Api<PartialObjectMeta<Namespace>> = Api::all(context.client.clone());
+    let mut events = watcher(api, watcher::Config::default().labels(labels)).default_backoff().boxed();
+    let mut noted = BTreeSet::new();
+    while let Some(event) = events.next().await {
+        let namespace = match event {
+            Ok(watcher::Event::InitApply(namespace) | watcher::Event::Apply(namespace)) => namespace,
+            // Namespaces go in two steps; the first has been seen, unless the watch was interrupted just then.
+            Ok(watcher::Event::Delete(namespace)) => namespace,
+            Ok(watcher::Event::Init | watcher::Event::InitDone) => continue,
+            Err(error) => {
+                tracing::warn!(kind = "Namespace", "the watch was interrupted and begins anew: {error}");
+                continue;
+            }
+        };
+        let (name, uid) = (namespace.name_any(), namespace.uid().unwrap_or_default());
+        let is_ours = || context.parted.lock().unwrap_or_else(PoisonError::into_inner).contains(&uid);
+        if namespace.metadata.deletion_timestamp.is_some() && !is_ours() && noted.insert(uid.clone()) {
+            context.tally.lost_namespace(context.dress.original_namespace(&name).unwrap_or(&name));
         }
     }
 }
@@ -158,7 +188,7 @@ async fn patch_pod(context: &Context, pod: &Pod, mut patch: Value) {
     let api: Api<k8s_openapi::api::core::v1::Pod> = Api::namespaced(context.client.clone(), &pod.namespace);
     let parameters = PatchParams { field_manager: Some(names::REPLAY_MANAGER.to_owned()), ..PatchParams::default() };
     let patch = Patch::Merge(patch);
-    let patched = patiently(&context.tally, || api.patch_metadata(&pod.name, &parameters, &patch)).await;
+    let patched = patiently(&context.patience, || api.patch_metadata(&pod.name, &parameters, &patch)).await;
     match patched {
         Err(refusal) if !refusal.is_not_found() => {
             tracing::warn!(kind = "Pod", namespace = %pod.namespace, name = %pod.name, "not patched: {refusal}");
@@ -173,7 +203,7 @@ async fn reschedule(context: &Context, key: &ObjectKey) {
     // Its predecessor is gone when the watch says so; a moment's grace costs nothing and spares a conflict.
     tokio::time::sleep(Duration::from_millis(10)).await;
     let pod = Gvk::new_static("", "v1", "Pod");
-    let kind = context.kinds.get(&pod, &context.tally).await;
+    let kind = context.kinds.get(&pod, &context.patience).await;
     let made = match kind {
         Ok(kind) => context.hands().apply(&kind, key, &value).await,
         Err(refusal) => Err(refusal),

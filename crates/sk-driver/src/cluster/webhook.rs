@@ -2,8 +2,8 @@
 //! that it may go to virtual nodes only.
 //!
 //! Whoever makes the pod: an operator builds its pods from templates that nobody dressed, and those must not reach a real
-//! kubelet either. Changes only pods in namespaces of the run; everything is allowed. The same request sent twice gets the
-//! same answer, so that a retry of the API server does not use up a life.
+//! kubelet either, nor its claims a real disk. Changes only pods and claims in namespaces of the run; everything is
+//! allowed. The same request sent twice gets the same answer, so that a retry of the API server does not use up a life.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,8 +20,9 @@ use sk_engine::annotations::{CREATE_DELAY, READY_DELAY, millis};
 
 use super::context::Context;
 use super::dress::toleration;
-use super::own_webhook::{PROBE, SEEN};
 use super::pace::Pace;
+use super::probe::{PROBE, SEEN};
+use super::volumes::claim_patch;
 use crate::mutate::{Decision, Mutator};
 use crate::plan::OWNER_ANNOTATION;
 
@@ -58,17 +59,22 @@ impl Admission {
             .with_state(self)
     }
 
-    /// The JSON patch for a request; `None` if the pod is none of the run's.
+    /// The JSON patch for a request; `None` if it is none of the run's.
     fn patch(&self, request: &Value) -> Option<Value> {
         let text = |pointer: &str| request.pointer(pointer).and_then(Value::as_str);
         let is_dry = request["dryRun"].as_bool() == Some(true);
         if request.pointer("/object/metadata/annotations").and_then(|all| all.get(PROBE)).is_some() && is_dry {
             return Some(json_patch(&request["object"], [(PROBE.to_owned(), SEEN.into())], []));
         }
-        if text("/kind/kind") != Some("Pod") || text("/operation") != Some("CREATE") || is_dry {
+        if text("/operation") != Some("CREATE") {
             return None;
         }
         self.context.dress.original_namespace(text("/namespace")?)?;
+        match text("/kind/kind")? {
+            "PersistentVolumeClaim" => return Some(claim_patch(&self.context.dress.simulation, &request["object"])),
+            "Pod" if !is_dry => {}
+            _ => return None,
+        }
         let uid = text("/uid")?.to_owned();
         let mut remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(patch) = remembered.patches.get(&uid) {
@@ -208,6 +214,7 @@ mod tests {
     use crate::cluster::clock::Clock;
     use crate::cluster::dress::{Dress, Root};
     use crate::cluster::kinds::Kinds;
+    use crate::cluster::request::Patience;
     use crate::cluster::stop::Stop;
     use crate::cluster::tally::Tally;
     use crate::mutate::StartDelays;
@@ -216,7 +223,10 @@ mod tests {
     fn admission() -> Admission {
         let nowhere = kube::Config::new(http::Uri::from_static("http://127.0.0.1:1"));
         let client = kube::Client::try_from(nowhere).unwrap();
+        let (tally, stop) = (Tally::default(), Stop::default());
         let context = Context {
+            patience: Patience::new(&tally, &stop, std::time::Duration::ZERO),
+            parted: Mutex::default(),
             kinds: Kinds::new(client.clone()),
             client,
             dress: Dress {
@@ -226,9 +236,9 @@ mod tests {
                 listed: BTreeSet::new(),
             },
             config: TracerConfig::default(),
-            tally: Tally::default(),
+            tally,
             pace: Pace::new(Clock::paused(SimTime::EPOCH, 10.0, Instant::now())),
-            stop: Stop::default(),
+            stop,
             sightings: tokio::sync::mpsc::channel(1).0,
             stop_on_refusal: false,
             bare_pods: None,

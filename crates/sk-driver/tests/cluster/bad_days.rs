@@ -1,41 +1,34 @@
-//! A pause, and an API server that is restarted in the middle of a run.
+//! A pause, a webhook that is not reached, and an API server that is restarted or does not come back.
 
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::{Api, Patch, PatchParams, PostParams};
+use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
 use sk_api::simulation::Simulation;
 use sk_testkit::Component;
-use sk_testkit::control_plane::eventually;
+use sk_testkit::control_plane::{ControlPlane, eventually};
 
 use crate::support::*;
+use crate::webhook::{a_run_that_cannot_be_admitted_does_not_begin, a_run_that_loses_its_webhook_goes_on_and_says_so};
 
 fn config_map(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "shop"}, "data": {}})
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_paused_run_stands_still_and_a_restarted_api_server_costs_only_time() {
+async fn a_run_lives_through_pauses_and_parts_of_the_cluster_that_go_away() {
     let mut cluster = cluster().await;
     let client = cluster.client();
     install_kinds(&cluster).await;
     let simulations: Api<Simulation> = Api::all(client.clone());
-    let play_of = |name: &str, story: &Story| {
-        let mut play = Play::new(name, 10.0, story);
-        play.options.in_cluster = true;
-        play
-    };
     // At ten times the speed the second one would come after ten seconds.
     let story = Story::of_secs(110).apply(0, &config_map("first")).apply(100, &config_map("second"));
-    let play = play_of("paused", &story);
+    let mut play = Play::new("paused", 10.0, &story);
+    play.options.in_cluster = true;
     let refused = play.run(client.clone()).await.unwrap_err();
     assert!(refused.to_string().contains("sk-paused"), "nobody would remove what this run makes: {refused}");
-    create_metaroot(&client, "paused").await;
-    let made = eventually("the Simulation to be created", LIMIT, || async {
-        simulations.create(&PostParams::default(), &play.simulation).await.map(Some)
-    });
-    made.await.unwrap();
+    play.announce(&client).await;
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "virtual-shop");
     let progress = |name: &'static str| {
         let simulations = simulations.clone();
@@ -65,19 +58,26 @@ async fn a_paused_run_stands_still_and_a_restarted_api_server_costs_only_time() 
     let (outcome, ()) = tokio::join!(play.run(client.clone()), look);
     let outcome = outcome.unwrap();
     assert_eq!((outcome.stopped, outcome.totals.refused, outcome.totals.operations), (None, 0, 3));
+    // From the news of it to the clock that stands or goes on; how soon the news comes is the API server's.
+    assert!(outcome.totals.pauses == 2 && outcome.totals.slowest_pause_ms < 1_000.0, "{:?}", outcome.totals);
     assert_eq!(outcome.totals.lateness.late, 0, "a pause is not lateness: {:?}", outcome.totals);
     let told = simulations.get("paused").await.unwrap().status.unwrap();
     assert_eq!(told.progress.map(|progress| (progress.percent, progress.events_total)), Some((100, 2)));
     assert_eq!(told.totals.map(|totals| totals.events), Some(3));
 
-    // Fifty objects in ten seconds; the API server is away for some of them.
+    a_run_that_cannot_be_admitted_does_not_begin(&cluster).await;
+    a_run_that_loses_its_webhook_goes_on_and_says_so(&cluster).await;
+    an_api_server_that_is_restarted_costs_only_time(&mut cluster).await;
+    a_run_that_is_stopped_while_the_api_server_is_away_keeps_its_record(&mut cluster).await;
+}
+
+/// Fifty objects in ten seconds; the API server is away for some of them.
+async fn an_api_server_that_is_restarted_costs_only_time(cluster: &mut ControlPlane) {
+    let client = cluster.client();
     let story = (0..50).fold(Story::of_secs(110), |story, n| story.apply(n * 2, &config_map(&format!("c{n}"))));
-    let play = play_of("restarted", &story);
-    create_metaroot(&client, "restarted").await;
-    let made = eventually("the Simulation to be created", LIMIT, || async {
-        simulations.create(&PostParams::default(), &play.simulation).await.map(Some)
-    });
-    made.await.unwrap();
+    let mut play = Play::new("restarted", 10.0, &story);
+    play.announce(&client).await;
+    let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "virtual-shop");
     let restart = async {
         eventually("some objects", LIMIT, || maps.get_opt("c5")).await.unwrap();
         cluster.restart(Component::ApiServer).await.unwrap();
@@ -89,4 +89,23 @@ async fn a_paused_run_stands_still_and_a_restarted_api_server_costs_only_time() 
     assert_eq!(outcome.totals.operations, 51);
     assert!(outcome.totals.retries > 0, "{:?}", outcome.totals);
     assert!(!play.record().meta().partial);
+}
+
+/// The program, because its exit code and last words are what whoever stopped it sees. The API server does not come back.
+async fn a_run_that_is_stopped_while_the_api_server_is_away_keeps_its_record(cluster: &mut ControlPlane) {
+    let folder = tempfile::tempdir().unwrap();
+    let story = (0..1000).fold(Story::of_secs(1001), |story, n| story.apply(n, &config_map(&format!("c{n}"))));
+    write_files(folder.path(), &story, "away", 10.0);
+    let mut driver = start(cluster, folder.path(), &["--stop-within", "5"]);
+    let maps: Api<ConfigMap> = Api::namespaced(cluster.client(), "virtual-shop");
+    eventually("some objects", LIMIT, || maps.get_opt("c5")).await.unwrap();
+    cluster.kill(Component::ApiServer).await.unwrap();
+    terminate(&driver);
+    let ended = tokio::time::timeout(LIMIT, driver.wait()).await.expect("it ends by itself").unwrap();
+    assert_eq!(ended.code(), Some(130));
+    let words = std::fs::read_to_string(folder.path().join("last-words")).unwrap();
+    let where_it_is = folder.path().join("run").display().to_string();
+    assert!(words.contains("asked to stop") && words.contains(&where_it_is), "{words}");
+    assert!(words.contains("sk-away-driver-root-0"), "what is left is named: {words}");
+    assert!(sk_record::Run::open(&folder.path().join("run")).unwrap().meta().partial);
 }

@@ -1,11 +1,20 @@
-//! One recorded object of each built-in kind, as a real server gave it back, replayed on the cluster it came from.
+//! One recorded object of each built-in kind, as a real server gave it back, replayed on the cluster it came from, with
+//! the rights that an installation gives to its driver and no others.
 
-use kube::api::{Api, DynamicObject, PostParams};
+use std::path::Path;
+use std::process::Command;
+
+use k8s_openapi::api::core::v1::ServiceAccount;
+use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
+use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
 use serde_json::{Value, json};
+use sk_api::simulation::names;
 use sk_core::Gvk;
 use sk_testkit::control_plane::{ControlPlane, eventually};
 
 use crate::support::*;
+use crate::volumes::claims_reach_no_provisioner_and_what_is_going_is_waited_for;
 
 /// What people have in a namespace. Names say the kind.
 fn written() -> Vec<Value> {
@@ -155,6 +164,32 @@ async fn record(cluster: &ControlPlane, objects: &[Value]) -> Vec<Value> {
     recorded
 }
 
+/// A client with the rights of the driver's account in an installation, as `skctl manifests sim` prints them.
+async fn drivers_client(cluster: &ControlPlane) -> Client {
+    let skctl = sk_testkit::programs::built("skctl", Path::new(env!("CARGO_BIN_EXE_sk-driver")));
+    let printed = Command::new(skctl).args(["manifests", "sim"]).output().unwrap();
+    assert!(printed.status.success(), "{}", String::from_utf8_lossy(&printed.stderr));
+    let manifests: Vec<Value> = serde_saphyr::from_multiple(&String::from_utf8(printed.stdout).unwrap()).unwrap();
+    let about_rights = |manifest: &&Value| {
+        let is_of = |field: &str, word: &str| manifest[field].as_str().is_some_and(|text| text.contains(word));
+        is_of("apiVersion", "rbac.authorization.k8s.io")
+            || is_of("kind", "ServiceAccount")
+            || is_of("kind", "Namespace")
+    };
+    for manifest in manifests.iter().filter(about_rights) {
+        let api = api(cluster, manifest, manifest["metadata"]["namespace"].as_str()).await;
+        api.patch(name(manifest), &PatchParams::apply("test"), &Patch::Apply(manifest)).await.unwrap();
+    }
+    let kubeconfig = Kubeconfig::read_from(cluster.kubeconfig()).unwrap();
+    let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
+    let accounts: Api<ServiceAccount> = Api::namespaced(cluster.client(), names::NAMESPACE);
+    let asked = serde_json::from_value(json!({"spec": {"audiences": []}})).unwrap();
+    let token = accounts.create_token_request(names::DRIVER_ACCOUNT, &PostParams::default(), &asked).await.unwrap();
+    let token = token.status.unwrap().token.unwrap();
+    config.auth_info = AuthInfo { token: Some(token.into()), ..AuthInfo::default() };
+    Client::try_from(config).unwrap()
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn one_object_of_each_kind_is_accepted_and_what_was_there_is_untouched() {
     let cluster = cluster().await;
@@ -186,7 +221,8 @@ async fn one_object_of_each_kind_is_accepted_and_what_was_there_is_untouched() {
     let mut changed_account = recorded[0].clone();
     changed_account["metadata"]["labels"] = json!({"changed": "yes"});
 
-    let before = everything(&cluster.client()).await;
+    let client = drivers_client(&cluster).await;
+    let webhook = Installed::new(&cluster, "kinds").await;
     let untouched = |api: Api<DynamicObject>, name: &'static str| async move {
         serde_json::to_value(api.get(name).await.unwrap()).unwrap()["metadata"]["resourceVersion"].clone()
     };
@@ -206,11 +242,16 @@ async fn one_object_of_each_kind_is_accepted_and_what_was_there_is_untouched() {
     last["metadata"]["name"] = json!("last");
     story = story.apply(3, &last);
     let mut play = Play::new("kinds", 1.0, &story);
+    play.announce(&cluster.client()).await;
+    play.options.webhook = webhook.told(LIMIT);
+    let before = everything(&cluster.client()).await;
     // Nobody serves Ingresses here.
     play.options.listed.insert(Gvk::new_static("networking.k8s.io", "v1", "Ingress"));
 
     let look = async {
-        for object in recorded.iter().chain([&around[3]]) {
+        // Whoever may write Secrets may read them all, so an installation gives no right to it unless it is asked to.
+        let is_allowed = |object: &&Value| object["kind"] != "Secret";
+        for object in recorded.iter().filter(is_allowed).chain([&around[3]]) {
             let namespace = object["metadata"].get("namespace").map(|_| "virtual-shop");
             let api = api(&cluster, object, namespace).await;
             let what = format!("{} {} to be replayed", object["kind"], name(object));
@@ -233,12 +274,13 @@ async fn one_object_of_each_kind_is_accepted_and_what_was_there_is_untouched() {
         // Stopped by whoever is interested, not by the clock: the trace is an hour long.
         play.stop.ask("seen enough");
     };
-    let client = cluster.client();
     let (outcome, ()) = tokio::join!(play.run(client), look);
     let outcome = outcome.unwrap();
     assert_eq!(outcome.stopped.as_deref(), Some("seen enough"));
     let run = play.record();
-    assert_eq!(outcome.totals.refused, 0, "{:?}", run.meta().warnings);
+    assert_eq!(outcome.totals.refused, 1, "{:?}", run.meta().warnings);
+    let missing: Vec<_> = run.meta().warnings.iter().filter(|warning| warning.code == "missing-right").collect();
+    assert!(missing.len() == 1 && missing[0].message.contains("`skctl install sim --also secrets`"), "{missing:?}");
     assert_eq!(outcome.totals.left_alone, 4, "{:?}", run.meta().warnings);
     // The Role; Nodes are not even planned.
     assert_eq!(outcome.totals.left_out, 1, "{:?}", run.meta().warnings);
@@ -249,8 +291,7 @@ async fn one_object_of_each_kind_is_accepted_and_what_was_there_is_untouched() {
 
     assert_eq!(untouched(classes.clone(), "theirs").await, class_before);
     assert_eq!(untouched(accounts.clone(), "builder").await, account_before);
-    let left = difference(&cluster.client(), &before).await;
-    // Their own controllers go on making and ending pods of the recorded workloads.
-    let left: Vec<_> = left.into_iter().filter(|line| !line.contains(" shop/")).collect();
-    assert_eq!(left, Vec::<String>::new());
+    assert_eq!(difference_outside_shop(&cluster.client(), &before).await, Vec::<String>::new());
+
+    claims_reach_no_provisioner_and_what_is_going_is_waited_for(&cluster).await;
 }

@@ -1,14 +1,14 @@
 //! The program itself, killed at any moment and started again, and asked to stop.
 
-use std::process::Stdio;
 use std::time::Duration;
 
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::{Api, ListParams};
+use kube::api::{Api, DeleteParams, ListParams};
+use sk_api::simulation::names;
 use sk_record::Run;
 use sk_testkit::control_plane::{ControlPlane, eventually};
 use sk_testkit::objects;
-use tokio::process::{Child, Command};
 
 use crate::support::*;
 
@@ -24,35 +24,28 @@ fn story() -> Story {
     Story::of_secs(60).apply(0, &class).apply(0, &web(3)).apply(20, &web(6)).apply(40, &web(2))
 }
 
-fn start(cluster: &ControlPlane, folder: &std::path::Path) -> Child {
-    Command::new(env!("CARGO_BIN_EXE_sk-driver"))
-        .args(["run", "--webhook-url", "https://127.0.0.1", "--bind", "127.0.0.1:0", "-f"])
-        .arg(folder.join("simulation.yaml"))
-        .arg("--kubeconfig")
-        .arg(cluster.kubeconfig())
-        .arg("--out")
-        .arg(folder.join("run"))
-        .env("SIMKUBE_TERMINATION_LOG", folder.join("last-words"))
-        .stdout(Stdio::null())
-        .kill_on_drop(true)
-        .spawn()
-        .unwrap()
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_driver_that_was_killed_leaves_nothing_that_the_next_one_does_not_remove() {
     let cluster = cluster().await;
     let folder = tempfile::tempdir().unwrap();
-    write_files(folder.path(), &story(), "killed", 5.0);
+    write_files(folder.path(), &story(), "killed", 10.0);
     let mut chance = sk_core::rng::Stream::new(u64::from(std::process::id()), "kills");
     for kills in KILLS {
         let before = everything(&cluster.client()).await;
         for _ in 0..kills {
-            let mut driver = start(&cluster, folder.path());
+            let mut driver = start(&cluster, folder.path(), &[]);
             tokio::time::sleep(Duration::from_millis(chance.below(5_000))).await;
             driver.kill().await.unwrap();
+            // As the refusal of the next one would say.
+            remove_lease(&cluster).await;
         }
-        let ended = start(&cluster, folder.path()).wait().await.unwrap();
+        if kills == KILLS[1] {
+            // Once, nobody does: the next one waits until it sees that the holder is dead.
+            let mut driver = start(&cluster, folder.path(), &[]);
+            holds_lease(&cluster).await;
+            driver.kill().await.unwrap();
+        }
+        let ended = start(&cluster, folder.path(), &[]).wait().await.unwrap();
         assert!(ended.success(), "{ended}");
         let run = Run::open(&folder.path().join("run")).unwrap();
         assert!(!run.meta().partial);
@@ -65,6 +58,8 @@ async fn a_driver_that_was_killed_leaves_nothing_that_the_next_one_does_not_remo
     }
 
     let before = everything(&cluster.client()).await;
+    // Ten minutes, so that it does not end by itself.
+    write_files(folder.path(), &story(), "killed", 0.1);
     asked_to_stop(&cluster, folder.path()).await;
     assert_eq!(difference(&cluster.client(), &before).await, Vec::<String>::new());
     a_trace_that_is_not_there(&cluster, folder.path()).await;
@@ -72,24 +67,41 @@ async fn a_driver_that_was_killed_leaves_nothing_that_the_next_one_does_not_remo
 
 /// SIGTERM: the record so far is kept and marked, and the cluster is left clean.
 async fn asked_to_stop(cluster: &ControlPlane, folder: &std::path::Path) {
-    let mut driver = start(cluster, folder);
+    let mut driver = start(cluster, folder, &[]);
     let pods: Api<Pod> = Api::namespaced(cluster.client(), "virtual-shop");
     eventually("pods of the run", LIMIT, || async {
         Ok((pods.list(&ListParams::default()).await?.items.len() >= 3).then_some(()))
     })
     .await
     .unwrap();
-    let pid = driver.id().expect("it runs").to_string();
-    assert!(std::process::Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+    // While it runs, another one of the same name does not touch what is its own.
+    assert_eq!(start(cluster, folder, &[]).wait().await.unwrap().code(), Some(2));
+    let words = std::fs::read_to_string(folder.join("last-words")).unwrap();
+    assert!(words.starts_with("LeaseHeld: killed-") && words.contains("kubectl -n default delete lease"), "{words}");
+    assert!(pods.list(&ListParams::default()).await.unwrap().items.len() >= 3);
+    terminate(&driver);
     assert_eq!(driver.wait().await.unwrap().code(), Some(130));
     assert!(Run::open(&folder.join("run")).unwrap().meta().partial);
     let words = std::fs::read_to_string(folder.join("last-words")).unwrap();
     assert!(words.contains("asked to stop"), "{words}");
 }
 
+async fn remove_lease(cluster: &ControlPlane) {
+    let leases: Api<Lease> = Api::default_namespaced(cluster.client());
+    match leases.delete(names::LEASE, &DeleteParams::default()).await {
+        Err(kube::Error::Api(status)) if status.code == 404 => {}
+        removed => drop(removed.unwrap()),
+    }
+}
+
+async fn holds_lease(cluster: &ControlPlane) {
+    let leases: Api<Lease> = Api::default_namespaced(cluster.client());
+    eventually("the driver to take the Lease", LIMIT, || leases.get_opt(names::LEASE)).await.unwrap();
+}
+
 async fn a_trace_that_is_not_there(cluster: &ControlPlane, folder: &std::path::Path) {
     std::fs::remove_file(folder.join("trace.jsonl")).unwrap();
-    assert_eq!(start(cluster, folder).wait().await.unwrap().code(), Some(2));
+    assert_eq!(start(cluster, folder, &[]).wait().await.unwrap().code(), Some(2));
     let words = std::fs::read_to_string(folder.join("last-words")).unwrap();
     assert!(words.contains("cannot read the trace") && words.contains("trace.jsonl"), "{words}");
 }

@@ -7,3 +7,5 @@ mod every_kind;
 mod killed;
 mod story;
 mod support;
+mod volumes;
+mod webhook;

@@ -2,14 +2,18 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
+use k8s_openapi::ByteString;
+use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
 use k8s_openapi::api::core::v1::{ConfigMap, ServiceAccount};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Client;
-use kube::api::{Api, DynamicObject, ListParams, PostParams};
+use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::discovery::{Discovery, verbs};
 use serde_json::{Value, json};
 use sk_api::Scenario;
@@ -22,6 +26,7 @@ use sk_store::trace::{self, Trace};
 use sk_testkit::control_plane::{ControlPlane, eventually};
 use sk_testkit::objects;
 use tempfile::TempDir;
+use tokio::process::{Child, Command};
 
 /// How long anything may take on a machine that many tests share.
 pub(crate) const LIMIT: Duration = Duration::from_secs(120);
@@ -82,6 +87,66 @@ pub(crate) async fn create_metaroot(client: &Client, simulation: &str) {
     let root: SimulationRoot = serde_json::from_value(root).expect("a SimulationRoot");
     let roots: Api<SimulationRoot> = Api::all(client.clone());
     roots.create(&PostParams::default(), &root).await.expect("the root is accepted");
+}
+
+/// A webhook as the controller makes it, which must be reached (`Fail`), by a URL that the test chooses.
+pub(crate) struct Installed {
+    folder: TempDir,
+    authority: String,
+    pub(crate) port: u16,
+    simulation: String,
+    client: Client,
+}
+
+impl Installed {
+    pub(crate) async fn new(cluster: &ControlPlane, simulation: &str) -> Self {
+        let folder = tempfile::tempdir().expect("there is room for a temporary folder");
+        let serving = cluster.authority().serving(&["127.0.0.1"]).expect("a certificate");
+        fs::write(folder.path().join("tls.crt"), serving.certificate).expect("there is room");
+        fs::write(folder.path().join("tls.key"), serving.key).expect("there is room");
+        let port = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a free port").port();
+        let authority = cluster.authority().certificate();
+        let (simulation, client) = (simulation.to_owned(), cluster.client());
+        let webhook = Self { folder, authority, port, simulation, client };
+        webhook.lead_to(port).await;
+        webhook
+    }
+
+    /// Has the API server call this port from now on.
+    pub(crate) async fn lead_to(&self, port: u16) {
+        let url = format!("https://127.0.0.1:{port}/");
+        let webhook = |name: &str, resource: &str, only: Value| {
+            json!({
+                "name": name, "admissionReviewVersions": ["v1"], "sideEffects": "NoneOnDryRun", "failurePolicy": "Fail",
+                "timeoutSeconds": 5,
+                "namespaceSelector": {"matchLabels": {names::SIMULATION_LABEL: self.simulation}},
+                "objectSelector": only,
+                "rules": [{
+                    "apiGroups": [""], "apiVersions": ["v1"], "resources": [resource], "operations": ["CREATE"],
+                }],
+                "clientConfig": {"url": url, "caBundle": ByteString(self.authority.clone().into_bytes())},
+            })
+        };
+        let foreign = json!({"matchExpressions": [{"key": names::SIMULATION_LABEL, "operator": "DoesNotExist"}]});
+        let name = names::webhook(&self.simulation);
+        let configuration = json!({
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
+            "metadata": {"name": name},
+            "webhooks": [
+                webhook("mutatepods.simkube.io", "pods", json!({})),
+                webhook("claims.simkube.io", "persistentvolumeclaims", foreign),
+            ],
+        });
+        let api: Api<MutatingWebhookConfiguration> = Api::all(self.client.clone());
+        let parameters = PatchParams::apply("test").force();
+        api.patch(&name, &parameters, &Patch::Apply(configuration)).await.expect("the configuration is accepted");
+    }
+
+    /// What the driver is told of it.
+    pub(crate) fn told(&self, patience: Duration) -> Webhook {
+        let bind = ([127, 0, 0, 1], self.port).into();
+        Webhook::Installed { certificate: self.folder.path().to_owned(), bind, patience }
+    }
 }
 
 /// A trace written as text: changes at so many seconds after the start, and how long pods lived.
@@ -170,12 +235,24 @@ impl Play {
             in_cluster: false,
             allow_hooks: true,
             version: "0".into(),
+            stop_within: LIMIT,
         };
         Self { simulation: simulation(name, speed), trace, options, stop: Stop::default(), folder }
     }
 
     pub(crate) async fn run(&self, client: Client) -> Result<Outcome, RunError> {
         run(client, &self.simulation, self.trace.clone(), &self.options, self.stop.clone()).await
+    }
+
+    /// Makes the Simulation and its root in the cluster, as a user and the controller do.
+    pub(crate) async fn announce(&mut self, client: &Client) {
+        self.options.in_cluster = true;
+        create_metaroot(client, self.simulation.metadata.name.as_deref().expect("a name")).await;
+        let simulations: Api<Simulation> = Api::all(client.clone());
+        let made = eventually("the Simulation to be created", LIMIT, || async {
+            simulations.create(&PostParams::default(), &self.simulation).await.map(Some)
+        });
+        made.await.expect("the Simulation is created");
     }
 
     pub(crate) fn record(&self) -> Run {
@@ -220,6 +297,11 @@ pub(crate) async fn difference(client: &Client, before: &BTreeSet<String>) -> Ve
     new.chain(gone).collect()
 }
 
+/// The same, where somebody's own controllers go on making and ending pods in the namespace `shop`.
+pub(crate) async fn difference_outside_shop(client: &Client, before: &BTreeSet<String>) -> Vec<String> {
+    difference(client, before).await.into_iter().filter(|line| !line.contains(" shop/")).collect()
+}
+
 pub(crate) fn write_files(folder: &Path, story: &Story, name: &str, speed: f64) -> (PathBuf, PathBuf) {
     let (trace, file) = (folder.join("trace.jsonl"), folder.join("simulation.yaml"));
     fs::write(&trace, story.text()).expect("there is room");
@@ -231,4 +313,28 @@ pub(crate) fn write_files(folder: &Path, story: &Story, name: &str, speed: f64) 
 
 pub(crate) fn value(object: &objects::Object) -> Value {
     object.as_value().clone()
+}
+
+/// The program itself, without a controller; files of [`write_files`] are in `folder`.
+pub(crate) fn start(cluster: &ControlPlane, folder: &Path, more: &[&str]) -> Child {
+    Command::new(env!("CARGO_BIN_EXE_sk-driver"))
+        .args(["run", "--webhook-url", "https://127.0.0.1", "--bind", "127.0.0.1:0", "-f"])
+        .arg(folder.join("simulation.yaml"))
+        .arg("--kubeconfig")
+        .arg(cluster.kubeconfig())
+        .arg("--out")
+        .arg(folder.join("run"))
+        .args(more)
+        .env("SIMKUBE_TERMINATION_LOG", folder.join("last-words"))
+        .stdout(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()
+        .expect("the program starts")
+}
+
+/// Asks a program to stop.
+pub(crate) fn terminate(program: &Child) {
+    let pid = program.id().expect("it runs").to_string();
+    let asked = std::process::Command::new("kill").args(["-TERM", &pid]).status();
+    assert!(asked.expect("there is a kill").success());
 }

@@ -123,13 +123,15 @@ fn create_local(path: &Path) -> io::Result<(Target, Goal)> {
 
 #[cfg(feature = "remote")]
 fn send(url: &RemoteUrl, settings: &StoreSettings, file: &NamedTempFile) -> Result<(), SaveError> {
-    super::remote::send(&url.0, settings, file.as_file())
-        .map_err(|error| SaveError::Send { place: url.0.clone(), reason: error.to_string() })
+    super::remote::send(&url.0, settings, file.as_file()).map_err(|error| SaveError::Send {
+        place: super::shown(&url.0),
+        reason: super::discreet(&error.to_string(), &url.0),
+    })
 }
 
 #[cfg(not(feature = "remote"))]
 fn send(url: &RemoteUrl, _: &StoreSettings, _: &NamedTempFile) -> Result<(), SaveError> {
-    Err(SaveError::Send { place: url.0.clone(), reason: super::NO_REMOTE.into() })
+    Err(SaveError::Send { place: super::shown(&url.0), reason: super::NO_REMOTE.into() })
 }
 
 impl Write for Output {

@@ -119,7 +119,7 @@ pub fn from_reader(name: &str, mut reader: impl Read) -> Result<Trace, OpenError
 }
 
 /// Opens a trace in a file that is removed with it. Messages call it `name`.
-pub(crate) fn open_temporary(name: &str, path: tempfile::TempPath) -> Result<Trace, OpenError> {
+pub fn open_temporary(name: &str, path: tempfile::TempPath) -> Result<Trace, OpenError> {
     open_source(Source::temporary(name, path))
 }
 

@@ -1,0 +1,107 @@
+//! Why a run on a cluster failed, and the word that a Simulation's status shows for it.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use sk_store::trace::TraceError;
+
+use super::deliver::DeliverError;
+use super::hooks::HookError;
+use super::lease::LeaseError;
+use super::request::Refusal;
+use super::root::RootError;
+use super::tls::TlsError;
+
+/// Why a run failed.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The trace could not be read.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+    /// The root could not be made or removed.
+    #[error(transparent)]
+    Root(#[from] RootError),
+    /// The webhook cannot be served.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// The webhook's configuration was refused.
+    #[error("cannot configure the admission webhook: {0}")]
+    Webhook(#[source] Refusal),
+    /// The API server does not reach the webhook.
+    #[error(
+        "the API server did not reach the driver's webhook within {waited:?}: {words}; no pod of the run could be made. Is \
+         something between the API server and the driver's port (a NetworkPolicy, a firewall)?"
+    )]
+    WebhookUnreachable {
+        /// For how long it was tried.
+        waited: Duration,
+        /// What was heard last.
+        words: String,
+    },
+    /// The webhook ended before the run did: a bug.
+    #[error("the driver's webhook broke off in the middle of the run; the record is partial. Please report this")]
+    WebhookDied,
+    /// Another driver runs.
+    #[error(transparent)]
+    Lease(#[from] LeaseError),
+    /// The webhook's address is none.
+    #[error("`{0}` is no address of a webhook: write it like https://host:port")]
+    WebhookUrl(String),
+    /// A hook failed.
+    #[error(transparent)]
+    Hook(#[from] HookError),
+    /// The record could not be written.
+    #[error(transparent)]
+    Record(#[from] sk_record::Error),
+    /// The record could not be delivered.
+    #[error("{error}; it is kept in {}", kept.display())]
+    Deliver {
+        /// Why not.
+        error: Box<DeliverError>,
+        /// Where it is instead.
+        kept: PathBuf,
+    },
+    /// The run is over and its record delivered, but something of it is still in the cluster.
+    #[error("the record is at {record}, but something of the run is still in the cluster: {error}")]
+    LeftBehind {
+        /// Where the record is.
+        record: String,
+        /// What does not go.
+        error: Box<RootError>,
+    },
+    /// No folder for it.
+    #[error("cannot make a temporary folder: {0}; check that there is room (TMPDIR)")]
+    Scratch(#[source] std::io::Error),
+    /// There are hooks, and they may not run.
+    #[error(
+        "the Simulation has preRun or postRun hooks, and this installation does not allow them; \
+         remove them, or install with --allow-hooks"
+    )]
+    HooksNotAllowed,
+    /// The recorder broke off: a bug.
+    #[error("the recorder broke off; please report this")]
+    Recorder,
+    /// The Simulation has no name.
+    #[error("the Simulation has no metadata.name")]
+    NoName,
+}
+
+impl RunError {
+    /// One word for it, which the Simulation's status shows as the reason.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::Trace(_) => "TraceUnreadable",
+            Self::Root(RootError::Lingers { .. }) | Self::LeftBehind { .. } => "CleanupFailed",
+            Self::Root(_) => "RootFailed",
+            Self::Tls(_) | Self::Webhook(_) | Self::WebhookUrl(_) | Self::WebhookDied => "WebhookFailed",
+            Self::WebhookUnreachable { .. } => "WebhookUnreachable",
+            Self::Lease(LeaseError::Held { .. }) => "LeaseHeld",
+            Self::Lease(_) => "LeaseFailed",
+            Self::Hook(_) => "HookFailed",
+            Self::HooksNotAllowed => "HooksNotAllowed",
+            Self::Record(_) | Self::Scratch(_) | Self::Recorder => "RecordFailed",
+            Self::Deliver { .. } => "RecordNotDelivered",
+            Self::NoName => "InvalidSimulation",
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Whether the API server reaches the driver's webhook: asked before the run begins and now and then while it goes on.
+//!
+//! The question is a pod that is created dry in a namespace of the run's own. The webhook marks it, so that an answer with
+//! the mark shows the whole way: configuration, Service, certificate, listener. A run whose pods nobody admits measures
+//! nothing, so it does not begin; one whose webhook goes away in the middle goes on, because controllers try again, and
+//! says for how long.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt;
+use kube::api::{Api, PostParams};
+use serde_json::json;
+use sk_api::simulation::names;
+use sk_core::{Gvk, ObjectKey};
+
+use super::context::Context;
+use super::dress::toleration;
+use super::hands::Done;
+use super::request::{Refusal, is_webhook_failure};
+
+/// Annotation on a dry request: whether the webhook was asked.
+pub(crate) const PROBE: &str = "simkube.io/webhook-probe";
+/// What the webhook makes of it.
+pub(crate) const SEEN: &str = "seen";
+
+/// The recorded namespace that the probe's own stands for; no trace has it.
+const NAMESPACE: &str = "sk-webhook-probe";
+/// How often is asked while nobody is reached yet.
+const LOOK: Duration = Duration::from_millis(200);
+/// How often is asked during the run: one dry request, which the API server answers in milliseconds.
+pub(crate) const EVERY: Duration = Duration::from_secs(2);
+/// A dry request that is not answered for so long says nothing.
+const LIMIT: Duration = Duration::from_secs(15);
+
+/// What one question showed.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// The webhook was asked and answered.
+    Reached,
+    /// It was not asked, or did not answer.
+    Missed(String),
+    /// Nobody knows: the API server is away, or somebody else's policy refused the pod.
+    Unclear(String),
+}
+
+/// Asks whether the webhook is reached.
+pub(crate) struct Probe {
+    context: Arc<Context>,
+    pods: Api<Pod>,
+    pod: Pod,
+}
+
+impl Probe {
+    /// Makes the namespace that is asked in. It goes with the run's root.
+    pub(crate) async fn new(context: &Arc<Context>) -> Result<Self, Refusal> {
+        let namespace = context.dress.namespace(NAMESPACE);
+        let kind = context.kinds.get(&Gvk::new_static("", "v1", "Namespace"), &context.patience).await?;
+        let value = context.dress.new_namespace(NAMESPACE);
+        let made = context.hands().apply(&kind, &ObjectKey::cluster(namespace.clone()), &value).await?;
+        if made == Done::LeftAlone {
+            let why = format!("the namespace {namespace} was there before the run; choose another virtualNsPrefix");
+            return Err(Refusal::Malformed(why));
+        }
+        let pod = json!({
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": "probe", "namespace": namespace, "annotations": {PROBE: "asked"}},
+            "spec": {
+                "automountServiceAccountToken": false, "nodeSelector": {names::NODE_SELECTOR.0: names::NODE_SELECTOR.1},
+                "tolerations": [toleration()], "containers": [{"name": "none", "image": "none"}],
+            },
+        });
+        Ok(Self {
+            pods: Api::namespaced(context.client.clone(), &namespace),
+            pod: serde_json::from_value(pod).expect("this is a pod"),
+            context: context.clone(),
+        })
+    }
+
+    /// Asks once.
+    pub(crate) async fn look(&self) -> Answer {
+        let parameters = PostParams { dry_run: true, ..PostParams::default() };
+        match tokio::time::timeout(LIMIT, self.pods.create(&parameters, &self.pod)).await {
+            Err(_) => Answer::Unclear(format!("no answer within {LIMIT:?}")),
+            Ok(answer) => judge(answer),
+        }
+    }
+
+    /// Asks until the webhook was reached, for so long; otherwise what was heard last.
+    pub(crate) async fn until_reached(&self, patience: Duration) -> Result<(), Answer> {
+        let began = Instant::now();
+        loop {
+            let answer = self.look().await;
+            if answer == Answer::Reached {
+                return Ok(());
+            }
+            if began.elapsed() >= patience || !self.context.patience.pause(LOOK).await {
+                return Err(answer);
+            }
+        }
+    }
+
+    /// Asks again and again, and counts when the webhook was not reached.
+    pub(crate) async fn watch_over(self) {
+        let mut was_reached = true;
+        loop {
+            tokio::time::sleep(EVERY).await;
+            match self.look().await {
+                Answer::Reached if !was_reached => {
+                    tracing::info!("the API server reaches the webhook again");
+                    was_reached = true;
+                }
+                Answer::Reached | Answer::Unclear(_) => {}
+                Answer::Missed(words) => {
+                    self.context.tally.count(|totals| totals.webhook_outages += 1);
+                    if was_reached {
+                        tracing::warn!("the API server does not reach the webhook; new pods wait for it: {words}");
+                    }
+                    was_reached = false;
+                }
+            }
+        }
+    }
+}
+
+fn judge(answer: Result<Pod, kube::Error>) -> Answer {
+    match answer {
+        Ok(pod) if pod.annotations().get(PROBE).is_some_and(|word| word == SEEN) => Answer::Reached,
+        Ok(_) => Answer::Missed("the API server takes new pods without asking".to_owned()),
+        Err(error) => {
+            let words = error.to_string();
+            if is_webhook_failure(&words) { Answer::Missed(words) } else { Answer::Unclear(words) }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::Status;
+
+    use super::*;
+
+    #[test]
+    fn only_the_mark_shows_that_the_webhook_was_reached() {
+        let pod = |word: &str| serde_json::from_value(json!({"metadata": {"annotations": {PROBE: word}}})).unwrap();
+        assert_eq!(judge(Ok(pod(SEEN))), Answer::Reached);
+        assert!(matches!(judge(Ok(pod("asked"))), Answer::Missed(_)));
+        let refused = |words: &str| Err(kube::Error::Api(Status::failure(words, "x").with_code(500).boxed()));
+        assert!(matches!(judge(refused("failed calling webhook \"a\": connection refused")), Answer::Missed(_)));
+        assert!(matches!(judge(refused("denied by a policy")), Answer::Unclear(_)));
+    }
+}

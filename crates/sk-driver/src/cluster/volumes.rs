@@ -1,0 +1,253 @@
+//! Volumes of a run: every claim gets one that is made of nothing, and none reaches a provisioner.
+//!
+//! A recorded claim names a class of storage, and a cluster that has the class would order a disk and send the bill. So
+//! each claim of a run, wherever it is written (a claim, a StatefulSet's templates, a pod's ephemeral volumes), asks for no
+//! class at all, which is never provisioned, and only for volumes with the run's label, so that nobody else's free volume
+//! is taken either. The driver then makes a volume for each claim: virtual pods mount nothing, so the path in it is never
+//! looked at. Claims that an operator writes by itself are changed by the driver's webhook, which is asked about claims
+//! without the run's label only and must answer.
+
+use std::sync::Arc;
+
+use futures::StreamExt;
+use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
+use kube::ResourceExt;
+use kube::api::{Api, DeleteParams, PostParams};
+use kube::runtime::{WatchStreamExt, watcher};
+use serde_json::{Map, Value, json};
+use sk_api::simulation::names;
+use sk_core::{Gvk, ObjectKey, ObjectRef};
+
+use super::context::Context;
+use super::dress::{Dress, map_at, owner};
+use super::request::{Refusal, patiently};
+
+/// What a claim says that only its recorded cluster understands, or that would fill it with somebody's data.
+const OF_ANOTHER_CLUSTER: [&str; 4] = ["dataSource", "dataSourceRef", "volumeAttributesClassName", "volumeName"];
+/// Annotations that stand for a class, or tell a provisioner that the claim is its own.
+const CLASS_ANNOTATIONS: [&str; 4] = [
+    "volume.beta.kubernetes.io/storage-class",
+    "volume.beta.kubernetes.io/storage-provisioner",
+    "volume.kubernetes.io/selected-node",
+    "volume.kubernetes.io/storage-provisioner",
+];
+/// Where a volume of a run would be on a node, if a node ever looked.
+const NOWHERE: &str = "/var/lib/simkube/no-such-volume";
+
+/// Makes a claim, or the template of one, the run's: no class, no provisioner, no volume but the run's own.
+pub(crate) fn dress_claim(simulation: &str, claim: &mut Map<String, Value>) {
+    let metadata = map_at(claim, "metadata");
+    let labels = map_at(metadata, "labels");
+    labels.insert(names::SIMULATION_LABEL.into(), simulation.into());
+    labels.insert(names::VIRTUAL_LABEL.into(), "true".into());
+    if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
+        CLASS_ANNOTATIONS.iter().for_each(|name| drop(annotations.remove(*name)));
+    }
+    let spec = map_at(claim, "spec");
+    OF_ANOTHER_CLUSTER.iter().for_each(|field| drop(spec.remove(*field)));
+    spec.insert("storageClassName".into(), "".into());
+    spec.insert("selector".into(), json!({"matchLabels": {names::SIMULATION_LABEL: simulation}}));
+}
+
+/// Dresses the claims that the pods of a template bring along.
+pub(crate) fn dress_ephemeral(simulation: &str, pod_spec: &mut Map<String, Value>) {
+    let volumes = pod_spec.get_mut("volumes").and_then(Value::as_array_mut).into_iter().flatten();
+    for volume in volumes {
+        let claim = volume.pointer_mut("/ephemeral/volumeClaimTemplate").and_then(Value::as_object_mut);
+        claim.into_iter().for_each(|claim| dress_claim(simulation, claim));
+    }
+}
+
+/// Dresses the claim templates of a StatefulSet.
+pub(crate) fn dress_templates(simulation: &str, set: &mut Map<String, Value>) {
+    let templates = set.get_mut("spec").and_then(|spec| spec.get_mut("volumeClaimTemplates"));
+    let templates = templates.and_then(Value::as_array_mut).into_iter().flatten();
+    templates.filter_map(Value::as_object_mut).for_each(|claim| dress_claim(simulation, claim));
+}
+
+/// The JSON patch that makes a new claim the run's.
+pub(crate) fn claim_patch(simulation: &str, claim: &Value) -> Value {
+    let mut dressed = claim.as_object().cloned().unwrap_or_default();
+    dress_claim(simulation, &mut dressed);
+    let part = |pointer: &str| {
+        let value = pointer
+            .split('/')
+            .skip(1)
+            .try_fold(&Value::Object(dressed.clone()), |value, name| value.get(name))
+            .cloned();
+        value.map(|value| json!({"op": "add", "path": pointer, "value": value}))
+    };
+    ["/metadata/labels", "/metadata/annotations", "/spec"].into_iter().filter_map(part).collect()
+}
+
+/// Makes a volume for each claim of the run, and removes it with its claim, until it is dropped. What is missed while a
+/// watch is interrupted goes with the root.
+pub(crate) async fn provide(context: Arc<Context>) {
+    let claims: Api<PersistentVolumeClaim> = Api::all(context.client.clone());
+    let ours = format!("{}={}", names::SIMULATION_LABEL, context.dress.simulation);
+    let mut events = watcher(claims, watcher::Config::default().labels(&ours)).default_backoff().boxed();
+    while let Some(event) = events.next().await {
+        let done = match &event {
+            Ok(watcher::Event::InitApply(claim) | watcher::Event::Apply(claim)) => make(&context, claim).await,
+            Ok(watcher::Event::Delete(claim)) => remove(&context, claim).await,
+            Ok(watcher::Event::Init | watcher::Event::InitDone) => Ok(()),
+            Err(error) => {
+                tracing::warn!(kind = "PersistentVolumeClaim", "the watch was interrupted and begins anew: {error}");
+                continue;
+            }
+        };
+        if let (Err(refusal), Ok(watcher::Event::InitApply(claim) | watcher::Event::Apply(claim))) = (done, &event) {
+            context.refused(&volume_ref(&context.dress, claim), &refusal);
+        }
+    }
+}
+
+async fn make(context: &Context, claim: &PersistentVolumeClaim) -> Result<(), Refusal> {
+    let is_bound = claim.spec.as_ref().is_some_and(|spec| spec.volume_name.is_some());
+    if is_bound || claim.metadata.deletion_timestamp.is_some() {
+        return Ok(());
+    }
+    let Some(volume) = volume(&context.dress, claim) else { return Ok(()) };
+    let volume: PersistentVolume =
+        serde_json::from_value(volume).map_err(|error| Refusal::Malformed(error.to_string()))?;
+    let api: Api<PersistentVolume> = Api::all(context.client.clone());
+    let parameters = PostParams { field_manager: Some(names::REPLAY_MANAGER.to_owned()), ..PostParams::default() };
+    match patiently(&context.patience, || api.create(&parameters, &volume)).await {
+        Ok(_) => context.tally.count(|totals| totals.volumes += 1),
+        // The claim was seen before; its uid is in the name, so it is this claim's.
+        Err(refusal) if refusal.is_already_there() => {}
+        Err(refusal) => return Err(refusal),
+    }
+    Ok(())
+}
+
+async fn remove(context: &Context, claim: &PersistentVolumeClaim) -> Result<(), Refusal> {
+    let api: Api<PersistentVolume> = Api::all(context.client.clone());
+    let (name, parameters) = (volume_name(&context.dress, claim), DeleteParams::background());
+    match patiently(&context.patience, || api.delete(&name, &parameters)).await {
+        Err(refusal) if !refusal.is_not_found() => {
+            tracing::warn!(kind = "PersistentVolume", name, "not removed before the end of the run: {refusal}");
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The volume for a claim; `None` if the claim is not in a namespace of the run.
+fn volume(dress: &Dress, claim: &PersistentVolumeClaim) -> Option<Value> {
+    let namespace = claim.namespace()?;
+    dress.original_namespace(&namespace)?;
+    let spec = claim.spec.as_ref()?;
+    let requests = spec.resources.as_ref().and_then(|resources| resources.requests.as_ref());
+    let size = requests.and_then(|requests| requests.get("storage")).map_or("1", |size| size.0.as_str());
+    Some(json!({
+        "apiVersion": "v1", "kind": "PersistentVolume",
+        "metadata": {
+            "name": volume_name(dress, claim),
+            "labels": {names::SIMULATION_LABEL: dress.simulation, names::VIRTUAL_LABEL: "true"},
+            "ownerReferences": [owner(&dress.root)],
+        },
+        "spec": {
+            "capacity": {"storage": size}, "accessModes": spec.access_modes, "volumeMode": spec.volume_mode,
+            "storageClassName": "", "persistentVolumeReclaimPolicy": "Retain", "hostPath": {"path": NOWHERE},
+            "claimRef": {
+                "apiVersion": "v1", "kind": "PersistentVolumeClaim",
+                "namespace": namespace, "name": claim.name_any(), "uid": claim.uid(),
+            },
+        },
+    }))
+}
+
+/// A claim that was deleted and made again is another one, with another volume.
+fn volume_name(dress: &Dress, claim: &PersistentVolumeClaim) -> String {
+    format!("sk-{}-{}", dress.simulation, claim.uid().unwrap_or_default())
+}
+
+fn volume_ref(dress: &Dress, claim: &PersistentVolumeClaim) -> ObjectRef {
+    ObjectRef::new(Gvk::new_static("", "v1", "PersistentVolume"), ObjectKey::cluster(volume_name(dress, claim)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::cluster::dress::Root;
+
+    fn dress() -> Dress {
+        Dress {
+            prefix: "virtual".into(),
+            simulation: "s".into(),
+            root: Root { name: "r".into(), uid: "u".into() },
+            listed: BTreeSet::new(),
+        }
+    }
+
+    fn recorded() -> Value {
+        json!({
+            "metadata": {
+                "name": "data", "labels": {"app": "db"},
+                "annotations": {
+                    "team": "a", "volume.beta.kubernetes.io/storage-class": "gold",
+                    "volume.kubernetes.io/storage-provisioner": "ebs.csi.aws.com",
+                },
+            },
+            "spec": {
+                "storageClassName": "gold", "volumeName": "pvc-1", "volumeAttributesClassName": "fast",
+                "dataSource": {"kind": "VolumeSnapshot", "name": "x"}, "accessModes": ["ReadWriteOnce"],
+                "resources": {"requests": {"storage": "10Gi"}},
+            },
+        })
+    }
+
+    #[test]
+    fn a_claim_asks_for_no_class_and_takes_nobodys_volume() {
+        let patch = claim_patch("s", &recorded());
+        let labels = json!({"app": "db", names::SIMULATION_LABEL: "s", names::VIRTUAL_LABEL: "true"});
+        let spec = json!({
+            "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "10Gi"}}, "storageClassName": "",
+            "selector": {"matchLabels": {names::SIMULATION_LABEL: "s"}},
+        });
+        let wanted = json!([
+            {"op": "add", "path": "/metadata/labels", "value": labels},
+            {"op": "add", "path": "/metadata/annotations", "value": {"team": "a"}},
+            {"op": "add", "path": "/spec", "value": spec},
+        ]);
+        assert_eq!(patch, wanted);
+        assert!(claim_patch("s", &json!(null)).as_array().is_some_and(|operations| operations.len() == 2));
+    }
+
+    #[test]
+    fn claims_are_found_wherever_a_workload_writes_them() {
+        let mut pod = json!({"volumes": [
+            {"name": "a", "emptyDir": {}}, {"name": "b", "ephemeral": {"volumeClaimTemplate": recorded()}},
+        ]});
+        dress_ephemeral("s", pod.as_object_mut().unwrap());
+        assert_eq!(pod["volumes"][1]["ephemeral"]["volumeClaimTemplate"]["spec"]["storageClassName"], "");
+        let mut set = json!({"spec": {"volumeClaimTemplates": [recorded()]}});
+        dress_templates("s", set.as_object_mut().unwrap());
+        assert_eq!(set["spec"]["volumeClaimTemplates"][0]["spec"]["storageClassName"], "");
+        for nothing in [json!({}), json!({"volumes": null, "spec": {"volumeClaimTemplates": 7}})] {
+            let mut fields = nothing.as_object().unwrap().clone();
+            dress_ephemeral("s", &mut fields);
+            dress_templates("s", &mut fields);
+            assert_eq!(Value::Object(fields), nothing);
+        }
+    }
+
+    #[test]
+    fn a_volume_is_made_for_its_claim_only_and_goes_with_the_root() {
+        let claim = |namespace: &str| -> PersistentVolumeClaim {
+            let mut claim = recorded();
+            claim["metadata"]["namespace"] = namespace.into();
+            claim["metadata"]["uid"] = "c-1".into();
+            serde_json::from_value(claim).unwrap()
+        };
+        let volume = volume(&dress(), &claim("virtual-shop")).unwrap();
+        assert_eq!(volume["metadata"]["name"], "sk-s-c-1");
+        assert_eq!(volume["metadata"]["ownerReferences"][0]["uid"], "u");
+        assert_eq!(volume["spec"]["capacity"]["storage"], "10Gi");
+        assert_eq!(volume["spec"]["claimRef"]["uid"], "c-1");
+        assert_eq!(super::volume(&dress(), &claim("shop")), None, "somebody else's claim");
+    }
+}

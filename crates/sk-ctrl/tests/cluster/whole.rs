@@ -7,9 +7,10 @@ use std::hash::{BuildHasher, RandomState};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use http::Method;
+use http::{Method, Request};
 use kube::api::{Api, DeleteParams};
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 use sk_api::simulation::{SimulationRoot, SimulationStatus, State, names};
 use sk_ctrl::install::Options;
 use sk_testkit::{Component, objects};
@@ -44,21 +45,29 @@ async fn the_real_driver_replays_a_trace_and_whatever_happens_to_it_nothing_stay
     lab.assert_nothing_left(&before).await;
     a_run_whose_root_is_deleted_fails(&lab).await;
     lab.assert_nothing_left(&before).await;
+    a_run_whose_webhook_is_not_reached_fails(&lab).await;
+    lab.assert_nothing_left(&before).await;
     a_restart_of_the_api_server_is_survived(&mut lab).await;
     lab.assert_nothing_left(&before).await;
     lab.assert_nothing_was_forbidden();
 }
 
+/// The trace is sent to the controller, as `skctl run --cluster` does, and fetched by the driver.
 async fn a_trace_is_replayed_and_its_record_is_kept(lab: &Lab) {
+    let reader = caller(lab, &lab.token(names::RECORD_READER, Some(names::CONTROLLER_AUDIENCE)).await).await;
+    let bytes = fs::read(trace()).expect("the example's trace");
+    let sha256: String = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+    let request = Request::put(format!("/traces/{sha256}")).body(bytes).expect("a request");
+    reader.request_text(request).await.expect("the trace is taken");
     let mut twice = spec();
     twice["repetitions"] = json!(2);
+    twice["driver"]["tracePath"] = json!(names::uploaded_trace_path(&sha256));
     lab.simulate("whole", "sk-driver:real", &twice).await;
     assert_eq!(lab.until("whole", "progress", has_progress).await.state, Some(State::Running));
     let status = lab.ends("whole").await;
     assert_eq!((status.state, status.completed_runs), (Some(State::Finished), Some(2)), "{status:?}");
     assert_eq!(status.record_path.as_deref(), Some("/records/whole"));
 
-    let reader = caller(lab, &lab.token(names::RECORD_READER, Some(names::CONTROLLER_AUDIENCE)).await).await;
     assert_eq!(ask(&reader, Method::GET, "/records/whole", "").await.as_deref(), Ok("[0,1]"));
     assert!(!ask(&reader, Method::GET, "/logs/whole", "").await.expect("a log").is_empty());
     lab.delete("whole").await;
@@ -95,6 +104,17 @@ async fn a_run_whose_root_is_deleted_fails(lab: &Lab) {
     assert_eq!((status.state, status.reason.as_deref()), (Some(State::Failed), Some("RootGone")), "{status:?}");
 }
 
+/// The driver listens where its Service does not lead: no pod of the run could be made, so that it does not begin.
+async fn a_run_whose_webhook_is_not_reached_fails(lab: &Lab) {
+    let mut deaf = spec();
+    deaf["driver"]["args"] = json!(["--bind", "127.0.0.1:0"]);
+    lab.simulate("deaf", "sk-driver:real", &deaf).await;
+    let status = lab.ends("deaf").await;
+    assert_eq!((status.state, status.reason.as_deref()), (Some(State::Failed), Some("WebhookUnreachable")));
+    let message = status.message.unwrap_or_default();
+    assert!(message.starts_with("the API server did not reach the driver's webhook"), "{message}");
+}
+
 async fn a_restart_of_the_api_server_is_survived(lab: &mut Lab) {
     lab.simulate("steadfast", "sk-driver:real", &spec()).await;
     lab.until("steadfast", "progress", has_progress).await;
@@ -110,9 +130,12 @@ fn has_progress(status: &SimulationStatus) -> bool {
 
 /// The example's trace, from this machine's disk.
 fn spec() -> Value {
+    json!({"driver": {"tracePath": trace().to_string_lossy(), "port": 18_888}, "speed": SPEED})
+}
+
+fn trace() -> PathBuf {
     let trace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/nginx.sktrace").canonicalize();
-    let trace = trace.expect("the example's trace");
-    json!({"driver": {"tracePath": trace.to_string_lossy(), "port": 18_888}, "speed": SPEED})
+    trace.expect("the example's trace")
 }
 
 fn driver() -> PathBuf {

@@ -182,7 +182,7 @@ fn stop_on_signals(stop: &Stop) {
         match signal(kind) {
             Ok(mut signals) => drop(tokio::spawn(async move {
                 while signals.recv().await.is_some() {
-                    stop.ask(SIGNALLED);
+                    stop.insist(SIGNALLED);
                 }
             })),
             Err(error) => tracing::warn!("cannot listen for signals: {error}"),

@@ -3,7 +3,6 @@
 //! Everything large goes as a stream: a record is packed while it is sent, a trace is hashed while it is written down, and
 //! neither is ever whole in memory. A try that breaks off begins again from the first byte.
 
-use std::error::Error as _;
 use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -22,7 +21,7 @@ use sk_store::trace::{self, OpenError, Trace};
 use tokio::io::AsyncWriteExt;
 use tokio::sync::mpsc;
 
-use super::request::{ANSWER_LIMIT, Patience, Refusal, patiently};
+use super::request::{ANSWER_LIMIT, Patience, Refusal, patiently, whole_story};
 
 /// A record is packed in pieces of this size, of which so many wait for the network: 1 MiB.
 const CHUNK_BYTES: usize = 64 << 10;
@@ -163,17 +162,6 @@ impl Controller {
 
 fn log_path(simulation: &str) -> String {
     format!("/logs/{simulation}")
-}
-
-/// An error and what is behind it.
-fn whole_story(error: &legacy::Error) -> String {
-    let mut story = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        story += &format!(": {error}");
-        cause = error.source();
-    }
-    story
 }
 
 /// The answer, if it is a success; otherwise an error with the server's words.

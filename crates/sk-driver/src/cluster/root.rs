@@ -39,6 +39,13 @@ pub enum RootError {
         /// What it said.
         refusal: Refusal,
     },
+    /// A root of the same simulation, but of the other sort of driver.
+    #[error(
+        "the root {0} is of another simulation of this name, {other}; choose another name, or delete it if it is over: \
+         kubectl delete simulationroot {0}",
+        other = "one with a controller where this has none, or the other way round"
+    )]
+    Others(String),
     /// It was deleted, but something that it owns does not go.
     #[error(
         "the root {root} was deleted {waited:?} ago, but what it owns is not all gone; look for objects with a \
@@ -107,8 +114,9 @@ impl Roots<'_> {
         Ok(Root { uid: made.uid().unwrap_or_default().into(), name: name.into() })
     }
 
-    /// Removes what earlier drivers of this simulation have left, and says how many roots that were.
-    pub(crate) async fn remove_leftovers(&self) -> Result<usize, RootError> {
+    /// Removes what earlier drivers of this simulation have left, and says how many roots that were. A controller's driver
+    /// and one without a controller may have simulations of the same name: neither touches what the other has.
+    pub(crate) async fn remove_leftovers(&self, has_controller: bool) -> Result<usize, RootError> {
         let selector =
             format!("{}={},{}={}", names::SIMULATION_LABEL, self.simulation, names::COMPONENT_LABEL, names::DRIVER);
         let (api, parameters) = (self.api(), ListParams::default().labels(&selector));
@@ -116,6 +124,9 @@ impl Roots<'_> {
         let found = found.map_err(Self::refused("find", &selector))?;
         for root in &found.items {
             let name = root.name_any();
+            if root.owner_references().is_empty() == has_controller {
+                return Err(RootError::Others(name));
+            }
             tracing::info!(kind = "SimulationRoot", name, "removing what an earlier driver left");
             let root = Root { uid: root.uid().unwrap_or_default().into(), name: name.into() };
             self.remove(&root).await?;

@@ -129,6 +129,10 @@ pub struct SimArgs {
     /// The driver's image.
     #[arg(long, value_name = "IMAGE")]
     pub driver_image: Option<String>,
+    /// Let Simulations name such images for their driver too: a whole one, or the beginning of several up to a `/`, `:`
+    /// or `@`; may be repeated.
+    #[arg(long = "allow-driver-image", value_name = "IMAGE")]
+    pub allowed_images: Vec<String>,
     /// Let Simulations run programs of their own in the controller and the driver.
     #[arg(long)]
     pub allow_hooks: bool,

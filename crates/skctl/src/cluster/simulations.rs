@@ -2,11 +2,12 @@
 //!
 //! Only the Simulation itself is ever touched here. What becomes of it is the controller's business.
 
-use k8s_openapi::api::core::v1::{ConfigMap, Event, Namespace};
+use k8s_openapi::api::core::v1::Event;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use serde_json::json;
 use sk_api::simulation::{Simulation, State, names};
+use sk_ctrl::install::mark;
 
 use super::apply::FIELD_MANAGER;
 use super::{Cluster, words};
@@ -61,24 +62,12 @@ impl<'a> Simulations<'a> {
 
     /// Refuses a cluster that nobody has said may be used for simulations.
     pub(crate) async fn check_mark(&self) -> Result<(), SimulationError> {
-        let marked = self.has_mark().await.map_err(|error| self.failure("look for the mark of an installation", error));
-        if marked? {
+        let marked = mark::is_there(&self.cluster.client, &self.cluster.namespace).await;
+        if marked.map_err(|error| self.failure("look for the mark of an installation", error))? {
             return Ok(());
         }
         let (cluster, context) = (self.cluster.to_string(), self.cluster.context.clone());
         Err(SimulationError::NotMarked { cluster, context })
-    }
-
-    /// The mark is on the installation's namespace; where that was there before, on a ConfigMap in it.
-    async fn has_mark(&self) -> Result<bool, kube::Error> {
-        let namespaces: Api<Namespace> = Api::all(self.cluster.client.clone());
-        let marked = ListParams::default().labels(&format!("{}=true", names::INSTALLED_LABEL)).limit(1);
-        if !namespaces.list_metadata(&marked).await?.items.is_empty() {
-            return Ok(true);
-        }
-        let maps: Api<ConfigMap> = Api::namespaced(self.cluster.client.clone(), &self.cluster.namespace);
-        let labels = maps.get_metadata_opt(names::INSTALLED).await?.and_then(|map| map.metadata.labels);
-        Ok(labels.is_some_and(|labels| labels.get(names::INSTALLED_LABEL).is_some_and(|value| value == "true")))
     }
 
     /// Refuses a name that a Simulation has already.

@@ -32,7 +32,7 @@ const SCENARIO: &str = "apiVersion: simkube.io/v1
 kind: Scenario
 cluster:
   groups:
-    virtual: {min: 3, max: 3, cpu: 8, memory: 32Gi}
+    virtual: {min: 3, max: 3, cpu: 8, memory: 32Gi, ready: 0s}
 assert:
   - pods.created >= 10
   - unschedulable.pods == 0

@@ -160,11 +160,6 @@ fn check(world: &World, settings: &Settings) -> Result<(), Verdict> {
 /// What runs as the driver has its account's rights, and what it is handed it can send anywhere.
 fn check_driver(world: &World, settings: &Settings) -> Result<(), Verdict> {
     let driver = &world.simulation.spec.driver;
-    if driver.trace_path.starts_with(names::UPLOADED_TRACE) && names::uploaded_trace(&driver.trace_path).is_none() {
-        let words =
-            format!("spec.driver.tracePath: `{}` names no uploaded trace: a SHA-256 is wanted", driver.trace_path);
-        return Err(Verdict::failure("BadSpec", words));
-    }
     if let Some(image) = driver.image.as_ref().filter(|image| !settings.allows_image(image)) {
         let words = format!(
             "spec.driver.image is `{image}`, and this installation runs `{}` only: remove it, or have the controller \

@@ -107,7 +107,7 @@ async fn a_run_whose_root_is_deleted_fails(lab: &Lab) {
 /// The driver listens where its Service does not lead: no pod of the run could be made, so that it does not begin.
 async fn a_run_whose_webhook_is_not_reached_fails(lab: &Lab) {
     let mut deaf = spec();
-    deaf["driver"]["args"] = json!(["--bind", "127.0.0.1:0"]);
+    deaf["driver"]["args"] = json!(["--bind", "127.0.0.1:0", "--webhook-within", "2"]);
     lab.simulate("deaf", "sk-driver:real", &deaf).await;
     let status = lab.ends("deaf").await;
     assert_eq!((status.state, status.reason.as_deref()), (Some(State::Failed), Some("WebhookUnreachable")));

@@ -61,6 +61,16 @@ impl Binaries {
         self.find("oracle")
     }
 
+    /// The definition of cert-manager's Certificate, as YAML.
+    pub fn cert_manager_kinds(&self) -> Result<PathBuf, BinariesError> {
+        self.find("cert-manager-crds.yaml")
+    }
+
+    /// The definition of the Prometheus operator's Prometheus, as YAML.
+    pub fn prometheus_kinds(&self) -> Result<PathBuf, BinariesError> {
+        self.find("prometheus-operator-crds.yaml")
+    }
+
     fn find(&self, name: &str) -> Result<PathBuf, BinariesError> {
         let found = self.folders.iter().map(|folder| folder.join(name)).find(|path| path.is_file());
         found.ok_or_else(|| BinariesError::Missing { name: name.to_owned(), folders: self.folders.clone() })

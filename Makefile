@@ -3,8 +3,7 @@
 # Two starts of the control plane at a time are gentle on two cores; E2E_THREADS=4 uses a larger machine.
 E2E_THREADS ?= 2
 # The tests that have required-features; a test in skctl compares this with the manifests.
-E2E_TESTS = accepted cluster cluster_e2e control_plane disk gaps privacy process_runner recorder recording s3 serving \
-	simulation smoke soak storm webhook
+E2E_TESTS = accepted cluster cluster_e2e control_plane process_runner recorder s3 simulation smoke tracer webhook
 
 .DEFAULT_GOAL := help
 .PHONY: help test lint fmt deny control-plane e2e record-fixtures bench docs ci

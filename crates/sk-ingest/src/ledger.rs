@@ -126,7 +126,7 @@ pub struct Stats {
     /// Pods that have waited in vain for so long, or with so many others, that what they look like is not held any more.
     /// They are attributed to an owner that comes later, and to its template when they are looked at again.
     pub unattributed_pods: usize,
-    /// Those of them whose owners have come: a list of pods, each given to [`Ledger::looked_at`], tells their templates.
+    /// Those of them whose owners have come: see [`Ledger::pods_to_look_at`].
     pub pods_to_look_at: usize,
     /// Sightings that said nothing new.
     pub unchanged: u64,
@@ -264,6 +264,12 @@ impl Ledger {
     /// some time after it was answered with [`Answer::Failed`].
     pub fn missing_owners(&mut self, now: SimTime) -> Vec<Question> {
         self.questions.take(now)
+    }
+
+    /// Pods whose owners have come, and whose templates another look at each would tell: to be given to
+    /// [`Ledger::looked_at`]. At most so many, by turns; one that could not be looked at has its turn again.
+    pub fn pods_to_look_at(&mut self, limit: usize) -> Vec<ObjectKey> {
+        self.waiting.next_ripe(limit)
     }
 
     /// What has happened that somebody should read, since it was last asked.

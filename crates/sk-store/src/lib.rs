@@ -18,6 +18,7 @@
 pub mod location;
 pub mod log;
 mod msgpack;
+pub mod room;
 pub mod trace;
 mod varint;
 

@@ -1,6 +1,7 @@
 //! How a real control plane is to be started: plain data, so that a scenario file can say it too.
 //!
-//! The default is a whole cluster: all five components, Kubernetes' own defaults, KWOK with the testkit's stages.
+//! The default is a whole cluster: etcd, Kubernetes' three with their own defaults, KWOK with the testkit's stages.
+//! Karpenter comes only when it is asked for.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -29,11 +30,15 @@ pub enum Component {
     /// Plays nodes and the pods on them.
     #[serde(rename = "kwok")]
     Kwok,
+    /// Makes nodes for pods that find none, and removes nodes that are empty: Karpenter with its KWOK provider.
+    #[serde(rename = "karpenter")]
+    Karpenter,
 }
 
 impl Component {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::Etcd, Self::ApiServer, Self::ControllerManager, Self::Scheduler, Self::Kwok];
+    pub const ALL: [Self; 6] =
+        [Self::Etcd, Self::ApiServer, Self::ControllerManager, Self::Scheduler, Self::Kwok, Self::Karpenter];
 
     /// The name of its binary, log file and user.
     pub const fn name(self) -> &'static str {
@@ -43,6 +48,7 @@ impl Component {
             Self::ControllerManager => "kube-controller-manager",
             Self::Scheduler => "kube-scheduler",
             Self::Kwok => "kwok",
+            Self::Karpenter => "karpenter",
         }
     }
 }
@@ -59,6 +65,11 @@ impl fmt::Display for Component {
 pub struct Options {
     /// Components to leave out; etcd and the API server always run.
     pub without: BTreeSet<Component>,
+    /// Start Karpenter too, once its kinds are served. It does nothing until somebody makes a NodePool.
+    pub karpenter: bool,
+    /// Custom resource definitions that are served before the controllers start. The garbage collector looks for new kinds
+    /// every 30 s; of one that comes later, an owner may take that long to go.
+    pub kinds: Vec<Value>,
     /// A KubeSchedulerConfiguration. Where to find the API server and leader election are filled in.
     pub scheduler: Option<Value>,
     /// What the controller-manager runs, as its `--controllers` flag says it; empty means its default, `*`.
@@ -85,6 +96,8 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             without: BTreeSet::new(),
+            karpenter: false,
+            kinds: Vec::new(),
             scheduler: None,
             controllers: Vec::new(),
             feature_gates: BTreeMap::new(),
@@ -107,6 +120,18 @@ impl Options {
     /// Leaves a component out.
     pub fn without(mut self, component: Component) -> Self {
         self.without.insert(component);
+        self
+    }
+
+    /// Starts Karpenter too.
+    pub fn karpenter(mut self) -> Self {
+        self.karpenter = true;
+        self
+    }
+
+    /// Brings custom resource definitions before the controllers start.
+    pub fn kinds(mut self, definitions: impl IntoIterator<Item = Value>) -> Self {
+        self.kinds.extend(definitions);
         self
     }
 
@@ -166,7 +191,8 @@ impl Options {
 
     /// Is this component to be started?
     pub fn runs(&self, component: Component) -> bool {
-        component <= Component::ApiServer || !self.without.contains(&component)
+        let wanted = component != Component::Karpenter || self.karpenter;
+        component <= Component::ApiServer || (wanted && !self.without.contains(&component))
     }
 }
 
@@ -198,5 +224,12 @@ mod tests {
         let options = Options::api_only().without(Component::Etcd).without(Component::ApiServer);
         let running: Vec<_> = Component::ALL.into_iter().filter(|component| options.runs(*component)).collect();
         assert_eq!(running, [Component::Etcd, Component::ApiServer]);
+    }
+
+    #[test]
+    fn karpenter_is_there_only_if_it_is_asked_for() {
+        assert!(!Options::default().runs(Component::Karpenter));
+        assert!(Options::default().karpenter().runs(Component::Karpenter));
+        assert!(!Options::default().karpenter().without(Component::Karpenter).runs(Component::Karpenter));
     }
 }

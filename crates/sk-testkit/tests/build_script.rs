@@ -53,10 +53,16 @@ impl Day {
 
     /// A Go that is new enough, and whose build does what is said.
     fn with_go(self, build: &str) -> Self {
-        let cache = self.folder.path().join("go-cache");
+        let (cache, modules) = (self.folder.path().join("go-cache"), self.folder.path().join("go-modules"));
+        for kinds in ["kwok/charts/crds", "kwok/apis/crds"] {
+            fs::create_dir_all(modules.join(kinds)).expect("a folder for a module");
+            fs::write(modules.join(kinds).join("kind.yaml"), format!("---\nof: {kinds}\n")).expect("a kind");
+        }
         let script = format!(
-            "case $1 in\n version) echo go version go1.99.1 linux/amd64 ;;\n env) echo {} ;;\n build)\n{build}\n;;\nesac",
-            cache.display()
+            "case $1 in\n version) echo go version go1.99.1 linux/amd64 ;;\n env) echo {} ;;\n list) echo {} ;;\n \
+             build)\n{build}\n;;\nesac",
+            cache.display(),
+            modules.display()
         );
         self.with("go", &script)
     }
@@ -99,6 +105,9 @@ fn an_old_go_is_said_with_the_version_that_is_needed() {
         assert!(complaint.contains("is too old") && complaint.contains("needs Go 1.26.0"), "{old}: {complaint}");
         assert!(complaint.contains("GOTOOLCHAIN=auto"), "{complaint}");
     }
+    // Karpenter asks for more than Kubernetes does.
+    let complaint = Day::new().with("go", "echo go version go1.26.0 linux/amd64").complaint();
+    assert!(complaint.contains("Karpenter") && complaint.contains("GOTOOLCHAIN=auto"), "{complaint}");
 }
 
 #[test]
@@ -149,6 +158,8 @@ fn what_is_built_is_not_built_again_until_its_sources_change() {
     assert!(String::from_utf8(second.stderr).unwrap().contains("up to date"));
 
     let folder = String::from_utf8(day.build(&["where"]).stdout).unwrap();
+    let kinds = fs::read_to_string(Path::new(folder.trim()).join("karpenter-crds.yaml")).unwrap();
+    assert_eq!(kinds, "---\nof: kwok/charts/crds\n---\nof: kwok/apis/crds\n");
     fs::write(Path::new(folder.trim()).join("guard.recipe"), "of other sources\n").unwrap();
     assert!(day.complaint().contains("building guard failed"));
 }
@@ -171,7 +182,7 @@ fn a_second_build_waits_for_the_first_and_builds_nothing_again() {
         said
     });
     assert!(said.iter().any(|said| said.contains("another build is running")), "{said:?}");
-    assert_eq!(fs::read_to_string(counted).unwrap().lines().count(), 7, "{said:?}");
+    assert_eq!(fs::read_to_string(counted).unwrap().lines().count(), 8, "{said:?}");
 }
 
 #[test]

@@ -47,7 +47,7 @@ async fn two_run_side_by_side_and_do_not_see_each_other() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_component_can_be_killed_stopped_and_restarted() {
-    let mut cluster = ControlPlane::start(Options::default()).await.unwrap();
+    let mut cluster = ControlPlane::start(Options::default().karpenter()).await.unwrap();
     cluster.create_nodes([objects::node().name("a")]).await.unwrap();
     for component in Component::ALL {
         cluster.kill(component).await.unwrap();

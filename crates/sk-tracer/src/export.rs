@@ -1,16 +1,21 @@
 //! Making a trace out of the log, for whoever asks: the HTTP server, `skctl record`, tests.
 //!
-//! First every watch catches up (see [`crate::watch::caught_up`]) and the store puts what it has where readers see it.
-//! Then the trace is written into a temporary file without a name in the data folder, so that memory stays flat, an
+//! First every watch catches up with the API server (see [`crate::watch::caught_up`]) and the store puts what it has where
+//! readers see it. Only then it is decided when "now" is: what somebody applied before asking for an export until now is in
+//! it, however late it arrived.
+//! Owners that the API server is being asked about are waited for as well, for a while, because what they own is left out if
+//! they are exported. Then the trace is written into a temporary file without a name in the data folder, so that memory stays flat, an
 //! error is an error and not a cut answer, and a crash leaves nothing behind.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Seek};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use sk_core::{Gvk, SimTime};
+use sk_core::{Gvk, SimDuration, SimTime};
 use sk_store::log::{self, Query, Reader};
+use sk_store::room::{Floor, NoRoom};
 use sk_store::trace::{Format, TracerConfig};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
@@ -18,11 +23,19 @@ use crate::access::Access;
 use crate::clock;
 use crate::health::Health;
 use crate::metrics::Metrics;
-use crate::store::{Message, StoreError};
+use crate::store::{Flushed, Message, StoreError};
 use crate::watch::caught_up;
 
 /// Exports at a time. Each reads the whole window twice and takes the disk of its result; the rest is told to come back.
 pub(crate) const MAX_EXPORTS: usize = 2;
+
+/// How long an export waits for owners that are being asked for. Such a request takes milliseconds; one that fails is not
+/// waited for.
+const OWNERS_LIMIT: Duration = Duration::from_secs(5);
+/// Between two looks at how many there are.
+const OWNERS_PAUSE: Duration = Duration::from_millis(50);
+/// The shortest time there is.
+const TICK: SimDuration = SimDuration::from_micros(1);
 
 const SPOOL_BUFFER_BYTES: usize = 256 << 10;
 
@@ -38,6 +51,9 @@ pub enum ExportError {
     /// The file for the result cannot be made or written.
     #[error("keep the trace in a temporary file: {0}; the data folder needs room for it")]
     Spool(#[from] io::Error),
+    /// The volume has to have room for what is recorded.
+    #[error("no trace is made: {0}")]
+    NoRoom(#[from] NoRoom),
     /// The log says no.
     #[error(transparent)]
     Log(#[from] log::ExportError),
@@ -76,8 +92,18 @@ pub struct Spooled {
 }
 
 impl Exporter {
-    /// Makes a trace.
+    /// Makes a trace. An end in the future means now.
     pub(crate) async fn export(&self, query: Query, format: Format) -> Result<Spooled, ExportError> {
+        self.spool(format, |now| Query { end: query.end.min(now), ..query }).await
+    }
+
+    /// The cluster as it is now, as a trace of one moment.
+    pub(crate) async fn snapshot(&self, format: Format) -> Result<Spooled, ExportError> {
+        self.spool(format, |now| Query::window(now, now + TICK)).await
+    }
+
+    /// Brings everything up to date and writes what is asked for; `now` is the first moment after all that has been seen.
+    async fn spool(&self, format: Format, ask: impl FnOnce(SimTime) -> Query) -> Result<Spooled, ExportError> {
         let permit = Arc::clone(&self.room).try_acquire_owned().map_err(|_| ExportError::Busy)?;
         let behind = caught_up::wait(&self.access, self.health.watchers()).await;
         if !behind.is_empty() {
@@ -85,11 +111,12 @@ impl Exporter {
             let kinds = behind.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
             tracing::warn!(kinds, "an export is made although these watches may not have caught up");
         }
-        self.flush().await?;
+        Floor::of(&self.folder).check()?;
+        self.until_owners_are_known().await?;
+        let now = self.now() + TICK;
         let (reader, folder) = (self.reader.clone(), self.folder.clone());
-        let now = self.now();
         let open_gaps = self.health.watchers().iter().filter_map(|status| status.open_gap(now)).collect();
-        let query = Query { config: self.config.clone(), open_gaps, ..query };
+        let query = Query { config: self.config.clone(), open_gaps, ..ask(now) };
         let written = tokio::task::spawn_blocking(move || spool(&reader, &query, format, &folder));
         let (file, bytes, exported) = written.await.map_err(|error| ExportError::Ended(error.to_string()))??;
         Ok(Spooled { file, bytes, exported, behind, _permit: permit })
@@ -100,17 +127,33 @@ impl Exporter {
         self.reader.kept().map_or_else(clock::wall, |(_, newest)| clock::wall().max(newest))
     }
 
-    /// Waits until everything that was sent to the store before can be read.
-    pub(crate) async fn flush(&self) -> Result<(), ExportError> {
+    /// Flushes until the API server has been asked about every owner, or for [`OWNERS_LIMIT`].
+    async fn until_owners_are_known(&self) -> Result<(), ExportError> {
+        let began = Instant::now();
+        loop {
+            let open_questions = self.flush().await?;
+            if open_questions == 0 {
+                return Ok(());
+            }
+            if began.elapsed() >= OWNERS_LIMIT {
+                tracing::warn!(open_questions, "an export is made although the API server has not named these owners");
+                return Ok(());
+            }
+            tokio::time::sleep(OWNERS_PAUSE).await;
+        }
+    }
+
+    /// Waits until everything that was sent to the store before can be read. How many owners are being asked about.
+    pub(crate) async fn flush(&self) -> Result<usize, ExportError> {
         let (reply, flushed) = oneshot::channel();
         self.store.send(Message::Flush(reply)).await.map_err(|_| StoreError::Ended)?;
-        match flushed.await {
+        let Flushed { written, open_questions } = flushed.await.map_err(|_| StoreError::Ended)?;
+        match written {
             // What was recorded before the disk was full can still be had.
-            Ok(Err(StoreError::Log(error))) => tracing::warn!(error, "an export is made of what could be recorded"),
-            Ok(flushed) => flushed?,
-            Err(_) => return Err(StoreError::Ended.into()),
+            Err(StoreError::Log(error)) => tracing::warn!(error, "an export is made of what could be recorded"),
+            written => written?,
         }
-        Ok(())
+        Ok(open_questions)
     }
 }
 
@@ -120,9 +163,10 @@ fn spool(
     format: Format,
     folder: &Path,
 ) -> Result<(File, u64, log::Exported), ExportError> {
-    let mut out = BufWriter::with_capacity(SPOOL_BUFFER_BYTES, tempfile::tempfile_in(folder)?);
+    let file = Floor::of(folder).guard(tempfile::tempfile_in(folder)?);
+    let mut out = BufWriter::with_capacity(SPOOL_BUFFER_BYTES, file);
     let exported = reader.export(query, format, &mut out)?;
-    let mut file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
+    let mut file = out.into_inner().map_err(io::IntoInnerError::into_error)?.into_inner();
     let bytes = file.stream_position()?;
     file.rewind()?;
     Ok((file, bytes, exported))

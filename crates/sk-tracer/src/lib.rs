@@ -17,6 +17,8 @@
 //! | `watch` | one watcher per kind: discovery, lists, watches, relists |
 //! | `store` | the one owner of ledger and log |
 //! | `lookup` | questions about owners |
+//! | `look` | another look at pods that came before their owners |
+//! | `origin` | is this the cluster that the data folder is of? |
 //! | `parts` | what a tracer is put together from |
 //! | `export` | a window of the log as a file |
 //! | `serve` | HTTP: export, probes, metrics |
@@ -34,9 +36,11 @@ mod export;
 mod folder;
 mod health;
 pub mod install;
+mod look;
 mod lookup;
 mod metrics;
 mod options;
+mod origin;
 mod parts;
 mod resume;
 mod serve;

@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 
 use crate::store::Message;
 use crate::watch::Shared;
-use crate::watch::resource::Resource;
+use crate::watch::resource::{Depth, Resource};
 
 /// Questions that wait; more stay with the ledger, which has a bound of its own.
 pub(crate) const QUEUE_QUESTIONS: usize = 1_024;
@@ -74,7 +74,7 @@ async fn ask(shared: &Shared, places: &Places, kind: &Gvk, key: &ObjectKey) -> R
         None => places.remember(kind, Resource::find(&client, kind).await?),
     };
     let Some(resource) = resource else { return Ok(None) };
-    match client.request_text(resource.metadata_of(key)?).await {
+    match client.request_text(resource.one(Depth::Metadata, key)?).await {
         Ok(text) => Ok(shared.rules.sieve(kind, Role::Link, text.as_bytes()).ok().flatten()),
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
         Err(error) => Err(error),

@@ -30,6 +30,7 @@ pub(crate) struct Metrics {
     watching: Family<Labels, Number>,
     refused: Family<Labels, Counter>,
     lookups: Family<Labels, Counter>,
+    looks: Family<Labels, Counter>,
     exports: Family<Labels, Counter>,
     shortcomings: Family<Labels, Number>,
     /// Changes that the log has taken.
@@ -69,6 +70,7 @@ impl Default for Metrics {
             watching: Family::default(),
             refused: Family::default(),
             lookups: Family::default(),
+            looks: Family::default(),
             exports: Family::default(),
             shortcomings: Family::default(),
             facts: Counter::default(),
@@ -98,6 +100,7 @@ impl Metrics {
         r.register("watching", "1 while a kind is being watched, 0 while its watch is broken", self.watching.clone());
         r.register("refused_objects", "Objects that could not be read, by kind", self.refused.clone());
         r.register("lookups", "Owners asked of the API server, by result", self.lookups.clone());
+        r.register("looks", "Pods looked at again to tell their template, by result", self.looks.clone());
         r.register("exports", "Exports, by HTTP status", self.exports.clone());
         r.register("shortcomings", "What is open or went beyond a bound, by what", self.shortcomings.clone());
         r.register("facts", "Changes kept in the log", self.facts.clone());
@@ -152,6 +155,11 @@ impl Metrics {
     /// An owner was asked for: `found`, `absent`, `failed` or `dropped`.
     pub(crate) fn lookup(&self, result: &'static str) {
         self.lookups.get_or_create(&[("result", result.to_owned())]).inc();
+    }
+
+    /// A pod was looked at again: `seen` or `failed`.
+    pub(crate) fn look(&self, result: &'static str) {
+        self.looks.get_or_create(&[("result", result.to_owned())]).inc();
     }
 
     /// How many lookups ended so.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sk_api::tracer::Config;
-use sk_core::{Gvk, SimTime, SmolStr};
-use sk_ingest::{Ledger, Question, Rules};
+use sk_core::{Gvk, ObjectKey, SimTime, SmolStr};
+use sk_ingest::{Ledger, Question, Role, Rules};
 use sk_store::log::{self, Log};
 use sk_store::trace::TracerConfig;
 use tokio::net::TcpListener;
@@ -39,6 +39,8 @@ pub(crate) struct Parts {
     positions: BTreeMap<Gvk, Position>,
     /// Kinds that cannot go on from where they were, and since when nothing is seen of them.
     lost: BTreeMap<Gvk, SimTime>,
+    /// Until when the log was written, if it was.
+    newest: Option<SimTime>,
 }
 
 impl Parts {
@@ -73,7 +75,7 @@ impl Parts {
         let lost = log.state().lost().map(|(kind, since)| (kind.clone(), since)).collect();
         let shared = Arc::new(Shared { access, rules, clock, metrics: Arc::new(Metrics::default()) });
         let watchers = tasks.into_iter().map(|task| Arc::new(Status::new(task))).collect();
-        Ok(Self { shared, health: Arc::new(Health::new(watchers)), log, ledger, positions, lost })
+        Ok(Self { shared, health: Arc::new(Health::new(watchers)), log, ledger, positions, lost, newest })
     }
 
     pub(crate) fn exporter(&self, folder: &DataFolder, config: &Config, store: mpsc::Sender<Message>) -> Exporter {
@@ -95,7 +97,8 @@ impl Parts {
             let position = self.positions.get(status.kind()).cloned();
             let reason = "the watch could not go on from where it was before the tracer was started anew";
             let missed = self.lost.get(status.kind()).map(|from| Missed { from: *from, reason: reason.to_owned() });
-            Watcher::new(Arc::clone(&self.shared), Arc::clone(status), store.clone(), position).having_missed(missed)
+            let watcher = Watcher::new(Arc::clone(&self.shared), Arc::clone(status), store.clone(), position);
+            watcher.having_missed(missed).absent_until(self.newest)
         };
         self.health.watchers().iter().map(one).collect()
     }
@@ -121,10 +124,21 @@ impl Parts {
         Ok(server)
     }
 
-    pub(crate) fn store(self, lookups: mpsc::Sender<Question>, sync_interval: Duration) -> Store {
+    /// The watcher of pods.
+    pub(crate) fn pods(&self) -> Arc<Status> {
+        let is_pods = |status: &&Arc<Status>| status.task.role == Role::Pod;
+        Arc::clone(self.health.watchers().iter().find(is_pods).expect("pods are always watched"))
+    }
+
+    pub(crate) fn store(
+        self,
+        lookups: mpsc::Sender<Question>,
+        looks: mpsc::Sender<Vec<ObjectKey>>,
+        sync_interval: Duration,
+    ) -> Store {
         let clock = Arc::clone(&self.shared.clock);
         let metrics = Arc::clone(&self.shared.metrics);
-        Store { ledger: self.ledger, log: self.log, clock, metrics, health: self.health, lookups, sync_interval }
+        Store { ledger: self.ledger, log: self.log, clock, metrics, health: self.health, lookups, looks, sync_interval }
     }
 }
 

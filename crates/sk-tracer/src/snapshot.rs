@@ -3,12 +3,10 @@
 use std::time::Duration;
 
 use sk_api::tracer::Config;
-use sk_core::{Gvk, SimDuration};
-use sk_store::log::Query;
+use sk_core::Gvk;
 use sk_store::trace::Format;
 
 use crate::access::Access;
-use crate::clock;
 use crate::options::Options;
 use crate::tracer::{StartError, Tracer};
 use crate::{ExportError, Readiness, Spooled};
@@ -45,12 +43,8 @@ pub async fn snapshot(access: impl Into<Access>, config: Config, format: Format)
     if tokio::time::timeout(LIMIT, tracer.ready()).await.is_err() {
         return Err(SnapshotError::Unready(tracer.readiness()));
     }
+    let trace = tracer.snapshot(format).await?;
     let not_served = tracer.readiness().not_served;
-    // Flushing makes the lists readable; the window begins after them, so that all of them are its state.
-    tracer.flush().await?;
-    let now = clock::wall();
-    let query = Query::window(now, now + SimDuration::from_micros(1));
-    let trace = tracer.export(query, format).await?;
     // The trace is whole; what becomes of the temporary log is of no interest.
     let _ = tracer.shutdown().await;
     Ok(Snapshot { trace, not_served })

@@ -17,9 +17,11 @@ use crate::access::Access;
 use crate::export::{ExportError, Exporter, Spooled};
 use crate::folder::{DataFolder, FolderError};
 use crate::health::{Health, Readiness};
+use crate::look;
 use crate::lookup;
 use crate::metrics::Metrics;
 use crate::options::Options;
+use crate::origin::Origin;
 use crate::parts::Parts;
 use crate::serve::{Server, door};
 use crate::store::{Message, QUEUE_BATCHES, StoreError};
@@ -114,17 +116,22 @@ impl Tracer {
             Some(serving) => Some(door::bind(serving).await?),
             None => None,
         };
-        let folder = DataFolder::open(options.data_dir.as_deref())?;
+        let folder = Arc::new(DataFolder::open(options.data_dir.as_deref())?);
+        let mut origin = Origin::ask(&access, &folder).await?;
         let parts = Parts::open(&folder, access, &config)?;
         let (store, inbox) = mpsc::channel(QUEUE_BATCHES);
         let (lookups, questions) = mpsc::channel(lookup::QUEUE_QUESTIONS);
+        let (looks, rounds) = mpsc::channel(1);
         let exporter = Arc::new(parts.exporter(&folder, &config, store.clone()));
         let mut tasks = JoinSet::new();
+        origin.settle(&mut tasks, &parts.health);
         for watcher in parts.watchers(&store) {
-            let ending = parts.health.watch_for_panics();
+            let (ending, settled) = (parts.health.watch_for_panics(), origin.settled());
             tasks.spawn(async move {
                 let _ending = ending;
-                watcher.run().await;
+                if settled.await {
+                    watcher.run().await;
+                }
             });
         }
         let (ending, shared, answers) = (parts.health.watch_for_panics(), Arc::clone(&parts.shared), store.clone());
@@ -132,7 +139,12 @@ impl Tracer {
             let _ending = ending;
             lookup::run(shared, questions, answers).await;
         });
-        let folder = Arc::new(folder);
+        let looking = look::run(Arc::clone(&parts.shared), parts.pods(), rounds, store.clone());
+        let ending = parts.health.watch_for_panics();
+        tasks.spawn(async move {
+            let _ending = ending;
+            looking.await;
+        });
         tasks.spawn(remember_when_ready(Arc::clone(&folder), config.clone(), Arc::clone(&parts.health)));
         let server = match options.serving.as_ref().zip(listener) {
             Some((serving, listener)) => {
@@ -145,7 +157,7 @@ impl Tracer {
             None => None,
         };
         let (health, metrics) = (Arc::clone(&parts.health), Arc::clone(&parts.shared.metrics));
-        let thread = parts.store(lookups, options.sync_interval).start(inbox).map_err(StartError::Thread)?;
+        let thread = parts.store(lookups, looks, options.sync_interval).start(inbox).map_err(StartError::Thread)?;
         Ok(Self { tasks, server, exporter, health, metrics, store, thread: Some(thread), _folder: folder })
     }
 
@@ -194,14 +206,20 @@ impl Tracer {
         self.metrics.lists(kind)
     }
 
-    /// Makes a trace of a window, after all watches have caught up.
+    /// Makes a trace of a window, after all watches have caught up with the API server. A window that ends in the future
+    /// ends now, with everything in it that the API server had when this was called.
     pub async fn export(&self, query: Query, format: Format) -> Result<Spooled, ExportError> {
         self.exporter.export(query, format).await
     }
 
+    /// Makes a trace of the state now, after all watches have caught up with the API server.
+    pub async fn snapshot(&self, format: Format) -> Result<Spooled, ExportError> {
+        self.exporter.snapshot(format).await
+    }
+
     /// Waits until everything that watches have brought so far can be read.
     pub async fn flush(&self) -> Result<(), ExportError> {
-        self.exporter.flush().await
+        self.exporter.flush().await.map(drop)
     }
 
     /// What the log holds, for whoever wants to look at it closely.

@@ -11,6 +11,10 @@ pub struct ExportRequest {
     pub start_ts: f64,
     /// The moment after the last.
     pub end_ts: f64,
+    /// The window goes on after `end_ts`, to the moment at which the trace is made, so that it holds everything that the
+    /// API server had when it was asked for. SimKube 2 does not know this and ends at `end_ts`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub until_now: bool,
     /// Where the trace goes. For a path, `file://` and `http(s)://` it comes back as the answer, and the caller puts it
     /// there; to `s3://`, `gs://` and `azure://` the tracer writes itself, if its configuration allows the place.
     #[serde(default)]

@@ -324,12 +324,12 @@ pub(super) mod tests {
     #[tokio::test]
     async fn an_uploaded_trace_is_fetched_and_one_that_was_changed_or_is_missing_is_not_taken() {
         let folder = tempfile::tempdir().unwrap();
-        let text = "{\"simkube\":\"trace\",\"version\":1,\"config\":{\"trackedObjects\":{}}}\n\
-                    {\"at\":\"2026-01-05T09:00:00Z\",\"mark\":\"moment\"}\n";
-        let desk =
-            Desk { trace: Bytes::from_static(text.as_bytes()), refusals: Arc::new(Mutex::new(1)), ..Desk::default() };
+        // Some megabytes, so that it comes in pieces.
+        let head = "{\"simkube\":\"trace\",\"version\":1,\"config\":{\"trackedObjects\":{}}}\n".to_owned();
+        let text = head + &"{\"at\":\"2026-01-05T09:00:00Z\",\"mark\":\"moment\"}\n".repeat(100_000);
+        let desk = Desk { trace: Bytes::from(text.clone()), refusals: Arc::new(Mutex::new(1)), ..Desk::default() };
         let controller = listening(folder.path(), desk).await;
-        let hash: String = Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect();
+        let hash: String = Sha256::digest(&text).iter().map(|byte| format!("{byte:02x}")).collect();
         let trace = controller.fetch_trace(&hash, "week.sktrace", &patience()).await.unwrap();
         assert_eq!((trace.name(), trace.span().is_some()), ("week.sktrace", true));
         let other = controller.fetch_trace(&"0".repeat(64), "week", &patience()).await.unwrap_err();

@@ -41,9 +41,8 @@ pub enum RootError {
     },
     /// A root of the same simulation, but of the other sort of driver.
     #[error(
-        "the root {0} is of another simulation of this name, {other}; choose another name, or delete it if it is over: \
-         kubectl delete simulationroot {0}",
-        other = "one with a controller where this has none, or the other way round"
+        "the root {0} belongs to another simulation of this name, which has a controller where this one has none or the \
+         other way round; choose another name, or delete it if it is over: kubectl delete simulationroot {0}"
     )]
     Others(String),
     /// It was deleted, but something that it owns does not go.
@@ -228,13 +227,27 @@ impl Roots<'_> {
             if self.is_used(&kind).await? {
                 return Ok(());
             }
-            let this_one = Preconditions { uid: kind.uid, resource_version: kind.resource_version };
+            let this_one = Preconditions { uid: kind.uid.clone(), resource_version: kind.resource_version };
             let parameters = DeleteParams::default().preconditions(this_one);
             match api.delete(&name, &parameters).await {
                 Err(kube::Error::Api(status)) if status.code == 409 => {}
                 Err(kube::Error::Api(status)) if status.code != 404 => return Err(wrong(&status)),
                 Err(error) if !matches!(error, kube::Error::Api(_)) => return Err(wrong(&error)),
-                _ => return Ok(()),
+                _ => return self.wait_until_kind_is_gone(kind.uid.as_deref()).await,
+            }
+        }
+        Ok(())
+    }
+
+    /// The API server takes a moment to stop serving a kind. One that lingers harms nobody.
+    async fn wait_until_kind_is_gone(&self, uid: Option<&str>) -> Result<(), RootError> {
+        let (api, name, began) = (self.kinds(), root_kind(), Instant::now());
+        while began.elapsed() < ESTABLISHED_PATIENCE {
+            let there =
+                patiently(self.patience, || api.get_metadata_opt(&name)).await.map_err(|error| wrong(&error))?;
+            let is_there = there.is_some_and(|kind| kind.uid().as_deref() == uid);
+            if !is_there || !self.patience.pause(GONE_LOOK).await {
+                break;
             }
         }
         Ok(())

@@ -112,7 +112,7 @@ impl Ledger {
     }
 
     /// A pod was looked at out of the order of its watch, because whose it is could not be told: only that is learnt. See
-    /// [`Stats::pods_to_look_at`](super::Stats::pods_to_look_at).
+    /// [`Ledger::pods_to_look_at`].
     pub fn looked_at(&mut self, now: SimTime, sighting: &Sighting, out: &mut Vec<Fact>) {
         let (Some(look), key, uid) = (&sighting.pod, &sighting.object.key, Uid::new(&sighting.uid)) else { return };
         let is_same = |pod: &Pod| pod.uid == uid && *pod.owners == sighting.owners;

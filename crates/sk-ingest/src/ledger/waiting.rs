@@ -7,6 +7,7 @@
 //! owner that comes without saying to which of its templates, and is *ripe* then: the next look at it tells the rest.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Bound;
 
 use bytes::Bytes;
 use sk_core::{ObjectKey, SimDuration, SimTime};
@@ -66,7 +67,9 @@ pub(super) struct Waiting {
     /// Those with a form, in the order in which they came; places that are no longer held are passed over.
     order: VecDeque<(SimTime, Uid)>,
     held: usize,
-    ripe: usize,
+    ripe: BTreeSet<Uid>,
+    /// The last of the ripe ones that was shown.
+    shown: Option<Uid>,
     given_up: u64,
 }
 
@@ -83,7 +86,15 @@ impl Waiting {
 
     /// How many of these would be helped by a look.
     pub(super) fn ripe(&self) -> usize {
-        self.ripe
+        self.ripe.len()
+    }
+
+    /// The next of these, by turns: after the last one it is nobody's turn, and then the first one's again.
+    pub(super) fn next_ripe(&mut self, limit: usize) -> Vec<ObjectKey> {
+        let after = self.shown.take().map_or(Bound::Unbounded, Bound::Excluded);
+        let next: Vec<_> = self.ripe.range((after, Bound::Unbounded)).take(limit).collect();
+        self.shown = next.last().map(|uid| (*uid).clone());
+        next.into_iter().filter_map(|uid| self.pods.get(uid)).map(|entry| entry.key.clone()).collect()
     }
 
     /// Would a look at this pod tell more than is known?
@@ -104,7 +115,9 @@ impl Waiting {
             Form::Dropped => Kept::Dropped,
             Form::Ripe => Kept::Ripe,
         };
-        self.ripe += usize::from(form == Kept::Ripe);
+        if form == Kept::Ripe {
+            self.ripe.insert(uid.clone());
+        }
         for owner in &waiter.owners {
             self.by_owner.entry(owner.clone()).or_default().insert(uid.clone());
         }
@@ -190,7 +203,7 @@ impl Waiting {
             Kept::Dropped => Form::Dropped,
             Kept::Ripe => Form::Ripe,
         };
-        self.ripe -= usize::from(form == Form::Ripe);
+        self.ripe.remove(uid);
         // Places in the order that nobody holds any more are not allowed to pile up.
         if self.order.len() > 2 * self.held + 1_024 {
             let holds = |uid: &Uid| self.pods.get(uid).is_some_and(|entry| matches!(entry.form, Kept::Held { .. }));
@@ -255,6 +268,18 @@ mod tests {
         waiting.add(at(2), &uid, waiter(Form::Ripe));
         waiting.remove(&uid);
         assert_eq!((waiting.ripe(), waiting.formless()), (0, 0));
+    }
+
+    #[test]
+    fn pods_that_a_look_would_help_have_it_by_turns() {
+        let mut waiting = Waiting::default();
+        for name in ["a", "b", "c"] {
+            let key = ObjectKey::namespaced("default", name);
+            waiting.add(at(0), &Uid::new(name), Waiter { key, ..waiter(Form::Ripe) });
+        }
+        let mut names =
+            |limit| waiting.next_ripe(limit).iter().map(|key| key.name.to_string()).collect::<Vec<_>>().join(" ");
+        assert_eq!([names(2), names(2), names(2), names(9), names(1)], ["a b", "c", "", "a b c", ""]);
     }
 
     #[test]

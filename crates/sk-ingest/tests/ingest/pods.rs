@@ -267,6 +267,8 @@ fn ten_thousand_pods_listed_before_a_restart_are_attributed_when_their_owners_co
     take(&mut state, Crowd::listed(&mut after, 61, &DEPLOYMENT, &crowd.deployments));
     assert_eq!(attributed(&state), (0, MANY_PODS), "whose they are is known without another look");
     assert_eq!(after.ledger.stats().pods_to_look_at, MANY_PODS);
+    let asked: Vec<_> = std::iter::repeat_with(|| after.ledger.pods_to_look_at(1_000)).take(10).flatten().collect();
+    assert_eq!(asked.into_iter().collect::<std::collections::BTreeSet<_>>().len(), MANY_PODS, "each has its turn");
     for pod in &crowd.pods {
         let mut facts = Vec::new();
         let sighting = crate::recording::sieve(&after.rules, &POD, sk_ingest::Role::Pod, pod).unwrap();

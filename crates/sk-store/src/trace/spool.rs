@@ -7,17 +7,19 @@ use std::sync::Arc;
 use tempfile::SpooledTempFile;
 
 use super::write::WriteError;
+use crate::room::{Floor, Gauge};
 
 /// How much of a spool stays in memory.
 const MAX_IN_MEMORY: usize = 4 << 20;
 
 /// Where temporary files are made: in a folder that is known to be writable, or where the system has them.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct SpoolFolder(Option<Arc<Path>>);
+pub(crate) struct SpoolFolder(Option<(Arc<Path>, Floor)>);
 
 impl SpoolFolder {
+    /// A folder on a volume that others need too: some of it is left free.
     pub(crate) fn at(folder: &Path) -> Self {
-        Self(Some(folder.into()))
+        Self(Some((folder.into(), Floor::of(folder))))
     }
 }
 
@@ -26,15 +28,17 @@ pub(crate) struct Spool {
     file: SpooledTempFile,
     len: u64,
     folder: SpoolFolder,
+    gauge: Gauge,
 }
 
 impl Spool {
     pub(crate) fn new(folder: &SpoolFolder) -> Self {
         let file = match &folder.0 {
-            Some(folder) => SpooledTempFile::new_in(MAX_IN_MEMORY, folder),
+            Some((folder, _)) => SpooledTempFile::new_in(MAX_IN_MEMORY, folder),
             None => SpooledTempFile::new(MAX_IN_MEMORY),
         };
-        Self { file, len: 0, folder: folder.clone() }
+        let gauge = Gauge::new(folder.0.as_ref().map(|(_, floor)| floor.clone()));
+        Self { file, len: 0, folder: folder.clone(), gauge }
     }
 
     /// An empty one in the same folder.
@@ -49,6 +53,7 @@ impl Spool {
 
     /// Adds bytes at the end.
     pub(crate) fn append(&mut self, bytes: &[u8]) -> Result<(), WriteError> {
+        self.gauge.writing(bytes.len()).map_err(|full| WriteError::Spool(full.into()))?;
         self.file.write_all(bytes).map_err(WriteError::Spool)?;
         self.len += bytes.len() as u64;
         Ok(())

@@ -71,6 +71,11 @@ impl Binaries {
         self.find("prometheus-operator-crds.yaml")
     }
 
+    /// The custom resource definitions that Karpenter needs, as a YAML stream.
+    pub fn karpenter_kinds(&self) -> Result<PathBuf, BinariesError> {
+        self.find("karpenter-crds.yaml")
+    }
+
     fn find(&self, name: &str) -> Result<PathBuf, BinariesError> {
         let found = self.folders.iter().map(|folder| folder.join(name)).find(|path| path.is_file());
         found.ok_or_else(|| BinariesError::Missing { name: name.to_owned(), folders: self.folders.clone() })

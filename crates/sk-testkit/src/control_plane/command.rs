@@ -1,5 +1,6 @@
-//! The command line of each component: the flags that make a control plane out of five processes on one machine.
+//! The command line of each component: the flags that make a control plane out of a few processes on one machine.
 
+use std::ffi::OsString;
 use std::path::Path;
 
 use super::folder::Folder;
@@ -15,14 +16,25 @@ pub(super) fn arguments(component: Component, options: &Options, folder: &Folder
         Component::ControllerManager => controller_manager(options, folder, ports),
         Component::Scheduler => scheduler(folder, ports),
         Component::Kwok => kwok(folder, ports),
+        Component::Karpenter => karpenter(ports),
     };
-    let takes_gates = !matches!(component, Component::Etcd | Component::Kwok);
+    let takes_gates = !matches!(component, Component::Etcd | Component::Kwok | Component::Karpenter);
     if takes_gates && !options.feature_gates.is_empty() {
         let gates: Vec<_> = options.feature_gates.iter().map(|(gate, on)| format!("{gate}={on}")).collect();
         arguments.push(format!("--feature-gates={}", gates.join(",")));
     }
     arguments.extend(options.flags.get(&component).into_iter().flatten().cloned());
     arguments
+}
+
+/// What a component is told by environment variables, because it has no flag for it.
+pub(super) fn environment(component: Component, folder: &Folder) -> Vec<(OsString, OsString)> {
+    match component {
+        // It would otherwise look for configuration in the user's home.
+        Component::Kwok => vec![("KWOK_WORKDIR".into(), folder.path("kwok").into())],
+        Component::Karpenter => vec![("KUBECONFIG".into(), folder.kubeconfig(component.name()).into())],
+        _ => Vec::new(),
+    }
 }
 
 fn etcd(folder: &Folder, ports: &Ports) -> Vec<String> {
@@ -126,6 +138,15 @@ fn kwok(folder: &Folder, ports: &Ports) -> Vec<String> {
         "--node-ip=10.0.0.1".into(),
         "--cidr=10.244.0.1/16".into(),
         format!("--server-address=127.0.0.1:{}", ports.kwok),
+    ]
+}
+
+/// It serves its health and its metrics on all addresses, and has no flag against it.
+fn karpenter(ports: &Ports) -> Vec<String> {
+    vec![
+        "--disable-leader-election=true".into(),
+        format!("--health-probe-port={}", ports.karpenter),
+        format!("--metrics-port={}", ports.karpenter_metrics),
     ]
 }
 

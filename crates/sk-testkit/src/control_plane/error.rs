@@ -69,6 +69,11 @@ pub enum StartError {
         /// The end of its log.
         tail: String,
     },
+    /// Kinds that have to be there before the controllers start are not.
+    #[error(
+        "bring custom resource definitions: {0}; correct Options::kinds, or build Karpenter's with `make control-plane`"
+    )]
+    Kinds(String),
     /// A client for the new control plane cannot be made.
     #[error("make a client for the control plane: {0}")]
     Client(String),

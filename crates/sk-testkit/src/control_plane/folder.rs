@@ -156,6 +156,7 @@ fn accounts() -> Vec<Account> {
         (Component::ControllerManager.name(), "system:kube-controller-manager", ""),
         (Component::Scheduler.name(), "system:kube-scheduler", ""),
         (Component::Kwok.name(), "kwok", "system:masters"),
+        (Component::Karpenter.name(), "karpenter", "system:masters"),
     ];
     known.into_iter().map(|(file, user, group)| Account { file, user, group, token: random_token() }).collect()
 }

@@ -1,4 +1,5 @@
-//! A real Kubernetes control plane for one test: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, KWOK.
+//! A real Kubernetes control plane for one test: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, KWOK, and
+//! Karpenter if it is asked for.
 //!
 //! [`ControlPlane::start`] takes about four seconds on two cores. Each has its own ports, folder, certificates and
 //! accounts, so several run side by side. When it is dropped, or the test panics or is killed, its processes end.
@@ -23,6 +24,7 @@ mod error;
 mod folder;
 pub(crate) mod guarded;
 mod inventory;
+mod kinds;
 mod logs;
 mod ports;
 mod probe;
@@ -100,7 +102,10 @@ impl ControlPlane {
             Self { options, binaries, folder, ports, running: BTreeMap::new(), client, took: Duration::ZERO };
         // The API server waits for etcd by itself; the others give up, or back off for long, if they find no API server.
         plane.launch(&[Component::Etcd, Component::ApiServer]).await?;
-        plane.launch(&[Component::ControllerManager, Component::Scheduler, Component::Kwok]).await?;
+        plane.bring_kinds().await?;
+        plane
+            .launch(&[Component::ControllerManager, Component::Scheduler, Component::Kwok, Component::Karpenter])
+            .await?;
         plane.took = began.elapsed();
         Ok(plane)
     }
@@ -216,8 +221,7 @@ impl ControlPlane {
         let guarded = Program {
             guard: self.binaries.guard()?,
             command: std::iter::once(program.clone().into()).chain(arguments.into_iter().map(Into::into)).collect(),
-            // KWOK would otherwise look for configuration in the user's home.
-            env: vec![("KWOK_WORKDIR".into(), self.folder.path("kwok").into())],
+            env: command::environment(component, &self.folder),
             folder: Some(self.folder.path("")),
             log: self.folder.log(component),
             grace: GRACE,

@@ -16,6 +16,8 @@ pub(crate) struct Ports {
     pub(crate) controller_manager: u16,
     pub(crate) scheduler: u16,
     pub(crate) kwok: u16,
+    pub(crate) karpenter: u16,
+    pub(crate) karpenter_metrics: u16,
 }
 
 /// Gives out wished-for ports first, then free ones.
@@ -32,7 +34,7 @@ impl PortSource {
     /// A set of ports. Each wish is granted once, whether the port is free or not: that shows soon enough.
     pub(crate) fn next_set(&mut self) -> io::Result<Ports> {
         // All sockets are held until all ports are known, or one might be given twice.
-        let mut held = Vec::with_capacity(6);
+        let mut held = Vec::with_capacity(8);
         let mut port = || match self.wished.pop_front() {
             Some(port) => Ok(port),
             None => {
@@ -49,6 +51,8 @@ impl PortSource {
             controller_manager: port()?,
             scheduler: port()?,
             kwok: port()?,
+            karpenter: port()?,
+            karpenter_metrics: port()?,
         })
     }
 }
@@ -71,8 +75,9 @@ mod tests {
     #[test]
     fn no_port_is_given_twice_in_one_set() {
         let ports = PortSource::new(&[]).next_set().unwrap();
-        let all =
-            [ports.etcd, ports.etcd_peer, ports.api_server, ports.controller_manager, ports.scheduler, ports.kwok];
+        let kubernetes = [ports.api_server, ports.controller_manager, ports.scheduler];
+        let others = [ports.etcd, ports.etcd_peer, ports.kwok, ports.karpenter, ports.karpenter_metrics];
+        let all = [&kubernetes[..], &others[..]].concat();
         assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), all.len(), "{ports:?}");
     }
 }

@@ -33,6 +33,7 @@ impl Probe {
             // Not /healthz: /readyz waits until the scheduler has seen all nodes and pods.
             Component::Scheduler => ("https", ports.scheduler, "/readyz"),
             Component::Kwok => ("http", ports.kwok, "/readyz"),
+            Component::Karpenter => ("http", ports.karpenter, "/readyz"),
         };
         let wrong = |error: &dyn std::fmt::Display| StartError::Client(error.to_string());
         let url = format!("{scheme}://127.0.0.1:{port}").parse().map_err(|error| wrong(&error))?;

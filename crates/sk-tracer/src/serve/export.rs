@@ -13,6 +13,7 @@ use http::{HeaderMap, HeaderValue, StatusCode, header};
 use sk_api::tracer::ExportRequest;
 use sk_store::Location;
 use sk_store::log::ExportError as LogExportError;
+use sk_store::trace::WriteError;
 
 use super::destination::Destination;
 use super::{Answer, Served, wanted};
@@ -92,7 +93,13 @@ fn refusal(error: &ExportError) -> Answer {
         ExportError::Log(LogExportError::Window { .. }) => StatusCode::BAD_REQUEST,
         ExportError::Log(LogExportError::TooMany { .. }) => StatusCode::PAYLOAD_TOO_LARGE,
         ExportError::Log(LogExportError::Empty) | ExportError::Flush(_) => StatusCode::SERVICE_UNAVAILABLE,
-        ExportError::Spool(error) if error.kind() == io::ErrorKind::StorageFull => StatusCode::INSUFFICIENT_STORAGE,
+        ExportError::NoRoom(_) => StatusCode::INSUFFICIENT_STORAGE,
+        ExportError::Spool(problem)
+        | ExportError::Log(LogExportError::Write(WriteError::Output(problem) | WriteError::Spool(problem)))
+            if problem.kind() == io::ErrorKind::StorageFull =>
+        {
+            StatusCode::INSUFFICIENT_STORAGE
+        }
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     };
     Answer::new(status, error.to_string())

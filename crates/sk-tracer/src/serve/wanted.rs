@@ -58,7 +58,8 @@ pub enum WantedError {
     Format(String),
 }
 
-/// Reads a request. An end in the future means now.
+/// Reads a request. An end in the future means now, and when that is the export decides: it first gathers everything that
+/// has happened until it was asked.
 pub(crate) fn wanted(request: &ExportRequest, now: SimTime) -> Result<(Query, Format), WantedError> {
     let format = match request.format.as_deref() {
         None | Some("v2") => Format::V2,
@@ -66,9 +67,9 @@ pub(crate) fn wanted(request: &ExportRequest, now: SimTime) -> Result<(Query, Fo
         Some(other) => return Err(WantedError::Format(other.chars().take(40).collect())),
     };
     let start = moment("start_ts", request.start_ts)?;
-    let end = moment("end_ts", request.end_ts)?.min(now);
-    if start >= end {
-        return Err(WantedError::EmptyWindow { start, end });
+    let end = if request.until_now { SimTime::MAX } else { moment("end_ts", request.end_ts)? };
+    if start >= end.min(now) {
+        return Err(WantedError::EmptyWindow { start, end: end.min(now) });
     }
     let filters = &request.filters;
     let count = filters.excluded_namespaces.len() + filters.included_namespaces.len();
@@ -142,9 +143,15 @@ mod tests {
     }
 
     #[test]
-    fn a_window_may_have_decimals_and_ends_now_at_the_latest() {
-        let (query, _) = read(json!({"start_ts": 10.000_001, "end_ts": 5_000, "format": "native"})).unwrap();
-        assert_eq!((query.start, query.end), (SimTime::from_micros(10_000_001), SimTime::from_secs(1_000)));
+    fn a_window_may_have_decimals_and_end_whenever_now_is() {
+        let (query, _) = read(json!({"start_ts": 10.000_001, "end_ts": 20, "format": "native"})).unwrap();
+        assert_eq!((query.start, query.end), (SimTime::from_micros(10_000_001), SimTime::from_secs(20)));
+        for until_now in
+            [json!({"start_ts": 10, "end_ts": 5_000}), json!({"start_ts": 10, "end_ts": 20, "until_now": true})]
+        {
+            assert!(read(until_now).unwrap().0.end > SimTime::from_secs(1_000));
+        }
+        assert!(read(json!({"start_ts": 2_000, "end_ts": 5_000})).is_err(), "nothing has happened yet");
     }
 
     #[test]

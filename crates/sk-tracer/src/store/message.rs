@@ -20,10 +20,20 @@ pub(crate) enum Message {
     Batch(Batch),
     /// The API server's answer about an owner.
     Answer(Box<(Question, Answer)>),
+    /// Pods that were looked at again.
+    Looked(Vec<Sighting>),
     /// Answer when everything sent before can be read.
-    Flush(oneshot::Sender<Result<(), StoreError>>),
+    Flush(oneshot::Sender<Flushed>),
     /// Put everything on disk and end.
     End,
+}
+
+/// Everything sent before can be read, if it could be written.
+#[derive(Debug)]
+pub(crate) struct Flushed {
+    pub(crate) written: Result<(), StoreError>,
+    /// Owners that the API server is being asked about.
+    pub(crate) open_questions: usize,
 }
 
 /// What a watcher saw, in order.

@@ -15,17 +15,18 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use sk_core::{Gvk, SimTime, SmolStr};
-use sk_ingest::{Ledger, Question};
+use sk_core::{Gvk, ObjectKey, SimTime, SmolStr};
+use sk_ingest::{Ledger, Question, Sighting};
 use sk_store::log::{Fact, Log, LogError};
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 
 use crate::clock::Clock;
 use crate::health::Health;
+use crate::look;
 use crate::metrics::Metrics;
 
-pub(crate) use message::{Batch, Item, Message, Missed, QUEUE_BATCHES};
+pub(crate) use message::{Batch, Flushed, Item, Message, Missed, QUEUE_BATCHES};
 
 /// How often the log is looked over: old segments given up, writing tried again, sizes measured.
 const UPKEEP: Duration = Duration::from_secs(1);
@@ -50,6 +51,8 @@ pub(crate) struct Store {
     pub(crate) health: Arc<Health>,
     /// Where questions about owners go.
     pub(crate) lookups: mpsc::Sender<Question>,
+    /// Where pods go that are to be looked at again.
+    pub(crate) looks: mpsc::Sender<Vec<ObjectKey>>,
     pub(crate) sync_interval: Duration,
 }
 
@@ -75,6 +78,7 @@ struct Work {
     questions: Vec<Question>,
     next_sync: Instant,
     next_upkeep: Instant,
+    next_look: Instant,
 }
 
 impl Work {
@@ -88,6 +92,7 @@ impl Work {
             questions: Vec::new(),
             next_sync: now,
             next_upkeep: now,
+            next_look: now,
         }
     }
 
@@ -103,9 +108,11 @@ impl Work {
                     self.store.ledger.owner_answered(now, &question, answer, &mut self.facts);
                     self.append(now);
                 }
+                Ok(Some(Message::Looked(pods))) => self.looked(&pods),
                 Ok(Some(Message::Flush(reply))) => {
+                    let (written, open_questions) = (self.sync(), self.store.ledger.stats().open_questions);
                     // Whoever asked may have gone; that is no reason to stop.
-                    let _ = reply.send(self.sync());
+                    let _ = reply.send(Flushed { written, open_questions });
                 }
                 Ok(Some(Message::End) | None) => return self.sync(),
                 Err(_) => drop(self.store.metrics.lag.set(0.0)),
@@ -205,6 +212,28 @@ impl Work {
         }
     }
 
+    fn looked(&mut self, pods: &[Sighting]) {
+        let now = self.store.clock.now();
+        for pod in pods {
+            self.store.ledger.looked_at(now, pod, &mut self.facts);
+            self.append(now);
+        }
+    }
+
+    /// Has pods looked at whose templates are not known although their owners are, unless the last round is under way.
+    fn look_at_pods(&mut self) {
+        if Instant::now() < self.next_look {
+            return;
+        }
+        self.next_look = Instant::now() + look::PAUSE;
+        if let Ok(place) = self.store.looks.try_reserve() {
+            let pods = self.store.ledger.pods_to_look_at(look::PODS);
+            if !pods.is_empty() {
+                place.send(pods);
+            }
+        }
+    }
+
     fn upkeep(&mut self) {
         if Instant::now() < self.next_upkeep {
             return;
@@ -215,6 +244,7 @@ impl Work {
             self.resume(now);
         }
         self.store.log.retain(now);
+        self.look_at_pods();
         let stats = self.store.log.stats();
         let metrics = &self.store.metrics;
         metrics.log_bytes.set(i64::try_from(stats.bytes).unwrap_or(i64::MAX));

@@ -1,13 +1,16 @@
-//! Has every watcher seen what any watcher has seen?
+//! Has every watcher seen what the API server has?
 //!
-//! An owner's event may arrive after its child's, because they come by different watches. Before an export, therefore,
-//! every watch is brought to the newest resource version that any of them has seen. A watch of a quiet kind says nothing
-//! for a minute, so its silence has to be told from slowness: a second, short watch is opened from where the first one
-//! stands. The API server sends it every event since then and, two seconds before its end, a bookmark. If the bookmark is
-//! at the wanted version, the events before it are all there were, and the first watch only has to reach the last of
-//! them. This holds whichever API server answers. A list that must not be older than the version comes first; it makes
-//! the server's cache ask etcd how far it is, or a quiet kind's bookmarks would stay where its last event was
-//! (apiserver/pkg/storage/cacher/cacher.go, `dispatchEvents`, v0.36.4).
+//! An owner's event may arrive after its child's, because they come by different watches; and what somebody has just
+//! applied may not have arrived at all. Before an export, therefore, the API server is asked for its newest resource
+//! version, and every watch is brought there. A watch of a quiet kind says nothing for a minute, so its silence has to be
+//! told from slowness: a second, short watch is opened from where the first one stands. The API server sends it every
+//! event since then and, two seconds before its end, a bookmark. If the bookmark is at the wanted version, the events
+//! before it are all there were, and the first watch only has to reach the last of them. This holds whichever API server
+//! answers. A list that must not be older than the version comes first; it makes the server's cache ask etcd how far it
+//! is, or a quiet kind's bookmarks would stay where its last event was (apiserver/pkg/storage/cacher/cacher.go,
+//! `dispatchEvents`, v0.36.4).
+//!
+//! A watcher that waits before it tries again, because its kind is not served or its watch broke, is told to try at once.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,41 +18,66 @@ use std::time::Duration;
 use futures::future::join_all;
 use kube::Client;
 use sk_core::Gvk;
+use sk_ingest::Role;
 
 use super::lines::Lines;
 use super::resource::Depth;
-use super::status::{Phase, Status};
-use super::wire::{self, Event};
+use super::status::{Phase, Progress, Status};
+use super::wire::{self, Event, Page};
 use crate::access::Access;
 
-/// How long an export waits. Events usually arrive within milliseconds; a bookmark takes two seconds.
-pub(crate) const LIMIT: Duration = Duration::from_secs(5);
+/// How long an export waits. Events usually arrive within milliseconds; a bookmark takes two seconds, and more from a
+/// busy server.
+pub(crate) const LIMIT: Duration = Duration::from_secs(10);
+/// How long the API server may take to say what its newest version is.
+const NEWEST_LIMIT: Duration = Duration::from_secs(5);
 /// How long the second watch lives: its bookmark comes two seconds before its end, and the server looks once a second.
 const PROBE_SECONDS: u64 = 3;
 /// Between two attempts, if a probe fails.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Waits, at most for [`LIMIT`]. Returns the kinds that did not catch up.
+/// Waits, at most for [`LIMIT`]. Returns the kinds that did not catch up: all of them, if nobody says with what. Then they
+/// have at least seen what any of them has seen, so that owners are known.
 pub(crate) async fn wait(access: &Access, watchers: &[Arc<Status>]) -> Vec<Gvk> {
-    let newest = watchers.iter().map(|status| status.progress().version).max().unwrap_or(0);
-    let behind = watchers.iter().filter(|status| status.passed() < newest && !is_absent(status));
+    let newest = newest(access, watchers).await;
+    let seen = || watchers.iter().map(|status| status.progress().version).max();
+    let wanted = newest.or_else(seen).unwrap_or(0);
+    let behind = watchers.iter().filter(|status| status.passed() < wanted);
     let waits = behind.map(|status| async move {
-        let proven = tokio::time::timeout(LIMIT, until_passed(access, status, newest)).await;
+        let proven = tokio::time::timeout(LIMIT, until_passed(access, status, wanted)).await;
         proven.is_err().then(|| status.kind().clone())
     });
-    join_all(waits).await.into_iter().flatten().collect()
+    let behind = join_all(waits).await.into_iter().flatten().collect();
+    if newest.is_some() { behind } else { watchers.iter().map(|status| status.kind().clone()).collect() }
 }
 
-/// A kind that is not served has no events.
-fn is_absent(status: &Status) -> bool {
-    status.progress().phase == Phase::NotServed
+/// The newest version that the API server has, if it says so.
+async fn newest(access: &Access, watchers: &[Arc<Status>]) -> Option<u64> {
+    let problem = match tokio::time::timeout(NEWEST_LIMIT, ask_for_newest(access, watchers)).await {
+        Ok(Ok(newest)) => return Some(newest),
+        Ok(Err(error)) => error.to_string(),
+        Err(_) => "it does not answer".to_owned(),
+    };
+    tracing::warn!(problem, "the API server does not say what its newest version is");
+    None
+}
+
+/// Pods are asked for: they are always watched, and always the API server's own.
+async fn ask_for_newest(access: &Access, watchers: &[Arc<Status>]) -> Result<u64, ProbeError> {
+    let pods = watchers.iter().find(|status| status.task.role == Role::Pod);
+    let pods = pods.and_then(|status| status.resource()).ok_or(ProbeError::NotWatching)?;
+    let text = access.client().request_text(pods.newest()?).await?;
+    let page: Page<'_> = serde_json::from_str(&text)?;
+    Ok(number(&page.metadata.resource_version))
 }
 
 async fn until_passed(access: &Access, status: &Status, newest: u64) {
+    let nudged = status.nudge();
     let mut progress = status.follow();
     let by_itself = async {
-        // The sender lives as long as the status, which is borrowed here.
-        let _ = progress.wait_for(|progress| progress.version >= newest).await;
+        // A kind that is still not served has no events. The sender lives as long as the status, which is borrowed here.
+        let absent = |progress: &Progress| progress.phase == Phase::NotServed && progress.looked >= nudged;
+        let _ = progress.wait_for(|progress| progress.version >= newest || absent(progress)).await;
     };
     let by_probe = async {
         while let Err(error) = probe(&access.client(), status, newest).await {

@@ -68,14 +68,19 @@ impl Resource {
         self.get(&self.collection(), &query.finish(), if depth == Depth::Whole { JSON } else { METADATA })
     }
 
+    /// A list of one object at most, as new as what was acknowledged last: its version is that of the whole storage now.
+    pub(crate) fn newest(&self) -> Result<http::Request<Vec<u8>>, Error> {
+        self.get(&self.collection(), "limit=1", METADATA_LIST)
+    }
+
     /// Waits until the server's cache has come to a version; one object at most comes back.
     pub(crate) fn not_older_than(&self, version: u64) -> Result<http::Request<Vec<u8>>, Error> {
         let query = format!("limit=1&resourceVersion={version}&resourceVersionMatch=NotOlderThan");
         self.get(&self.collection(), &query, METADATA_LIST)
     }
 
-    /// One object's metadata.
-    pub(crate) fn metadata_of(&self, key: &ObjectKey) -> Result<http::Request<Vec<u8>>, Error> {
+    /// One object.
+    pub(crate) fn one(&self, depth: Depth, key: &ObjectKey) -> Result<http::Request<Vec<u8>>, Error> {
         let encode = |part: &str| url::form_urlencoded::byte_serialize(part.as_bytes()).collect::<String>();
         let name = encode(&key.name);
         let path = match &key.namespace {
@@ -84,7 +89,7 @@ impl Resource {
             }
             _ => format!("{}/{}/{name}", self.base, self.plural),
         };
-        self.get(&path, "", METADATA)
+        self.get(&path, "", if depth == Depth::Whole { JSON } else { METADATA })
     }
 
     /// The name by which RBAC knows it.
@@ -119,13 +124,13 @@ mod tests {
             sets.list(Depth::Whole, 500, "a/b").unwrap().uri(),
             "/apis/apps/v1/replicasets?limit=500&continue=a%2Fb"
         );
-        let one = sets.metadata_of(&ObjectKey::namespaced("web", "x y")).unwrap();
+        let one = sets.one(Depth::Metadata, &ObjectKey::namespaced("web", "x y")).unwrap();
         assert_eq!(one.uri(), "/apis/apps/v1/namespaces/web/replicasets/x+y");
     }
 
     #[test]
     fn a_namespaced_objects_owner_may_be_of_a_kind_without_namespaces() {
         let nodes = Resource::new(&"v1.Node".parse().unwrap(), "nodes".to_owned(), false);
-        assert_eq!(nodes.metadata_of(&ObjectKey::namespaced("web", "a")).unwrap().uri(), "/api/v1/nodes/a");
+        assert_eq!(nodes.one(Depth::Whole, &ObjectKey::namespaced("web", "a")).unwrap().uri(), "/api/v1/nodes/a");
     }
 }

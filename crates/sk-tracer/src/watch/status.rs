@@ -38,6 +38,9 @@ pub(crate) struct Progress {
     /// everything in the API server's own storage. A kind of an aggregated server that numbers differently is only ever
     /// behind, which costs an export its bounded wait and nothing else.
     pub(crate) version: u64,
+    /// Of the requests to look again ([`Status::nudge`]), those that were made before the API server was last asked
+    /// whether it serves the kind.
+    pub(crate) looked: u64,
 }
 
 /// One watcher's progress.
@@ -50,13 +53,15 @@ pub(crate) struct Status {
     seen: AtomicI64,
     /// A version up to which this kind is known to have no event that the watcher has not seen.
     proven: watch::Sender<u64>,
+    /// How often somebody could not wait until the watcher tries again by itself.
+    nudges: watch::Sender<u64>,
 }
 
 impl Status {
     pub(crate) fn new(task: Task) -> Self {
-        let progress = Progress { phase: Phase::Starting, complete: false, version: 0 };
-        let (progress, proven) = (watch::Sender::new(progress), watch::Sender::new(0));
-        Self { task, progress, resource: Mutex::new(None), seen: AtomicI64::new(0), proven }
+        let progress = Progress { phase: Phase::Starting, complete: false, version: 0, looked: 0 };
+        let (progress, proven, nudges) = (watch::Sender::new(progress), watch::Sender::new(0), watch::Sender::new(0));
+        Self { task, progress, resource: Mutex::new(None), seen: AtomicI64::new(0), proven, nudges }
     }
 
     pub(crate) fn kind(&self) -> &Gvk {
@@ -77,6 +82,25 @@ impl Status {
             progress.phase = phase;
             changed
         });
+    }
+
+    /// The API server, asked after so many nudges, does not serve the kind.
+    pub(super) fn not_served(&self, looked: u64) {
+        self.progress.send_modify(|progress| {
+            progress.phase = Phase::NotServed;
+            progress.looked = looked;
+        });
+    }
+
+    /// Lets a watcher that waits before it tries again try at once. How many nudges that makes: what [`Progress::looked`]
+    /// is at least when the API server has been asked since.
+    pub(crate) fn nudge(&self) -> u64 {
+        self.nudges.send_modify(|count| *count += 1);
+        *self.nudges.borrow()
+    }
+
+    pub(super) fn nudges(&self) -> watch::Receiver<u64> {
+        self.nudges.subscribe()
     }
 
     /// The state at the beginning is known.

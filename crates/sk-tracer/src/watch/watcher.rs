@@ -4,7 +4,7 @@
 //!
 //! | what | then |
 //! |---|---|
-//! | the kind is not served (yet, or any more) | a warning, and asking again |
+//! | the kind is not served (yet, or any more) | a warning, and asking again; see [`Watcher::came_late`] |
 //! | the connection ends, the API server restarts | the watch goes on from the last version seen; nothing is lost |
 //! | 410 Gone, as an answer or within the stream | the kind is listed again, and the time since the last sign of life is a gap |
 //! | 401 | credentials are read again |
@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use futures::{AsyncBufRead, AsyncReadExt};
 use sk_core::{SimTime, SmolStr};
 use sk_ingest::Rules;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use super::backoff::{Backoff, jitter};
 use super::lines::Lines;
@@ -77,7 +77,11 @@ pub(crate) struct Watcher {
     store: mpsc::Sender<Message>,
     position: Option<Position>,
     missed: Option<Missed>,
+    /// The last moment at which the kind was known not to be there, or not to be recorded.
+    absent: Option<SimTime>,
     backoff: Backoff,
+    /// Somebody cannot wait until this watcher tries again by itself.
+    nudges: watch::Receiver<u64>,
     /// How often in a row the server has refused to go on from the position.
     refusals: u32,
 }
@@ -140,7 +144,14 @@ impl Watcher {
             status.reached(&position.version);
             status.seen(position.seen);
         }
-        Self { shared, status, store, position, missed: None, backoff: Backoff::default(), refusals: 0 }
+        let (nudges, backoff) = (status.nudges(), Backoff::default());
+        Self { shared, status, store, position, missed: None, absent: None, backoff, nudges, refusals: 0 }
+    }
+
+    /// A log that knows nothing of the kind was written until then.
+    pub(crate) fn absent_until(mut self, moment: Option<SimTime>) -> Self {
+        self.absent = moment;
+        self
     }
 
     /// After a configuration that has changed, or a log that was lost: what was missed until the first list.
@@ -168,6 +179,7 @@ impl Watcher {
     async fn wait_until_served(&mut self) -> Resource {
         let mut not_served_since = None;
         loop {
+            let (asked, nudged) = (self.shared.clock.now(), *self.nudges.borrow_and_update());
             match Resource::find(&self.shared.access.client(), &self.task().kind).await {
                 Ok(Some(resource)) => return resource,
                 Ok(None) => {
@@ -179,8 +191,9 @@ impl Watcher {
                         let kind = &self.task().kind;
                         tracing::warn!(%kind, "the API server does not serve this kind; it is waited for");
                     }
-                    self.status.enter(Phase::NotServed);
-                    tokio::time::sleep(self.backoff.next()).await;
+                    self.absent = Some(asked);
+                    self.status.not_served(nudged);
+                    self.back_off().await;
                 }
                 Err(error) => self.recover(&error.into()).await,
             }
@@ -206,7 +219,7 @@ impl Watcher {
                 Ok(()) if began.elapsed() >= SHORT_WATCH => continue,
                 // A server that ends every watch at once is not asked in a circle.
                 Ok(()) => {
-                    tokio::time::sleep(self.backoff.next()).await;
+                    self.back_off().await;
                     continue;
                 }
                 Err(stop) => stop,
@@ -217,7 +230,7 @@ impl Watcher {
                 Stop::NotServed => {
                     self.lose_position(&stop.to_string()).await;
                     // Discovery may name a kind a moment before it is served, or after.
-                    tokio::time::sleep(self.backoff.next()).await;
+                    self.back_off().await;
                     return Ok(());
                 }
                 Stop::Refused(status) if status.code != 403 && status.code != 429 => {
@@ -239,12 +252,13 @@ impl Watcher {
         tracing::warn!(%kind, reason = %stop, "this kind is listed again, and the time between is a gap");
         // A list can expire too, between its pages. Then the next one is not begun at once.
         if self.position.is_none() {
-            tokio::time::sleep(self.backoff.next()).await;
+            self.back_off().await;
         }
         self.lose_position(&stop.to_string()).await;
     }
 
     async fn list_and_watch(&mut self, resource: &Resource) -> Result<(), Stop> {
+        self.nudges.mark_unchanged();
         let position = match self.position.clone() {
             Some(position) => position,
             None => self.list(resource).await?,
@@ -275,7 +289,21 @@ impl Watcher {
         if let Stop::Unauthorised(_) = stop {
             self.shared.access.renew().await;
         }
-        tokio::time::sleep(wait).await;
+        self.pause(wait).await;
+    }
+
+    async fn back_off(&mut self) {
+        let wait = self.backoff.next();
+        self.pause(wait).await;
+    }
+
+    /// Waits before the next attempt, unless somebody asks for it since the last one began.
+    async fn pause(&mut self, wait: Duration) {
+        tokio::select! {
+            () = tokio::time::sleep(wait) => {}
+            // The sender lives as long as the status, which is held here.
+            _ = self.nudges.changed() => {}
+        }
     }
 
     /// Sends all objects of the kind to the store, page by page. Returns where to watch from.
@@ -284,18 +312,19 @@ impl Watcher {
         // A list shows the state at its beginning: what happens while its pages come is not seen by it.
         let seen = self.shared.clock.now();
         let mut limit = PAGE_OBJECTS;
-        let version = loop {
+        let (version, recorded) = loop {
             match self.list_pages(resource, limit).await {
                 Err(Stop::PageTooLarge(objects)) if objects > 1 => limit = objects.div_ceil(8),
                 listed_or_failed => break listed_or_failed?,
             }
         };
-        self.shared.metrics.listed(&self.task().kind);
         let mut batch = self.batch();
-        batch.push(Item::ListEnded(self.shared.clock.now(), self.missed.clone()), 0);
+        let missed = self.missed.clone().or_else(|| self.came_late(recorded));
+        batch.push(Item::ListEnded(self.shared.clock.now(), missed), 0);
         batch.position = Some(version.clone());
         self.send(batch).await?;
-        self.missed = None;
+        self.shared.metrics.listed(&self.task().kind);
+        (self.missed, self.absent) = (None, None);
         self.status.completed();
         self.backoff.reset();
         let position = Position { version, seen };
@@ -303,16 +332,27 @@ impl Watcher {
         Ok(position)
     }
 
-    async fn list_pages(&mut self, resource: &Resource, limit: usize) -> Result<SmolStr, Stop> {
+    /// What was missed of a kind that came to be served after the tracer began: if it has objects when it is first listed,
+    /// they came, and perhaps changed, since it was last known not to be there. If it has none, that is no gap: nothing but
+    /// objects that came and went in these moments can have been missed, and a kind that is merely new would otherwise
+    /// cast doubt on every trace.
+    fn came_late(&self, recorded: usize) -> Option<Missed> {
+        let reason = "the kind was not watched before: what happened until it was first listed was not seen";
+        self.absent.filter(|_| recorded > 0).map(|from| Missed { from, reason: reason.to_owned() })
+    }
+
+    /// The version that all pages show, and how many of the objects are recorded.
+    async fn list_pages(&mut self, resource: &Resource, limit: usize) -> Result<(SmolStr, usize), Stop> {
         let mut batch = self.batch();
         batch.push(Item::ListBegins, 0);
-        let (mut next, mut version) = (String::new(), None);
+        let (mut next, mut version, mut recorded) = (String::new(), None, 0);
         loop {
             let bytes = self.page(resource, limit, &next).await?;
             let page: Page<'_> = serde_json::from_slice(&bytes)?;
             for object in page.items.unwrap_or_default() {
                 let object = object.get().as_bytes();
                 if let Some(sighting) = self.sieve(object) {
+                    recorded += 1;
                     batch.push(Item::Applied(self.shared.clock.now(), sighting), object.len());
                 }
                 if batch.is_full() {
@@ -326,7 +366,7 @@ impl Watcher {
             if next.is_empty() {
                 let version = version.clone();
                 self.send(batch).await?;
-                return Ok(version);
+                return Ok((version, recorded));
             }
         }
     }

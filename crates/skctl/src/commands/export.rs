@@ -113,6 +113,7 @@ fn request(args: &ExportArgs, clock: &Clock) -> Result<ExportRequest> {
     Ok(ExportRequest {
         start_ts: seconds(start),
         end_ts: seconds(end),
+        until_now: ends_now(args),
         export_path: args.out.clone(),
         filters: Filters {
             excluded_namespaces: args.excluded_namespaces.clone(),
@@ -140,6 +141,14 @@ fn window(args: &ExportArgs, clock: &Clock) -> Result<(SimTime, SimTime)> {
         bail!("the window is empty: it begins {start} and ends {end}");
     }
     Ok((start, end))
+}
+
+/// Does the window end when the tracer is asked? When that is, the tracer knows better than this machine's clock.
+fn ends_now(args: &ExportArgs) -> bool {
+    match &args.end {
+        Some(end) => TimeSpec::parse(end) == Ok(TimeSpec::Now),
+        None => args.duration.is_none(),
+    }
 }
 
 /// As Kubernetes' JSON has it; `None` if everything is wanted.
@@ -185,6 +194,13 @@ mod tests {
         assert_eq!(window("--start-time -1h --end-time -30m"), (96_400.0, 98_200.0));
         assert_eq!(window("-s -1h -D 10m"), (96_400.0, 97_000.0));
         assert_eq!(window("-s -1h -t +10m"), (96_400.0, 97_000.0));
+    }
+
+    #[test]
+    fn only_a_window_that_ends_now_goes_on_until_the_tracer_is_asked() {
+        let until_now = |line: &str| ask(line).unwrap().until_now;
+        assert!(until_now("-s -1h") && until_now("-s -1h -t now"));
+        assert!(!until_now("-s -1h -t -1s") && !until_now("-s -1h -D 10m"));
     }
 
     #[test]

@@ -42,7 +42,7 @@ pub(crate) fn run(args: &RecordArgs, global: &Global) -> Result<Outcome> {
         let tracer = Tracer::start(access(global).await?, config, options).await?;
         let Some(start) = watch(&tracer, &cluster, &folder, global).await? else { return Ok(None) };
         let progress = Progress::of_unknown_length("making the trace".to_owned(), global.quiet)?;
-        let trace = progress.waiting(tracer.export(Query::window(start, now()), destination.format())).await;
+        let trace = progress.waiting(tracer.export(Query::window(start, SimTime::MAX), destination.format())).await;
         // Whatever became of the export, what was seen is to be on disk.
         tracer.shutdown().await?;
         Ok(Some(trace.with_context(|| folder.advice())?.with_context(|| folder.advice())?))

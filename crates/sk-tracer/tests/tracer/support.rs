@@ -1,7 +1,5 @@
 //! What the tests of a recording have in common: configurations, the log read back, the tracer as a process.
 
-#![allow(dead_code, reason = "each test uses its part of this")]
-
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
@@ -21,6 +19,8 @@ use sk_store::trace::{self, Change, Format, Gap, Trace};
 use sk_testkit::control_plane::{ControlPlane, eventually};
 use sk_tracer::{Options, Tracer};
 
+/// The tracer's program.
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_sk-tracer");
 /// How long anything may take on a busy machine.
 pub(crate) const LIMIT: Duration = Duration::from_secs(90);
 
@@ -69,8 +69,20 @@ pub(crate) async fn apply(client: &Client, plural: &str, object: Value) -> Dynam
     .expect("the API server takes it")
 }
 
+/// Defines a kind of the group `example.com`, and waits until it can be found and used.
+pub(crate) async fn define(client: &Client, kind: &str, plural: &str, scope: &str) {
+    apply(client, "customresourcedefinitions", crd(kind, plural, scope)).await;
+    let wanted = GroupVersionKind::gvk("example.com", "v1", kind);
+    eventually(&format!("{kind} to be served"), LIMIT, || async {
+        let (resource, _) = kube::discovery::pinned_kind(client, &wanted).await?;
+        Api::<DynamicObject>::all_with(client.clone(), &resource).list(&ListParams::default()).await.map(Some)
+    })
+    .await
+    .expect("the API server takes the definition");
+}
+
 /// A CustomResourceDefinition without a schema.
-pub(crate) fn crd(kind: &str, plural: &str, scope: &str) -> Value {
+fn crd(kind: &str, plural: &str, scope: &str) -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -136,12 +148,15 @@ pub(crate) fn recorded(log: &Log, kind: &str) -> BTreeMap<String, String> {
     of_kind.map(|(object, live)| (object.key.to_string(), live.uid.to_string())).collect()
 }
 
-/// A window of what a tracer has recorded, as a trace.
-pub(crate) async fn export(tracer: &Tracer, from: SimTime, to: SimTime) -> Trace {
-    let query = sk_store::log::Query::window(from, to);
-    let spooled = tracer.export(query, Format::Native).await.expect("the export succeeds");
-    assert_eq!(spooled.behind, [], "every watch has caught up");
-    read_trace(spooled.file)
+/// What a tracer has recorded from a moment until now, as a trace. A busy server may not have said in time how far it is;
+/// then the export says so, and is made once more.
+pub(crate) async fn export(tracer: &Tracer, from: SimTime) -> Trace {
+    let query = || sk_store::log::Query::window(from, SimTime::MAX);
+    let exported = eventually("an export for which every watch has caught up", LIMIT, || async {
+        let spooled = tracer.export(query(), Format::Native).await.expect("the export succeeds");
+        Ok(spooled.behind.is_empty().then_some(spooled))
+    });
+    read_trace(exported.await.expect("the API server says how far it is").file)
 }
 
 /// A trace in a file without a name.
@@ -176,15 +191,21 @@ pub(crate) struct Process {
 impl Process {
     /// Starts it with these arguments besides configuration, folder and port. Its words are appended to `<data>.log`.
     pub(crate) fn start(config: &Path, data: &Path, kubeconfig: &Path, more: &[&str]) -> Self {
-        Self::start_program(Path::new(env!("CARGO_BIN_EXE_sk-tracer")), config, data, kubeconfig, more)
+        Self::start_with(Command::new(PROGRAM), config, data, kubeconfig, more)
     }
 
-    /// Starts something that starts it.
-    pub(crate) fn start_program(program: &Path, config: &Path, data: &Path, kubeconfig: &Path, more: &[&str]) -> Self {
+    /// Starts it by a command that takes its arguments.
+    pub(crate) fn start_with(
+        mut command: Command,
+        config: &Path,
+        data: &Path,
+        kubeconfig: &Path,
+        more: &[&str],
+    ) -> Self {
         let port = free_port();
         let log = data.with_extension("log");
         let words = File::options().create(true).append(true).open(&log).expect("the log can be written");
-        let child = Command::new(program)
+        let child = command
             .arg("--config-file")
             .arg(config)
             .arg("--data-dir")
@@ -254,6 +275,15 @@ pub(crate) async fn ask(port: u16, path: &str) -> Option<(u16, String)> {
     answered(client.send(request).await.ok()?).await
 }
 
+/// Asks a tracer that believes everybody for an export: status and body.
+pub(crate) async fn post(port: u16, request: &Value) -> Option<(u16, Vec<u8>)> {
+    let client = Client::try_from(kube::Config::new(format!("http://127.0.0.1:{port}").parse().ok()?)).ok()?;
+    let body = kube::client::Body::from(request.to_string().into_bytes());
+    let answer = client.send(http::Request::post("/export").body(body).ok()?).await.ok()?;
+    let status = answer.status().as_u16();
+    Some((status, answer.into_body().collect_bytes().await.ok()?.to_vec()))
+}
+
 /// Status and body of an answer.
 pub(crate) async fn answered(response: http::Response<kube::client::Body>) -> Option<(u16, String)> {
     let status = response.status().as_u16();
@@ -276,17 +306,10 @@ pub(crate) async fn until_ready(process: &Process) {
 /// Waits until a line of the story since `from` is in what a tracer's program exports. An export waits for all watches, so
 /// that everything that came before it is there too.
 pub(crate) async fn until_recorded(process: &Process, from: SimTime, line: &str) {
-    let request = json!({"start_ts": from.as_micros() as f64 / 1e6, "end_ts": 4e9, "format": "native"}).to_string();
+    let request = json!({"start_ts": from.as_micros() as f64 / 1e6, "end_ts": 4e9, "format": "native"});
     let what = format!("`{line}` to be recorded");
     let found = eventually(&what, LIMIT, || async {
-        let url = format!("http://127.0.0.1:{}", process.port).parse().expect("an address and a port make a URL");
-        let body = kube::client::Body::from(request.clone().into_bytes());
-        let request = http::Request::post("/export").body(body).map_err(kube::Error::HttpError)?;
-        let answer = Client::try_from(kube::Config::new(url))?.send(request).await?;
-        if !answer.status().is_success() {
-            return Ok(None);
-        }
-        let bytes = answer.into_body().collect_bytes().await?.to_vec();
+        let Some((200, bytes)) = post(process.port, &request).await else { return Ok(None) };
         let story = story(&trace::from_bytes("exported", bytes).expect("it is a trace"));
         Ok(story.iter().any(|told| told == line).then_some(()))
     });

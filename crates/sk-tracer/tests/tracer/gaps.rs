@@ -1,8 +1,6 @@
 //! Lives of pods on the real control plane: each belongs to the template it was made from, and what happens while nobody
 //! watches and the history is forgotten is recorded as a gap, not as something that never was.
 
-mod support;
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::Pod;
@@ -14,7 +12,8 @@ use sk_store::log::{Fact, PodFacts, Reader};
 use sk_store::trace::Change;
 use sk_testkit::control_plane::{ControlPlane, eventually};
 use sk_testkit::{Component, Options, objects};
-use support::{LIMIT, api, config, entries, export, gaps, now, record};
+
+use crate::support::{self, LIMIT, api, config, entries, export, gaps, now, record};
 
 const CONFIG: &str = "
 trackedObjects:
@@ -93,7 +92,7 @@ async fn lives_belong_to_their_templates_and_what_nobody_saw_is_a_gap() {
     until_pods(&client, "once", 1, "once:1", "Succeeded").await;
     until_pods(&client, "nightly-1", 1, "nightly:1", "Succeeded").await;
 
-    let trace = export(&tracer, began, now()).await;
+    let trace = export(&tracer, began).await;
     let reader = tracer.reader();
     let web = pods_of(&reader, "web");
     let template = |pod: &PodFacts| pod.attributions[0].template.clone().expect("its template is known");
@@ -145,7 +144,7 @@ async fn lives_belong_to_their_templates_and_what_nobody_saw_is_a_gap() {
     })
     .await
     .unwrap();
-    let trace = export(&tracer, began, now()).await;
+    let trace = export(&tracer, began).await;
     let reader = tracer.reader();
 
     let missed: BTreeSet<_> =

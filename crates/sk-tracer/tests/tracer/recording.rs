@@ -1,15 +1,20 @@
 //! What is recorded of a real cluster: kinds of every sort, in whatever order their events come, and nothing of one kind
 //! because of another.
 
-mod support;
+use std::path::Path;
 
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
+use sk_api::tracer::Config;
+use sk_core::Gvk;
 use sk_store::log::Fact;
 use sk_store::trace::Format;
 use sk_testkit::Options;
 use sk_testkit::control_plane::{ControlPlane, eventually};
-use support::{LIMIT, api, applied, apply, config, crd, entries, export, gaps, live, now, record, recorded, story};
+
+use crate::support::{
+    self, LIMIT, api, applied, apply, config, define, entries, export, gaps, live, now, record, recorded, story,
+};
 
 const MANY: &str = "
 trackedObjects:
@@ -61,8 +66,8 @@ async fn kinds_of_every_sort_are_recorded_each_by_itself() {
     let began = now();
 
     // Kinds that come later, one with namespaces and one without; the same name in every kind.
-    apply(&client, "customresourcedefinitions", crd("Widget", "widgets", "Namespaced")).await;
-    apply(&client, "customresourcedefinitions", crd("Planet", "planets", "Cluster")).await;
+    define(&client, "Widget", "widgets", "Namespaced").await;
+    define(&client, "Planet", "planets", "Cluster").await;
     let widget = apply(&client, "widgets", object("Widget", "same", &json!({"size": 1}))).await;
     let planet = json!({"apiVersion": "example.com/v1", "kind": "Planet", "metadata": {"name": "same"}});
     apply(&client, "planets", planet).await;
@@ -91,7 +96,7 @@ async fn kinds_of_every_sort_are_recorded_each_by_itself() {
     config_maps.delete("twice", &DeleteParams::default()).await.unwrap();
     apply(&client, "configmaps", config_map("twice", &json!({"a": "1"}))).await;
 
-    let trace = export(&tracer, began, now()).await;
+    let trace = export(&tracer, began).await;
     let story = story(&trace);
     for kind in ["+ Widget default/same", "+ Planet same", "+ ConfigMap default/same"] {
         assert!(story.iter().any(|line| line.contains(kind)), "{kind} is not in {story:#?}");
@@ -117,15 +122,14 @@ async fn kinds_of_every_sort_are_recorded_each_by_itself() {
     })
     .await
     .unwrap();
-    apply(&client, "customresourcedefinitions", crd("Widget", "widgets", "Namespaced")).await;
+    define(&client, "Widget", "widgets", "Namespaced").await;
     apply(&client, "widgets", object("Widget", "new", &json!({}))).await;
     eventually("the kind to be listed again", LIMIT, || async {
         Ok((tracer.lists(&widgets) > lists_before).then_some(()))
     })
     .await
     .unwrap();
-    let after = now();
-    export(&tracer, began, after).await;
+    export(&tracer, began).await;
     for kind in ["v1.ConfigMap", "apps/v1.Deployment", "example.com/v1.Planet", "v1.Pod"] {
         assert_eq!(tracer.lists(&kind.parse().unwrap()), 1, "{kind} was listed once");
     }
@@ -135,7 +139,8 @@ async fn kinds_of_every_sort_are_recorded_each_by_itself() {
         _ => false,
     });
     assert_eq!(wrongly_deleted.count(), 0, "the relist of one kind deletes nothing of the others");
-    assert!(gaps(&reader).iter().all(|gap| gap.kind.as_ref() == Some(&widgets)), "{:?}", gaps(&reader));
+    let came_later = |kind: Option<&Gvk>| kind.is_some_and(|kind| kind.group == "example.com");
+    assert!(gaps(&reader).iter().all(|gap| came_later(gap.kind.as_ref())), "{:?}", gaps(&reader));
 
     tracer.shutdown().await.unwrap();
     let log = support::open(data.path());
@@ -172,7 +177,7 @@ async fn a_change_is_anything_but_status_and_a_restart_loses_and_repeats_nothing
     apply(&client, "configmaps", config_map("settings", &json!({"n": "3"}))).await;
     let tracer = record(&cluster, tracked(), data.path()).await;
     apply(&client, "configmaps", config_map("settings", &json!({"n": "4"}))).await;
-    export(&tracer, now(), now() + sk_core::SimDuration::from_secs(1)).await;
+    export(&tracer, now()).await;
 
     let reader = tracer.reader();
     assert_eq!(gaps(&reader), [], "the API server still had the history");
@@ -186,4 +191,16 @@ async fn a_change_is_anything_but_status_and_a_restart_loses_and_repeats_nothing
     let deployments = of("apps/v1.Deployment", "web");
     assert_eq!(deployments.len(), 2, "created, labelled; a status is no change: {deployments:#?}");
     tracer.shutdown().await.unwrap();
+    a_folder_of_another_cluster_is_refused(&cluster, tracked(), data.path()).await;
+}
+
+async fn a_folder_of_another_cluster_is_refused(cluster: &ControlPlane, config: Config, data: &Path) {
+    let namespaces = api(cluster.client(), "v1.Namespace", "namespaces", None);
+    let uid = namespaces.get("kube-system").await.unwrap().metadata.uid.unwrap();
+    let file = data.join("recorded-of");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), uid, "the folder says whose it is");
+    std::fs::write(&file, "somebody-elses").unwrap();
+    let options = sk_tracer::Options { data_dir: Some(data.to_owned()), ..sk_tracer::Options::default() };
+    let refused = sk_tracer::Tracer::start(cluster.client(), config, options).await.unwrap_err().to_string();
+    assert!(refused.contains("another cluster") && refused.contains("somebody-elses"), "{refused}");
 }

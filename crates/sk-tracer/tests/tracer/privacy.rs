@@ -1,14 +1,13 @@
 //! A reviewer's question: what of my secrets is in the tracer's folder? They are planted wherever people put them, and
 //! looked for in every byte, packed and unpacked.
 
-mod support;
-
 use std::path::Path;
 
 use serde_json::json;
 use sk_testkit::Options;
 use sk_testkit::control_plane::ControlPlane;
-use support::{apply, config, entries, export, now, record};
+
+use crate::support::{self, apply, config, define, entries, export, now, record};
 
 const CONFIG: &str = "
 trackedObjects:
@@ -41,7 +40,7 @@ async fn no_planted_secret_is_found_in_the_data_folder_or_in_an_export() {
     let client = cluster.client();
     let data = tempfile::tempdir().unwrap();
     let began_before = now();
-    apply(&client, "customresourcedefinitions", support::crd("Widget", "widgets", "Namespaced")).await;
+    define(&client, "Widget", "widgets", "Namespaced").await;
     apply(&client, "namespaces", json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "hidden"}}))
         .await;
     let tracer = record(&cluster, config(CONFIG), data.path()).await;
@@ -92,7 +91,7 @@ async fn no_planted_secret_is_found_in_the_data_folder_or_in_an_export() {
     let hidden = json!({"name": "planted-in-hidden-namespace", "namespace": "hidden"});
     apply(&client, "configmaps", json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": hidden})).await;
 
-    let trace = export(&tracer, began, now()).await;
+    let trace = export(&tracer, began).await;
     let story = support::story(&trace);
     for object in [
         "Deployment default/web",

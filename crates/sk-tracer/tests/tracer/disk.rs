@@ -4,15 +4,13 @@
 //! The disk is made small by a limit on the size of a file, which the kernel enforces as it would a full disk; a new
 //! segment is a new file, and so there is room again as soon as the log begins one.
 
-mod support;
-
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::process::Command;
 
 use serde_json::json;
 use sk_testkit::Options;
 use sk_testkit::control_plane::{ControlPlane, eventually};
-use support::{LIMIT, Process, apply, ask, live, now, recorded, until_ready, until_recorded};
+
+use crate::support::{self, LIMIT, Process, apply, ask, live, now, recorded, until_ready, until_recorded};
 
 const CONFIG: &str = "trackedObjects: {v1.ConfigMap: {}}\nprivacy: full\nnamespaces: {include: [default]}\n";
 /// The largest file, in blocks of 512 bytes as the shell counts them, or of 1,024: 100 to 200 KB.
@@ -23,13 +21,10 @@ const VALUE_DIGITS: usize = 4_000;
 const OBJECTS: u32 = 10;
 
 /// The tracer's program under a limit on the size of files. It is told by an error, not by a signal.
-fn limited(folder: &Path) -> std::path::PathBuf {
-    let path = folder.join("limited");
-    let program = env!("CARGO_BIN_EXE_sk-tracer");
-    let script = format!("#!/bin/sh\ntrap '' XFSZ\nulimit -f {FILE_BLOCKS}\nexec '{program}' \"$@\"\n");
-    std::fs::write(&path, script).expect("the folder can be written");
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("it is ours");
-    path
+fn limited() -> Command {
+    let mut shell = Command::new("sh");
+    shell.arg("-c").arg(format!("trap '' XFSZ; ulimit -f {FILE_BLOCKS}; exec \"$0\" \"$@\"")).arg(support::PROGRAM);
+    shell
 }
 
 /// Digits without a pattern.
@@ -54,8 +49,7 @@ async fn a_full_disk_is_an_alarm_and_a_gap_and_never_a_broken_log() {
     let folder = tempfile::tempdir().unwrap();
     let (config, data) = (folder.path().join("config.yaml"), folder.path().join("data"));
     std::fs::write(&config, CONFIG).unwrap();
-    let program = limited(folder.path());
-    let tracer = Process::start_program(&program, &config, &data, &cluster.kubeconfig(), &["--insecure"]);
+    let tracer = Process::start_with(limited(), &config, &data, &cluster.kubeconfig(), &["--insecure"]);
     until_ready(&tracer).await;
 
     let mut writes = 0;

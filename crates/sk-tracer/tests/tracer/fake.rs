@@ -6,6 +6,7 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
@@ -26,6 +27,8 @@ const SERVED: [(&str, &str, &str); 6] = [
 
 /// What is asked.
 pub(crate) struct Asked {
+    /// The path; without a plural at its end it asks which kinds are served there.
+    pub(crate) path: String,
     /// The plural of the kind.
     pub(crate) plural: String,
     /// Is it a watch? From which version?
@@ -42,7 +45,7 @@ pub(crate) struct Fake {
 }
 
 impl Fake {
-    /// Starts one. What the test does not answer is a list of nothing, or a watch in which nothing happens.
+    /// Starts one. What the test does not answer is discovery, a list of nothing, or a watch in which nothing happens.
     pub(crate) async fn start(answer: impl Fn(&Asked) -> Option<Response> + Send + Sync + 'static) -> Self {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("there is a free port");
         let address = listener.local_addr().expect("it listens");
@@ -68,19 +71,18 @@ impl Fake {
 
 async fn reply(State(answer): State<Arc<Answer>>, request: Request) -> Response {
     let path = request.uri().path().to_owned();
-    if SERVED.iter().any(|(base, ..)| *base == path) {
-        return discovery(&path);
-    }
     let query = request.uri().query().unwrap_or_default().to_owned();
     let pairs: Vec<_> = query.split('&').filter_map(|pair| pair.split_once('=')).collect();
     let value = |name: &str| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
     let token = request.headers().get(http::header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let asked = Asked {
         plural: path.rsplit('/').next().unwrap_or_default().to_owned(),
+        path,
         watch: value("watch").and_then(|_| value("resourceVersion")),
         token: token.unwrap_or_default().trim_start_matches("Bearer ").to_owned(),
     };
     let default = || match asked.watch {
+        None if SERVED.iter().any(|(base, ..)| *base == asked.path) => discovery(&asked.path),
         Some(_) => watch(futures::stream::empty()),
         None => list(1, &[]),
     };
@@ -88,9 +90,14 @@ async fn reply(State(answer): State<Arc<Answer>>, request: Request) -> Response 
 }
 
 fn discovery(path: &str) -> Response {
-    let of_path = SERVED.iter().filter(|(base, ..)| *base == path);
+    let of_path: Vec<_> = SERVED.iter().filter(|(base, ..)| *base == path).copied().collect();
+    kinds(path, &of_path)
+}
+
+/// The answer to the question which kinds are served at a path.
+pub(crate) fn kinds(path: &str, served: &[(&str, &str, &str)]) -> Response {
     let resource = |(_, kind, plural): &(&str, &str, &str)| json!({"name": plural, "singularName": "", "namespaced": *kind != "Node", "kind": kind, "verbs": ["list", "watch"]});
-    let resources: Vec<_> = of_path.map(resource).collect();
+    let resources: Vec<_> = served.iter().map(resource).collect();
     let version = path.trim_start_matches("/apis/").trim_start_matches("/api/");
     let body = json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": version, "resources": resources});
     axum::Json(body).into_response()
@@ -111,6 +118,16 @@ pub(crate) fn watch(lines: impl Stream<Item = String> + Send + 'static) -> Respo
 /// A watch that brings these lines and ends.
 pub(crate) fn short_watch(text: String) -> Response {
     Body::from(text).into_response()
+}
+
+/// One object, after a while.
+pub(crate) fn late(object: &Value, after: Duration) -> Response {
+    let text = object.to_string();
+    let body = async move {
+        tokio::time::sleep(after).await;
+        Ok::<_, std::io::Error>(text)
+    };
+    Body::from_stream(futures::stream::once(body)).into_response()
 }
 
 /// A refusal as Kubernetes words it.

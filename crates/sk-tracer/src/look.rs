@@ -1,0 +1,64 @@
+//! Looking once more at pods whose owner came after what they look like was forgotten: after a restart, after a gap, after
+//! an owner's watch has lagged for minutes. Whose they are the ledger knows; from which template they were made only the
+//! pod itself tells, and its next event may be hours away.
+//!
+//! A few requests now and then, by turns, and none at all when there is no such pod. What is seen here is out of the order
+//! of the pods' watch, so the ledger learns nothing else from it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use sk_core::ObjectKey;
+use sk_ingest::{Role, Sighting};
+use tokio::sync::mpsc;
+
+use crate::store::Message;
+use crate::watch::Shared;
+use crate::watch::resource::{Depth, Resource};
+use crate::watch::status::Status;
+
+/// Between two rounds.
+pub(crate) const PAUSE: Duration = Duration::from_secs(5);
+/// Pods of one round: 40 requests a second at most, so that the 10,000 pods that a tracer had listed when it was killed
+/// before it could list their owners take four minutes.
+pub(crate) const PODS: usize = 200;
+/// Requests at a time.
+const CONCURRENT: usize = 8;
+/// How long one may take.
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// Looks at pods, round by round, until nobody asks for it any more.
+pub(crate) async fn run(
+    shared: Arc<Shared>,
+    pods: Arc<Status>,
+    mut rounds: mpsc::Receiver<Vec<ObjectKey>>,
+    store: mpsc::Sender<Message>,
+) {
+    while let Some(round) = rounds.recv().await {
+        // Where pods are served is known as soon as their watch has begun.
+        let Some(resource) = pods.resource() else { continue };
+        let looks = round.into_iter().map(|key| look(&shared, &pods, &resource, key));
+        let seen: Vec<_> = futures::stream::iter(looks).buffer_unordered(CONCURRENT).collect().await;
+        let seen: Vec<_> = seen.into_iter().flatten().collect();
+        if !seen.is_empty() && store.send(Message::Looked(seen)).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// One pod as it is; nothing if it cannot be had. Then it has its turn again, unless its end comes by its watch.
+async fn look(shared: &Shared, pods: &Status, resource: &Resource, key: ObjectKey) -> Option<Sighting> {
+    let client = shared.access.client();
+    let request = resource.one(Depth::Whole, &key).ok()?;
+    let seen = match tokio::time::timeout(LIMIT, client.request_text(request)).await {
+        Ok(Ok(text)) => shared.rules.sieve(pods.kind(), Role::Pod, text.as_bytes()).ok().flatten(),
+        Ok(Err(problem)) => {
+            tracing::debug!(namespace = key.namespace_or_empty(), name = %key.name, %problem, "a pod cannot be looked at");
+            None
+        }
+        Err(_) => None,
+    };
+    shared.metrics.look(if seen.is_some() { "seen" } else { "failed" });
+    seen
+}

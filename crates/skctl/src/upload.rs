@@ -81,12 +81,16 @@ impl Parcel {
     }
 }
 
-/// Whoever may have a token of the installation's account may send traces, unless that account itself may not.
+/// Whoever may have a token of the installation's account may send traces, unless that account itself may not. An answer
+/// to the question whether something is there has no words of its own.
 fn refused(error: ChannelError) -> anyhow::Error {
+    let account = CONTROLLER.account;
     match error {
         ChannelError::Refused { status: StatusCode::FORBIDDEN, .. } => {
-            let account = CONTROLLER.account;
             anyhow!("ServiceAccount {account} may not send traces; `skctl doctor sim` says what its role lacks")
+        }
+        ChannelError::Refused { peer, status: StatusCode::UNAUTHORIZED, .. } => {
+            anyhow!("{peer} does not take the cluster's token of ServiceAccount {account}; its log says why")
         }
         error => error.into(),
     }

@@ -7,6 +7,7 @@ mod support;
 
 use std::io::{BufReader, Write};
 use std::net::{TcpListener, TcpStream};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use assert_cmd::Command;
@@ -45,11 +46,12 @@ impl Pretended {
         });
         write(&dir, "kubeconfig", config.to_string());
         let (answers, heard) = (Arc::new(answers), asked.clone());
+        let (server, files) = (format!("http://{address}"), dir.path().to_owned());
         // It ends with the process of the test.
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let (answers, heard) = (answers.clone(), heard.clone());
-                std::thread::spawn(move || converse(&stream, &answers, &heard));
+                let (answers, heard, server, files) = (answers.clone(), heard.clone(), server.clone(), files.clone());
+                std::thread::spawn(move || converse(&stream, &heard, |line| answer(&answers, line, &server, &files)));
             }
         });
         Self { dir, asked }
@@ -69,25 +71,32 @@ impl Pretended {
 }
 
 /// Answers requests until the other side has had enough.
-fn converse(stream: &TcpStream, answers: &Answers, heard: &Mutex<Vec<String>>) {
+fn converse(stream: &TcpStream, heard: &Mutex<Vec<String>>, answer: impl Fn(&str) -> (u16, Vec<u8>)) {
     let mut reader = BufReader::new(stream);
     while let Some((head, _)) = request(&mut reader) {
         let line = head.split(" HTTP/").next().unwrap_or_default().to_owned();
-        let known = answers.iter().find(|(beginning, ..)| line.starts_with(beginning));
+        let (code, body) = answer(&line);
         heard.lock().expect("no test panics with it").push(line);
-        let (code, body) = match known {
-            Some((_, code @ 200..=299, body)) => (*code, body.clone()),
-            Some((_, code, message)) => (*code, status(*code, message.as_str().unwrap_or_default())),
-            None => (404, status(404, "not found")),
-        };
-        let body = body.to_string();
-        let head =
-            format!("HTTP/1.1 {code} \r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n", body.len());
+        let length = body.len();
+        let head = format!("HTTP/1.1 {code} \r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n");
         let mut out = stream;
-        if out.write_all(head.as_bytes()).and_then(|()| out.write_all(body.as_bytes())).is_err() {
+        if out.write_all(head.as_bytes()).and_then(|()| out.write_all(&body)).is_err() {
             return;
         }
     }
+}
+
+/// What the server says to a request: one of its answers, or a file of the folder. In answers, `{server}` is itself.
+fn answer(answers: &Answers, line: &str, server: &str, files: &Path) -> (u16, Vec<u8>) {
+    if let Some(file) = line.strip_prefix("GET /files/") {
+        return std::fs::read(files.join(file)).map_or((404, Vec::new()), |bytes| (200, bytes));
+    }
+    let (code, body) = match answers.iter().find(|(beginning, ..)| line.starts_with(beginning)) {
+        Some((_, code @ 200..=299, body)) => (*code, body.clone()),
+        Some((_, code, message)) => (*code, status(*code, message.as_str().unwrap_or_default())),
+        None => (404, status(404, "not found")),
+    };
+    (code, body.to_string().replace("{server}", server).into_bytes())
 }
 
 fn status(code: u16, message: &str) -> Value {
@@ -218,4 +227,22 @@ fn a_report_of_a_simulation_that_goes_on_says_how_far_it_is() {
     let cluster = Pretended::with(vec![(SIMULATIONS, 200, simulation("Running"))]);
     let out = cluster.skctl(&["report", "week", "--cluster"]).assert().code(2);
     out.stderr(contains("Simulation week is not over: Running  4 of 10 events")).stdout("");
+}
+
+#[test]
+fn a_record_that_lies_in_an_object_store_is_fetched_from_there() {
+    let mut finished = simulation("Finished");
+    finished["spec"]["record"] = json!({"path": "{server}/files/store"});
+    let cluster = Pretended::with(vec![(SIMULATIONS, 200, finished)]);
+    cluster.skctl(&["run", "example:nginx", "-O", "store"]).assert().success();
+    let out = cluster.skctl(&["report", "week", "--cluster"]).assert().success();
+    out.stdout(contains("nginx").and(contains("runs/week/report.html")));
+    let (there, here) = (cluster.dir.path().join("store"), cluster.dir.path().join("runs/week"));
+    for file in ["run.json", "pods.parquet"] {
+        let read = |dir: &Path| std::fs::read(dir.join(file)).expect("it is there");
+        assert!(read(&there) == read(&here), "{file} is another");
+    }
+    std::fs::remove_file(there.join("pods.parquet")).expect("it was there");
+    let out = cluster.skctl(&["report", "week", "--cluster"]).assert().code(2);
+    out.stderr(contains("/files/store and cannot be fetched from here"));
 }

@@ -137,8 +137,8 @@ pub struct SimulationRootSpec {}
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DriverSpec {
-    /// The trace: a path on the node that the driver runs on, a URL (file, http, https, s3, gs, azure), or `uploaded:` and
-    /// the SHA-256 of one that was sent to the controller.
+    /// The trace: a path on the node that the driver runs on, a URL (file, http, https, s3, gs, azure), or
+    /// `uploaded:<SHA-256>` for one that was sent to the controller.
     #[schemars(
         regex(pattern = r"^((/|file:///|s3://|gs://|azure://|https?://)[^\s]+|uploaded:[0-9a-f]{64})$"),
         length(max = 4096)

@@ -16,11 +16,9 @@ use crate::cluster::simulations::Simulations;
 use crate::cluster::{self, Cluster};
 use crate::failure::Outcome;
 use crate::runs::{self, RUNS};
+use crate::scenarios::ASSUMED;
 use crate::simulation::{SCENARIO_ANNOTATION, name_of, why_it_failed, words};
 use crate::{answer, records};
-
-/// The scenario of a Simulation that carries none: written by hand, or by another program. Nothing must hold.
-const NO_SCENARIO: &str = "apiVersion: simkube.io/v1\nkind: Scenario\n";
 
 pub(crate) fn run(args: &ReportArgs, global: &Global) -> Result<Outcome> {
     let dir = if args.cluster { fetched(args, global)? } else { sk_record::resolve(&args.run, Path::new(RUNS))? };
@@ -80,7 +78,8 @@ fn fetched(args: &ReportArgs, global: &Global) -> Result<PathBuf> {
         Ok((simulation, staged))
     })?;
     let annotations = simulation.metadata.annotations.as_ref();
-    let scenario = annotations.and_then(|all| all.get(SCENARIO_ANNOTATION)).map_or(NO_SCENARIO, String::as_str);
+    // A Simulation that was written by hand carries none: then nothing must hold.
+    let scenario = annotations.and_then(|all| all.get(SCENARIO_ANNOTATION)).map_or(ASSUMED, String::as_str);
     staged.add_file("scenario.yaml", scenario.as_bytes())?;
     let name = format!("annotation {SCENARIO_ANNOTATION} of Simulation {}", args.run);
     let checked = check(&name, scenario, &Analysis::of(&staged.run()?)?)?;

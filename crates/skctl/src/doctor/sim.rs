@@ -47,13 +47,20 @@ pub(super) async fn examine(cluster: &Cluster) -> Result<Vec<Finding>> {
         findings.push(controller(cluster).await);
     }
     findings.push(kwok(cluster).await);
-    if has_stages(cluster).await {
-        let found = objects::presence(cluster, &our_stages, "skctl install sim").await;
-        findings.push(Finding { subject: "stages".to_owned(), ..found });
-        findings.extend(stages::examine(cluster, &our_stages).await);
-    } else {
-        let what = "the cluster has no Stages, so nothing plays the lives of virtual pods";
-        findings.push(Finding::fail("stages", what, "install KWOK with its kinds, then: skctl install sim"));
+    match has_stages(cluster).await {
+        Ok(true) => {
+            let found = objects::presence(cluster, &our_stages, "skctl install sim").await;
+            findings.push(Finding { subject: "stages".to_owned(), ..found });
+            findings.extend(stages::examine(cluster, &our_stages).await);
+        }
+        Ok(false) => {
+            let what = "the cluster has no Stages, so nothing plays the lives of virtual pods";
+            findings.push(Finding::fail("stages", what, "install KWOK with its kinds, then: skctl install sim"));
+        }
+        Err(error) => {
+            let what = format!("cannot be looked for: {}", words(&error));
+            findings.push(Finding::warn("stages", what, "somebody with more rights can say more"));
+        }
     }
     findings.push(nodes(cluster).await);
     Ok(findings)
@@ -81,9 +88,9 @@ async fn controller(cluster: &Cluster) -> Finding {
     }
 }
 
-async fn has_stages(cluster: &Cluster) -> bool {
+async fn has_stages(cluster: &Cluster) -> Result<bool, kube::Error> {
     let api: Api<CustomResourceDefinition> = Api::all(cluster.client.clone());
-    api.get_metadata_opt(STAGES).await.is_ok_and(|found| found.is_some())
+    Ok(api.get_metadata_opt(STAGES).await?.is_some())
 }
 
 /// KWOK may run in the cluster or beside it; only the first can be seen from here.

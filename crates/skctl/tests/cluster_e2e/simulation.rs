@@ -28,6 +28,9 @@ const DRIVER_IMAGE: &str = "sk-driver:real";
 /// How the simulator is installed here; whoever waits for it to be ready does so with the doctor.
 const INSTALL: [&str; 5] = ["install", "sim", "--driver-image", DRIVER_IMAGE, "--no-wait"];
 
+/// The largest trace that the controller takes here.
+const MAX_TRACE_BYTES: usize = 1 << 20;
+
 const SCENARIO: &str = "apiVersion: simkube.io/v1
 kind: Scenario
 cluster:
@@ -67,6 +70,8 @@ async fn somebody_with_the_role_of_a_user_simulates_on_a_cluster_and_leaves_noth
 
     let user = User::new(&fixture).await;
     let before = fixture.cluster.everything().await.expect("all kinds can be listed");
+    user.skctl().args(["doctor", "sim"]).assert().success().stdout(contains("FAIL").not());
+    a_trace_that_is_too_large_is_refused_in_the_controllers_words(&user);
     a_local_trace_is_sent_and_ends_with_the_report(&user);
     a_bundled_trace_is_run_twice(&user);
     what_was_run_can_be_looked_at(&user);
@@ -159,6 +164,16 @@ async fn the_doctor_sees_what_would_spoil_a_run(fixture: &Fixture) {
     stages.delete("pod-ready", &DeleteParams::default()).await.expect("a stage can be deleted");
     fixture.skctl().args(INSTALL).arg("--force").assert().stdout(contains("changed   ClusterRole sk-record-reader"));
     fixture.until_well("sim").await;
+}
+
+/// A manifest may be a trace, and this one has more bytes than the controller takes; no Simulation is made for it.
+fn a_trace_that_is_too_large_is_refused_in_the_controllers_words(user: &User<'_>) {
+    let text = "x".repeat(4 * MAX_TRACE_BYTES);
+    let map = format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: big}}\ndata: {{big: {text}}}\n");
+    std::fs::write(user.fixture.path("big.yaml"), map).expect("a temporary folder can be written to");
+    let out = user.skctl().args(["run", "big.yaml", "--cluster", "-D", "1m"]).assert().code(2);
+    out.stderr(contains("cannot send big.yaml to the controller").and(contains(MAX_TRACE_BYTES.to_string())));
+    user.skctl().args(["list", "--cluster", "-o", "json"]).assert().success().stdout("[]\n");
 }
 
 fn a_local_trace_is_sent_and_ends_with_the_report(user: &User<'_>) {
@@ -383,7 +398,8 @@ async fn start_controller(fixture: &Fixture) -> Controller {
         .arg("--records-dir")
         .arg(fixture.path("records"))
         .args([format!("--bind=127.0.0.1:{port}"), format!("--records-url=https://127.0.0.1:{port}")])
-        .args([format!("--driver-image={DRIVER_IMAGE}"), "--verbosity=debug".to_owned()])
+        .args([format!("--driver-image={DRIVER_IMAGE}"), format!("--max-trace-bytes={MAX_TRACE_BYTES}")])
+        .arg("--verbosity=debug")
         .stdout(Stdio::null())
         .stderr(log)
         .spawn();

@@ -138,11 +138,11 @@ async fn replay(
         }
     };
     let is_finished = over.status.as_ref().is_some_and(|status| status.state == Some(State::Finished));
-    let repetitions = if is_finished {
-        (0..over.spec.repetitions).collect()
-    } else {
-        records::kept(cluster, &over).await.unwrap_or_default()
-    };
+    let kept = if is_finished { Ok((0..over.spec.repetitions).collect()) } else { records::kept(cluster, &over).await };
+    let repetitions: Vec<u32> = kept.unwrap_or_else(|error| {
+        answer::say(global, &format!("whether it has left a record cannot be told: {error:#}"));
+        Vec::new()
+    });
     let mut staged = Vec::new();
     for repetition in repetitions {
         let dir = runs::of_repetition(args.out.as_deref(), &name, over.spec.repetitions, repetition);

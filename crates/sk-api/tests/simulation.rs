@@ -11,7 +11,7 @@ use sk_api::simulation::{Simulation, crds};
 use sk_testkit::Options;
 use sk_testkit::control_plane::{ControlPlane, eventually};
 
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_secs(120);
 
 async fn cluster_with_crds() -> ControlPlane {
     let cluster = ControlPlane::start(Options::api_only()).await.expect("a control plane");

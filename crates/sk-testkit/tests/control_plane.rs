@@ -18,7 +18,7 @@ use sk_testkit::control_plane::{Binaries, ControlPlane, eventually};
 use sk_testkit::objects::{self, Object};
 use sk_testkit::{Component, Options};
 
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_secs(120);
 
 fn config_map(name: &str) -> Object {
     objects::object(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))
@@ -128,7 +128,8 @@ async fn a_binary_that_ends_at_once_is_named_with_its_last_words() {
         let error = error.to_string();
         assert!(error.contains(&format!("{component} ended at once with exit status: 3")), "{error}");
         assert!(error.contains("the moon is on the wrong side"), "{error}");
-        assert!(began.elapsed() < Duration::from_secs(30), "the message took {:?}", began.elapsed());
+        // Well before the 90 s after which a component that hangs is given up.
+        assert!(began.elapsed() < Duration::from_secs(75), "the message took {:?}", began.elapsed());
     }
 }
 
@@ -189,7 +190,7 @@ async fn nothing_is_left_when_the_process_that_started_it_is_killed() {
     parent.wait().unwrap();
     let killed = Instant::now();
     while !processes_of(folder).is_empty() {
-        assert!(killed.elapsed() < Duration::from_secs(10), "still there: {:?}", processes_of(folder));
+        assert!(killed.elapsed() < Duration::from_secs(60), "still there: {:?}", processes_of(folder));
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     // SIGKILL leaves no chance to clean up files.

@@ -15,7 +15,7 @@ use sk_testkit::control_plane::{ControlPlane, eventually};
 use sk_testkit::objects::{self, Object};
 use sk_testkit::process_runner::{ProcessRunner, RunnerOptions};
 
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_secs(120);
 
 async fn cluster_with_runner() -> (ControlPlane, ProcessRunner) {
     let cluster = ControlPlane::start(Options::default().service_account_admission()).await.expect("a control plane");

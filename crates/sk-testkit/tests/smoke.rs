@@ -12,7 +12,7 @@ use kube::runtime::{WatchStreamExt, watcher};
 use sk_testkit::control_plane::{ControlPlane, eventually};
 use sk_testkit::{Component, Options, Versions, objects};
 
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_secs(120);
 
 async fn cluster_with_two_nodes() -> ControlPlane {
     let cluster = ControlPlane::start(Options::default()).await.expect("a control plane starts");

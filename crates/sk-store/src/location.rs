@@ -31,8 +31,15 @@ pub enum Location {
 }
 
 /// An `s3://`, `gs://`, `azure://`, `http://` or `https://` URL.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct RemoteUrl(String);
+
+impl fmt::Debug for RemoteUrl {
+    /// As people may see it: what is debugged ends up in logs.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("RemoteUrl").field(&shown(&self.0)).finish()
+    }
+}
 
 /// Why a text is no location.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -245,7 +252,8 @@ mod tests {
         }
         let error = "https://host/a?sig=secret".parse::<Location>().unwrap_err().to_string();
         assert!(error.contains("https://host/a") && !error.contains("secret"), "{error}");
-        assert_eq!("https://u:p@h/a".parse::<Location>().unwrap().to_string(), "https://h/a");
+        let location = "https://u:p@h/a".parse::<Location>().unwrap();
+        assert_eq!(format!("{location} {location:?}"), "https://h/a Remote(RemoteUrl(\"https://h/a\"))");
     }
 
     #[cfg(feature = "remote")]

@@ -10,8 +10,9 @@
 //!
 //! The same plan, decisions and rows as the embedded run. What is different: names and owners ([`dress`]), a schedule on
 //! the wall clock ([`clock`]) whose lateness is measured ([`lateness`]), and great care with what belongs to others: the
-//! run creates a root that owns all it makes, touches nothing that it did not make, and removes the root in the end.
-//! Start with [`run`], then `replay`, then `hands`.
+//! run creates a root that owns all it makes, touches nothing that it did not make, and removes the root in the end. Its
+//! claims get volumes of the run's own (`volumes`), its webhook is probed before anything depends on it (`probe`), and
+//! without a controller it holds a [`lease`] while it runs. Start with [`run`], then `replay`, then `hands`.
 
 pub mod clock;
 mod context;

@@ -17,7 +17,7 @@ use tokio::task::{AbortHandle, JoinHandle, JoinSet};
 
 use super::clock::Clock;
 use super::context::{Context, Sighting};
-use super::deliver::Destination;
+use super::deliver::{DeliverError, Destination};
 use super::dress::{Dress, Root};
 use super::error::RunError;
 use super::hooks;
@@ -226,9 +226,13 @@ impl Run<'_> {
         let destination = &self.options.destination;
         let folder = destination.folder(scratch.path());
         let delivered = destination.deliver(staged, &self.name, self.options.repetition, patience).await;
-        delivered.map_err(|error| {
-            let _ = scratch.keep();
-            RunError::Deliver { error: Box::new(error), kept: folder }
+        delivered.map_err(|error| match error {
+            // It was not even put together.
+            DeliverError::Record(error) => RunError::Record(error),
+            error => {
+                let _ = scratch.keep();
+                RunError::Deliver { error: Box::new(error), kept: folder }
+            }
         })
     }
 

@@ -83,7 +83,8 @@ impl Eyes<'_> {
         let spec = &self.plan.simulation.spec;
         let elsewhere = spec.driver.namespace != self.settings.namespace;
         let mut parts = BTreeMap::new();
-        for part in Part::ALL {
+        // The root is looked at last: a part that is gone because its root was deleted is never seen without that.
+        for part in Part::ALL.into_iter().rev() {
             let seen = match part {
                 // Nothing of ours is where drivers may not run, and we may not even look.
                 part if self.is_out_of_reach() && part != Part::Root => continue,

@@ -17,8 +17,8 @@ use sk_api::simulation::{Simulation, SimulationStatus, State, names};
 use sk_core::Gvk;
 use sk_ctrl::install::{self, Options};
 use sk_testkit::control_plane::{ControlPlane, eventually};
-use sk_testkit::objects;
 use sk_testkit::process_runner::{ProcessRunner, RunnerOptions};
+use sk_testkit::{Component, objects};
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 
@@ -64,7 +64,11 @@ impl Lab {
     pub(crate) async fn start_with(plane: sk_testkit::Options, options: Options, programs: &[(&str, &Path)]) -> Self {
         let options = Options { local_traces: true, driver_image: "driver:quick".to_owned(), ..options };
         let plane = plane.webhook_routing().service_account_admission();
-        let cluster = ControlPlane::start(plane).await.expect("a control plane");
+        let mut cluster =
+            ControlPlane::start(plane.without(Component::ControllerManager)).await.expect("a control plane");
+        install(&cluster, &options).await;
+        // A garbage collector looks for new kinds every half minute; one that starts now knows ours.
+        cluster.restart(Component::ControllerManager).await.expect("a controller manager");
         let folder = tempfile::tempdir().expect("a folder");
         let mut runner = RunnerOptions::for_pods(&format!("{}={}", names::COMPONENT_LABEL, names::DRIVER));
         for (image, script) in SCRIPTS {
@@ -79,30 +83,7 @@ impl Lab {
         }
         let runner = ProcessRunner::start(&cluster, runner).await.expect("a process runner");
         let port = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a free port").port();
-        let lab = Self { cluster, folder, port, options, _runner: runner };
-        lab.install().await;
-        lab
-    }
-
-    /// Applies the manifests as `skctl install sim` does.
-    async fn install(&self) {
-        for manifest in install::manifests(&self.options) {
-            let text = |pointer: &str| manifest.pointer(pointer).and_then(Value::as_str);
-            let gvk = Gvk::from_api_version(text("/apiVersion").expect("a version"), text("/kind").expect("a kind"))
-                .expect("a kind of the API");
-            let name = text("/metadata/name").expect("a name");
-            let api = self.cluster.api(&gvk, text("/metadata/namespace")).await.expect("a kind that is served");
-            let parameters = PatchParams::apply("skctl").validation_strict();
-            api.patch(name, &parameters, &Patch::Apply(&manifest))
-                .await
-                .unwrap_or_else(|error| panic!("{gvk} {name} is accepted: {error}"));
-        }
-        let simulations = self.simulations();
-        eventually("our kinds to be served", LIMIT, || async {
-            simulations.list(&ListParams::default()).await.map(Some)
-        })
-        .await
-        .expect("our kinds are served");
+        Self { cluster, folder, port, options, _runner: runner }
     }
 
     /// Starts a controller as the installation's account. However busy the machine is, it waits for its drivers.
@@ -286,6 +267,25 @@ impl Lab {
     pub(crate) async fn create(&self, object: Value) {
         self.cluster.create(&objects::object(object)).await.expect("the object is accepted");
     }
+}
+
+/// Applies the manifests as `skctl install sim` does.
+async fn install(cluster: &ControlPlane, options: &Options) {
+    for manifest in install::manifests(options) {
+        let text = |pointer: &str| manifest.pointer(pointer).and_then(Value::as_str);
+        let gvk = Gvk::from_api_version(text("/apiVersion").expect("a version"), text("/kind").expect("a kind"))
+            .expect("a kind of the API");
+        let name = text("/metadata/name").expect("a name");
+        let api = cluster.api(&gvk, text("/metadata/namespace")).await.expect("a kind that is served");
+        let parameters = PatchParams::apply("skctl").validation_strict();
+        api.patch(name, &parameters, &Patch::Apply(&manifest))
+            .await
+            .unwrap_or_else(|error| panic!("{gvk} {name} is accepted: {error}"));
+    }
+    let simulations: Api<Simulation> = Api::all(cluster.client());
+    eventually("our kinds to be served", LIMIT, || async { simulations.list(&ListParams::default()).await.map(Some) })
+        .await
+        .expect("our kinds are served");
 }
 
 /// Has everything come that Kubernetes and the controller make by themselves beside an installation?

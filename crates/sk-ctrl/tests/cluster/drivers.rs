@@ -19,11 +19,11 @@ use crate::lab::Lab;
 use crate::records::{ask, caller};
 
 /// Drivers that are killed.
-const KILLINGS: usize = 5;
-/// The example's 40 minutes take 8 s at this speed.
-const SPEED: f64 = 300.0;
-/// With a driver that is killed they take 24 s, so that its end never comes first. It replays after one to three: a
-/// killing may come before its webhook answers, before its first event, or in the middle.
+const KILLINGS: usize = 4;
+/// The example's 40 minutes take 4 s at this speed.
+const SPEED: f64 = 600.0;
+/// With a driver to which something happens they take 24 s, so that its end never comes first. It replays after one to
+/// three: a killing may come before its webhook answers, before its first event, or in the middle.
 const SPEED_OF_THE_DOOMED: f64 = 100.0;
 const LATEST_MS: u64 = 6000;
 
@@ -79,9 +79,7 @@ async fn killed_drivers_fail_their_simulations_and_the_next_has_its_turn(lab: &L
     for (killing, moment) in moments.iter().enumerate() {
         let name = format!("doomed-{killing}");
         fs::write(stage.join(&name), format!("{}.{:03}", moment / 1000, moment % 1000)).expect("a moment");
-        let mut slow = spec();
-        slow["speed"] = json!(SPEED_OF_THE_DOOMED);
-        lab.simulate(&name, "sk-driver:doomed", &slow).await;
+        lab.simulate(&name, "sk-driver:doomed", &slow_spec()).await;
     }
     lab.simulate("heir", "sk-driver:real", &spec()).await;
     for killing in 0..KILLINGS {
@@ -95,7 +93,7 @@ async fn killed_drivers_fail_their_simulations_and_the_next_has_its_turn(lab: &L
 
 /// Somebody deletes the root that everything belongs to, and does not wait for the rest.
 async fn a_run_whose_root_is_deleted_fails(lab: &Lab) {
-    lab.simulate("uprooted", "sk-driver:real", &spec()).await;
+    lab.simulate("uprooted", "sk-driver:real", &slow_spec()).await;
     lab.until("uprooted", "progress", has_progress).await;
     let roots: Api<SimulationRoot> = Api::all(lab.cluster.client());
     let root = names::metaroot("uprooted");
@@ -116,7 +114,9 @@ async fn a_run_whose_webhook_is_not_reached_fails(lab: &Lab) {
 }
 
 async fn a_restart_of_the_api_server_is_survived(lab: &mut Lab) {
-    lab.simulate("steadfast", "sk-driver:real", &spec()).await;
+    let mut longer = spec();
+    longer["speed"] = json!(SPEED / 2.0);
+    lab.simulate("steadfast", "sk-driver:real", &longer).await;
     lab.until("steadfast", "progress", has_progress).await;
     lab.cluster.kill(Component::ApiServer).await.expect("the API server can be killed");
     lab.cluster.restart(Component::ApiServer).await.expect("the API server starts again");
@@ -131,6 +131,12 @@ fn has_progress(status: &SimulationStatus) -> bool {
 /// The example's trace, from this machine's disk.
 fn spec() -> Value {
     json!({"driver": {"tracePath": trace().to_string_lossy(), "port": 18_888}, "speed": SPEED})
+}
+
+fn slow_spec() -> Value {
+    let mut slow = spec();
+    slow["speed"] = json!(SPEED_OF_THE_DOOMED);
+    slow
 }
 
 fn trace() -> PathBuf {

@@ -75,6 +75,11 @@ impl Parcel {
             Err(ChannelError::Refused { status: StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED, .. }) => {
                 bail!("the controller in {cluster} is older than this skctl and takes no traces; `skctl install sim`")
             }
+            // A server that has had enough may hang up before its words are through.
+            Err(error @ ChannelError::Send { .. }) => bail!(
+                "cannot send {name} to the controller: it hung up ({error}); its log says why: the trace ({size}) may be \
+                 larger than its --max-trace-bytes, or its volume full"
+            ),
             Err(error) => return Err(refused(error).context(format!("cannot send {name} to the controller"))),
         }
         Ok(())

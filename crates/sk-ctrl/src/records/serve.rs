@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use axum::Router;
-use axum::body::Body;
+use axum::body::{Body, BodyDataStream};
 use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use futures::stream;
+use futures::{StreamExt, stream};
 use http::{HeaderMap, StatusCode};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
@@ -36,6 +36,8 @@ const MAX_CONNECTIONS: usize = 64;
 const HANDSHAKE_LIMIT: Duration = Duration::from_secs(10);
 /// How long a connection lives. Sixteen gigabytes at the speed of a slow network take an hour.
 const CONNECTION_LIMIT: Duration = Duration::from_secs(2 * 3600);
+/// How long a sender who was refused is still listened to; until then it has read why.
+const HEAR_OUT_LIMIT: Duration = Duration::from_secs(10);
 /// What is read of a file at a time.
 const CHUNK_BYTES: usize = 64 << 10;
 
@@ -227,9 +229,23 @@ async fn put_trace(
     body: Body,
 ) -> Result<StatusCode, No> {
     let user = desk.admit_to_traces(&headers, "create").await?;
-    let bytes = desk.traces.put(&sha256, body.into_data_stream()).await?;
+    let mut body = body.into_data_stream();
+    let kept = desk.traces.put(&sha256, &mut body).await;
+    if kept.is_err() {
+        tokio::spawn(hear_out(body));
+    }
+    let bytes = kept?;
     info!(sha256, bytes, user, "trace kept");
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// Reads what is still coming from a sender who is being refused: a connection that is closed with bytes unread takes the
+/// refusal with it.
+async fn hear_out(mut body: BodyDataStream) {
+    let rest = async { while let Some(Ok(_)) = body.next().await {} };
+    if tokio::time::timeout(HEAR_OUT_LIMIT, rest).await.is_err() {
+        debug!("a refused sender went on for too long");
+    }
 }
 
 /// Is a trace there already? Whoever may send it may ask, and has then the time to name it in a Simulation.

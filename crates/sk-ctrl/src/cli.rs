@@ -3,10 +3,12 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use anyhow::Context;
 use clap::Parser;
+use futures::FutureExt;
+use futures::future::{BoxFuture, Shared};
 use kube::api::{Api, ListParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::runtime::events::{Recorder, Reporter};
@@ -18,12 +20,16 @@ use tracing::{info, warn};
 
 use crate::cluster::Cluster;
 use crate::execute::Hands;
+use crate::office::Office;
 use crate::reconcile;
-use crate::records::{Identity, Server, Store};
+use crate::records::{DEFAULT_MAX_TRACE_BYTES, Identity, Server, Store, Traces};
 use crate::settings::{DEFAULT_START_LIMIT, Settings};
 
 /// How often it is looked whether the certificate has to be renewed.
 const IDENTITY_CHECK: Duration = Duration::from_secs(12 * 3600);
+
+/// How often traces are swept that no Simulation names.
+const TRACE_SWEEP: Duration = Duration::from_secs(600);
 
 /// Runs Simulations: makes a driver Job of each, one at a time, keeps the records and cleans up.
 #[derive(Debug, Parser)]
@@ -35,6 +41,9 @@ pub struct Arguments {
     /// The controller's own namespace: the Lease is there, and the drivers.
     #[arg(long, env = "SIMKUBE_NAMESPACE", default_value = names::NAMESPACE)]
     pub namespace: String,
+    /// Who this controller is among others: of several, one acts. In a cluster it is the pod's name.
+    #[arg(long, env = "HOSTNAME", default_value = names::CONTROLLER_NAME)]
+    pub identity: String,
     /// The driver's image where a Simulation names none.
     #[arg(long, default_value = concat!("sk-driver:", env!("CARGO_PKG_VERSION")))]
     pub driver_image: String,
@@ -50,6 +59,13 @@ pub struct Arguments {
     /// Where records are kept.
     #[arg(long, default_value = "/var/lib/simkube/records")]
     pub records_dir: PathBuf,
+    /// The largest trace that people may send, in bytes.
+    #[arg(long, value_name = "BYTES", default_value_t = DEFAULT_MAX_TRACE_BYTES)]
+    pub max_trace_bytes: u64,
+    /// An image that Simulations may name for their driver beside `--driver-image`: all of it, or its beginning up to a
+    /// `/`, `:` or `@`. May be given several times.
+    #[arg(long, value_name = "PREFIX", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    pub allow_driver_image: Vec<String>,
     /// Where records are taken and given.
     #[arg(long, default_value = "0.0.0.0:8443")]
     pub bind: SocketAddr,
@@ -77,6 +93,7 @@ impl Arguments {
             driver_account: self.driver_service_account.clone(),
             any_namespace: self.any_namespace,
             allow_hooks: self.allow_hooks,
+            allowed_images: self.allow_driver_image.clone(),
             start_limit: Duration::from_secs(self.driver_start_limit),
             records_url: self.records_url.clone().unwrap_or_else(|| installed.records_url.clone()),
             ..installed
@@ -92,11 +109,13 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
     let client = connect(&arguments).await?;
     let settings = arguments.settings();
     let store = Store::open(&arguments.records_dir).await.context("open the folder of records (--records-dir)")?;
+    let traces =
+        Traces::open(&arguments.records_dir, arguments.max_trace_bytes).await.context("open the traces' folder")?;
     sweep(&client, &store).await?;
 
     let identity = Identity::establish(&client, &settings.namespace, &more_names(&settings)).await?;
     let (identities, newest) = watch::channel(identity.server_config()?);
-    let server = Server::bind(arguments.bind, client.clone(), store.clone()).await?;
+    let server = Server::bind(arguments.bind, client.clone(), store.clone(), traces.clone()).await?;
     info!(version = env!("CARGO_PKG_VERSION"), address = ?server.address(), ?settings, "started");
     let hands = Arc::new(Hands {
         cluster: Cluster::new(client.clone()),
@@ -108,11 +127,26 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
         settings: settings.clone(),
         store,
     });
-    let stop = stop()?;
+    let office = Office::new(client.clone(), &settings.namespace, &arguments.identity);
     tokio::select! {
-        () = reconcile::run(hands, stop) => Ok(()),
+        () = act(hands, office, stop()?.boxed().shared()) => Ok(()),
         () = server.serve(newest) => Ok(()),
+        () = sweep_traces(client.clone(), traces) => Ok(()),
         () = keep_identity(client, settings, identity, identities) => Ok(()),
+    }
+}
+
+/// Follows Simulations whenever this controller is the one that acts, until it is asked to stop.
+async fn act(hands: Arc<Hands>, office: Office, stop: Shared<BoxFuture<'static, ()>>) {
+    loop {
+        tokio::select! {
+            () = office.take() => {}
+            () = stop.clone() => return,
+        }
+        tokio::select! {
+            () = reconcile::run(Arc::clone(&hands), stop.clone()) => return office.leave().await,
+            () = office.keep() => {}
+        }
     }
 }
 
@@ -140,6 +174,28 @@ async fn sweep(client: &Client, store: &Store) -> anyhow::Result<()> {
         store.remove(&name).await?;
     }
     Ok(())
+}
+
+/// Removes traces that no Simulation names, for as long as the controller runs.
+async fn sweep_traces(client: Client, traces: Traces) {
+    let api: Api<Simulation> = Api::all(client);
+    loop {
+        let now = SystemTime::now();
+        match api.list(&ListParams::default()).await {
+            Ok(listed) => {
+                let named = |simulation: &Simulation| {
+                    names::uploaded_trace(&simulation.spec.driver.trace_path).map(str::to_owned)
+                };
+                match traces.sweep(&listed.iter().filter_map(named).collect(), now).await {
+                    Ok(gone) if gone.is_empty() => {}
+                    Ok(gone) => info!(?gone, "traces that no Simulation names are removed"),
+                    Err(error) => warn!(%error, "traces could not be swept; it is tried again"),
+                }
+            }
+            Err(error) => warn!(%error, "Simulations could not be listed to sweep traces; it is tried again"),
+        }
+        tokio::time::sleep(TRACE_SWEEP).await;
+    }
 }
 
 /// The host in a records URL that is not the Service's is one more name of ours.
@@ -178,7 +234,7 @@ async fn keep_identity(
 }
 
 /// Ends when the controller is asked to: SIGTERM from a kubelet, SIGINT from a keyboard.
-fn stop() -> anyhow::Result<impl Future<Output = ()> + Send + Sync + 'static> {
+fn stop() -> anyhow::Result<impl Future<Output = ()> + Send + 'static> {
     let mut terminate = signal(SignalKind::terminate()).context("listen for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("listen for SIGINT")?;
     Ok(async move {

@@ -4,6 +4,8 @@
 //! never changed and never deleted.
 
 use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::{Client, ResourceExt};
 use serde_json::Value;
@@ -161,6 +163,21 @@ impl Cluster {
         Ok(left)
     }
 
+    /// The driver's pods that are still there: whoever deletes a Job may leave them running for a while.
+    pub(crate) async fn driver_pods(&self, namespace: &str, name: &str) -> Result<Vec<Left>, ClusterError> {
+        let of_driver = format!("{}={name},{}={}", names::SIMULATION_LABEL, names::COMPONENT_LABEL, names::DRIVER);
+        let api: Api<Pod> = Api::namespaced(self.client(), namespace);
+        let listed = api.list_metadata(&ListParams::default().labels(&of_driver)).await;
+        let listed = listed.map_err(ClusterError::request("list the driver's pods"))?;
+        let left = listed.iter().map(|pod| Left {
+            kind: "Pod".to_owned(),
+            name: pod.name_any(),
+            of_driver: true,
+            going: pod.metadata.deletion_timestamp.is_some(),
+        });
+        Ok(left.collect())
+    }
+
     /// Can a part be had whose kind not every cluster has? A controller that was installed without it has no right to it,
     /// and asking again is in vain.
     pub(crate) async fn offers(&self, plan: &Plan<'_>, part: Part) -> Result<Offer, ClusterError> {
@@ -244,7 +261,8 @@ pub(crate) fn holder(lease: &Lease) -> Option<&str> {
     lease.spec.as_ref()?.holder_identity.as_deref().filter(|holder| !holder.is_empty())
 }
 
-/// What an object under a part's name is: the run's own if it has its label and its owner.
+/// What an object under a part's name is: the run's own if it has its label and its owner. What has the label, and for
+/// owner a root of the same name that somebody has deleted, is on its way out like what is being deleted.
 pub(crate) fn recognise(plan: &Plan<'_>, part: Part, object: &DynamicObject) -> Seen {
     let label = object.labels().get(names::SIMULATION_LABEL).map(String::as_str);
     let owner = match part {
@@ -252,11 +270,20 @@ pub(crate) fn recognise(plan: &Plan<'_>, part: Part, object: &DynamicObject) -> 
         _ => plan.root_uid,
     };
     let owned = object.owner_references().iter().any(|reference| reference.uid == owner);
-    match (label == Some(plan.name()) && owned, object.metadata.deletion_timestamp.is_some()) {
+    let orphan = part != Part::Root && is_orphan(plan, object);
+    match (label == Some(plan.name()), owned) {
+        (true, true) if object.metadata.deletion_timestamp.is_none() => Seen::Ours,
         (true, true) => Seen::Going,
-        (true, false) => Seen::Ours,
-        (false, _) => Seen::Foreign,
+        (true, false) if orphan => Seen::Going,
+        _ => Seen::Foreign,
     }
+}
+
+/// Did it belong to a root of this simulation that is no more? The garbage collector is about to take it.
+fn is_orphan(plan: &Plan<'_>, object: &DynamicObject) -> bool {
+    let root = names::metaroot(plan.name());
+    let of_a_root = |reference: &&OwnerReference| reference.kind == "SimulationRoot" && reference.name == root;
+    object.owner_references().iter().find(of_a_root).is_some_and(|reference| reference.uid != plan.root_uid)
 }
 
 fn manager() -> PostParams {

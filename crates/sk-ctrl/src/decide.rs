@@ -18,7 +18,7 @@ use sk_core::SimDuration;
 
 use crate::driver::Driver;
 use crate::settings::Settings;
-use crate::world::{Offer, Part, Seen, Turn, Verdict, World};
+use crate::world::{Offer, Part, SecretRefusal, Seen, Turn, Verdict, World};
 
 /// How often a world is looked at again if nobody reports a change: watches break, and limits run out silently.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
@@ -154,7 +154,41 @@ fn check(world: &World, settings: &Settings) -> Result<(), Verdict> {
         }
         _ => {}
     }
-    check_cert_manager(world)
+    check_driver(world, settings).and_then(|()| check_cert_manager(world))
+}
+
+/// What runs as the driver has its account's rights, and what it is handed it can send anywhere.
+fn check_driver(world: &World, settings: &Settings) -> Result<(), Verdict> {
+    let driver = &world.simulation.spec.driver;
+    if let Some(image) = driver.image.as_ref().filter(|image| !settings.allows_image(image)) {
+        let words = format!(
+            "spec.driver.image is `{image}`, and this installation runs `{}` only: remove it, or have the controller \
+             started with --allow-driver-image={image}",
+            settings.driver_image
+        );
+        return Err(Verdict::failure("ImageNotAllowed", words));
+    }
+    match world.refused_secrets.first_key_value() {
+        // A driver that is there has them already.
+        Some((name, refusal)) if world.seen(Part::Job) == Seen::Absent => {
+            Err(secret_refused(&driver.namespace, name, *refusal))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn secret_refused(namespace: &str, name: &str, refusal: SecretRefusal) -> Verdict {
+    let label = format!("kubectl -n {namespace} label secret {name} {}=true", names::DRIVER_SECRET_LABEL);
+    match refusal {
+        SecretRefusal::Missing => Verdict::failure(
+            "SecretMissing",
+            format!("spec.driver.secrets names Secret {namespace}/{name}, which is not there: create it, then {label}"),
+        ),
+        SecretRefusal::Unlabelled => Verdict::failure(
+            "SecretNotAllowed",
+            format!("spec.driver.secrets names Secret {namespace}/{name}, which nobody has opened to drivers: {label}"),
+        ),
+    }
 }
 
 fn check_cert_manager(world: &World) -> Result<(), Verdict> {
@@ -211,6 +245,13 @@ pub fn hook_failure(hook: &Hook, words: &str) -> Option<Verdict> {
 fn next_part(world: &World, settings: &Settings) -> Option<Step> {
     wanted(world, settings).into_iter().find_map(|part| match (part, world.seen(part)) {
         (_, Seen::Ours) | (Part::Namespace | Part::Account, Seen::Foreign) => None,
+        (Part::Root, Seen::Absent | Seen::Going) if world.status().completed_runs.is_some() => {
+            let words = format!(
+                "somebody has deleted SimulationRoot {}, and with it everything of the run",
+                names::metaroot(world.name())
+            );
+            Some(Step::Do(Action::Conclude(Verdict::failure("RootGone", words))))
+        }
         (Part::Job, Seen::Absent) if world.status().completed_runs.is_some() => {
             let words = "somebody has deleted the driver's Job";
             Some(Step::Do(Action::Conclude(Verdict::failure("DriverGone", words))))
@@ -310,6 +351,15 @@ fn take_down(world: &World) -> Option<Step> {
         Seen::Going => return Some(wait_for_the_end(world, "everything that the run has made")),
         Seen::Ours | Seen::Stale | Seen::Pending { .. } => return Some(Step::Do(Action::TearDown)),
     }
+    // Whoever deletes the root without waiting leaves its parts to the garbage collector.
+    let by_issuer = world.simulation.spec.driver.cert_manager_issuer.is_some();
+    let orphan = Part::ALL.into_iter().find(|part| {
+        let ours = matches!(world.seen(*part), Seen::Ours | Seen::Going | Seen::Stale);
+        world.seen(Part::Root) == Seen::Absent && ours && !(*part == Part::Certificate && by_issuer)
+    });
+    if let Some(orphan) = orphan {
+        return Some(wait_for_the_end(world, &format!("the simulation's {orphan:?}")));
+    }
     // A simulation that has not begun has no driver; what carries its name then is somebody else's.
     let began = world.status().start_time.is_some();
     if let Some(stray) = world.left.iter().find(|left| began && left.is_stray()) {
@@ -318,8 +368,7 @@ fn take_down(world: &World) -> Option<Step> {
     if let Some(first) = world.left.first() {
         return Some(wait_for_the_end(world, &first.to_string()));
     }
-    (world.seen(Part::Certificate) != Seen::Absent && world.simulation.spec.driver.cert_manager_issuer.is_some())
-        .then_some(Step::Do(Action::DropSecret))
+    (world.seen(Part::Certificate) != Seen::Absent && by_issuer).then_some(Step::Do(Action::DropSecret))
 }
 
 fn wait_for_the_end(world: &World, of: &str) -> Step {

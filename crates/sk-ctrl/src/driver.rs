@@ -93,45 +93,80 @@ fn failed(job: &Job, pods: &[Pod], (reason, message): (&str, &str)) -> Verdict {
     let last = pods.iter().filter(|pod| phase(pod) == "Failed").max_by_key(|pod| created(pod));
     match last {
         Some(pod) => last_words(pod),
-        None => Verdict::failure("DriverFailed", format!("the driver's Job has failed: {message}")),
+        None => {
+            let words = "its pod is gone: was it deleted, or its node drained?";
+            Verdict::failure("DriverFailed", format!("the driver's Job has failed ({message}), and {words}"))
+        }
     }
 }
 
-/// What a pod that has failed says about it.
+/// What is said of a pod that has failed: by its node, by Kubernetes, by itself, by its exit code; in that order, for a
+/// driver that is killed has no last words but those of its log.
 fn last_words(pod: &Pod) -> Verdict {
     let name = pod.metadata.name.as_deref().unwrap_or_default();
-    let status = pod.status.as_ref();
-    let evicted = status.and_then(|status| Some((status.reason.as_deref()?, status.message.as_deref().unwrap_or(""))));
+    if let Some(verdict) = taken_away(pod, name) {
+        return verdict;
+    }
     let ended = container(pod).and_then(|container| container.state.as_ref()?.terminated.as_ref());
-    match (ended, evicted) {
-        (Some(ended), _) if ended.message.as_deref().is_some_and(|message| !message.trim().is_empty()) => {
-            said(name, ended.message.as_deref().unwrap_or_default().trim())
-        }
-        (_, Some((reason, message))) => {
-            Verdict::failure("DriverFailed", format!("the driver's pod {name} was ended ({reason}): {message}"))
-        }
-        (Some(ended), None) if ended.reason.as_deref() == Some("OOMKilled") => Verdict::failure(
+    let Some(ended) = ended else {
+        return Verdict::failure("DriverFailed", format!("the driver's pod {name} failed and gave no reason"));
+    };
+    let words = ended.message.as_deref().unwrap_or_default().trim();
+    match ended.reason.as_deref().unwrap_or_default() {
+        "OOMKilled" => Verdict::failure(
             "DriverOutOfMemory",
-            format!("the driver's pod {name} needed more memory than its limit allows"),
+            format!(
+                "the driver's pod {name} needed more memory than its limit allows: replay less of the trace \
+                 (spec.duration), or a smaller one"
+            ),
         ),
-        (Some(ended), None) => Verdict::failure(
-            "DriverFailed",
-            format!("the driver's pod {name} ended with exit code {} and gave no reason", ended.exit_code),
+        "StartError" | "ContainerCannotRun" => Verdict::failure(
+            "DriverNotStarted",
+            format!("the driver's container cannot be started; is `{}` the image of a driver? {words}", image(pod)),
         ),
-        (None, None) => Verdict::failure("DriverFailed", format!("the driver's pod {name} failed and gave no reason")),
+        _ => said(words).unwrap_or_else(|| by_exit_code(name, ended.exit_code, words)),
     }
 }
 
-/// The driver's own words. If they begin with one word in capitals and a colon, such as `TraceMissing:`, that is the reason.
-fn said(pod: &str, words: &str) -> Verdict {
-    let words: String = words.chars().take(MAX_WORDS).collect();
-    let first = words.split_once(": ").filter(|(reason, _)| {
-        reason.starts_with(|c: char| c.is_ascii_uppercase()) && reason.chars().all(|c| c.is_ascii_alphanumeric())
-    });
-    match first {
-        Some((reason, message)) => Verdict::failure(reason, message),
-        None => Verdict::failure("DriverFailed", format!("the driver's pod {pod} said: {words}")),
+/// The pod was ended by somebody else: its node under pressure or shutting down, an eviction, the scheduler.
+fn taken_away(pod: &Pod, name: &str) -> Option<Verdict> {
+    let status = pod.status.as_ref()?;
+    if let Some(reason) = &status.reason {
+        let words = status.message.as_deref().unwrap_or("its node gives no reason");
+        let kind = if reason == "Evicted" { "DriverEvicted" } else { "DriverFailed" };
+        return Some(Verdict::failure(kind, format!("the driver's pod {name} was ended ({reason}): {words}")));
     }
+    let disrupted = |kind: &str, status: &str| kind == "DisruptionTarget" && status == "True";
+    let disruption = status.conditions.iter().flatten().find(|found| disrupted(&found.type_, &found.status))?;
+    let reason = disruption.reason.as_deref().unwrap_or("for no reason given");
+    let words = disruption.message.as_deref().unwrap_or_default();
+    Some(Verdict::failure("DriverEvicted", format!("the driver's pod {name} was taken away ({reason}): {words}")))
+}
+
+/// What an exit code means, with the end of the log if there is one.
+fn by_exit_code(pod: &str, code: i32, words: &str) -> Verdict {
+    let (reason, what) = match code {
+        // 128 and the signal's number, as shells and kubelets count.
+        137 => ("DriverKilled", "was killed (SIGKILL): by its node, or by somebody".to_owned()),
+        143 => ("DriverKilled", "was asked to stop (SIGTERM), by its node or by somebody, and did".to_owned()),
+        132 | 134 | 135 | 136 | 139 => {
+            ("DriverCrashed", format!("crashed (signal {}); please report this", code - 128))
+        }
+        101 => ("DriverCrashed", "panicked; please report this".to_owned()),
+        code => ("DriverFailed", format!("ended with exit code {code}")),
+    };
+    let said = if words.is_empty() { "it gave no reason".to_owned() } else { format!("it said: {words}") };
+    let sentence: String = format!("the driver's pod {pod} {what}; {said}").chars().take(MAX_WORDS).collect();
+    Verdict::failure(reason, sentence)
+}
+
+/// The driver's own words, if they begin with one word in capitals and a colon, such as `TraceMissing:`. Others are its log.
+fn said(words: &str) -> Option<Verdict> {
+    let words: String = words.chars().take(MAX_WORDS).collect();
+    let (reason, message) = words.split_once(": ")?;
+    let is_reason =
+        reason.starts_with(|c: char| c.is_ascii_uppercase()) && reason.chars().all(|c| c.is_ascii_alphanumeric());
+    is_reason.then(|| Verdict::failure(reason, message))
 }
 
 /// Why a pod does not run: a reason, a sentence, and whether waiting is in vain.
@@ -148,7 +183,7 @@ fn obstacle(pod: &Pod) -> Option<(&'static str, String, bool)> {
         return Some(("DriverUnschedulable", format!("no node takes the driver's pod {name}: {words}"), false));
     }
     let waiting = container(pod)?.state.as_ref()?.waiting.as_ref()?;
-    let image = pod.spec.as_ref().and_then(|spec| spec.containers.first()?.image.clone()).unwrap_or_default();
+    let image = image(pod);
     let words = waiting.message.as_deref().unwrap_or_default();
     match waiting.reason.as_deref().unwrap_or_default() {
         "InvalidImageName" => {
@@ -158,8 +193,9 @@ fn obstacle(pod: &Pod) -> Option<(&'static str, String, bool)> {
             let sentence = format!("the driver's image `{image}` cannot be pulled: {words}");
             Some(("ImageUnavailable", sentence, false))
         }
-        "CreateContainerConfigError" | "CreateContainerError" => {
-            Some(("DriverNotStarted", format!("the driver's container cannot be created: {words}"), false))
+        "CreateContainerConfigError" | "CreateContainerError" | "RunContainerError" => {
+            let sentence = format!("the driver's container cannot be created: {words}");
+            Some(("DriverNotStarted", sentence, false))
         }
         _ => None,
     }
@@ -176,6 +212,10 @@ fn not_started(obstacle: Option<(&'static str, String, bool)>, warnings: &[Strin
             format!("the driver did not start within {waited} s, and nobody says why; is there a kubelet on its node?"),
         ),
     }
+}
+
+fn image(pod: &Pod) -> &str {
+    pod.spec.as_ref().and_then(|spec| spec.containers.first()?.image.as_deref()).unwrap_or_default()
 }
 
 fn container(pod: &Pod) -> Option<&ContainerStatus> {
@@ -248,24 +288,59 @@ mod tests {
             (
                 json!({"exitCode": 1, "message": "no luck: today"}),
                 "DriverFailed",
-                "the driver's pod p said: no luck: today",
+                "the driver's pod p ended with exit code 1; it said: no luck: today",
+            ),
+            (json!({"exitCode": 3}), "DriverFailed", "the driver's pod p ended with exit code 3; it gave no reason"),
+            (
+                json!({"exitCode": 137, "message": "INFO all is well"}),
+                "DriverKilled",
+                "the driver's pod p was killed (SIGKILL): by its node, or by somebody; it said: INFO all is well",
             ),
             (
-                json!({"exitCode": 137}),
-                "DriverFailed",
-                "the driver's pod p ended with exit code 137 and gave no reason",
+                json!({"exitCode": 139}),
+                "DriverCrashed",
+                "the driver's pod p crashed (signal 11); please report this; it gave no reason",
             ),
             (
-                json!({"exitCode": 137, "reason": "OOMKilled"}),
+                json!({"exitCode": 137, "reason": "OOMKilled", "message": "INFO all is well"}),
                 "DriverOutOfMemory",
-                "the driver's pod p needed more memory than its limit allows",
+                "the driver's pod p needed more memory than its limit allows: replay less of the trace (spec.duration), \
+                 or a smaller one",
+            ),
+            (
+                json!({"exitCode": 128, "reason": "StartError", "message": "exec: \"run\": not found"}),
+                "DriverNotStarted",
+                "the driver's container cannot be started; is `sk-driver:9` the image of a driver? exec: \"run\": not \
+                 found",
             ),
         ] {
             assert_eq!(judged(&job, &[ended_container(&terminated)], &[], 5), failure(reason, message));
         }
-        let evicted = json!({"phase": "Failed", "reason": "Evicted", "message": "low on memory"});
+    }
+
+    #[test]
+    fn a_driver_that_was_taken_away_is_told_in_the_words_of_who_did_it() {
+        let job = json!({"status": {"conditions": [
+            {"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded", "message": "Job has failed"},
+        ]}});
+        // Its log is what a kubelet takes for its last words.
+        let mut evicted = ended_container(&json!({"exitCode": 137, "message": "INFO all is well"}));
+        let mut drained = evicted.clone();
+        evicted["reason"] = json!("Evicted");
+        evicted["message"] = json!("low on memory");
         let words = "the driver's pod p was ended (Evicted): low on memory";
+        assert_eq!(judged(&job, &[evicted.clone()], &[], 5), failure("DriverEvicted", words));
+        evicted["reason"] = json!("Terminated");
+        let words = "the driver's pod p was ended (Terminated): low on memory";
         assert_eq!(judged(&job, &[evicted], &[], 5), failure("DriverFailed", words));
+        drained["conditions"] = json!([
+            {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI", "message": "drained"},
+        ]);
+        let words = "the driver's pod p was taken away (EvictionByEvictionAPI): drained";
+        assert_eq!(judged(&job, &[drained], &[], 5), failure("DriverEvicted", words));
+        let words =
+            "the driver's Job has failed (Job has failed), and its pod is gone: was it deleted, or its node drained?";
+        assert_eq!(judged(&job, &[], &[], 5), failure("DriverFailed", words));
     }
 
     #[test]
@@ -281,6 +356,9 @@ mod tests {
         let pull = waiting("ImagePullBackOff", "Back-off pulling");
         let words = "the driver's image `sk-driver:9` cannot be pulled: Back-off pulling";
         assert_eq!(judged(&json!({}), &[pull], &[], 61), failure("ImageUnavailable", words));
+        let secret = waiting("CreateContainerConfigError", "secret \"s3\" not found");
+        let words = "the driver's container cannot be created: secret \"s3\" not found";
+        assert_eq!(judged(&json!({}), &[secret], &[], 61), failure("DriverNotStarted", words));
         let invalid = waiting("InvalidImageName", "");
         let words = "`sk-driver:9` is no image: change spec.driver.image";
         assert_eq!(judged(&json!({}), &[invalid], &[], 0), failure("ImageUnavailable", words));

@@ -3,6 +3,8 @@
 //! Every action may be carried out twice, because the controller may be killed between doing and knowing. What the API
 //! server refuses for good is no error but an end of the simulation, in the API server's words.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use kube::Resource;
 use kube::ResourceExt;
@@ -25,6 +27,12 @@ use crate::world::{CONCLUDED, Offer, Part, Verdict, World};
 /// The longest text of an Event.
 const MAX_NOTE: usize = 1000;
 
+/// How often something has to be refused to be so. An API server that has just started refuses for a moment what it
+/// allows, until it has read who may do what.
+const REFUSALS: u32 = 3;
+/// Between two of them.
+const REFUSAL_PAUSE: Duration = Duration::from_secs(2);
+
 /// What carries decisions out.
 pub(crate) struct Hands {
     pub(crate) cluster: Cluster,
@@ -38,13 +46,17 @@ pub(crate) struct Hands {
 impl Hands {
     /// Carries one action out.
     pub(crate) async fn execute(&self, world: &World, action: &Action) -> Result<(), ClusterError> {
-        let done = self.attempt(world, action).await;
-        let Err(error) = done else { return Ok(()) };
         // Only before the end: a clean-up that is refused has to be tried again until somebody allows it.
-        match error.refusal().filter(|_| matches!(action, Action::Make(_) | Action::TakeTurn)) {
-            Some((reason, words)) => self.conclude(world, &Verdict::failure(reason, words)).await,
-            None => Err(error),
+        let final_word = matches!(action, Action::Make(_) | Action::TakeTurn);
+        for patience in (0..REFUSALS).rev() {
+            let Err(error) = self.attempt(world, action).await else { return Ok(()) };
+            match error.refusal().filter(|_| final_word) {
+                Some(_) if patience > 0 => tokio::time::sleep(REFUSAL_PAUSE).await,
+                Some((reason, words)) => return self.conclude(world, &Verdict::failure(reason, words)).await,
+                None => return Err(error),
+            }
         }
+        Ok(())
     }
 
     async fn attempt(&self, world: &World, action: &Action) -> Result<(), ClusterError> {
@@ -92,8 +104,9 @@ impl Hands {
             Stage::PostStop => &hooks.post_stop_hooks,
         };
         let Some(hook) = list.get(index) else { return Ok(()) };
-        let (started, _) = progress_fields(stage);
-        self.patch_status(world, json!({"hooks": {started: index + 1}})).await?;
+        if !self.begin_hook(world, stage, index).await? {
+            return Ok(());
+        }
         info!(simulation = world.name(), ?stage, index, cmd = hook.cmd, "hook started");
         let result = hooks::run(hook, &world.simulation).await;
         let failure = result.as_ref().err().and_then(|words| hook_failure(hook, words));
@@ -109,6 +122,24 @@ impl Hands {
             }
         }
         self.end_hook(world, stage, index, failure.as_ref()).await
+    }
+
+    /// Writes down that a hook is about to run, if nothing about the Simulation has changed since it was looked at: of two
+    /// controllers that both find it due, because a lost one lives on, only one runs it.
+    async fn begin_hook(&self, world: &World, stage: Stage, index: usize) -> Result<bool, ClusterError> {
+        let (started, _) = progress_fields(stage);
+        let seen = &world.simulation.metadata;
+        let patch = Patch::Merge(json!({
+            "metadata": {"uid": seen.uid, "resourceVersion": seen.resource_version},
+            "status": {"hooks": {started: index + 1}},
+        }));
+        match self.cluster.simulations().patch_status(world.name(), &patch_params(), &patch).await {
+            Err(kube::Error::Api(status)) if status.is_conflict() => Ok(false),
+            result => {
+                let step = format!("write down that a hook of Simulation {} begins", world.name());
+                result.map(|_| true).map_err(ClusterError::request(step))
+            }
+        }
     }
 
     /// That a hook has ended and what follows from it is written in one piece. A run that has failed already keeps its

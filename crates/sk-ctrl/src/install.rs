@@ -1,11 +1,13 @@
 //! The manifests of an installation: what `skctl install sim` applies and `skctl manifests sim` prints.
 //!
-//! The namespace carries the label `simkube.io/installed=true`. That is the mark by which `skctl run --cluster` knows a
-//! cluster that somebody has made for simulations; it refuses every other.
+//! An installation is marked with the label `simkube.io/installed=true`, by which `skctl run --cluster` knows a cluster
+//! that somebody has made for simulations; it refuses every other. What carries the mark stands in [`mark`].
 //!
 //! Rights are as small as they can be and stand in [`rbac`]. The controller's pod keeps to the restricted Pod Security
-//! Standard; so does the namespace, unless traces are to be mounted from nodes, which that standard forbids.
+//! Standard; so does the namespace, unless traces are to be mounted from nodes, which that standard forbids. A namespace
+//! that was there before stays as it is: neither labelled nor restricted, for others live in it.
 
+pub mod mark;
 pub mod rbac;
 
 use serde_json::{Value, json};
@@ -27,10 +29,14 @@ const USER: u32 = 65532;
 pub struct Options {
     /// The namespace that everything goes to.
     pub namespace: String,
+    /// Is that namespace the installation's own? One that was there before is not touched; [`mark::owns`] tells.
+    pub own_namespace: bool,
     /// The controller's image.
     pub image: String,
     /// The driver's image where a Simulation names none.
     pub driver_image: String,
+    /// Other images that Simulations may name for their driver, whole or up to a `/`, `:` or `@`.
+    pub allowed_images: Vec<String>,
     /// The class of the records' volume; the cluster's own choice unless told.
     pub storage_class: Option<String>,
     /// The size of the records' volume.
@@ -53,8 +59,10 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             namespace: names::NAMESPACE.to_owned(),
+            own_namespace: true,
             image: concat!("sk-ctrl:", env!("CARGO_PKG_VERSION")).to_owned(),
             driver_image: concat!("sk-driver:", env!("CARGO_PKG_VERSION")).to_owned(),
+            allowed_images: Vec::new(),
             storage_class: None,
             records_size: RECORDS_SIZE.to_owned(),
             allow_hooks: false,
@@ -72,7 +80,8 @@ pub fn manifests(options: &Options) -> Vec<Value> {
     let definitions =
         crds().into_iter().map(|crd| serde_json::to_value(crd).expect("a definition is made of plain data"));
     let mut all: Vec<_> = definitions.collect();
-    all.push(namespace(options));
+    all.extend(options.own_namespace.then(|| namespace(options)));
+    all.push(mark::config_map(&options.namespace));
     all.extend(rbac::manifests(options));
     all.extend([volume(options), deployment(options), service(options), network_policy(options)]);
     all
@@ -101,7 +110,7 @@ fn volume(options: &Options) -> Value {
     claim
 }
 
-/// One controller: a second one would be no harm to the cluster, but each keeps its own records.
+/// One controller: of several one acts, but each keeps its own records.
 fn deployment(options: &Options) -> Value {
     json!({
         "apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata(options, names::CONTROLLER_NAME),
@@ -148,6 +157,7 @@ pub fn arguments(options: &Options) -> Vec<String> {
         format!("--records-dir={RECORDS_DIR}"),
         format!("--bind=0.0.0.0:{PORT}"),
     ];
+    arguments.extend(options.allowed_images.iter().map(|image| format!("--allow-driver-image={image}")));
     arguments.extend(options.allow_hooks.then(|| "--allow-hooks".to_owned()));
     arguments.extend(options.any_namespace.then(|| "--any-namespace".to_owned()));
     arguments
@@ -192,11 +202,17 @@ mod tests {
 
     #[test]
     fn the_deployments_arguments_are_understood() {
-        let options =
-            Options { allow_hooks: true, any_namespace: true, namespace: "lab".to_owned(), ..Options::default() };
+        let options = Options {
+            allow_hooks: true,
+            any_namespace: true,
+            namespace: "lab".to_owned(),
+            allowed_images: vec!["a/b".to_owned(), "c:1".to_owned()],
+            ..Options::default()
+        };
         let arguments = std::iter::once("sk-ctrl".to_owned()).chain(arguments(&options));
         let parsed = Arguments::try_parse_from(arguments).unwrap();
         assert!(parsed.allow_hooks && parsed.any_namespace);
+        assert_eq!(parsed.allow_driver_image, options.allowed_images);
         assert_eq!((parsed.namespace.as_str(), parsed.bind.port()), ("lab", PORT));
     }
 
@@ -228,6 +244,7 @@ mod tests {
             ("ClusterRole", "namespaces", "list"),
             ("ClusterRole", "events", "list"),
             ("ClusterRole", "simulations", "patch"),
+            ("ClusterRole", "simulations/trace", "create"),
             ("Role", "pods", "list"),
             ("Role", "pods/log", "get"),
         ] {
@@ -243,5 +260,19 @@ mod tests {
         assert_eq!(usual["pod-security.kubernetes.io/enforce"], "restricted");
         let local = labels(&Options { local_traces: true, ..Options::default() });
         assert_eq!(local["pod-security.kubernetes.io/enforce"], "privileged");
+    }
+
+    #[test]
+    fn a_namespace_that_was_there_is_not_touched_and_the_mark_is_beside() {
+        let count = |options: &Options, kind: &str, name: &str| {
+            let is_it = |object: &&Value| object["kind"] == kind && object["metadata"]["name"] == name;
+            manifests(options).iter().filter(is_it).count()
+        };
+        let own = Options { namespace: "lab".to_owned(), ..Options::default() };
+        let theirs = Options { own_namespace: false, ..own.clone() };
+        for (options, namespaces) in [(&own, 1), (&theirs, 0)] {
+            assert_eq!(count(options, "Namespace", "lab"), namespaces);
+            assert_eq!(count(options, "ConfigMap", names::INSTALLED), 1);
+        }
     }
 }

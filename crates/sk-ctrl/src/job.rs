@@ -177,5 +177,6 @@ mod tests {
         assert_eq!(mounted("/traces/a.sktrace"), Some(json!("/traces/a.sktrace")));
         assert_eq!(mounted("file:///traces/a.sktrace"), Some(json!("/traces/a.sktrace")));
         assert_eq!(mounted("https://example.com/a.sktrace"), None);
+        assert_eq!(mounted(&names::uploaded_trace_path(&"0".repeat(64))), None);
     }
 }

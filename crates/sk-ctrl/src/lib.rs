@@ -17,6 +17,7 @@
 //! | [`parts`], `job` | the objects of a run |
 //! | [`certificate`] | certificates that the controller makes itself |
 //! | [`records`] | the records that it keeps, and who gets them |
+//! | `office` | the Lease by which one controller acts at a time |
 //! | [`install`] | the manifests of an installation, with the smallest rights that do |
 //! | [`cli`] | the binary's flags, and the start of all of it |
 
@@ -31,6 +32,7 @@ pub mod install;
 
 mod job;
 mod observe;
+mod office;
 pub mod parts;
 mod reconcile;
 pub mod records;

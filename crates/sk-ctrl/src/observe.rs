@@ -16,7 +16,7 @@ use crate::driver::{self, Driver};
 use crate::parts::{NOT_AFTER_ANNOTATION, Plan};
 use crate::records::Store;
 use crate::settings::Settings;
-use crate::world::{Offer, Offers, Part, Seen, Turn, World, turn};
+use crate::world::{Left, Offer, Offers, Part, SecretRefusal, Seen, Turn, World, turn};
 
 /// Events that are asked for to find out why a driver does not start. The newest few are enough for a sentence.
 const MAX_EVENTS: u32 = 50;
@@ -39,8 +39,9 @@ pub(crate) async fn observe(
         turn: eyes.turn().await?,
         parts: eyes.parts().await?,
         driver: eyes.driver().await?,
+        refused_secrets: eyes.refused_secrets().await?,
         offers,
-        left: cluster.left(name).await?,
+        left: eyes.left().await?,
         kept: store.holds(name).await?,
         recorded: !store.repetitions(name).await?.is_empty(),
         simulation: simulation.clone(),
@@ -97,6 +98,15 @@ impl Eyes<'_> {
         Ok(parts)
     }
 
+    /// What carries the simulation's label, the driver's pods included.
+    async fn left(&self) -> Result<Vec<Left>, ClusterError> {
+        let mut left = self.cluster.left(self.plan.name()).await?;
+        if !self.is_out_of_reach() {
+            left.extend(self.cluster.driver_pods(self.plan.namespace(), self.plan.name()).await?);
+        }
+        Ok(left)
+    }
+
     /// Is the driver to run where this installation may not have it?
     fn is_out_of_reach(&self) -> bool {
         !self.settings.any_namespace && self.plan.namespace() != self.settings.namespace
@@ -112,6 +122,26 @@ impl Eyes<'_> {
             offers.cert_manager = self.cluster.offers(&self.plan, Part::Certificate).await?;
         }
         Ok(offers)
+    }
+
+    /// What is the matter with the Secrets that the driver is to be handed. Only their labels are read.
+    async fn refused_secrets(&self) -> Result<BTreeMap<String, SecretRefusal>, ClusterError> {
+        let mut refused = BTreeMap::new();
+        if self.is_out_of_reach() {
+            return Ok(refused);
+        }
+        let api: Api<Secret> = Api::namespaced(self.cluster.client(), self.plan.namespace());
+        for name in &self.plan.simulation.spec.driver.secrets {
+            let step = ClusterError::request(format!("get Secret {}/{name}", self.plan.namespace()));
+            let found = api.get_metadata_opt(name).await.map_err(step)?;
+            let refusal = match found.as_ref().map(|found| found.labels().get(names::DRIVER_SECRET_LABEL)) {
+                None => SecretRefusal::Missing,
+                Some(Some(label)) if label == "true" => continue,
+                Some(_) => SecretRefusal::Unlabelled,
+            };
+            refused.insert(name.clone(), refusal);
+        }
+        Ok(refused)
     }
 
     /// The webhook's certificate: ours is stale a month before its end, cert-manager's is pending until it is there.

@@ -191,30 +191,40 @@ impl<'a> Plan<'a> {
 
     /// The webhook's configuration. Only namespaces that this simulation has made are ever asked about, so that nothing
     /// outside of them can be held up, whatever becomes of the driver. Inside, a pod that the driver has not seen would
-    /// run for ever and spoil the record without a word: there the answer is needed (`Fail`), and whoever makes the pod
-    /// tries again.
+    /// run for ever and spoil the record without a word, and a claim that an operator wrote would order a disk: there the
+    /// answer is needed (`Fail`), and whoever makes them tries again.
     pub fn webhook(&self, authorities: &str) -> Value {
-        let rest = json!({"webhooks": [{
-            "name": "mutatepods.simkube.io",
-            "admissionReviewVersions": ["v1"],
-            "sideEffects": "NoneOnDryRun",
-            "failurePolicy": "Fail",
-            "reinvocationPolicy": "Never",
-            "timeoutSeconds": WEBHOOK_TIMEOUT_SECS,
-            "namespaceSelector": {
-                "matchLabels": {names::VIRTUAL_LABEL: "true", names::SIMULATION_LABEL: self.name()},
-            },
-            "rules": [{
-                "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "operations": ["CREATE"],
-                "scope": "Namespaced",
-            }],
-            "clientConfig": {
-                "service": {
-                    "namespace": self.namespace(), "name": names::driver_service(self.name()), "path": "/", "port": 443,
+        let webhook = |name: &str, resource: &str, objects: Value| {
+            json!({
+                "name": name,
+                "admissionReviewVersions": ["v1"],
+                "sideEffects": "NoneOnDryRun",
+                "failurePolicy": "Fail",
+                "reinvocationPolicy": "Never",
+                "timeoutSeconds": WEBHOOK_TIMEOUT_SECS,
+                "namespaceSelector": {
+                    "matchLabels": {names::VIRTUAL_LABEL: "true", names::SIMULATION_LABEL: self.name()},
                 },
-                "caBundle": ByteString(authorities.as_bytes().to_vec()),
-            },
-        }]});
+                "objectSelector": objects,
+                "rules": [{
+                    "apiGroups": [""], "apiVersions": ["v1"], "resources": [resource], "operations": ["CREATE"],
+                    "scope": "Namespaced",
+                }],
+                "clientConfig": {
+                    "service": {
+                        "namespace": self.namespace(), "name": names::driver_service(self.name()), "path": "/",
+                        "port": 443,
+                    },
+                    "caBundle": ByteString(authorities.as_bytes().to_vec()),
+                },
+            })
+        };
+        // What the driver writes is labelled, and asks for no class of storage already.
+        let foreign = json!({"matchExpressions": [{"key": names::SIMULATION_LABEL, "operator": "DoesNotExist"}]});
+        let rest = json!({"webhooks": [
+            webhook("mutatepods.simkube.io", "pods", json!({})),
+            webhook("claims.simkube.io", "persistentvolumeclaims", foreign),
+        ]});
         self.object(&self.place(Part::Webhook), &rest)
     }
 

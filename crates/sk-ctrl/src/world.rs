@@ -29,7 +29,9 @@ pub struct World {
     pub driver: Driver,
     /// What the cluster offers beyond Kubernetes.
     pub offers: Offers,
-    /// Replayed namespaces and roots that are still there.
+    /// What is the matter with the Secrets that it wants to hand to its driver; those that may be handed are not here.
+    pub refused_secrets: BTreeMap<String, SecretRefusal>,
+    /// Replayed namespaces, roots and driver's pods that are still there.
     pub left: Vec<Left>,
     /// Does the controller keep anything of it, be it only a log?
     pub kept: bool,
@@ -37,7 +39,16 @@ pub struct World {
     pub recorded: bool,
 }
 
-/// A replayed namespace or a root that is still there.
+/// Why a Secret is not handed to a driver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SecretRefusal {
+    /// There is none.
+    Missing,
+    /// Nobody has said that drivers may have it: whoever may create Simulations could read any Secret otherwise.
+    Unlabelled,
+}
+
+/// A replayed namespace, a root or a driver's pod that is still there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Left {
     /// Its kind.

@@ -38,8 +38,8 @@ const TERMINATION_BYTES: usize = 4096;
 const ALLOW_HOOKS: &str = "SIMKUBE_ALLOW_HOOKS";
 /// A Simulation is a few kilobytes.
 const MAX_FILE_BYTES: u64 = 1 << 20;
-/// How long it may take until the API server reaches the webhook: a new Service and its endpoints take seconds.
-const WEBHOOK_PATIENCE: Duration = Duration::from_secs(60);
+/// How many seconds it may take until the API server reaches the webhook: a new Service and its endpoints take a few.
+const WEBHOOK_WITHIN: u64 = 60;
 /// How often what is new in the log goes to the controller, so that it is there even if the driver is killed.
 const LOG_EVERY: Duration = Duration::from_secs(10);
 /// After a stop, the log may take so much longer than everything else.
@@ -106,6 +106,9 @@ struct RunArgs {
     /// Where to listen for the API server [default: all addresses; the Simulation's port, or a free one with -f]
     #[arg(long, value_name = "ADDRESS:PORT")]
     bind: Option<SocketAddr>,
+    /// How long to wait until the API server reaches the driver, before its controller is told that it cannot
+    #[arg(long, value_name = "SECONDS", default_value_t = WEBHOOK_WITHIN, value_parser = clap::value_parser!(u64).range(1..))]
+    webhook_within: u64,
     /// Let a Simulation of the cluster run its preRun and postRun hooks here; with -f they are your own and always run
     #[arg(long, env = ALLOW_HOOKS)]
     allow_hooks: bool,
@@ -182,7 +185,7 @@ fn stop_on_signals(stop: &Stop) {
         match signal(kind) {
             Ok(mut signals) => drop(tokio::spawn(async move {
                 while signals.recv().await.is_some() {
-                    stop.ask(SIGNALLED);
+                    stop.insist(SIGNALLED);
                 }
             })),
             Err(error) => tracing::warn!("cannot listen for signals: {error}"),
@@ -326,7 +329,11 @@ fn webhook(args: &RunArgs, simulation: &Simulation) -> Result<Webhook> {
     let all = |port| SocketAddr::from((Ipv4Addr::UNSPECIFIED, port));
     if let Some(folder) = std::env::var_os(names::ENV_CERT_DIR) {
         let bind = args.bind.unwrap_or(all(simulation.spec.driver.port));
-        return Ok(Webhook::Installed { certificate: folder.into(), bind, patience: WEBHOOK_PATIENCE });
+        return Ok(Webhook::Installed {
+            certificate: folder.into(),
+            bind,
+            patience: Duration::from_secs(args.webhook_within),
+        });
     }
     let url = match &args.webhook_url {
         Some(url) => url.clone(),

@@ -24,8 +24,12 @@ struct Kept {
 impl LastLines {
     /// Starts logging. `level` is an error, warn, info, debug or trace, or a filter of `tracing`.
     pub(crate) fn start(level: &str) -> Result<Self, String> {
-        // Clients of ours and of others say little that a reader of this log needs.
-        let filter = if level.contains(['=', ',']) { level.to_owned() } else { format!("warn,sk_driver={level}") };
+        // What its client says of connections, the driver says itself, where it matters.
+        let filter = if level.contains(['=', ',']) {
+            level.to_owned()
+        } else {
+            format!("warn,kube_client=off,sk_driver={level}")
+        };
         let filter = EnvFilter::try_new(&filter).map_err(|error| format!("`{level}` is no level: {error}"))?;
         let lines = Self::default();
         let log = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(false).with_writer(lines.clone());

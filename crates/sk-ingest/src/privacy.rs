@@ -4,10 +4,14 @@
 //! The hash is SipHash-2-4 with 128 bits, a pseudo-random function under a secret key of the cluster's own. What is
 //! already hidden stays as it is: hiding twice is hiding once, so a template read back from a trace still compares with
 //! a pod that was just seen. The empty text is not hidden, because Kubernetes takes it for no text at all.
+//!
+//! A range of addresses is hidden bit by bit ([`Spelling::Range`]): what lies within another range does so afterwards,
+//! because an API server looks, and because it is what the range says. Such a text is hidden anew each time; no pod has one.
 
 use std::fmt;
 use std::hash::Hasher;
 use std::io::Write;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use siphasher::sip128::{Hasher128, SipHasher24};
 
@@ -44,9 +48,44 @@ impl PrivacyKey {
         let hash = self.hash(text);
         let written = match spelling {
             Spelling::Address => write!(out, "{}", address(hash)),
+            Spelling::Range => match self.range(text) {
+                Some((address, length)) => write!(out, "{address}/{length}"),
+                None => write!(out, "{}{hash:032x}", Spelling::Text.prefix()),
+            },
             other => write!(out, "{}{hash:032x}", other.prefix()),
         };
         written.expect("a vector takes everything");
+    }
+
+    /// A range of the same family and length, if it is one.
+    fn range(&self, text: &str) -> Option<(IpAddr, u32)> {
+        let (address, length) = text.split_once('/')?;
+        let length: u32 = length.parse().ok()?;
+        match address.parse().ok()? {
+            IpAddr::V4(address) if length <= u32::BITS => {
+                let bits = self.network(4, u128::from(address.to_bits()) << 96, length) >> 96;
+                Some((Ipv4Addr::from_bits(u32::try_from(bits).ok()?).into(), length))
+            }
+            IpAddr::V6(address) if length <= u128::BITS => {
+                Some((Ipv6Addr::from_bits(self.network(6, address.to_bits(), length)).into(), length))
+            }
+            _ => None,
+        }
+    }
+
+    /// The first bits of an address, each turned over or not as the key says for those before it, so that two addresses
+    /// have as many first bits in common afterwards as before. The rest is nought.
+    fn network(&self, family: u8, bits: u128, length: u32) -> u128 {
+        let turned = |place: u32| {
+            let mut hasher = SipHasher24::new_with_key(&self.0);
+            hasher.write(b"range");
+            hasher.write_u8(family);
+            hasher.write_u32(place);
+            hasher.write_u128(bits & !(u128::MAX >> place));
+            let top = 1 << (u128::BITS - 1);
+            (bits ^ (u128::from(hasher.finish() & 1) << (u128::BITS - 1 - place))) & (top >> place)
+        };
+        (0..length).map(turned).fold(0, |hidden, bit| hidden | bit)
     }
 }
 
@@ -69,12 +108,14 @@ pub(crate) enum Spelling {
     Path,
     /// `fd73:6b01:…`, where an IP address is wanted: a local one that is nobody's.
     Address,
+    /// `93.0.0.0/8`, where a range of addresses is wanted: as long, of the same family, and within whatever it was within.
+    Range,
 }
 
 impl Spelling {
     const fn prefix(self) -> &'static str {
         match self {
-            Self::Text => "sk:",
+            Self::Text | Self::Range => "sk:",
             Self::Base64 => "sk//",
             Self::Name => "sk-",
             Self::Path => "/sk-",
@@ -94,8 +135,8 @@ impl Spelling {
 }
 
 /// A unique local IPv6 address (RFC 4193) that starts with the letters "sk" after its first byte.
-fn address(hash: u128) -> std::net::Ipv6Addr {
-    std::net::Ipv6Addr::from((0x00fd_736b_u128 << 104) | (hash >> 24) | 1 << 103)
+fn address(hash: u128) -> Ipv6Addr {
+    Ipv6Addr::from((0x00fd_736b_u128 << 104) | (hash >> 24) | 1 << 103)
 }
 
 #[cfg(test)]
@@ -138,6 +179,36 @@ mod tests {
         assert!(sk_core::label::is_dns_subdomain(&hidden(1, "x", Spelling::Name)));
         let address: std::net::IpAddr = hidden(1, "10.0.0.1", Spelling::Address).parse().unwrap();
         assert!(address.is_ipv6());
+    }
+
+    #[test]
+    fn a_range_stays_a_range_within_whatever_it_was_within_and_as_long() {
+        let range = |key, text: &str| hidden(key, text, Spelling::Range);
+        let bits = |text: &str| match text.split_once('/').unwrap().0.parse().unwrap() {
+            IpAddr::V4(address) => u128::from(address.to_bits()) << 96,
+            IpAddr::V6(address) => address.to_bits(),
+        };
+        for [outer, inner] in [
+            ["203.0.0.0/9", "203.0.113.0/24"],
+            ["203.0.113.0/24", "203.0.113.7/32"],
+            ["2001:db8::/32", "2001:db8:1::/48"],
+            ["2001:db8::/32", "2001:db8::1/128"],
+        ] {
+            let [hidden_outer, hidden_inner] = [range(1, outer), range(1, inner)];
+            assert_ne!(hidden_inner, inner);
+            assert_ne!(hidden_inner, range(2, inner), "nobody without the key can try it out");
+            assert_eq!(hidden_inner, range(1, inner));
+            for (plain, hidden) in [(outer, &hidden_outer), (inner, &hidden_inner)] {
+                assert_eq!(plain.split_once('/').unwrap().1, hidden.split_once('/').unwrap().1, "as long");
+                assert_eq!(plain.contains(':'), hidden.contains(':'), "of the same family");
+            }
+            let length: u32 = outer.split_once('/').unwrap().1.parse().unwrap();
+            assert_eq!(bits(&hidden_outer) >> (128 - length), bits(&hidden_inner) >> (128 - length), "within");
+        }
+        assert_eq!(range(1, "0.0.0.0/0"), "0.0.0.0/0", "everything stays everything");
+        for no_range in ["203.0.113.7", "203.0.113.0/33", "x/8", "/", "2001:db8::/129"] {
+            assert!(range(1, no_range).starts_with("sk:"), "{no_range}");
+        }
     }
 
     #[test]

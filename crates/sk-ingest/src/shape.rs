@@ -13,9 +13,8 @@
 //!
 //! Kinds without a shape (custom resources) keep their metadata and the pod templates that the configuration names; all
 //! other texts in them are hidden. A custom resource whose schema wants one of a few words will then be refused by an
-//! API server: name such places under `keep`. So will these of Kubernetes' own: Secrets of the types that hold JSON,
-//! `loadBalancerSourceRanges`, the address ranges of NetworkPolicies, and sources of volumes that check their spelling
-//! (iSCSI, RBD).
+//! API server: name such places under `keep`. So will these of Kubernetes' own: Secrets of the types that hold JSON, and
+//! sources of volumes that check their spelling (iSCSI, RBD).
 
 pub(crate) mod annotations;
 pub(crate) mod kinds;

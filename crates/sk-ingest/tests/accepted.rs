@@ -14,6 +14,8 @@ use sk_testkit::{Component, Options};
 
 /// What must not be found in anything that is kept.
 const SECRET: &str = "hunter2";
+/// Nor may addresses that begin so.
+const SECRET_ADDRESSES: [&str; 2] = ["203.0.113", "2001:db8"];
 
 fn container(name: &str) -> Value {
     let get = json!({"path": "/hunter2", "host": "hunter2.example.com", "port": "http", "httpHeaders": [
@@ -86,7 +88,10 @@ fn samples() -> Vec<Object> {
         rest["apiVersion"] = json!(api);
         rest["kind"] = json!(kind);
         rest["metadata"] = json!({"name": name, "annotations": {"note": SECRET}});
-        if !matches!(kind, "PersistentVolume" | "PriorityClass" | "StorageClass" | "RuntimeClass" | "Namespace") {
+        if !matches!(
+            kind,
+            "PersistentVolume" | "PriorityClass" | "StorageClass" | "RuntimeClass" | "Namespace" | "IngressClass"
+        ) {
             rest["metadata"]["namespace"] = json!("default");
         }
         objects::object(rest)
@@ -115,6 +120,13 @@ fn samples() -> Vec<Object> {
             "Service",
             "elsewhere",
             json!({"spec": {"type": "ExternalName", "externalName": "hunter2.example.com"}}),
+        ),
+        object(
+            "v1",
+            "Service",
+            "balanced",
+            json!({"spec": {"type": "LoadBalancer", "ports": [{"port": 80}],
+            "loadBalancerSourceRanges": ["203.0.113.0/24", "203.0.113.128/25"]}}),
         ),
         object("v1", "ServiceAccount", "account", json!({"imagePullSecrets": [{"name": "s"}]})),
         object("v1", "PersistentVolumeClaim", "claim", json!({"spec": claim})),
@@ -154,8 +166,26 @@ fn samples() -> Vec<Object> {
             json!({"spec": {"podSelector": {"matchLabels": {"app": "a"}}, "policyTypes": ["Ingress", "Egress"],
             "ingress": [{"ports": [{"port": "http", "protocol": "TCP"}], "from": [{"podSelector": {}}]}],
             "egress": [{"ports": [{"port": 53, "endPort": 54, "protocol": "UDP"}],
-            "to": [{"namespaceSelector": {"matchLabels": {"team": "a"}}}]}]}}),
+            "to": [{"namespaceSelector": {"matchLabels": {"team": "a"}}},
+            {"ipBlock": {"cidr": "203.0.113.0/24", "except": ["203.0.113.64/26", "203.0.113.7/32"]}},
+            {"ipBlock": {"cidr": "2001:db8::/32", "except": ["2001:db8:1::/48"]}},
+            {"ipBlock": {"cidr": "0.0.0.0/0"}}]}]}}),
         ),
+        object(
+            "networking.k8s.io/v1",
+            "Ingress",
+            "door",
+            json!({"spec": {"ingressClassName": "outer", "tls": [{"hosts": ["hunter2.example.com"], "secretName": "s"}],
+            "defaultBackend": {"resource": {"apiGroup": "example.com", "kind": "Bucket", "name": "b"}},
+            "rules": [{"host": "hunter2.example.com", "http": {"paths": [
+                {"path": "/hunter2", "pathType": "Exact",
+                    "backend": {"service": {"name": "service", "port": {"name": "http"}}}},
+                {"path": "/hunter2/more", "pathType": "Prefix",
+                    "backend": {"service": {"name": "service", "port": {"number": 80}}}},
+                {"pathType": "ImplementationSpecific",
+                    "backend": {"service": {"name": "service", "port": {"number": 81}}}}]}}]}}),
+        ),
+        object("networking.k8s.io/v1", "IngressClass", "outer", json!({"spec": {"controller": "example.com/ingress"}})),
         object("scheduling.k8s.io/v1", "PriorityClass", "high", json!({"value": 1000, "description": "hunter2"})),
         object(
             "storage.k8s.io/v1",
@@ -195,7 +225,9 @@ async fn a_real_server_accepts_what_privacy_has_left_of_its_own_objects() {
             }
         };
         let mut kept = private(&rules, &kind, &serde_json::to_value(created).unwrap());
-        assert!(!kept.to_string().contains(SECRET), "{kind}: {kept}");
+        for secret in SECRET_ADDRESSES.iter().chain([&SECRET]) {
+            assert!(!kept.to_string().contains(secret), "{kind}: {kept}");
+        }
         kept["metadata"]["name"] = json!(format!("{}-private", sample.key().name));
         take_off_what_replay_takes_off(&mut kept);
         if let Err(error) = cluster.create(&objects::object(kept)).await {
@@ -214,6 +246,10 @@ fn take_off_what_replay_takes_off(object: &mut Value) {
     }
     if let Some(spec) = object["spec"].as_object_mut() {
         spec.retain(|field, _| !allotted(field));
+    }
+    let ports = object.pointer_mut("/spec/ports").and_then(Value::as_array_mut);
+    for port in ports.into_iter().flatten().filter_map(Value::as_object_mut) {
+        port.retain(|field, _| field != "nodePort");
     }
     if let Some(labels) = object["metadata"]["labels"].as_object_mut() {
         labels.retain(|label, _| label != "kubernetes.io/metadata.name");

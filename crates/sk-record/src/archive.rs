@@ -9,13 +9,18 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 
 use crate::error::Error;
-use crate::reader::Run;
+use crate::reader::{Run, TABLES, table_file};
 use crate::writer::{Folder, Staged};
 
 /// Files of one record: `run.json`, four tables, and what is added beside them (scenario, summary, report, junit, logs).
 const MAX_FILES: usize = 64;
 /// Bytes of one record, unpacked. Two million pods are about 200 MB of tables; this is twenty times that.
 pub const MAX_BYTES: u64 = 4 << 30;
+
+/// The files that every record has; others may lie beside them.
+pub fn parts() -> Vec<String> {
+    TABLES.iter().map(|table| table_file(table)).chain(["run.json".to_owned()]).collect()
+}
 
 /// Writes the record in folder `dir` as a tar.
 pub fn pack<W: Write>(dir: &Path, to: W) -> Result<W, Error> {

@@ -10,6 +10,7 @@ mod output;
 mod remote;
 
 use std::fmt;
+use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -167,19 +168,37 @@ impl fmt::Debug for StoreSettings {
     }
 }
 
+impl RemoteUrl {
+    /// Copies the object into a file, byte for byte, with the settings of the environment; call this where blocking is
+    /// allowed.
+    pub fn fetch(&self, file: &mut File) -> io::Result<()> {
+        fetch_remote(self, &StoreSettings::from_environment(), file)
+    }
+}
+
 #[cfg(feature = "remote")]
 fn open_remote(url: &RemoteUrl, settings: &StoreSettings) -> Result<Trace, OpenError> {
     let name = shown(&url.0);
     let cannot = |source| OpenError::Io { name: name.as_str().into(), source };
     let mut file = tempfile::NamedTempFile::new().map_err(cannot)?;
-    let fetched = remote::fetch(&url.0, settings, file.as_file_mut());
-    fetched.map_err(|error| cannot(io::Error::other(discreet(&error.to_string(), &url.0))))?;
+    fetch_remote(url, settings, file.as_file_mut()).map_err(cannot)?;
     trace::open_temporary(&name, file.into_temp_path())
 }
 
 #[cfg(not(feature = "remote"))]
 fn open_remote(url: &RemoteUrl, _: &StoreSettings) -> Result<Trace, OpenError> {
     Err(OpenError::Io { name: shown(&url.0).as_str().into(), source: io::Error::other(NO_REMOTE) })
+}
+
+#[cfg(feature = "remote")]
+fn fetch_remote(url: &RemoteUrl, settings: &StoreSettings, file: &mut File) -> io::Result<()> {
+    let fetched = remote::fetch(&url.0, settings, file);
+    fetched.map_err(|error| io::Error::other(discreet(&error.to_string(), &url.0)))
+}
+
+#[cfg(not(feature = "remote"))]
+fn fetch_remote(_: &RemoteUrl, _: &StoreSettings, _: &mut File) -> io::Result<()> {
+    Err(io::Error::other(NO_REMOTE))
 }
 
 /// What a build without object stores says.

@@ -3,47 +3,20 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
+#[path = "support/s3_server.rs"]
+mod s3_server;
 mod support;
 
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener};
-use std::path::Path;
 use std::thread;
 
-use hyper_util::rt::{TokioExecutor, TokioIo};
-use hyper_util::server::conn::auto;
-use s3s::auth::SimpleAuth;
-use s3s::service::S3ServiceBuilder;
-use s3s_fs::FileSystem;
+use s3_server::serve_s3;
 use sk_store::Location;
 use sk_store::location::StoreSettings;
 use sk_store::trace::{Format, convert};
 use support::{deployment, event, story, v2};
-
-/// Serves `folder`, each folder in it a bucket, until the test process ends.
-fn serve_s3(folder: &Path) -> SocketAddr {
-    let mut service = S3ServiceBuilder::new(FileSystem::new(folder).unwrap());
-    service.set_auth(SimpleAuth::from_single("key", "secret"));
-    let service = service.build();
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.set_nonblocking(true).unwrap();
-    let address = listener.local_addr().unwrap();
-    thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(async {
-            let listener = tokio::net::TcpListener::from_std(listener).unwrap();
-            while let Ok((socket, _)) = listener.accept().await {
-                let service = service.clone();
-                tokio::spawn(async move {
-                    let server = auto::Builder::new(TokioExecutor::new());
-                    let _ = server.serve_connection(TokioIo::new(socket), service).await;
-                });
-            }
-        });
-    });
-    address
-}
 
 fn settings(address: SocketAddr, secret: &str) -> StoreSettings {
     let endpoint = format!("http://{address}");

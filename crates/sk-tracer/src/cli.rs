@@ -117,7 +117,7 @@ pub async fn run(args: Args) -> Result<()> {
     tokio::select! {
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}
-        () = tracer.failed() => bail!("the store task ended; the lines above say why"),
+        () = tracer.failed() => bail!("the tracer cannot go on; the lines above say why"),
     }
     tracing::info!("told to end: everything is put on disk");
     tracer.shutdown().await?;

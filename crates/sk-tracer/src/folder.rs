@@ -1,5 +1,5 @@
-//! The data folder: the log, the key under which private texts are hidden, the certificate, and with which configuration
-//! the log was written.
+//! The data folder: the log, the key under which private texts are hidden, the certificate, with which configuration the
+//! log was written, and of which cluster it is.
 //!
 //! The key stays for as long as the folder does, so that the same text has the same hash over restarts. It never leaves the
 //! folder; whoever has a trace but not the key cannot try out texts.
@@ -18,6 +18,7 @@ use crate::tls::{self, TlsError};
 
 const KEY_FILE: &str = "privacy.key";
 const CONFIG_FILE: &str = "recorded-with";
+const CLUSTER_FILE: &str = "recorded-of";
 const LOG_FOLDER: &str = "events";
 
 /// Why the data folder is of no use.
@@ -37,6 +38,20 @@ pub enum FolderError {
     /// The key is no key.
     #[error("{} is no key; put back the right one, or remove it together with the log beside it", .0.display())]
     Key(PathBuf),
+    /// It is another cluster's.
+    #[error(
+        "{} holds what was recorded of another cluster (whose namespace kube-system has the uid {recorded}, and here it \
+         has {found}); give each cluster a data folder of its own, or remove {} if this is the same cluster made anew",
+        path.display(), path.join(CLUSTER_FILE).display()
+    )]
+    OtherCluster {
+        /// Which.
+        path: PathBuf,
+        /// Whose it is.
+        recorded: String,
+        /// Who was found.
+        found: String,
+    },
     /// There is no randomness.
     #[error("make a key: {0}")]
     Random(#[from] rcgen::Error),
@@ -47,7 +62,7 @@ pub enum FolderError {
 pub(crate) struct DataFolder {
     path: PathBuf,
     /// Removes the folder in the end, if it is temporary.
-    _temporary: Option<TempDir>,
+    temporary: Option<TempDir>,
 }
 
 impl DataFolder {
@@ -56,18 +71,38 @@ impl DataFolder {
         let Some(path) = path else {
             let temporary = tempfile::Builder::new().prefix("sk-tracer-").tempdir();
             let temporary = temporary.map_err(|source| FolderError::Use { path: std::env::temp_dir(), source })?;
-            return Ok(Self { path: temporary.path().to_owned(), _temporary: Some(temporary) });
+            return Ok(Self { path: temporary.path().to_owned(), temporary: Some(temporary) });
         };
         let mut folder = fs::DirBuilder::new();
         folder.recursive(true);
         #[cfg(unix)]
         std::os::unix::fs::DirBuilderExt::mode(&mut folder, 0o700);
         folder.create(path).map_err(|source| FolderError::Use { path: path.to_owned(), source })?;
-        Ok(Self { path: path.to_owned(), _temporary: None })
+        Ok(Self { path: path.to_owned(), temporary: None })
     }
 
     pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Will it be gone with the tracer?
+    pub(crate) fn is_temporary(&self) -> bool {
+        self.temporary.is_some()
+    }
+
+    /// It is of this cluster from now on, unless it is of another.
+    pub(crate) fn belong_to(&self, cluster: &str) -> Result<(), FolderError> {
+        let path = self.path.join(CLUSTER_FILE);
+        match fs::read_to_string(&path) {
+            Ok(recorded) if recorded.trim() == cluster => Ok(()),
+            Ok(recorded) => Err(FolderError::OtherCluster {
+                path: self.path.clone(),
+                recorded: recorded.trim().to_owned(),
+                found: cluster.to_owned(),
+            }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(tls::write_private(&path, cluster)?),
+            Err(source) => Err(FolderError::Use { path, source }),
+        }
     }
 
     /// Where the log is.
@@ -155,6 +190,18 @@ mod tests {
         assert_eq!(std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&path).unwrap().permissions()) & 0o77, 0);
         fs::write(&path, "zz").unwrap();
         assert!(matches!(data.key(), Err(FolderError::Key(_))));
+    }
+
+    #[test]
+    fn a_folder_is_of_one_cluster() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = DataFolder::open(Some(folder.path())).unwrap();
+        data.belong_to("one").unwrap();
+        data.belong_to("one").unwrap();
+        let refused = data.belong_to("two").unwrap_err().to_string();
+        assert!(refused.contains("another cluster") && refused.contains(CLUSTER_FILE), "{refused}");
+        fs::remove_file(folder.path().join(CLUSTER_FILE)).unwrap();
+        data.belong_to("two").unwrap();
     }
 
     #[test]

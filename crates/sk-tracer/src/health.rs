@@ -96,6 +96,11 @@ impl Health {
         self.alive.load(Ordering::Relaxed)
     }
 
+    /// The tracer cannot do its work.
+    pub(crate) fn fail(&self) {
+        self.alive.store(false, Ordering::Relaxed);
+    }
+
     /// Says that the tracer has failed when what holds this ends, by a panic as well. For the store, which ends last.
     pub(crate) fn watch_over(self: &Arc<Self>) -> Ending {
         Ending { health: Arc::clone(self), only_panics: false }
@@ -117,7 +122,7 @@ pub(crate) struct Ending {
 impl Drop for Ending {
     fn drop(&mut self) {
         if !self.only_panics || std::thread::panicking() {
-            self.health.alive.store(false, Ordering::Relaxed);
+            self.health.fail();
         }
     }
 }

@@ -18,6 +18,7 @@
 //! | `store` | the one owner of ledger and log |
 //! | `lookup` | questions about owners |
 //! | `look` | another look at pods that came before their owners |
+//! | `origin` | is this the cluster that the data folder is of? |
 //! | `parts` | what a tracer is put together from |
 //! | `export` | a window of the log as a file |
 //! | `serve` | HTTP: export, probes, metrics |
@@ -39,6 +40,7 @@ mod look;
 mod lookup;
 mod metrics;
 mod options;
+mod origin;
 mod parts;
 mod resume;
 mod serve;

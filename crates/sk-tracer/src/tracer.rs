@@ -21,6 +21,7 @@ use crate::look;
 use crate::lookup;
 use crate::metrics::Metrics;
 use crate::options::Options;
+use crate::origin::Origin;
 use crate::parts::Parts;
 use crate::serve::{Server, door};
 use crate::store::{Message, QUEUE_BATCHES, StoreError};
@@ -115,18 +116,22 @@ impl Tracer {
             Some(serving) => Some(door::bind(serving).await?),
             None => None,
         };
-        let folder = DataFolder::open(options.data_dir.as_deref())?;
+        let folder = Arc::new(DataFolder::open(options.data_dir.as_deref())?);
+        let mut origin = Origin::ask(&access, &folder).await?;
         let parts = Parts::open(&folder, access, &config)?;
         let (store, inbox) = mpsc::channel(QUEUE_BATCHES);
         let (lookups, questions) = mpsc::channel(lookup::QUEUE_QUESTIONS);
         let (looks, rounds) = mpsc::channel(1);
         let exporter = Arc::new(parts.exporter(&folder, &config, store.clone()));
         let mut tasks = JoinSet::new();
+        origin.settle(&mut tasks, &parts.health);
         for watcher in parts.watchers(&store) {
-            let ending = parts.health.watch_for_panics();
+            let (ending, settled) = (parts.health.watch_for_panics(), origin.settled());
             tasks.spawn(async move {
                 let _ending = ending;
-                watcher.run().await;
+                if settled.await {
+                    watcher.run().await;
+                }
             });
         }
         let (ending, shared, answers) = (parts.health.watch_for_panics(), Arc::clone(&parts.shared), store.clone());
@@ -140,7 +145,6 @@ impl Tracer {
             let _ending = ending;
             looking.await;
         });
-        let folder = Arc::new(folder);
         tasks.spawn(remember_when_ready(Arc::clone(&folder), config.clone(), Arc::clone(&parts.health)));
         let server = match options.serving.as_ref().zip(listener) {
             Some((serving, listener)) => {

@@ -11,7 +11,7 @@ use jiff::tz::TimeZone;
 
 pub use cluster::{
     DescribeArgs, DoctorArgs, ExportArgs, ExportForm, InstallArgs, InstallPart, LogsArgs, ManifestsCommand, NamedArgs,
-    NodesApplyArgs, NodesCommand, ObjectFormat, Part, RecordArgs, SimArgs, SnapshotArgs, TracerArgs,
+    NodesApplyArgs, NodesCommand, ObjectFormat, Part, RecordArgs, Resource, SimArgs, SnapshotArgs, TracerArgs,
 };
 pub use trace::{
     ConvertArgs, Form, GenerateArgs, MergeArgs, OutArgs, ScaleArgs, ShiftArgs, ShowArgs, SliceArgs, TraceCommand,
@@ -77,6 +77,15 @@ impl Global {
     pub(crate) fn home(&self) -> &str {
         self.namespace.as_deref().unwrap_or(sk_api::simulation::names::NAMESPACE)
     }
+
+    /// `skctl` with the flags that lead to the same cluster again, for commands that are worth typing next.
+    pub(crate) fn again(&self) -> String {
+        let kubeconfig = self.kubeconfig.as_ref().map(|path| format!(" --kubeconfig {}", path.display()));
+        let context = self.context.as_ref().map(|context| format!(" --context {context}"));
+        let namespace = self.namespace.as_ref().map(|namespace| format!(" -n {namespace}"));
+        let flags: String = [kubeconfig, context, namespace].into_iter().flatten().collect();
+        format!("skctl{flags}")
+    }
 }
 
 fn time_zone(name: &str) -> Result<TimeZone, String> {
@@ -117,7 +126,8 @@ pub enum Command {
     /// Simulate a trace, on the embedded engine or with --cluster on a real one; ends with the summary.
     #[command(after_help = RUN_EXAMPLES)]
     Run(Box<RunArgs>),
-    /// Show a run again.
+    /// Show a run again, or with --cluster fetch a Simulation's record and show it.
+    #[command(after_help = REPORT_EXAMPLES)]
     Report(ReportArgs),
     /// List the runs in ./runs, or with --cluster the Simulations in the cluster.
     List(ListArgs),
@@ -178,7 +188,12 @@ const RUN_EXAMPLES: &str = "Examples:
   skctl run week.sktrace -f pack.yaml
   skctl run week.sktrace -f pack.yaml --set cluster.groups.general.max=36
   helm template ./chart | skctl run - -f nodes.yaml -D 1h
-  skctl --context lab run s3://traces/week.sktrace --cluster --speed 10 -D 1d";
+  skctl --context lab run week.sktrace --cluster --speed 10 -D 1d";
+
+const REPORT_EXAMPLES: &str = "Examples:
+  skctl report
+  skctl report pack -o markdown >> $GITHUB_STEP_SUMMARY
+  skctl --context lab report pack --cluster --repetition 2";
 
 /// `skctl scenario`
 #[derive(Debug, Subcommand)]
@@ -241,6 +256,16 @@ pub struct RunArgs {
     /// The driver's image, if not the installation's.
     #[arg(long, value_name = "IMAGE", help_heading = ON_A_CLUSTER)]
     pub driver_image: Option<String>,
+    /// A Secret whose keys become the driver's environment, such as credentials for a trace's URL; may be repeated. It
+    /// needs the label simkube.io/driver-secret=true.
+    #[arg(long = "driver-secret", value_name = "NAME", help_heading = ON_A_CLUSTER)]
+    pub driver_secrets: Vec<String>,
+    /// The folder in an object store that the driver writes the record to; if not said, the controller keeps it.
+    #[arg(long, value_name = "URL", help_heading = ON_A_CLUSTER)]
+    pub record_path: Option<String>,
+    /// Delete the Simulation, with the record that the controller keeps, so long after its end; never if not said.
+    #[arg(long, value_name = "DURATION", help_heading = ON_A_CLUSTER)]
+    pub ttl: Option<String>,
     /// Begin paused; `skctl resume NAME` lets it go on.
     #[arg(long, help_heading = ON_A_CLUSTER)]
     pub start_paused: bool,
@@ -266,12 +291,22 @@ pub struct PartArgs {
     pub duration: Option<String>,
 }
 
+/// How the newest run is called.
+pub(crate) const NEWEST: &str = "@";
+
 /// `skctl report`
 #[derive(Debug, Args)]
 pub struct ReportArgs {
-    /// The run: a folder, a name under ./runs, `@` for the newest, `@2` for the one before.
-    #[arg(default_value = "@")]
+    /// The run: a folder, a name under ./runs, `@` for the newest, `@2` for the one before; with --cluster the name of
+    /// a Simulation.
+    #[arg(default_value = NEWEST)]
     pub run: String,
+    /// Fetch the record of a Simulation in the cluster into ./runs first.
+    #[arg(long)]
+    pub cluster: bool,
+    /// Which repetition of the Simulation, counted from 0; the last one if not said.
+    #[arg(long, value_name = "N", requires = "cluster")]
+    pub repetition: Option<u32>,
     /// In which form.
     #[arg(short = 'o', long = "output", value_enum, default_value = "table", value_name = "FORMAT")]
     pub output: ReportFormat,

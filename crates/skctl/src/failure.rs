@@ -35,10 +35,15 @@ impl Outcome {
     }
 }
 
-/// The error with its causes, each said once: libraries often repeat a cause in their own words.
+/// The error with its causes.
 fn sentence(error: &anyhow::Error) -> String {
+    each_once(error.chain())
+}
+
+/// An error and its causes, each said once: libraries often repeat a cause in their own words.
+pub(crate) fn each_once<'a>(causes: impl Iterator<Item = &'a (dyn std::error::Error + 'static)>) -> String {
     let mut text = String::new();
-    for cause in error.chain().map(ToString::to_string) {
+    for cause in causes.map(ToString::to_string) {
         if !text.contains(&cause) {
             let colon = if text.is_empty() { "" } else { ": " };
             text = format!("{text}{colon}{cause}");

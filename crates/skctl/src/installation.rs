@@ -3,18 +3,20 @@
 //! The manifests themselves are made by the crates that they are for; here are only the choices of a command line, and
 //! where the two servers are afterwards.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use serde_json::Value;
 use sk_api::simulation::{crds as definitions, names};
 use sk_api::tracer::Config;
 use sk_core::Gvk;
+use sk_ctrl::install::{Kinds, Options, mark};
 use sk_tracer::install;
 
-use crate::cli::{Global, SimArgs, TracerArgs, Verbosity};
-use crate::cluster::Cluster;
+use crate::cli::{Global, Resource, SimArgs, TracerArgs, Verbosity};
 use crate::cluster::service::Service;
+use crate::cluster::{Cluster, words};
 use crate::{answer, texts};
 
 /// What is recorded when nobody says.
@@ -92,26 +94,59 @@ fn usual() -> Result<Config> {
     Config::parse("the usual configuration", TRACKED).context("please report this")
 }
 
-/// The simulator's manifests.
+/// The simulator's manifests, without a cluster: the namespace is made if it is not there.
 pub(crate) fn sim(args: &SimArgs, global: &Global) -> Vec<Value> {
     sim_in(args, global.home())
 }
 
-/// The simulator's manifests in a namespace. Stages come last: without KWOK everything else can still be made.
+/// The simulator's manifests for a cluster, where the namespace may be somebody else's and is then left as it is.
+pub(crate) async fn sim_for(cluster: &Cluster, args: &SimArgs) -> Result<Vec<Value>> {
+    let owns = mark::owns(&cluster.client, &cluster.namespace).await;
+    let own_namespace = owns.map_err(|error| {
+        let why = words(&error);
+        anyhow!("cannot ask {cluster} whose namespace {} is: {why}", cluster.namespace)
+    })?;
+    Ok(sim_manifests(&Options { own_namespace, ..options(args, &cluster.namespace) }))
+}
+
+/// The simulator's manifests in a namespace.
 pub(crate) fn sim_in(args: &SimArgs, namespace: &str) -> Vec<Value> {
-    let usual = sk_ctrl::install::Options::default();
-    let options = sk_ctrl::install::Options {
+    sim_manifests(&options(args, namespace))
+}
+
+/// Stages come last: without KWOK everything else can still be made.
+fn sim_manifests(options: &Options) -> Vec<Value> {
+    sk_ctrl::install::manifests(options).into_iter().chain(sk_driver::stages()).collect()
+}
+
+fn options(args: &SimArgs, namespace: &str) -> Options {
+    let usual = Options::default();
+    Options {
         namespace: namespace.to_owned(),
         image: args.ctrl_image.clone().unwrap_or_else(|| usual.image.clone()),
         driver_image: args.driver_image.clone().unwrap_or_else(|| usual.driver_image.clone()),
+        allowed_images: args.allowed_images.clone(),
         allow_hooks: args.allow_hooks,
         local_traces: args.local_traces,
         any_namespace: args.any_namespace,
         metrics: args.metrics,
         cert_manager: args.cert_manager,
+        more_kinds: kinds(&args.also),
         ..usual
+    }
+}
+
+/// Resources by their groups.
+fn kinds(resources: &[Resource]) -> Vec<Kinds> {
+    let mut groups: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for Resource { plural, group } in resources {
+        groups.entry(group).or_default().insert(plural);
+    }
+    let kinds = |(group, plurals): (&str, BTreeSet<&str>)| Kinds {
+        group: group.to_owned(),
+        resources: plurals.into_iter().map(str::to_owned).collect(),
     };
-    sk_ctrl::install::manifests(&options).into_iter().chain(sk_driver::stages()).collect()
+    groups.into_iter().map(kinds).collect()
 }
 
 /// The kinds alone.

@@ -15,6 +15,7 @@ mod installation;
 mod outputs;
 mod progress;
 mod recording;
+mod records;
 mod runs;
 mod scenarios;
 mod simulation;
@@ -22,6 +23,7 @@ mod talk;
 mod texts;
 mod times;
 mod traces;
+mod upload;
 
 use std::process::ExitCode;
 
@@ -42,7 +44,7 @@ pub fn main() -> ExitCode {
     let outcome = match cli.command {
         Command::Demo(args) => commands::demo::run(&args, &global),
         Command::Run(args) => commands::run::run(&args, &global),
-        Command::Report(args) => commands::report::run(&args),
+        Command::Report(args) => commands::report::run(&args, &global),
         Command::List(args) => commands::list::run(&args, &global),
         Command::Export(args) => commands::export::run(&args, &global),
         Command::Snapshot(args) => commands::snapshot::run(&args, &global),

@@ -109,7 +109,7 @@ impl Progress {
         Self::new(Bar::of_unknown_length(what, quiet))
     }
 
-    /// For a download of so many bytes, if that is known.
+    /// For so many bytes that come or go, if that is known.
     pub(crate) fn of_bytes(length: Option<u64>, what: String, quiet: bool) -> io::Result<Self> {
         Self::new(Bar::of_bytes(length, what, quiet))
     }
@@ -138,6 +138,11 @@ impl Progress {
     /// So many bytes have come.
     pub(crate) fn bytes(&self, done: u64) {
         self.bar.bar.set_position(done);
+    }
+
+    /// The bar itself, for work that is handed to somebody else and knows best how far it is.
+    pub(crate) fn meter(&self) -> ProgressBar {
+        self.bar.bar.clone()
     }
 
     /// Has somebody pressed Ctrl-C?

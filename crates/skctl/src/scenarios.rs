@@ -8,7 +8,7 @@ use crate::cli::RunArgs;
 use crate::{examples, texts};
 
 /// The nodes a run gets when nobody says which.
-const ASSUMED: &str = include_str!("assumed.yaml");
+pub(crate) const ASSUMED: &str = include_str!("assumed.yaml");
 
 /// A scenario and what had to be assumed for it.
 pub(crate) struct Resolved {

@@ -1,25 +1,21 @@
-//! One Simulation on a cluster, from its creation to its record.
+//! One Simulation on a cluster: followed until it is over, and what it says of itself.
 
-use std::fs::File;
-use std::io::{Seek as _, Write as _};
-use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use futures::StreamExt;
-use http::Method;
-use http_body_util::BodyExt;
 use indicatif::HumanCount;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::watch_object;
-use sk_api::simulation::{Simulation, SimulationStatus, State};
-use sk_record::{Staged, archive};
+use sk_api::simulation::{Simulation, SimulationStatus, State, names};
+use sk_store::location::shown;
 
 use crate::cli::Global;
-use crate::cluster::Cluster;
 use crate::cluster::simulations::{Simulations, state_name};
-use crate::installation::CONTROLLER;
 use crate::progress::Progress;
+
+/// On a Simulation: the scenario that its runs are judged by. Only skctl writes and reads it.
+pub(crate) const SCENARIO_ANNOTATION: &str = "simkube.io/scenario";
 
 /// How often the bar is drawn and Ctrl-C is looked for, even if nothing happens.
 const TICK: Duration = Duration::from_millis(200);
@@ -62,7 +58,7 @@ pub(crate) async fn follow(simulations: &Simulations<'_>, name: &str, global: &G
 }
 
 /// `Running  2026-11-10T14:02:11Z  120 of 4,000 events`
-fn words(status: &SimulationStatus) -> String {
+pub(crate) fn words(status: &SimulationStatus) -> String {
     let mut words = state_name(status.state);
     if let Some(message) = status.message.as_ref().filter(|_| status.progress.is_none()) {
         words += &format!("  {message}");
@@ -76,35 +72,23 @@ fn words(status: &SimulationStatus) -> String {
     words
 }
 
-/// Fetches the record of one repetition from the controller. It takes the name `dir` when it is published.
-pub(crate) async fn fetch(
-    cluster: &Cluster,
-    name: &str,
-    repetition: u32,
-    dir: &Path,
-    global: &Global,
-) -> Result<Staged> {
-    let mut controller = CONTROLLER.open(cluster).await?;
-    let path = format!("/records/{name}/{repetition}");
-    let mut body = controller.ask(Method::GET, &path, None).await?.into_body();
-    let progress = Progress::of_bytes(None, format!("fetching the record of {name}"), global.quiet)?;
-    let mut spool = spool()?;
-    let mut bytes = 0;
-    while let Some(frame) = progress.waiting(body.frame()).await? {
-        let data = frame.context("the controller broke off; run it again to fetch the record")?.into_data();
-        let data = data.unwrap_or_default();
-        spool.write_all(&data).context("cannot keep the record in the temporary folder; is there room?")?;
-        bytes += data.len() as u64;
-        progress.bytes(bytes);
-    }
-    spool.rewind().context("cannot read the record again")?;
-    let dir = dir.to_owned();
-    Ok(tokio::task::spawn_blocking(move || archive::stage(spool, &dir)).await??)
+/// What it is called.
+pub(crate) fn name_of(simulation: &Simulation) -> String {
+    simulation.metadata.name.clone().unwrap_or_default()
 }
 
-/// A file without a name: it is gone with the process, however that ends.
-fn spool() -> Result<File> {
-    tempfile::tempfile().context("cannot make a temporary file for the record")
+/// What people call the trace that it replays: an uploaded one has no name of its own but a hash, and a URL is shown
+/// without what may let others in.
+pub(crate) fn trace_of(simulation: &Simulation) -> String {
+    let typed = simulation.metadata.annotations.as_ref().and_then(|all| all.get(names::TRACE_NAME_ANNOTATION));
+    typed.cloned().unwrap_or_else(|| shown(&simulation.spec.driver.trace_path))
+}
+
+/// Why it failed, in the controller's words.
+pub(crate) fn why_it_failed(simulation: &Simulation) -> String {
+    let status = simulation.status.as_ref();
+    let why = status.and_then(|status| status.message.as_ref().or(status.reason.as_ref()));
+    why.cloned().unwrap_or_else(|| "it does not say why".to_owned())
 }
 
 #[cfg(test)]
@@ -112,6 +96,21 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_trace_is_called_as_it_was_typed() {
+        let simulation = |annotations| -> Simulation {
+            let metadata = json!({"name": "a", "annotations": annotations});
+            let spec = json!({"driver": {"tracePath": "uploaded:abc"}});
+            serde_json::from_value(json!({"metadata": metadata, "spec": spec})).unwrap()
+        };
+        let typed = simulation(json!({names::TRACE_NAME_ANNOTATION: "week.sktrace"}));
+        assert_eq!(trace_of(&typed), "week.sktrace");
+        assert_eq!(trace_of(&simulation(json!({}))), "uploaded:abc");
+        let mut secret = simulation(json!({}));
+        secret.spec.driver.trace_path = "https://me:s3cr3t@host/week.sktrace".to_owned();
+        assert_eq!(trace_of(&secret), "https://host/week.sktrace");
+    }
 
     #[test]
     fn the_bar_says_what_the_status_says() {

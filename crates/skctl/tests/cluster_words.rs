@@ -1,8 +1,10 @@
 //! What is said about clusters before there is one: refusals, manifests, and a tracer that is only pretended.
 
+#[path = "support/http.rs"]
+mod http;
 mod support;
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Command as Process, Stdio};
 use std::time::{Duration, Instant};
@@ -119,7 +121,8 @@ fn manifests_follow_the_configuration_the_namespace_and_the_image() {
 fn what_makes_no_sense_on_the_other_engine_is_refused_by_name() {
     let dir = folder();
     write(&dir, "week.sktrace", NGINX);
-    for (flag, value) in [("--speed", "2"), ("--repetitions", "3"), ("--driver-image", "a")] {
+    let flags = [("--speed", "2"), ("--repetitions", "3"), ("--driver-image", "a"), ("--driver-secret", "a")];
+    for (flag, value) in flags.into_iter().chain([("--record-path", "s3://b/a"), ("--ttl", "1d")]) {
         let out = without_cluster(&dir).args(["run", "week.sktrace", flag, value]).assert().code(2);
         out.stderr(contains(format!("{flag} is for --cluster")));
     }
@@ -133,11 +136,68 @@ fn what_makes_no_sense_on_the_other_engine_is_refused_by_name() {
     on_cluster(&["--end", "+1m"]).stderr(contains("--end is not for --cluster"));
     on_cluster(&["--speed", "0"]).stderr(contains("--speed must be more than 0"));
     on_cluster(&["--name", "Big Name"]).stderr(contains("lower-case letters"));
+    on_cluster(&["--name", &"a".repeat(50)]).stderr(contains("at most 49"));
+    on_cluster(&["--set", "seed=7"]).stderr(contains("--set seed: not for --cluster"));
+    on_cluster(&["--ttl", "1s"]).stderr(contains("--ttl 1s"));
+    on_cluster(&["--record-path", "runs"]).stderr(contains("goes with its pod"));
     on_cluster(&[]).stderr(contains("there is no kubeconfig"));
     let out = without_cluster(&dir).args(["run", "example:nginx", "--cluster"]).assert().code(2);
-    out.stderr(contains("the driver in the cluster cannot read it"));
+    out.stderr(contains("there is no kubeconfig"));
     let out = without_cluster(&dir).args(["run", "my-sim", "-f", "week.sktrace"]).assert().code(2);
     out.stderr(contains("skctl run week.sktrace --name my-sim --cluster"));
+}
+
+#[test]
+fn what_is_no_trace_is_refused_before_anything_is_sent_in_the_words_of_an_embedded_run() {
+    let dir = folder();
+    kubeconfig(&dir);
+    write(&dir, "cut.sktrace", &NGINX[..NGINX.len() / 2]);
+    write(&dir, "empty.sktrace", "");
+    write(&dir, "picture.png", b"\x89PNG\r\n\x1a\n");
+    std::fs::create_dir(dir.path().join("nothing")).expect("a temporary folder can be written to");
+    for trace in ["cut.sktrace", "empty.sktrace", "picture.png", "nothing", "nowhere.sktrace", "example:nobody"] {
+        let said = |words: &[&str]| {
+            let out = without_cluster(&dir).args(["--kubeconfig", "kubeconfig", "run", trace]).args(words).assert();
+            String::from_utf8_lossy(&out.code(2).stdout("").get_output().stderr).into_owned()
+        };
+        let embedded = said(&[]);
+        assert_eq!(said(&["--cluster"]), embedded);
+        assert!(embedded.starts_with("error: "), "{embedded}");
+    }
+    let out = without_cluster(&dir).args(["run", "/traces/week.sktrace", "--cluster"]).assert().code(2);
+    out.stderr(contains("if it lies on the cluster's node, write file:///traces/week.sktrace"));
+}
+
+#[test]
+fn a_report_from_the_cluster_is_of_a_simulation_that_is_named() {
+    let dir = folder();
+    kubeconfig(&dir);
+    let report = |words: &[&str]| {
+        without_cluster(&dir).args(["--kubeconfig", "kubeconfig", "report"]).args(words).assert().code(2)
+    };
+    report(&["--cluster"]).stderr(contains("which Simulation?").and(contains("list --cluster")));
+    report(&["week", "--repetition", "1"]).stderr(contains("--cluster"));
+    report(&["week", "--cluster"]).stderr(contains("context lab (https://127.0.0.1:1)").and(contains("--context")));
+}
+
+#[test]
+fn more_kinds_to_replay_are_named_as_kubectl_writes_them() {
+    let dir = folder();
+    let words =
+        ["manifests", "sim", "--also", "secrets", "--also", "widgets.example.com", "--also", "gears.example.com"];
+    let out = without_cluster(&dir).args(words).assert().success();
+    let objects = documents(&out.get_output().stdout);
+    let driver =
+        objects.iter().find(|object| object["kind"] == "ClusterRole" && object["metadata"]["name"] == "sk-driver");
+    let rules = driver.expect("the driver has a role")["rules"].as_array().expect("rules").clone();
+    let granted = |group: &str| {
+        let rules = rules.iter().filter(|rule| rule["apiGroups"][0] == group);
+        rules.flat_map(|rule| rule["resources"].as_array().expect("resources").clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(granted("example.com"), ["gears", "widgets"]);
+    assert!(granted("").iter().any(|resource| resource == "secrets"));
+    let out = without_cluster(&dir).args(["manifests", "sim", "--also", "Widget"]).assert().code(2);
+    out.stderr(contains("widgets.example.com"));
 }
 
 /// A tracer that answers every export the same way; what it was asked comes back when it has been.
@@ -155,15 +215,8 @@ fn pretended_tracer(answer: Vec<u8>) -> (SocketAddr, std::thread::JoinHandle<Str
 
 /// The head and the body of a request.
 fn request(stream: &TcpStream) -> String {
-    let mut reader = BufReader::new(stream);
-    let mut text = String::new();
-    while !text.ends_with("\r\n\r\n") {
-        assert!(reader.read_line(&mut text).expect("a request comes") > 0, "it broke off: {text}");
-    }
-    let length = text.lines().find_map(|line| line.to_lowercase().strip_prefix("content-length: ")?.parse().ok());
-    let mut body = vec![0; length.unwrap_or(0)];
-    reader.read_exact(&mut body).expect("the body comes");
-    text + &String::from_utf8_lossy(&body)
+    let (head, body) = http::request(&mut BufReader::new(stream)).expect("a request comes whole");
+    head + &String::from_utf8_lossy(&body)
 }
 
 fn answer(status: &str, length: usize, body: &[u8]) -> Vec<u8> {

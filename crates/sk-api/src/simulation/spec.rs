@@ -137,8 +137,12 @@ pub struct SimulationRootSpec {}
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DriverSpec {
-    /// The trace: a path on the node that the driver runs on, or a URL (file, http, https, s3, gs, azure).
-    #[schemars(regex(pattern = r"^(/|file:///|s3://|gs://|azure://|https?://)[^\s]+$"), length(max = 4096))]
+    /// The trace: a path on the node that the driver runs on, a URL (file, http, https, s3, gs, azure), or
+    /// `uploaded:<SHA-256>` for one that was sent to the controller.
+    #[schemars(
+        regex(pattern = r"^((/|file:///|s3://|gs://|azure://|https?://)[^\s]+|uploaded:[0-9a-f]{64})$"),
+        length(max = 4096)
+    )]
     pub trace_path: String,
     /// The driver's image. Default: the one that the controller was installed with.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use sk_api::simulation::Simulation;
 
 use super::*;
-use crate::world::{Left, Offers};
+use crate::world::{Left, Offers, SecretRefusal};
 
 fn settings() -> Settings {
     Settings { allow_hooks: true, ..Settings::in_namespace("simkube", "sk-driver:1") }
@@ -31,6 +31,7 @@ fn world(change: &Value) -> World {
         parts: Part::ALL.into_iter().map(|part| (part, Seen::Ours)).collect(),
         driver: Driver::Running { completed: 0 },
         offers: Offers::default(),
+        refused_secrets: BTreeMap::new(),
         left: Vec::new(),
         kept: false,
         recorded: false,
@@ -191,12 +192,36 @@ fn what_a_specification_cannot_have_here_fails_it_before_anything_is_made() {
         (json!({"duration": "0s"}), "BadSpec"),
         (json!({"duration": "99999999999d"}), "BadSpec"),
         (json!({"driver": {"certManagerIssuer": "i"}}), "CertManagerMissing"),
+        (json!({"driver": {"image": "somebody/else"}}), "ImageNotAllowed"),
     ] {
         let world = nothing_made(&json!({"spec": spec, "status": null}));
         let strict = Settings { allow_hooks: false, ..settings() };
         let Step::Do(Action::Conclude(verdict)) = decide(&world, &strict) else { panic!("{spec} is an end") };
         assert_eq!((verdict.success, verdict.reason.as_str()), (false, reason));
     }
+}
+
+#[test]
+fn a_secret_goes_to_no_driver_unless_somebody_has_labelled_it_for_drivers() {
+    let mut world = nothing_made(&json!({"spec": {"driver": {"secrets": ["s3"]}}}));
+    world.turn = Turn::Mine;
+    for (refusal, reason, advice) in [
+        (SecretRefusal::Missing, "SecretMissing", "create it"),
+        (
+            SecretRefusal::Unlabelled,
+            "SecretNotAllowed",
+            "kubectl -n simkube label secret s3 simkube.io/driver-secret=true",
+        ),
+    ] {
+        world.refused_secrets = BTreeMap::from([("s3".to_owned(), refusal)]);
+        let Action::Conclude(verdict) = done(&world) else { panic!("an end") };
+        assert_eq!((verdict.success, verdict.reason.as_str()), (false, reason));
+        assert!(verdict.message.contains(advice), "{}", verdict.message);
+    }
+    // A driver that is there has it already.
+    let mut running = self::world(&json!({}));
+    running.refused_secrets = world.refused_secrets;
+    assert!(matches!(decide(&running, &settings()), Step::Wait(_)));
 }
 
 #[test]
@@ -233,6 +258,30 @@ fn the_driver_is_followed_into_pause_and_to_its_end() {
     gone.parts.insert(Part::Job, Seen::Absent);
     let Action::Conclude(verdict) = done(&gone) else { panic!("an end") };
     assert_eq!(verdict.reason, "DriverGone");
+}
+
+#[test]
+fn a_run_whose_root_somebody_has_deleted_has_failed_and_waits_for_what_is_left_of_it() {
+    for seen in [Seen::Going, Seen::Absent] {
+        let mut world = world(&json!({}));
+        world.parts.insert(Part::Root, seen);
+        let Action::Conclude(verdict) = done(&world) else { panic!("an end") };
+        assert_eq!((verdict.success, verdict.reason.as_str()), (false, "RootGone"));
+    }
+    // Before there was a driver, it is simply made again.
+    let mut early = world(&json!({"status": {"completedRuns": null}}));
+    early.parts.insert(Part::Root, Seen::Absent);
+    assert_eq!(done(&early), Action::Make(Part::Root));
+    // Parts and pods that the garbage collector has not yet reached are the run's.
+    let mut ended = World { parts: BTreeMap::from([(Part::Job, Seen::Going)]), ..world(&concluded(false)) };
+    let Action::Report(report) = done(&ended) else { panic!("a report") };
+    assert_eq!(report.message, "waiting until the simulation's Job is gone");
+    ended.parts.clear();
+    ended.left = vec![left("Pod", "sk-a-driver-0-x", true)];
+    let Action::Report(report) = done(&ended) else { panic!("a report") };
+    assert_eq!(report.message, "waiting until Pod sk-a-driver-0-x is gone");
+    ended.left.clear();
+    assert!(matches!(done(&ended), Action::Finish(_)));
 }
 
 #[test]

@@ -3,8 +3,8 @@
 //! | account | may |
 //! |---|---|
 //! | `sk-ctrl` | make and watch the objects of a run, in its own namespace unless told; ask who is who |
-//! | `sk-driver` | make, change and delete what is replayed; write its Simulation's progress; send its record |
-//! | `sk-record-reader` | read records and logs: skctl asks for a token of this account |
+//! | `sk-driver` | make, change and delete what is replayed; write its Simulation's progress; fetch its trace; send its record |
+//! | `sk-record-reader` | read records and logs, send traces: skctl asks for a token of this account |
 //!
 //! RBAC knows no prefixes, so that the driver's rights over replayed kinds hold in all namespaces; that it keeps to its
 //! own is the driver's care. Secrets are not among those kinds: the right to change them anywhere is the right to read
@@ -74,7 +74,10 @@ pub(super) fn manifests(options: &Options) -> Vec<Value> {
     let events = [rule("events.k8s.io", &["events"], &["create", "patch"])];
     all.extend(granted(options, names::CONTROLLER_NAME, names::CONTROLLER_NAME, Some("default"), &events));
     all.extend(granted(options, names::DRIVER_ACCOUNT, names::DRIVER_ACCOUNT, None, &driver(options)));
-    let read = [rule(names::GROUP, &["simulations/record"], &["get"])];
+    let read = [
+        rule(names::GROUP, &["simulations/record"], &["get"]),
+        rule(names::GROUP, &["simulations/trace"], &["create"]),
+    ];
     all.extend(granted(options, names::RECORD_READER, names::RECORD_READER, None, &read));
     all.extend(user(options));
     all
@@ -106,10 +109,10 @@ fn controller(options: &Options) -> Vec<Value> {
     rules
 }
 
-/// The Lease, and what the controller proves itself with.
+/// The Leases, of the turn and of the controller that acts, and what it proves itself with.
 fn controller_here() -> [Value; 3] {
     [
-        rule("coordination.k8s.io", &["leases"], &["get", "list", "watch", "create", "delete"]),
+        rule("coordination.k8s.io", &["leases"], &["get", "list", "watch", "create", "update", "delete"]),
         rule("", &["secrets"], &["get", "create", "update"]),
         rule("", &["configmaps"], &["get", "create", "update"]),
     ]
@@ -139,9 +142,12 @@ fn driver(options: &Options) -> Vec<Value> {
         rule(names::GROUP, &["simulations"], &["get", "list", "watch"]),
         rule(names::GROUP, &["simulations/status"], &["patch"]),
         rule(names::GROUP, &["simulations/record"], &["update"]),
+        rule(names::GROUP, &["simulations/trace"], &["get"]),
         rule(names::GROUP, &["simulationroots"], &["get", "list", "watch", "create", "patch", "delete"]),
         rule(names::GROUP, &["simulationroots/finalizers"], &["update"]),
         rule("", &["nodes"], &["get", "list", "watch"]),
+        // Claims of a run are bound to volumes that the driver makes, and never reach a provisioner.
+        rule("", &["persistentvolumes"], &REPLAY),
     ];
     let mut definition = rule("apiextensions.k8s.io", &["customresourcedefinitions"], &["get"]);
     definition["resourceNames"] = json!([format!("simulationroots.{}", names::GROUP)]);
@@ -159,13 +165,15 @@ fn user(options: &Options) -> [Value; 2] {
     let everywhere = [
         rule(names::GROUP, &["simulations"], &["get", "list", "watch", "create", "patch", "update", "delete"]),
         rule(names::GROUP, &["simulations/record"], &["get"]),
+        rule(names::GROUP, &["simulations/trace"], &["create"]),
         // The mark of an installation is looked for, and what was told about a Simulation.
         rule("", &["namespaces", "events"], &["list"]),
     ];
     let mut token = rule("", &["serviceaccounts/token"], &["create"]);
     token["resourceNames"] = json!([names::RECORD_READER]);
+    // Whom to trust, and the mark of an installation in somebody else's namespace.
     let mut authority = rule("", &["configmaps"], &["get"]);
-    authority["resourceNames"] = json!([names::CONTROLLER_CA]);
+    authority["resourceNames"] = json!([names::CONTROLLER_CA, names::INSTALLED]);
     let here = [
         token,
         authority,

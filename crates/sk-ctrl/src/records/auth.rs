@@ -1,5 +1,7 @@
 //! Who asks, and may they? Both questions are the API server's to answer: TokenReview and SubjectAccessReview.
 
+use std::fmt;
+
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec, UserInfo};
@@ -15,18 +17,34 @@ pub(super) enum Refusal {
     #[error("{0}: send a token for the audience {audience} as `Authorization: Bearer`", audience = names::CONTROLLER_AUDIENCE)]
     Unknown(String),
     /// They may not.
-    #[error("{user} may not {verb} simulations/record of {simulation}")]
+    #[error("{user} may not {right}")]
     Forbidden {
         /// Who.
         user: String,
         /// What.
-        verb: &'static str,
-        /// Of which Simulation.
-        simulation: String,
+        right: String,
     },
     /// The API server did not answer.
     #[error("the API server could not be asked who this is: {0}")]
     Unavailable(#[source] Box<kube::Error>),
+}
+
+/// What somebody wants to do.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Right<'a> {
+    /// Its verb.
+    pub(super) verb: &'static str,
+    /// To which subresource of Simulations.
+    pub(super) subresource: &'static str,
+    /// Of which Simulation, where it is one's.
+    pub(super) simulation: Option<&'a str>,
+}
+
+impl fmt::Display for Right<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} simulations/{}", self.verb, self.subresource)?;
+        self.simulation.map_or(Ok(()), |simulation| write!(f, " of {simulation}"))
+    }
 }
 
 /// Asks the API server.
@@ -41,19 +59,14 @@ impl Guard {
     }
 
     /// Lets whoever sent these headers do this, or says why not. Returns their name.
-    pub(super) async fn admit(
-        &self,
-        headers: &HeaderMap,
-        verb: &'static str,
-        simulation: &str,
-    ) -> Result<String, Refusal> {
+    pub(super) async fn admit(&self, headers: &HeaderMap, right: Right<'_>) -> Result<String, Refusal> {
         let token = bearer(headers).ok_or_else(|| Refusal::Unknown("there is no token".to_owned()))?;
         let user = self.who(token).await?;
         let name = user.username.clone().unwrap_or_default();
-        if self.may(user, verb, simulation).await? {
+        if self.may(user, right).await? {
             return Ok(name);
         }
-        Err(Refusal::Forbidden { user: name, verb, simulation: simulation.to_owned() })
+        Err(Refusal::Forbidden { user: name, right: right.to_string() })
     }
 
     async fn who(&self, token: &str) -> Result<UserInfo, Refusal> {
@@ -73,7 +86,7 @@ impl Guard {
         }
     }
 
-    async fn may(&self, user: UserInfo, verb: &str, simulation: &str) -> Result<bool, Refusal> {
+    async fn may(&self, user: UserInfo, right: Right<'_>) -> Result<bool, Refusal> {
         let review = SubjectAccessReview {
             metadata: ObjectMeta::default(),
             spec: SubjectAccessReviewSpec {
@@ -85,9 +98,9 @@ impl Guard {
                     group: Some(names::GROUP.to_owned()),
                     version: Some("v1".to_owned()),
                     resource: Some("simulations".to_owned()),
-                    subresource: Some(names::RECORD_SUBRESOURCE.to_owned()),
-                    name: Some(simulation.to_owned()),
-                    verb: Some(verb.to_owned()),
+                    subresource: Some(right.subresource.to_owned()),
+                    name: right.simulation.map(str::to_owned),
+                    verb: Some(right.verb.to_owned()),
                     ..ResourceAttributes::default()
                 }),
                 non_resource_attributes: None,

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use axum::Router;
 use axum::body::Body;
@@ -17,7 +17,7 @@ use hyper_util::service::TowerToHyperService;
 use kube::Client;
 use kube::api::Api;
 use rustls::ServerConfig;
-use sk_api::simulation::Simulation;
+use sk_api::simulation::{Simulation, names};
 use tokio::fs::File;
 use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};
@@ -25,8 +25,10 @@ use tokio::sync::{Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
 use tracing::{debug, info, warn};
 
-use super::auth::{Guard, Refusal};
-use super::store::{Store, StoreError, checked};
+use super::auth::{Guard, Refusal, Right};
+use super::disk::StoreError;
+use super::store::{Store, checked};
+use super::traces::Traces;
 
 /// Connections at a time: one driver and a few people. Each may hold a buffer of [`CHUNK_BYTES`] and a file.
 const MAX_CONNECTIONS: usize = 64;
@@ -59,9 +61,9 @@ pub struct Server {
 
 impl Server {
     /// Binds the endpoint.
-    pub async fn bind(address: SocketAddr, client: Client, store: Store) -> Result<Self, ServeError> {
+    pub async fn bind(address: SocketAddr, client: Client, store: Store, traces: Traces) -> Result<Self, ServeError> {
         let listener = TcpListener::bind(address).await.map_err(|source| ServeError::Bind { address, source })?;
-        Ok(Self { listener, routes: routes(Desk { guard: Guard::new(client.clone()), client, store }) })
+        Ok(Self { listener, routes: routes(Desk { guard: Guard::new(client.clone()), client, store, traces }) })
     }
 
     /// Where it listens.
@@ -110,6 +112,7 @@ struct Desk {
     guard: Guard,
     client: Client,
     store: Store,
+    traces: Traces,
 }
 
 /// An answer that is no success: its status and a sentence.
@@ -135,14 +138,17 @@ impl From<Refusal> for No {
 impl From<StoreError> for No {
     fn from(error: StoreError) -> Self {
         let status = match &error {
-            StoreError::Name(_) | StoreError::BrokenOff(_) => StatusCode::BAD_REQUEST,
+            StoreError::Name(_) | StoreError::Hash(_) | StoreError::OtherBytes { .. } | StoreError::BrokenOff(_) => {
+                StatusCode::BAD_REQUEST
+            }
+            StoreError::Full { .. } => StatusCode::INSUFFICIENT_STORAGE,
             StoreError::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             StoreError::Disk { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => {
                 StatusCode::INSUFFICIENT_STORAGE
             }
             StoreError::Disk { .. } => StatusCode::INTERNAL_SERVER_ERROR,
         };
-        warn!(%error, "a record or log could not be kept or read");
+        warn!(%error, "a record, log or trace could not be kept or read");
         Self(status, error.to_string())
     }
 }
@@ -153,6 +159,7 @@ fn routes(desk: Desk) -> Router {
         .route("/records/{simulation}", get(list_records))
         .route("/records/{simulation}/{repetition}", get(get_record).put(put_record))
         .route("/logs/{simulation}", get(get_log).put(put_log))
+        .route("/traces/{sha256}", get(get_trace).head(head_trace).put(put_trace))
         // The store counts bytes as they come; nothing is held in memory.
         .layer(DefaultBodyLimit::disable())
         .with_state(desk)
@@ -213,10 +220,48 @@ async fn get_log(State(desk): State<Desk>, Path(simulation): Path<String>, heade
     send(desk.store.log(&simulation).await?.ok_or_else(missing)?, "text/plain; charset=utf-8").await
 }
 
+async fn put_trace(
+    State(desk): State<Desk>,
+    Path(sha256): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<StatusCode, No> {
+    let user = desk.admit_to_traces(&headers, "create").await?;
+    let bytes = desk.traces.put(&sha256, body.into_data_stream()).await?;
+    info!(sha256, bytes, user, "trace kept");
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Is a trace there already? Whoever may send it may ask, and has then the time to name it in a Simulation.
+async fn head_trace(
+    State(desk): State<Desk>,
+    Path(sha256): Path<String>,
+    headers: HeaderMap,
+) -> Result<StatusCode, No> {
+    desk.admit_to_traces(&headers, "create").await?;
+    let there = desk.traces.claim(&sha256, SystemTime::now()).await?;
+    Ok(if there { StatusCode::OK } else { StatusCode::NOT_FOUND })
+}
+
+async fn get_trace(State(desk): State<Desk>, Path(sha256): Path<String>, headers: HeaderMap) -> Result<Response, No> {
+    let user = desk.admit_to_traces(&headers, "get").await?;
+    let missing = || No(StatusCode::NOT_FOUND, format!("there is no trace {sha256}: send it again"));
+    let file = desk.traces.get(&sha256).await?.ok_or_else(missing)?;
+    info!(sha256, user, "trace given");
+    send(file, "application/octet-stream").await
+}
+
 impl Desk {
     /// Whoever sent these headers may do this to a name that can be a Simulation's. Returns who they are.
     async fn admit(&self, headers: &HeaderMap, verb: &'static str, simulation: &str) -> Result<String, No> {
-        Ok(self.guard.admit(headers, verb, checked(simulation)?).await?)
+        let right = Right { verb, subresource: names::RECORD_SUBRESOURCE, simulation: Some(checked(simulation)?) };
+        Ok(self.guard.admit(headers, right).await?)
+    }
+
+    /// Whoever sent these headers may do this to traces, which are nobody's in particular. Returns who they are.
+    async fn admit_to_traces(&self, headers: &HeaderMap, verb: &'static str) -> Result<String, No> {
+        let right = Right { verb, subresource: names::TRACE_SUBRESOURCE, simulation: None };
+        Ok(self.guard.admit(headers, right).await?)
     }
 
     /// Only for a Simulation that is there is something kept: what belongs to none would never be removed.

@@ -3,48 +3,20 @@
 //! The folder may be shared with others. A sub-folder is a Simulation's only if it holds nothing but what is written here;
 //! every other is left alone, whatever its name.
 
-use std::io;
 use std::path::{Path, PathBuf};
 
-use futures::{Stream, StreamExt};
+use futures::Stream;
 use sk_api::simulation::names;
 use tokio::fs::{self, File};
-use tokio::io::AsyncWriteExt;
+
+use super::disk::{self, FLOOR_BYTES, INCOMING, StoreError, Terms, disk, list};
 
 /// The largest record. A pod's row is about 100 bytes and 150,000 pods make 15 MB; a record of a thousand times that is
 /// no record.
 const MAX_RECORD_BYTES: u64 = 16 << 30;
 /// The largest log: what a person reads of the end of a run.
 const MAX_LOG_BYTES: u64 = 16 << 20;
-/// What is being written has this before its name.
-const INCOMING: &str = ".incoming-";
 const LOG: &str = "log.txt";
-
-/// Why a record or log is not kept or found.
-#[derive(Debug, thiserror::Error)]
-pub enum StoreError {
-    /// The name cannot be a Simulation's.
-    #[error("`{0}` is no simulation's name")]
-    Name(String),
-    /// The disk does not do it.
-    #[error("{step}: {source}")]
-    Disk {
-        /// What was to be done.
-        step: String,
-        /// What came of it.
-        #[source]
-        source: io::Error,
-    },
-    /// More than there is room for.
-    #[error("more than {limit} bytes: a record or log of that size is not kept")]
-    TooLarge {
-        /// The most.
-        limit: u64,
-    },
-    /// The sender stopped in the middle.
-    #[error("the sender broke off: {0}")]
-    BrokenOff(String),
-}
 
 /// The folder that records are kept in.
 #[derive(Clone, Debug)]
@@ -60,8 +32,7 @@ impl Store {
         for simulation in store.names().await? {
             let of_one = store.folder.join(&simulation);
             for file in list(&of_one).await?.into_iter().filter(|file| file.starts_with(INCOMING)) {
-                let path = of_one.join(file);
-                fs::remove_file(&path).await.map_err(disk("remove", &path))?;
+                disk::remove(&of_one.join(file)).await?;
             }
         }
         Ok(store)
@@ -125,7 +96,8 @@ impl Store {
         B: AsRef<[u8]>,
         E: std::fmt::Display,
     {
-        self.put(simulation, &record_file(repetition), body, MAX_RECORD_BYTES).await
+        let terms = terms("record", MAX_RECORD_BYTES);
+        disk::put(&self.folder.join(checked(simulation)?), &record_file(repetition), body, terms).await
     }
 
     /// Keeps a log in place of the one before. Returns its size.
@@ -138,7 +110,7 @@ impl Store {
         B: AsRef<[u8]>,
         E: std::fmt::Display,
     {
-        self.put(simulation, LOG, body, MAX_LOG_BYTES).await
+        disk::put(&self.folder.join(checked(simulation)?), LOG, body, terms("log", MAX_LOG_BYTES)).await
     }
 
     /// Removes everything of a Simulation, file by file, so that nothing goes that has come in between.
@@ -146,55 +118,18 @@ impl Store {
         let Some(files) = self.files(simulation).await? else { return Ok(()) };
         let folder = self.folder.join(checked(simulation)?);
         for file in files {
-            let path = folder.join(file);
-            unless_gone(fs::remove_file(&path).await).map_err(disk("remove", &path))?;
+            disk::remove(&folder.join(file)).await?;
         }
-        unless_gone(fs::remove_dir(&folder).await).map_err(disk("remove", &folder))
+        disk::unless_gone(fs::remove_dir(&folder).await).map_err(disk("remove", &folder))
     }
 
     async fn open_file(&self, simulation: &str, file: &str) -> Result<Option<File>, StoreError> {
-        let path = self.folder.join(checked(simulation)?).join(file);
-        match File::open(&path).await {
-            Ok(file) => Ok(Some(file)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(disk("open", &path)(error)),
-        }
+        disk::open(&self.folder.join(checked(simulation)?).join(file)).await
     }
+}
 
-    async fn put<B, E>(
-        &self,
-        simulation: &str,
-        file: &str,
-        body: impl Stream<Item = Result<B, E>>,
-        limit: u64,
-    ) -> Result<u64, StoreError>
-    where
-        B: AsRef<[u8]>,
-        E: std::fmt::Display,
-    {
-        let folder = self.folder.join(checked(simulation)?);
-        fs::create_dir_all(&folder).await.map_err(disk("make", &folder))?;
-        let incoming =
-            tempfile::Builder::new().prefix(INCOMING).tempfile_in(&folder).map_err(disk("make a file in", &folder))?;
-        // Dropped on any way out but the last, it is removed.
-        let (handle, unfinished) = incoming.into_parts();
-        let mut out = File::from_std(handle);
-        let mut size = 0;
-        let mut body = std::pin::pin!(body);
-        while let Some(chunk) = body.next().await {
-            let chunk = chunk.map_err(|error| StoreError::BrokenOff(error.to_string()))?;
-            size += chunk.as_ref().len() as u64;
-            if size > limit {
-                return Err(StoreError::TooLarge { limit });
-            }
-            out.write_all(chunk.as_ref()).await.map_err(disk("write", &unfinished))?;
-        }
-        out.flush().await.map_err(disk("write", &unfinished))?;
-        out.sync_all().await.map_err(disk("write", &unfinished))?;
-        let place = folder.join(file);
-        unfinished.persist(&place).map_err(|error| disk("rename", &place)(error.error))?;
-        Ok(size)
-    }
+fn terms(what: &'static str, limit: u64) -> Terms<'static> {
+    Terms { what, limit, advice: "", sha256: None, floor: FLOOR_BYTES }
 }
 
 fn record_file(repetition: u32) -> String {
@@ -211,32 +146,12 @@ fn is_ours(file: &str) -> bool {
     file == LOG || file.starts_with(INCOMING) || repetition(file).is_some()
 }
 
-/// What is gone already is as good as removed.
-fn unless_gone(removed: io::Result<()>) -> io::Result<()> {
-    removed.or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
-}
-
 /// A name that is one folder and nothing else.
 pub(super) fn checked(simulation: &str) -> Result<&str, StoreError> {
     let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     let good =
         !simulation.is_empty() && simulation.len() <= names::MAX_SIMULATION_NAME && simulation.chars().all(allowed);
     good.then_some(simulation).ok_or_else(|| StoreError::Name(simulation.chars().take(100).collect()))
-}
-
-async fn list(folder: &Path) -> Result<Vec<String>, StoreError> {
-    let mut entries = fs::read_dir(folder).await.map_err(disk("read", folder))?;
-    let mut names = Vec::new();
-    while let Some(entry) = entries.next_entry().await.map_err(disk("read", folder))? {
-        names.push(entry.file_name().to_string_lossy().into_owned());
-    }
-    names.sort();
-    Ok(names)
-}
-
-fn disk(verb: &str, path: &Path) -> impl FnOnce(io::Error) -> StoreError {
-    let step = format!("{verb} {}", path.display());
-    move |source| StoreError::Disk { step, source }
 }
 
 #[cfg(test)]
@@ -312,14 +227,5 @@ mod tests {
             let refused = store.put_log(name, chunks(&[])).await;
             assert!(matches!(refused, Err(StoreError::Name(_))), "{name}: {refused:?}");
         }
-    }
-
-    #[tokio::test]
-    async fn what_is_too_large_is_refused_and_not_kept() {
-        let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(folder.path()).await.unwrap();
-        let refused = store.put("a", "f", chunks(&[Ok("12345"), Ok("6")]), 5).await.unwrap_err();
-        assert_eq!(refused.to_string(), "more than 5 bytes: a record or log of that size is not kept");
-        assert!(store.log("a").await.unwrap().is_none());
     }
 }

@@ -7,10 +7,14 @@ use sk_api::simulation::State;
 use sk_ctrl::install::Options;
 
 use crate::lab::Lab;
+use crate::operators;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn hooks_run_once_and_their_failure_counts_unless_it_is_ignored() {
-    let lab = Lab::start(Options { allow_hooks: true, ..Options::default() }).await;
+    let installed = Options { allow_hooks: true, cert_manager: true, metrics: true, ..Options::default() };
+    let lab = Lab::start(installed).await;
+    // Long before they are needed: the garbage collector looks for new kinds every half minute.
+    operators::install(&lab).await;
     let controller = lab.controller().await;
     let before = lab.settled().await;
     let notes = lab.folder.path().join("notes");
@@ -60,6 +64,8 @@ async fn hooks_run_once_and_their_failure_counts_unless_it_is_ignored() {
     assert_eq!(status.reason.as_deref(), Some("HookFailed"));
     assert!(status.message.is_some_and(|words| words.contains("the controller was restarted while it ran")));
     assert!(["", "a\n"].contains(&noted().as_str()), "never twice: {:?}", noted());
+
+    operators::a_run_may_have_a_certificate_of_cert_manager_and_a_prometheus(&lab).await;
     lab.assert_nothing_left(&before).await;
     lab.assert_nothing_was_forbidden();
 }

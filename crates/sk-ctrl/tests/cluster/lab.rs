@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::ResourceExt;
@@ -25,14 +25,18 @@ use tokio::process::{Child, Command};
 /// How long anything may take on a machine that many tests share.
 pub(crate) const LIMIT: Duration = Duration::from_secs(180);
 
+/// Where nodes renew their leases, which come and go.
+const NODE_LEASES: &str = "kube-node-lease";
+
 /// Drivers that are scripts: an image, and what is run for it.
-const SCRIPTS: [(&str, &str); 6] = [
+const SCRIPTS: [(&str, &str); 7] = [
     ("driver:quick", "exit 0"),
-    ("driver:short", "sleep 2"),
+    ("driver:short", "sleep 1"),
     // Runs until the file is there; is polite when it is asked to stop.
     ("driver:waits", "trap 'exit 0' TERM; while [ ! -e \"$1\" ]; do sleep 0.1; done"),
     ("driver:fails", "echo 'TraceMissing: s3://traces/a is not there' > \"$SIMKUBE_TERMINATION_LOG\"; exit 2"),
     ("driver:speechless", "echo 'this is all that I logged' >&2; exit 3"),
+    ("driver:keyed", "[ \"$KEY\" = k ]"),
     ("driver:killed", "sleep 0.$(( $$ % 10 )); kill -9 $$"),
 ];
 
@@ -101,8 +105,13 @@ impl Lab {
         .expect("our kinds are served");
     }
 
-    /// Starts a controller as the installation's account.
+    /// Starts a controller as the installation's account. However busy the machine is, it waits for its drivers.
     pub(crate) async fn controller(&self) -> Controller {
+        self.controller_that_waits(LIMIT).await
+    }
+
+    /// Starts a controller that gives a driver so long to start.
+    pub(crate) async fn controller_that_waits(&self, limit: Duration) -> Controller {
         let token = self.token(names::CONTROLLER_NAME, None).await;
         let admin = fs::read_to_string(self.cluster.kubeconfig()).expect("a kubeconfig");
         let mut kubeconfig: Value = serde_json::from_str(&admin).expect("a kubeconfig in JSON");
@@ -118,9 +127,11 @@ impl Lab {
             .arg("--records-dir")
             .arg(self.folder.path().join("records"))
             .args([format!("--bind=127.0.0.1:{}", self.port), format!("--records-url={}", self.records_url())])
+            .arg(format!("--driver-start-limit={}", limit.as_secs()))
             .args([
                 "--driver-image=driver:quick",
-                "--driver-start-limit=10",
+                "--allow-driver-image=driver",
+                "--allow-driver-image=sk-driver",
                 "--verbosity=sk_ctrl=debug,kube=info,info",
             ])
             .stdout(Stdio::null())
@@ -234,7 +245,7 @@ impl Lab {
                 }
                 let api: Api<DynamicObject> = Api::all_with(self.cluster.client(), &resource);
                 let listed = api.list(&ListParams::default()).await.expect("a kind that can be listed");
-                let named = listed.iter().filter(|object| object.namespace().as_deref() != Some("kube-node-lease"));
+                let named = listed.iter().filter(|object| object.namespace().as_deref() != Some(NODE_LEASES));
                 all.extend(named.map(|object| match capabilities.scope {
                     Scope::Cluster => format!("{} {}", resource.kind, object.name_any()),
                     Scope::Namespaced => {
@@ -246,15 +257,13 @@ impl Lab {
         all
     }
 
-    /// What is there once nothing more comes: new namespaces and Deployments get company from Kubernetes itself.
+    /// What is there once nothing more comes: new namespaces, Services and Deployments get company from Kubernetes itself.
     pub(crate) async fn settled(&self) -> BTreeSet<String> {
         let mut before = self.everything().await;
         loop {
-            tokio::time::sleep(Duration::from_secs(2)).await;
+            tokio::time::sleep(Duration::from_secs(1)).await;
             let now = self.everything().await;
-            let ready = now.iter().any(|name| name.starts_with("Pod simkube/sk-ctrl-"))
-                && now.contains("Secret simkube/sk-ctrl-cert");
-            if now == before && ready {
+            if now == before && has_company(&now) {
                 return now;
             }
             before = now;
@@ -263,22 +272,35 @@ impl Lab {
 
     /// Nothing is there that was not there before, and nothing is missing.
     pub(crate) async fn assert_nothing_left(&self, before: &BTreeSet<String>) {
-        let mut last = BTreeSet::new();
-        for _ in 0..100 {
-            last = self.everything().await;
-            if last == *before {
-                return;
-            }
+        let began = Instant::now();
+        let mut now = self.everything().await;
+        while now != *before && began.elapsed() < LIMIT {
             tokio::time::sleep(Duration::from_millis(200)).await;
+            now = self.everything().await;
         }
-        let left: Vec<_> = last.difference(before).collect();
-        let lost: Vec<_> = before.difference(&last).collect();
-        panic!("left: {left:#?}, lost: {lost:#?}");
+        let left: Vec<_> = now.difference(before).collect();
+        let lost: Vec<_> = before.difference(&now).collect();
+        assert!(left.is_empty() && lost.is_empty(), "left: {left:#?}, lost: {lost:#?}");
     }
 
     pub(crate) async fn create(&self, object: Value) {
         self.cluster.create(&objects::object(object)).await.expect("the object is accepted");
     }
+}
+
+/// Has everything come that Kubernetes and the controller make by themselves beside an installation?
+fn has_company(all: &BTreeSet<String>) -> bool {
+    let ours = ["Pod simkube/sk-ctrl-", "EndpointSlice simkube/sk-ctrl-", "Secret simkube/sk-ctrl-cert"];
+    let namespaces = all.iter().filter_map(|name| name.strip_prefix("Namespace ")).filter(|name| *name != NODE_LEASES);
+    let furnished = |namespace: &str| {
+        let company =
+            [format!("ServiceAccount {namespace}/default"), format!("ConfigMap {namespace}/kube-root-ca.crt")];
+        company.iter().all(|name| all.contains(name))
+    };
+    ours.iter().all(|start| all.iter().any(|name| name.starts_with(start)))
+        && all.contains("ConfigMap simkube/sk-ctrl-ca")
+        && all.contains("Lease simkube/sk-ctrl")
+        && namespaces.into_iter().all(furnished)
 }
 
 impl Controller {

@@ -7,6 +7,7 @@ mod ends;
 mod hooks;
 mod kills;
 mod lab;
+mod operators;
 mod records;
 mod turns;
 mod whole;

@@ -14,6 +14,9 @@ use sk_testkit::control_plane::eventually;
 
 use crate::lab::{LIMIT, Lab};
 
+/// The SHA-256 of `abc`.
+const ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+
 /// A client of the controller's endpoint that trusts what its ConfigMap says.
 pub(crate) async fn caller(lab: &Lab, token: &str) -> Client {
     let maps: Api<ConfigMap> = Api::namespaced(lab.cluster.client(), names::NAMESPACE);
@@ -75,6 +78,24 @@ async fn records_are_kept_for_those_who_may_read_them_as_long_as_their_simulatio
     }
     assert_eq!(ask(&reader, Method::GET, "/records/kept/0", "").await.as_deref(), Ok("a tar"));
 
+    // Traces go the other way: people send them under their own hash, drivers fetch them.
+    let trace = format!("/traces/{ABC}");
+    assert_eq!(ask(&reader, Method::HEAD, &trace, "").await, Err(StatusCode::NOT_FOUND));
+    assert_eq!(ask(&reader, Method::PUT, &trace, "abd").await, Err(StatusCode::BAD_REQUEST));
+    assert_eq!(ask(&driver, Method::GET, &trace, "").await, Err(StatusCode::NOT_FOUND));
+    ask(&reader, Method::PUT, &trace, "abc").await.expect("people may send traces");
+    for (client, method, path, refused) in [
+        (&nobody, Method::PUT, trace.as_str(), StatusCode::UNAUTHORIZED),
+        (&driver, Method::PUT, &trace, StatusCode::FORBIDDEN),
+        (&driver, Method::HEAD, &trace, StatusCode::FORBIDDEN),
+        (&reader, Method::GET, &trace, StatusCode::FORBIDDEN),
+        (&reader, Method::PUT, "/traces/..%2Fkept", StatusCode::BAD_REQUEST),
+    ] {
+        assert_eq!(ask(client, method.clone(), path, "abc").await, Err(refused), "{method} {path}");
+    }
+    ask(&reader, Method::HEAD, &trace, "").await.expect("it is there");
+    assert_eq!(ask(&driver, Method::GET, &trace, "").await.as_deref(), Ok("abc"));
+
     // They survive the controller, and the end of their simulation.
     controller.kill().await;
     let _controller = lab.controller().await;
@@ -83,6 +104,7 @@ async fn records_are_kept_for_those_who_may_read_them_as_long_as_their_simulatio
     assert_eq!((status.state, status.record_path.as_deref()), (Some(State::Finished), Some("/records/kept")));
     assert_eq!(ask(&reader, Method::GET, "/records/kept", "").await.as_deref(), Ok("[0]"));
     assert_eq!(ask(&reader, Method::GET, "/logs/kept", "").await.as_deref(), Ok("it went well\n"));
+    assert_eq!(ask(&driver, Method::GET, &trace, "").await.as_deref(), Ok("abc"));
     lab.delete("kept").await;
     assert_eq!(ask(&reader, Method::GET, "/logs/kept", "").await, Err(StatusCode::NOT_FOUND));
     assert!(!lab.folder.path().join("records/kept").exists());

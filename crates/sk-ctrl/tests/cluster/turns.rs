@@ -1,12 +1,75 @@
 //! Turns, repetitions, pauses, deletion: the ordinary life of Simulations.
 
+use std::collections::BTreeSet;
 use std::fs;
+use std::sync::{Arc, Mutex};
 
+use futures::StreamExt;
+use k8s_openapi::api::batch::v1::Job;
+use kube::ResourceExt;
+use kube::api::Api;
+use kube::runtime::{WatchStreamExt, watcher};
 use serde_json::json;
-use sk_api::simulation::State;
+use sk_api::simulation::{State, names};
 use sk_ctrl::install::Options;
+use tokio::task::JoinHandle;
 
 use crate::lab::Lab;
+
+/// The drivers' Jobs as they come and go, by a watch, which misses none.
+struct Succession {
+    seen: Arc<Mutex<Seen>>,
+    task: JoinHandle<()>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Seen {
+    there: BTreeSet<String>,
+    most_at_once: usize,
+    order: Vec<String>,
+}
+
+impl Succession {
+    fn follow(lab: &Lab) -> Self {
+        let jobs: Api<Job> = Api::namespaced(lab.cluster.client(), names::NAMESPACE);
+        let seen = Arc::new(Mutex::new(Seen::default()));
+        let kept = Arc::clone(&seen);
+        let task = tokio::spawn(async move {
+            let mut events = watcher(jobs, watcher::Config::default()).default_backoff().boxed();
+            while let Some(event) = events.next().await {
+                kept.lock().expect("nobody panics with it").note(event);
+            }
+        });
+        Self { seen, task }
+    }
+
+    fn seen(&self) -> Seen {
+        self.seen.lock().expect("nobody panics with it").clone()
+    }
+}
+
+impl Drop for Succession {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Seen {
+    fn note(&mut self, event: watcher::Result<watcher::Event<Job>>) {
+        match event {
+            Ok(watcher::Event::Apply(job) | watcher::Event::InitApply(job)) => {
+                if self.there.insert(job.name_any()) {
+                    self.order.push(job.name_any());
+                }
+                self.most_at_once = self.most_at_once.max(self.there.len());
+            }
+            Ok(watcher::Event::Delete(job)) => {
+                self.there.remove(&job.name_any());
+            }
+            Ok(watcher::Event::Init | watcher::Event::InitDone) | Err(_) => {}
+        }
+    }
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn simulations_run_one_after_the_other_can_be_paused_and_leave_nothing() {
@@ -50,6 +113,19 @@ async fn simulations_run_one_after_the_other_can_be_paused_and_leave_nothing() {
     lab.delete("fourth").await;
     lab.delete("third").await;
     assert_eq!(lab.ends("fifth").await.state, Some(State::Finished));
+
+    // Five at once run one after the other, in their order, and none beside another.
+    let drivers = Succession::follow(&lab);
+    let five = ["five-a", "five-b", "five-c", "five-d", "five-e"];
+    for name in five {
+        lab.simulate(name, "driver:short", &json!({})).await;
+    }
+    for name in five {
+        assert_eq!(lab.ends(name).await.state, Some(State::Finished));
+    }
+    let succession = drivers.seen();
+    assert_eq!(succession.most_at_once, 1, "{succession:?}");
+    assert_eq!(succession.order, five.map(|name| format!("sk-{name}-driver")), "{succession:?}");
 
     // One whose time is over goes by itself.
     lab.simulate("brief", "driver:quick", &json!({"record": {"ttlSecondsAfterFinished": 1}})).await;

@@ -3,7 +3,6 @@
 //! Everything large goes as a stream: a record is packed while it is sent, a trace is hashed while it is written down, and
 //! neither is ever whole in memory. A try that breaks off begins again from the first byte.
 
-use std::error::Error as _;
 use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -22,7 +21,7 @@ use sk_store::trace::{self, OpenError, Trace};
 use tokio::io::AsyncWriteExt;
 use tokio::sync::mpsc;
 
-use super::request::{ANSWER_LIMIT, Patience, Refusal, patiently};
+use super::request::{ANSWER_LIMIT, Patience, Refusal, patiently, whole_story};
 
 /// A record is packed in pieces of this size, of which so many wait for the network: 1 MiB.
 const CHUNK_BYTES: usize = 64 << 10;
@@ -163,17 +162,6 @@ impl Controller {
 
 fn log_path(simulation: &str) -> String {
     format!("/logs/{simulation}")
-}
-
-/// An error and what is behind it.
-fn whole_story(error: &legacy::Error) -> String {
-    let mut story = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        story += &format!(": {error}");
-        cause = error.source();
-    }
-    story
 }
 
 /// The answer, if it is a success; otherwise an error with the server's words.
@@ -336,12 +324,12 @@ pub(super) mod tests {
     #[tokio::test]
     async fn an_uploaded_trace_is_fetched_and_one_that_was_changed_or_is_missing_is_not_taken() {
         let folder = tempfile::tempdir().unwrap();
-        let text = "{\"simkube\":\"trace\",\"version\":1,\"config\":{\"trackedObjects\":{}}}\n\
-                    {\"at\":\"2026-01-05T09:00:00Z\",\"mark\":\"moment\"}\n";
-        let desk =
-            Desk { trace: Bytes::from_static(text.as_bytes()), refusals: Arc::new(Mutex::new(1)), ..Desk::default() };
+        // Some megabytes, so that it comes in pieces.
+        let head = "{\"simkube\":\"trace\",\"version\":1,\"config\":{\"trackedObjects\":{}}}\n".to_owned();
+        let text = head + &"{\"at\":\"2026-01-05T09:00:00Z\",\"mark\":\"moment\"}\n".repeat(100_000);
+        let desk = Desk { trace: Bytes::from(text.clone()), refusals: Arc::new(Mutex::new(1)), ..Desk::default() };
         let controller = listening(folder.path(), desk).await;
-        let hash: String = Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect();
+        let hash: String = Sha256::digest(&text).iter().map(|byte| format!("{byte:02x}")).collect();
         let trace = controller.fetch_trace(&hash, "week.sktrace", &patience()).await.unwrap();
         assert_eq!((trace.name(), trace.span().is_some()), ("week.sktrace", true));
         let other = controller.fetch_trace(&"0".repeat(64), "week", &patience()).await.unwrap_err();

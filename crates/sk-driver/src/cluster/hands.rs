@@ -43,8 +43,8 @@ pub(crate) struct Hands<'r> {
     pub(crate) parted: &'r Parted,
 }
 
-/// The uids of namespaces that the run itself has deleted, so that it can tell when somebody else does. A trace deletes
-/// hundreds at most; a uid takes 36 bytes.
+/// The uids of namespaces that the run itself has deleted and that are still going, so that it can tell when somebody else
+/// deletes one.
 pub(crate) type Parted = Mutex<BTreeSet<String>>;
 
 impl Hands<'_> {

@@ -176,7 +176,7 @@ mod tests {
     #[tokio::test]
     async fn a_hook_of_a_run_that_was_stopped_is_killed_when_its_time_is_over() {
         let stop = Stop::default();
-        stop.ask("enough");
+        stop.insist("enough");
         let patience = Patience::new(&Tally::default(), &stop, Duration::from_millis(50));
         let error = run_all("postRun", &[shell("sleep 100", &json!({}))], &simulation(), &patience).await.unwrap_err();
         assert!(error.to_string().contains("asked to stop"), "{error}");

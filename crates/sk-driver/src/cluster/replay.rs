@@ -161,6 +161,7 @@ impl Dispatcher {
         match self.prepare(due, &object, value).await {
             Ok(Some(task)) => self.give(task).await,
             Ok(None) => self.context.tally.answered(due.elapsed()),
+            Err(Refusal::Stopped { .. }) => self.context.tally.count(|totals| totals.abandoned += 1),
             Err(refusal) => {
                 self.context.refused(&object, &refusal);
                 self.context.tally.answered(due.elapsed());
@@ -398,7 +399,9 @@ async fn attempt(context: &Context, task: &Task) -> Result<Done, Refusal> {
 /// Counts what came of an operation.
 async fn settle(context: &Context, task: Task, answer: Result<Done, Refusal>) -> Option<Done> {
     let Task { due, object, kind, deed, .. } = task;
-    context.tally.answered(due.elapsed());
+    if !matches!(answer, Err(Refusal::Stopped { .. })) {
+        context.tally.answered(due.elapsed());
+    }
     match answer {
         Ok(Done::LeftAlone) => {
             context.tally.left_alone(&object, "an object of that name was there before the run");
@@ -411,6 +414,11 @@ async fn settle(context: &Context, task: Task, answer: Result<Done, Refusal>) ->
                 Deed::Delete => context.tell_replicas(&object, None).await,
             }
             Some(done)
+        }
+        // Nobody refused it: it did not come to its turn.
+        Err(Refusal::Stopped { .. }) => {
+            context.tally.count(|totals| totals.abandoned += 1);
+            None
         }
         Err(refusal) => {
             if let Some(hint) = refusal.hint(&kind.resource.plural, &kind.resource.group) {

@@ -2,7 +2,7 @@
 //!
 //! What may pass (too many requests, a server error, a conflict, a lost connection) is tried again with growing pauses,
 //! for as long as a restarted API server needs and then some. What will not pass is a refusal with the server's words.
-//! A run that was asked to stop has less time: whoever asks says how much of it a request may take.
+//! A run that somebody insists on stopping has less time: each part says how much of it a request may take.
 
 use std::future::Future;
 use std::time::{Duration, Instant};
@@ -92,7 +92,7 @@ impl Refusal {
     }
 }
 
-/// How long requests are tried: until they are answered, or, once the run is asked to stop, until this part's grace is over.
+/// How long requests are tried: until they are answered, or, once somebody insists on a stop, until this part's grace is over.
 /// Further tries are counted.
 #[derive(Clone, Debug)]
 pub(crate) struct Patience {
@@ -165,6 +165,15 @@ impl Patience {
     }
 }
 
+/// An error and what is behind it: who connects in vain says little more than that.
+pub(crate) fn whole_story(error: &(dyn std::error::Error + 'static)) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source()).map(ToString::to_string);
+    let mut parts: Vec<String> = causes.collect();
+    // Many repeat what is behind them.
+    parts.dedup_by(|behind, before| before.contains(behind.as_str()));
+    parts.join(": ")
+}
+
 /// The API server's words for a webhook that it has to ask and does not reach.
 pub(crate) fn is_webhook_failure(words: &str) -> bool {
     words.contains("failed calling webhook")
@@ -208,7 +217,7 @@ fn judge(error: &kube::Error) -> Verdict {
             Verdict::Refused(Refusal::Malformed(error.to_string()))
         }
         // Connections: refused, reset, cut off in the middle of an answer.
-        _ => Verdict::Again(None, error.to_string()),
+        _ => Verdict::Again(None, whole_story(error)),
     }
 }
 
@@ -262,7 +271,7 @@ mod tests {
         let patience = Patience::new(&Tally::default(), &stop, Duration::from_millis(50));
         let silent = patiently(&patience, std::future::pending::<Result<(), kube::Error>>);
         let refused = patience.within(ANSWER_LIMIT, || async { Err::<(), _>(status(429, "TooManyRequests", 60)) });
-        let (silent, refused, ()) = tokio::join!(silent, refused, async { stop.ask("enough") });
+        let (silent, refused, ()) = tokio::join!(silent, refused, async { stop.insist("enough") });
         assert_eq!(silent, Err(Refusal::Stopped { last: "no answer yet".into() }));
         assert_eq!(refused, Err(Refusal::Stopped { last: "words (429)".into() }));
     }

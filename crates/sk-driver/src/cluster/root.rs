@@ -39,6 +39,12 @@ pub enum RootError {
         /// What it said.
         refusal: Refusal,
     },
+    /// A root of the same simulation, but of the other sort of driver.
+    #[error(
+        "the root {0} belongs to another simulation of this name, which has a controller where this one has none or the \
+         other way round; choose another name, or delete it if it is over: kubectl delete simulationroot {0}"
+    )]
+    Others(String),
     /// It was deleted, but something that it owns does not go.
     #[error(
         "the root {root} was deleted {waited:?} ago, but what it owns is not all gone; look for objects with a \
@@ -107,8 +113,9 @@ impl Roots<'_> {
         Ok(Root { uid: made.uid().unwrap_or_default().into(), name: name.into() })
     }
 
-    /// Removes what earlier drivers of this simulation have left, and says how many roots that were.
-    pub(crate) async fn remove_leftovers(&self) -> Result<usize, RootError> {
+    /// Removes what earlier drivers of this simulation have left, and says how many roots that were. A controller's driver
+    /// and one without a controller may have simulations of the same name: neither touches what the other has.
+    pub(crate) async fn remove_leftovers(&self, has_controller: bool) -> Result<usize, RootError> {
         let selector =
             format!("{}={},{}={}", names::SIMULATION_LABEL, self.simulation, names::COMPONENT_LABEL, names::DRIVER);
         let (api, parameters) = (self.api(), ListParams::default().labels(&selector));
@@ -116,6 +123,9 @@ impl Roots<'_> {
         let found = found.map_err(Self::refused("find", &selector))?;
         for root in &found.items {
             let name = root.name_any();
+            if root.owner_references().is_empty() == has_controller {
+                return Err(RootError::Others(name));
+            }
             tracing::info!(kind = "SimulationRoot", name, "removing what an earlier driver left");
             let root = Root { uid: root.uid().unwrap_or_default().into(), name: name.into() };
             self.remove(&root).await?;
@@ -217,13 +227,27 @@ impl Roots<'_> {
             if self.is_used(&kind).await? {
                 return Ok(());
             }
-            let this_one = Preconditions { uid: kind.uid, resource_version: kind.resource_version };
+            let this_one = Preconditions { uid: kind.uid.clone(), resource_version: kind.resource_version };
             let parameters = DeleteParams::default().preconditions(this_one);
             match api.delete(&name, &parameters).await {
                 Err(kube::Error::Api(status)) if status.code == 409 => {}
                 Err(kube::Error::Api(status)) if status.code != 404 => return Err(wrong(&status)),
                 Err(error) if !matches!(error, kube::Error::Api(_)) => return Err(wrong(&error)),
-                _ => return Ok(()),
+                _ => return self.wait_until_kind_is_gone(kind.uid.as_deref()).await,
+            }
+        }
+        Ok(())
+    }
+
+    /// The API server takes a moment to stop serving a kind. One that lingers harms nobody.
+    async fn wait_until_kind_is_gone(&self, uid: Option<&str>) -> Result<(), RootError> {
+        let (api, name, began) = (self.kinds(), root_kind(), Instant::now());
+        while began.elapsed() < ESTABLISHED_PATIENCE {
+            let there =
+                patiently(self.patience, || api.get_metadata_opt(&name)).await.map_err(|error| wrong(&error))?;
+            let is_there = there.is_some_and(|kind| kind.uid().as_deref() == uid);
+            if !is_there || !self.patience.pause(GONE_LOOK).await {
+                break;
             }
         }
         Ok(())

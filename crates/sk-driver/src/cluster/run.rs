@@ -161,7 +161,7 @@ impl Run<'_> {
         if !self.options.in_cluster {
             roots(begin).need_kind().await?;
         }
-        roots(begin).remove_leftovers().await?;
+        roots(begin).remove_leftovers(self.options.in_cluster).await?;
         let root = roots(begin).create(self.options.repetition, self.options.in_cluster).await?;
         tracing::info!(simulation = self.name, repetition = self.options.repetition, "the run begins");
         let outcome = self.perform(&root, begin).await;

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use sk_api::simulation::{Simulation, names, status};
 
 use super::context::Context;
-use super::request::{Patience, patiently};
+use super::request::{Patience, patiently, whole_story};
 use super::tally::Totals;
 use crate::plan::Window;
 
@@ -49,7 +49,10 @@ impl Told {
                 }
                 Ok(watcher::Event::Delete(_)) => context.stop.ask("the Simulation was deleted"),
                 Ok(watcher::Event::Init | watcher::Event::InitDone) => {}
-                Err(error) => tracing::warn!("the watch of the Simulation was interrupted and begins anew: {error}"),
+                Err(error) => tracing::warn!(
+                    "the watch of the Simulation was interrupted and begins anew: {}",
+                    whole_story(&error)
+                ),
             }
         }
     }

@@ -20,7 +20,7 @@ use sk_core::{Gvk, ObjectKey, ObjectRef};
 
 use super::context::Context;
 use super::dress::{Dress, map_at, owner};
-use super::request::{Refusal, patiently};
+use super::request::{Refusal, patiently, whole_story};
 
 /// What a claim says that only its recorded cluster understands, or that would fill it with somebody's data.
 const OF_ANOTHER_CLUSTER: [&str; 4] = ["dataSource", "dataSourceRef", "volumeAttributesClassName", "volumeName"];
@@ -92,7 +92,11 @@ pub(crate) async fn provide(context: Arc<Context>) {
             Ok(watcher::Event::Delete(claim)) => remove(&context, claim).await,
             Ok(watcher::Event::Init | watcher::Event::InitDone) => Ok(()),
             Err(error) => {
-                tracing::warn!(kind = "PersistentVolumeClaim", "the watch was interrupted and begins anew: {error}");
+                tracing::warn!(
+                    kind = "PersistentVolumeClaim",
+                    "the watch was interrupted and begins anew: {}",
+                    whole_story(error)
+                );
                 continue;
             }
         };

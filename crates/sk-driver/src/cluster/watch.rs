@@ -20,7 +20,7 @@ use sk_core::{Gvk, ObjectKey};
 use tokio::sync::mpsc;
 
 use super::context::Context;
-use super::request::patiently;
+use super::request::{patiently, whole_story};
 use super::sight::{Effect, Pod, Sight, Stamp};
 use super::webhook::annotations_of;
 use crate::mutate::Mutator;
@@ -85,7 +85,7 @@ async fn follow_kind(
             }
             Ok(watcher::Event::Delete(object)) => sight.lose(value_of(&object, kind), at),
             Err(error) => {
-                tracing::warn!(kind, "the watch was interrupted and begins anew: {error}");
+                tracing::warn!(kind, "the watch was interrupted and begins anew: {}", whole_story(&error));
                 continue;
             }
         };
@@ -111,20 +111,29 @@ async fn follow_namespaces(context: &Context, labels: &str) {
     let mut events = watcher(api, watcher::Config::default().labels(labels)).default_backoff().boxed();
     let mut noted = BTreeSet::new();
     while let Some(event) = events.next().await {
-        let namespace = match event {
-            Ok(watcher::Event::InitApply(namespace) | watcher::Event::Apply(namespace)) => namespace,
-            // Namespaces go in two steps; the first has been seen, unless the watch was interrupted just then.
-            Ok(watcher::Event::Delete(namespace)) => namespace,
+        let (namespace, is_gone) = match event {
+            Ok(watcher::Event::InitApply(namespace) | watcher::Event::Apply(namespace)) => (namespace, false),
+            Ok(watcher::Event::Delete(namespace)) => (namespace, true),
             Ok(watcher::Event::Init | watcher::Event::InitDone) => continue,
             Err(error) => {
-                tracing::warn!(kind = "Namespace", "the watch was interrupted and begins anew: {error}");
+                tracing::warn!(
+                    kind = "Namespace",
+                    "the watch was interrupted and begins anew: {}",
+                    whole_story(&error)
+                );
                 continue;
             }
         };
         let (name, uid) = (namespace.name_any(), namespace.uid().unwrap_or_default());
-        let is_ours = || context.parted.lock().unwrap_or_else(PoisonError::into_inner).contains(&uid);
-        if namespace.metadata.deletion_timestamp.is_some() && !is_ours() && noted.insert(uid.clone()) {
+        let mut parted = context.parted.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_going = is_gone || namespace.metadata.deletion_timestamp.is_some();
+        // Namespaces go in two steps, and only the first is news.
+        if is_going && !parted.contains(&uid) && noted.insert(uid.clone()) {
             context.tally.lost_namespace(context.dress.original_namespace(&name).unwrap_or(&name));
+        }
+        if is_gone {
+            parted.remove(&uid);
+            noted.remove(&uid);
         }
     }
 }

@@ -14,6 +14,7 @@ use sk_core::Gvk;
 use sk_testkit::control_plane::{ControlPlane, eventually};
 
 use crate::support::*;
+use crate::volumes::claims_reach_no_provisioner_and_what_is_going_is_waited_for;
 
 /// What people have in a namespace. Names say the kind.
 fn written() -> Vec<Value> {
@@ -290,8 +291,7 @@ async fn one_object_of_each_kind_is_accepted_and_what_was_there_is_untouched() {
 
     assert_eq!(untouched(classes.clone(), "theirs").await, class_before);
     assert_eq!(untouched(accounts.clone(), "builder").await, account_before);
-    let left = difference(&cluster.client(), &before).await;
-    // Their own controllers go on making and ending pods of the recorded workloads.
-    let left: Vec<_> = left.into_iter().filter(|line| !line.contains(" shop/")).collect();
-    assert_eq!(left, Vec::<String>::new());
+    assert_eq!(difference_outside_shop(&cluster.client(), &before).await, Vec::<String>::new());
+
+    claims_reach_no_provisioner_and_what_is_going_is_waited_for(&cluster).await;
 }

@@ -28,7 +28,7 @@ fn story() -> Story {
 async fn a_driver_that_was_killed_leaves_nothing_that_the_next_one_does_not_remove() {
     let cluster = cluster().await;
     let folder = tempfile::tempdir().unwrap();
-    write_files(folder.path(), &story(), "killed", 5.0);
+    write_files(folder.path(), &story(), "killed", 10.0);
     let mut chance = sk_core::rng::Stream::new(u64::from(std::process::id()), "kills");
     for kills in KILLS {
         let before = everything(&cluster.client()).await;
@@ -58,6 +58,8 @@ async fn a_driver_that_was_killed_leaves_nothing_that_the_next_one_does_not_remo
     }
 
     let before = everything(&cluster.client()).await;
+    // Ten minutes, so that it does not end by itself.
+    write_files(folder.path(), &story(), "killed", 0.1);
     asked_to_stop(&cluster, folder.path()).await;
     assert_eq!(difference(&cluster.client(), &before).await, Vec::<String>::new());
     a_trace_that_is_not_there(&cluster, folder.path()).await;

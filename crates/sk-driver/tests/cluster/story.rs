@@ -9,7 +9,6 @@ use sk_testkit::control_plane::{ControlPlane, eventually};
 use sk_testkit::objects;
 
 use crate::support::*;
-use crate::volumes::claims_reach_no_provisioner_and_what_is_going_is_waited_for;
 
 fn web(replicas: u32) -> objects::Object {
     objects::deployment().name("web").namespace("shop").replicas(replicas).requests("100m", "64Mi")
@@ -99,7 +98,6 @@ async fn a_trace_becomes_a_record_and_leaves_nothing_behind() {
     a_refusal_stops_if_that_was_asked(&cluster).await;
     an_interrupted_bare_pod_is_made_again(&cluster).await;
     assert_eq!(difference(&cluster.client(), &before).await, Vec::<String>::new());
-    claims_reach_no_provisioner_and_what_is_going_is_waited_for(&cluster).await;
 }
 
 /// Pods are made all the same, live as recorded, and are counted.

@@ -297,6 +297,11 @@ pub(crate) async fn difference(client: &Client, before: &BTreeSet<String>) -> Ve
     new.chain(gone).collect()
 }
 
+/// The same, where somebody's own controllers go on making and ending pods in the namespace `shop`.
+pub(crate) async fn difference_outside_shop(client: &Client, before: &BTreeSet<String>) -> Vec<String> {
+    difference(client, before).await.into_iter().filter(|line| !line.contains(" shop/")).collect()
+}
+
 pub(crate) fn write_files(folder: &Path, story: &Story, name: &str, speed: f64) -> (PathBuf, PathBuf) {
     let (trace, file) = (folder.join("trace.jsonl"), folder.join("simulation.yaml"));
     fs::write(&trace, story.text()).expect("there is room");

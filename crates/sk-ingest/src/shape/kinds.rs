@@ -10,7 +10,7 @@ use super::{HIDE, Rule, Shape};
 use crate::privacy::Spelling;
 
 /// By group and kind; all versions of a kind are alike.
-static KINDS: [(&str, &str, &Shape); 25] = [
+static KINDS: [(&str, &str, &Shape); 27] = [
     ("", "ConfigMap", &CONFIG_MAP),
     ("", "LimitRange", &KEPT_SPEC),
     ("", "Namespace", &KEPT_SPEC),
@@ -31,6 +31,8 @@ static KINDS: [(&str, &str, &Shape); 25] = [
     ("autoscaling", "HorizontalPodAutoscaler", &KEPT_SPEC),
     ("batch", "CronJob", &CRON_JOB),
     ("batch", "Job", &WORKLOAD),
+    ("networking.k8s.io", "Ingress", &INGRESS),
+    ("networking.k8s.io", "IngressClass", &KEPT_SPEC),
     ("networking.k8s.io", "NetworkPolicy", &NETWORK_POLICY),
     ("node.k8s.io", "RuntimeClass", &RUNTIME_CLASS),
     ("policy", "PodDisruptionBudget", &KEPT_SPEC),
@@ -91,6 +93,7 @@ object!(SECRET, keep: ["type"], "data": Rule::Seal(Spelling::Base64), "stringDat
 object!(PERSISTENT_VOLUME, keep: [], "spec": Rule::Of(&PERSISTENT_VOLUME_SPEC));
 object!(PERSISTENT_VOLUME_CLAIM, keep: [], "spec": Rule::Of(&CLAIM_SPEC));
 object!(PRIORITY_CLASS, keep: ["preemptionPolicy"],);
+object!(INGRESS, keep: [], "spec": Rule::Of(&INGRESS_SPEC));
 object!(NETWORK_POLICY, keep: [], "spec": Rule::Of(&NETWORK_POLICY_SPEC));
 object!(RUNTIME_CLASS, keep: ["handler", "overhead", "scheduling"],);
 object!(
@@ -122,13 +125,22 @@ static WORKLOAD_SPEC: Shape = spec(
 static CRON_JOB_SPEC: Shape =
     spec(&["concurrencyPolicy", "schedule", "timeZone"], &[("jobTemplate", Rule::Of(&JOB_TEMPLATE))]);
 static JOB_TEMPLATE: Shape = spec(&[], &[("metadata", Rule::Of(&TEMPLATE_META)), ("spec", Rule::Of(&WORKLOAD_SPEC))]);
+static INGRESS_SPEC: Shape = spec(
+    &["defaultBackend", "ingressClassName"],
+    &[("rules", Rule::Of(&INGRESS_RULE)), ("tls", Rule::Of(&INGRESS_TLS))],
+);
+static INGRESS_RULE: Shape = spec(&[], &[("host", Rule::Hide(Spelling::Name)), ("http", Rule::Of(&INGRESS_PATHS))]);
+static INGRESS_PATHS: Shape = spec(&[], &[("paths", Rule::Of(&INGRESS_PATH))]);
+static INGRESS_PATH: Shape = spec(&["backend", "pathType"], &[("path", Rule::Hide(Spelling::Path))]);
+static INGRESS_TLS: Shape = spec(&["secretName"], &[("hosts", Rule::Hide(Spelling::Name))]);
 static NETWORK_POLICY_SPEC: Shape = spec(
     &["podSelector", "policyTypes"],
     &[("egress", Rule::Of(&NETWORK_POLICY_RULE)), ("ingress", Rule::Of(&NETWORK_POLICY_RULE))],
 );
 static NETWORK_POLICY_RULE: Shape =
     spec(&["ports"], &[("from", Rule::Of(&NETWORK_POLICY_PEER)), ("to", Rule::Of(&NETWORK_POLICY_PEER))]);
-static NETWORK_POLICY_PEER: Shape = spec(&["namespaceSelector", "podSelector"], &[]);
+static NETWORK_POLICY_PEER: Shape =
+    spec(&["namespaceSelector", "podSelector"], &[("ipBlock", Rule::Hide(Spelling::Range))]);
 static NODE_SPEC: Shape = spec(&["taints"], &[]);
 static SERVICE_SPEC: Shape = spec(
     &[
@@ -149,6 +161,7 @@ static SERVICE_SPEC: Shape = spec(
         ("externalIPs", Rule::Hide(Spelling::Address)),
         ("externalName", Rule::Hide(Spelling::Name)),
         ("loadBalancerIP", Rule::Hide(Spelling::Address)),
+        ("loadBalancerSourceRanges", Rule::Hide(Spelling::Range)),
     ],
 );
 static PERSISTENT_VOLUME_SPEC: Shape = spec(

@@ -61,6 +61,16 @@ impl Binaries {
         self.find("oracle")
     }
 
+    /// The definition of cert-manager's Certificate, as YAML.
+    pub fn cert_manager_kinds(&self) -> Result<PathBuf, BinariesError> {
+        self.find("cert-manager-crds.yaml")
+    }
+
+    /// The definition of the Prometheus operator's Prometheus, as YAML.
+    pub fn prometheus_kinds(&self) -> Result<PathBuf, BinariesError> {
+        self.find("prometheus-operator-crds.yaml")
+    }
+
     /// The custom resource definitions that Karpenter needs, as a YAML stream.
     pub fn karpenter_kinds(&self) -> Result<PathBuf, BinariesError> {
         self.find("karpenter-crds.yaml")

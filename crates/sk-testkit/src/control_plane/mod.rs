@@ -23,6 +23,7 @@ mod command;
 mod error;
 mod folder;
 pub(crate) mod guarded;
+mod inventory;
 mod kinds;
 mod logs;
 mod ports;

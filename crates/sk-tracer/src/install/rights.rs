@@ -8,6 +8,7 @@ use sk_core::Gvk;
 
 use super::{CERTIFICATE, EXPORTER, EXPORTER_ROLE, NAME, Options, Readable, cluster_metadata, metadata};
 use crate::auth;
+use crate::origin;
 use crate::watch::plan;
 
 pub(super) fn manifests(config: &Config, options: &Options, kinds: &[(Gvk, Readable)]) -> Vec<Value> {
@@ -40,7 +41,12 @@ fn tracer_rules(config: &Config, kinds: &[(Gvk, Readable)]) -> Value {
     let reading = by_group.into_iter().map(|(group, resources)| rule(&group, &resources, &["get", "list", "watch"]));
     let reviews = [("authentication.k8s.io", "tokenreviews"), ("authorization.k8s.io", "subjectaccessreviews")];
     let reviewing = reviews.map(|(group, resource)| rule(group, &BTreeSet::from([resource.to_owned()]), &["create"]));
-    reading.chain(reviewing).collect()
+    reading.chain(reviewing).chain([cluster_rule()]).collect()
+}
+
+/// Knowing by its uid which cluster this is, so that no data folder is filled from two.
+fn cluster_rule() -> Value {
+    json!({"apiGroups": [""], "resources": ["namespaces"], "resourceNames": [origin::NAMESPACE], "verbs": ["get"]})
 }
 
 fn rule(group: &str, resources: &BTreeSet<String>, verbs: &[&str]) -> Value {
@@ -133,6 +139,7 @@ mod tests {
             {"apiGroups": ["example.com"], "resources": ["mice"], "verbs": ["get", "list", "watch"]},
             {"apiGroups": ["authentication.k8s.io"], "resources": ["tokenreviews"], "verbs": ["create"]},
             {"apiGroups": ["authorization.k8s.io"], "resources": ["subjectaccessreviews"], "verbs": ["create"]},
+            {"apiGroups": [""], "resources": ["namespaces"], "resourceNames": ["kube-system"], "verbs": ["get"]},
         ]);
         assert_eq!(rules, expected);
     }

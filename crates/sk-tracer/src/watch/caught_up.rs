@@ -36,26 +36,30 @@ const PROBE_SECONDS: u64 = 3;
 /// Between two attempts, if a probe fails.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Waits, at most for [`LIMIT`]. Returns the kinds that did not catch up.
+/// Waits, at most for [`LIMIT`]. Returns the kinds that did not catch up: all of them, if nobody says with what. Then they
+/// have at least seen what any of them has seen, so that owners are known.
 pub(crate) async fn wait(access: &Access, watchers: &[Arc<Status>]) -> Vec<Gvk> {
     let newest = newest(access, watchers).await;
-    let behind = watchers.iter().filter(|status| status.passed() < newest);
+    let seen = || watchers.iter().map(|status| status.progress().version).max();
+    let wanted = newest.or_else(seen).unwrap_or(0);
+    let behind = watchers.iter().filter(|status| status.passed() < wanted);
     let waits = behind.map(|status| async move {
-        let proven = tokio::time::timeout(LIMIT, until_passed(access, status, newest)).await;
+        let proven = tokio::time::timeout(LIMIT, until_passed(access, status, wanted)).await;
         proven.is_err().then(|| status.kind().clone())
     });
-    join_all(waits).await.into_iter().flatten().collect()
+    let behind = join_all(waits).await.into_iter().flatten().collect();
+    if newest.is_some() { behind } else { watchers.iter().map(|status| status.kind().clone()).collect() }
 }
 
-/// The newest version that the API server has; if it does not say, the newest that any watch has seen.
-async fn newest(access: &Access, watchers: &[Arc<Status>]) -> u64 {
+/// The newest version that the API server has, if it says so.
+async fn newest(access: &Access, watchers: &[Arc<Status>]) -> Option<u64> {
     let problem = match tokio::time::timeout(NEWEST_LIMIT, ask_for_newest(access, watchers)).await {
-        Ok(Ok(newest)) => return newest,
+        Ok(Ok(newest)) => return Some(newest),
         Ok(Err(error)) => error.to_string(),
         Err(_) => "it does not answer".to_owned(),
     };
-    tracing::debug!(problem, "the API server does not say what its newest version is");
-    watchers.iter().map(|status| status.progress().version).max().unwrap_or(0)
+    tracing::warn!(problem, "the API server does not say what its newest version is");
+    None
 }
 
 /// Pods are asked for: they are always watched, and always the API server's own.

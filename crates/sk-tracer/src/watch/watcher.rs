@@ -318,12 +318,12 @@ impl Watcher {
                 listed_or_failed => break listed_or_failed?,
             }
         };
-        self.shared.metrics.listed(&self.task().kind);
         let mut batch = self.batch();
         let missed = self.missed.clone().or_else(|| self.came_late(recorded));
         batch.push(Item::ListEnded(self.shared.clock.now(), missed), 0);
         batch.position = Some(version.clone());
         self.send(batch).await?;
+        self.shared.metrics.listed(&self.task().kind);
         (self.missed, self.absent) = (None, None);
         self.status.completed();
         self.backoff.reset();

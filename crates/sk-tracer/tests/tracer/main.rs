@@ -8,8 +8,11 @@ mod crashes;
 mod disk;
 mod fake;
 mod gaps;
+mod object_store;
 mod privacy;
 mod recording;
+#[path = "../../../sk-store/tests/support/s3_server.rs"]
+mod s3_server;
 mod serving;
 mod soak;
 mod support;

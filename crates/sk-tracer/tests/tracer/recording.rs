@@ -1,8 +1,11 @@
 //! What is recorded of a real cluster: kinds of every sort, in whatever order their events come, and nothing of one kind
 //! because of another.
 
+use std::path::Path;
+
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
+use sk_api::tracer::Config;
 use sk_core::Gvk;
 use sk_store::log::Fact;
 use sk_store::trace::Format;
@@ -188,4 +191,16 @@ async fn a_change_is_anything_but_status_and_a_restart_loses_and_repeats_nothing
     let deployments = of("apps/v1.Deployment", "web");
     assert_eq!(deployments.len(), 2, "created, labelled; a status is no change: {deployments:#?}");
     tracer.shutdown().await.unwrap();
+    a_folder_of_another_cluster_is_refused(&cluster, tracked(), data.path()).await;
+}
+
+async fn a_folder_of_another_cluster_is_refused(cluster: &ControlPlane, config: Config, data: &Path) {
+    let namespaces = api(cluster.client(), "v1.Namespace", "namespaces", None);
+    let uid = namespaces.get("kube-system").await.unwrap().metadata.uid.unwrap();
+    let file = data.join("recorded-of");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), uid, "the folder says whose it is");
+    std::fs::write(&file, "somebody-elses").unwrap();
+    let options = sk_tracer::Options { data_dir: Some(data.to_owned()), ..sk_tracer::Options::default() };
+    let refused = sk_tracer::Tracer::start(cluster.client(), config, options).await.unwrap_err().to_string();
+    assert!(refused.contains("another cluster") && refused.contains("somebody-elses"), "{refused}");
 }

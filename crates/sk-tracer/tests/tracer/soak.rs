@@ -20,29 +20,47 @@ const WARM: u64 = 50_000;
 const MAX_GROWTH_BYTES: u64 = 24 << 20;
 const LIMIT: Duration = Duration::from_secs(600);
 
-/// One event: a Deployment of about 2.4 KB of which the replicas change.
-fn line(number: u64) -> String {
-    let name = format!("web-{}", number % OBJECTS);
+/// Stand for the numbers in which the versions of an object differ.
+const VERSION: u64 = 111_111_111;
+const GENERATION: u64 = 222_222_222;
+const REPLICAS: u64 = 333_333_333;
+
+/// An object of about 2.4 KB as text, without its numbers: writing 200,000 of them as JSON would take longer than
+/// recording them.
+fn object(number: u64) -> String {
+    let name = format!("web-{number}");
     let env: Vec<_> = (0..12)
         .map(|n| json!({"name": format!("VARIABLE_{n}"), "value": format!("value-{n}-{name}-{}", "x".repeat(60))}))
         .collect();
     let object = json!({
         "apiVersion": "apps/v1", "kind": "Deployment",
         "metadata": {
-            "name": name, "namespace": "default", "uid": format!("0000-{name}"), "resourceVersion": (number + 2).to_string(),
-            "labels": {"app": name}, "generation": number,
+            "name": name, "namespace": "default", "uid": format!("0000-{name}"), "resourceVersion": VERSION.to_string(),
+            "labels": {"app": name}, "generation": GENERATION,
         },
         "spec": {
-            "replicas": number / OBJECTS,
+            "replicas": REPLICAS,
             "selector": {"matchLabels": {"app": name}},
             "template": {
                 "metadata": {"labels": {"app": name}},
                 "spec": {"containers": [{"name": "main", "image": "nginx:1", "env": env, "resources": {"requests": {"cpu": "100m"}}}]},
             },
         },
-        "status": {"observedGeneration": number, "replicas": 1},
+        "status": {"observedGeneration": GENERATION, "replicas": 1},
     });
-    fake::event(if number < OBJECTS { "ADDED" } else { "MODIFIED" }, &object)
+    fake::event("MODIFIED", &object)
+}
+
+/// All events: each object comes, and then its replicas change again and again.
+fn lines() -> impl Iterator<Item = String> + Send {
+    let objects: Vec<_> = (0..OBJECTS).map(object).collect();
+    (0..EVENTS).zip((0..OBJECTS).cycle()).map(move |(number, index)| {
+        let object = &objects[usize::try_from(index).expect("a thousand fits")];
+        let line = object.replace(&VERSION.to_string(), &(number + 2).to_string());
+        let line = line.replace(&GENERATION.to_string(), &number.to_string());
+        let line = line.replace(&REPLICAS.to_string(), &(number / OBJECTS).to_string());
+        if number < OBJECTS { line.replace("MODIFIED", "ADDED") } else { line }
+    })
 }
 
 /// Bytes that a process has in memory.
@@ -65,7 +83,7 @@ async fn memory_grows_with_what_lives_and_not_with_history() {
     let folder = tempfile::tempdir().unwrap();
     let server = Fake::start(|asked| {
         let is_stream = asked.plural == "deployments" && asked.watch.as_deref() == Some("1");
-        is_stream.then(|| watch(stream::iter((0..EVENTS).map(line))))
+        is_stream.then(|| watch(stream::iter(lines())))
     })
     .await;
     let config = folder.path().join("config.yaml");

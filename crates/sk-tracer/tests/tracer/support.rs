@@ -275,6 +275,15 @@ pub(crate) async fn ask(port: u16, path: &str) -> Option<(u16, String)> {
     answered(client.send(request).await.ok()?).await
 }
 
+/// Asks a tracer that believes everybody for an export: status and body.
+pub(crate) async fn post(port: u16, request: &Value) -> Option<(u16, Vec<u8>)> {
+    let client = Client::try_from(kube::Config::new(format!("http://127.0.0.1:{port}").parse().ok()?)).ok()?;
+    let body = kube::client::Body::from(request.to_string().into_bytes());
+    let answer = client.send(http::Request::post("/export").body(body).ok()?).await.ok()?;
+    let status = answer.status().as_u16();
+    Some((status, answer.into_body().collect_bytes().await.ok()?.to_vec()))
+}
+
 /// Status and body of an answer.
 pub(crate) async fn answered(response: http::Response<kube::client::Body>) -> Option<(u16, String)> {
     let status = response.status().as_u16();
@@ -297,17 +306,10 @@ pub(crate) async fn until_ready(process: &Process) {
 /// Waits until a line of the story since `from` is in what a tracer's program exports. An export waits for all watches, so
 /// that everything that came before it is there too.
 pub(crate) async fn until_recorded(process: &Process, from: SimTime, line: &str) {
-    let request = json!({"start_ts": from.as_micros() as f64 / 1e6, "end_ts": 4e9, "format": "native"}).to_string();
+    let request = json!({"start_ts": from.as_micros() as f64 / 1e6, "end_ts": 4e9, "format": "native"});
     let what = format!("`{line}` to be recorded");
     let found = eventually(&what, LIMIT, || async {
-        let url = format!("http://127.0.0.1:{}", process.port).parse().expect("an address and a port make a URL");
-        let body = kube::client::Body::from(request.clone().into_bytes());
-        let request = http::Request::post("/export").body(body).map_err(kube::Error::HttpError)?;
-        let answer = Client::try_from(kube::Config::new(url))?.send(request).await?;
-        if !answer.status().is_success() {
-            return Ok(None);
-        }
-        let bytes = answer.into_body().collect_bytes().await?.to_vec();
+        let Some((200, bytes)) = post(process.port, &request).await else { return Ok(None) };
         let story = story(&trace::from_bytes("exported", bytes).expect("it is a trace"));
         Ok(story.iter().any(|told| told == line).then_some(()))
     });

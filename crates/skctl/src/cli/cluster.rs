@@ -1,6 +1,7 @@
 //! What can be typed about a real cluster.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::{Args, Subcommand, ValueEnum};
 use sk_core::LabelSelector;
@@ -28,7 +29,8 @@ pub(super) const MANIFESTS_EXAMPLES: &str = "Examples:
 
 pub(super) const INSTALL_EXAMPLES: &str = "Examples:
   skctl --context prod-eu1 install tracer -c tracer.yaml --dry-run
-  skctl --context lab install sim";
+  skctl --context lab install sim
+  skctl --context lab install sim --also secrets --also widgets.example.com";
 
 pub(super) const DOCTOR_EXAMPLES: &str = "Examples:
   skctl --context prod-eu1 doctor tracer
@@ -127,6 +129,10 @@ pub struct SimArgs {
     /// The driver's image.
     #[arg(long, value_name = "IMAGE")]
     pub driver_image: Option<String>,
+    /// Let Simulations name such images for their driver too: a whole one, or the beginning of several up to a `/`, `:`
+    /// or `@`; may be repeated.
+    #[arg(long = "allow-driver-image", value_name = "IMAGE")]
+    pub allowed_images: Vec<String>,
     /// Let Simulations run programs of their own in the controller and the driver.
     #[arg(long)]
     pub allow_hooks: bool,
@@ -142,6 +148,36 @@ pub struct SimArgs {
     /// Let the controller ask cert-manager for certificates where a Simulation names an issuer.
     #[arg(long)]
     pub cert_manager: bool,
+    /// Let drivers replay this resource too, as kubectl writes it: secrets, widgets.example.com; may be repeated.
+    #[arg(long, value_name = "RESOURCE[.GROUP]")]
+    pub also: Vec<Resource>,
+}
+
+/// A resource as kubectl writes it: the plural, and the group unless it is the core's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resource {
+    /// The plural.
+    pub plural: String,
+    /// The group; empty for the core.
+    pub group: String,
+}
+
+impl FromStr for Resource {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (plural, group) = text.split_once('.').unwrap_or((text, ""));
+        let is_label = |part: &str| {
+            let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+            !part.is_empty() && part.len() <= 63 && part.bytes().all(plain)
+        };
+        if !is_label(plural) || !(group.is_empty() || group.split('.').all(is_label)) || text.ends_with('.') {
+            return Err("a resource is a plural and its group, as in `kubectl api-resources`: secrets, or \
+                        widgets.example.com"
+                .to_owned());
+        }
+        Ok(Self { plural: plural.to_owned(), group: group.to_owned() })
+    }
 }
 
 /// `skctl manifests …`
@@ -259,4 +295,19 @@ pub struct NodesApplyArgs {
     /// Remove these nodes instead.
     #[arg(long)]
     pub delete: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_resource_is_written_as_kubectl_does() {
+        let read = |text: &str| text.parse::<Resource>().map(|resource| (resource.plural, resource.group));
+        assert_eq!(read("secrets"), Ok(("secrets".to_owned(), String::new())));
+        assert_eq!(read("widgets.example.com"), Ok(("widgets".to_owned(), "example.com".to_owned())));
+        for wrong in ["", "*", "Widget", "pods/log", "widgets.", ".example.com", "widgets..com", "v1.Pod"] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+    }
 }

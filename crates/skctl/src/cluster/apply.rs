@@ -3,18 +3,16 @@
 //! Objects are applied in the order they come in: namespaces and kinds first is the caller's business. What somebody
 //! else has changed since is a conflict, told with their name, unless it is taken over by force.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
-use kube::core::GroupVersionKind;
-use kube::discovery::{self, ApiCapabilities, ApiResource, Scope};
 use kube::runtime::{conditions, wait};
 use serde_json::Value;
 use sk_core::Gvk;
 
+use super::kinds::{KindError, Kinds};
 use super::{Cluster, words};
 
 /// Who owns what is neither of the installations.
@@ -73,14 +71,14 @@ pub(crate) enum ApplyError {
 pub(crate) struct Applier<'a> {
     cluster: &'a Cluster,
     manner: Manner,
-    kinds: BTreeMap<Gvk, (ApiResource, ApiCapabilities)>,
+    kinds: Kinds<'a>,
     /// Namespaces that a dry run has only pretended to create; what belongs in them cannot be asked about.
     pretended: Vec<String>,
 }
 
 impl<'a> Applier<'a> {
     pub(crate) fn new(cluster: &'a Cluster, manner: Manner) -> Self {
-        Self { cluster, manner, kinds: BTreeMap::new(), pretended: Vec::new() }
+        Self { cluster, manner, kinds: Kinds::of(cluster), pretended: Vec::new() }
     }
 
     /// Applies one object. A new kind is waited for, so that the next object may be of it.
@@ -115,22 +113,11 @@ impl<'a> Applier<'a> {
     }
 
     async fn api(&mut self, kind: &Gvk, namespace: &str, object: &str) -> Result<Api<DynamicObject>, ApplyError> {
-        if !self.kinds.contains_key(kind) {
-            let gvk = GroupVersionKind::gvk(&kind.group, &kind.version, &kind.kind);
-            let found = discovery::pinned_kind(&self.cluster.client, &gvk).await.map_err(|error| match error {
-                kube::Error::Api(status) if status.code != 404 => failure(object, kube::Error::Api(status)),
-                kube::Error::Api(_) | kube::Error::Discovery(_) => {
-                    ApplyError::UnknownKind { kind: kind.to_string(), object: object.to_owned(), advice: advice(kind) }
-                }
-                other => failure(object, other),
-            })?;
-            self.kinds.insert(kind.clone(), found);
-        }
-        let (resource, capabilities) = &self.kinds[kind];
-        let client = self.cluster.client.clone();
-        Ok(match capabilities.scope {
-            Scope::Namespaced => Api::namespaced_with(client, namespace, resource),
-            Scope::Cluster => Api::all_with(client, resource),
+        self.kinds.api(kind, namespace).await.map_err(|error| match error {
+            KindError::Unknown(kind) => {
+                ApplyError::UnknownKind { kind: kind.to_string(), object: object.to_owned(), advice: advice(&kind) }
+            }
+            KindError::Request(error) => failure(object, *error),
         })
     }
 

@@ -8,8 +8,9 @@ use std::fmt;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
-use http::{Method, Request, Response};
+use http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HOST};
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
@@ -53,14 +54,17 @@ pub(crate) enum ChannelError {
     #[error("cannot ask {peer} for {path}: {source}")]
     Send { peer: String, path: String, source: hyper::Error },
     #[error("{peer} refuses {path}: {reason} ({status})")]
-    Refused { peer: String, path: String, status: http::StatusCode, reason: String },
+    Refused { peer: String, path: String, status: StatusCode, reason: String },
     #[error("{peer} broke off while it answered {path}: {reason}; try again")]
     Broken { peer: String, path: String, reason: String },
 }
 
+/// What is sent: all at once, or as it is read from a file.
+pub(crate) type Content = UnsyncBoxBody<Bytes, std::io::Error>;
+
 /// An open connection to a server of ours.
 pub(crate) struct Channel {
-    sender: SendRequest<Full<Bytes>>,
+    sender: SendRequest<Content>,
     /// For messages.
     peer: String,
     host: String,
@@ -153,20 +157,52 @@ impl Channel {
         path: &str,
         json: Option<Vec<u8>>,
     ) -> Result<Response<Incoming>, ChannelError> {
-        let mut request = Request::builder().method(method).uri(path).header(HOST, &self.host);
-        if let Some(token) = &self.token {
-            request = request.header(AUTHORIZATION, token.bearer());
-        }
+        let mut request = self.request(method, path);
         if json.is_some() {
             request = request.header(CONTENT_TYPE, "application/json");
         }
-        let request = request.body(Full::new(Bytes::from(json.unwrap_or_default())));
+        let content = Full::new(Bytes::from(json.unwrap_or_default())).map_err(|never| match never {});
+        self.send(path, request, content.boxed_unsync()).await
+    }
+
+    /// Is there something at this path?
+    pub(crate) async fn has(&mut self, path: &str) -> Result<bool, ChannelError> {
+        match self.ask(Method::HEAD, path, None).await {
+            Ok(_) => Ok(true),
+            Err(ChannelError::Refused { status: StatusCode::NOT_FOUND, .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Sends so many bytes to a path, as they are read.
+    pub(crate) async fn put(&mut self, path: &str, length: u64, content: Content) -> Result<(), ChannelError> {
+        let request = self.request(Method::PUT, path).header(CONTENT_TYPE, "application/octet-stream");
+        self.send(path, request.header(CONTENT_LENGTH, length), content).await.map(drop)
+    }
+
+    fn request(&self, method: Method, path: &str) -> http::request::Builder {
+        let request = Request::builder().method(method).uri(path).header(HOST, &self.host);
+        match &self.token {
+            Some(token) => request.header(AUTHORIZATION, token.bearer()),
+            None => request,
+        }
+    }
+
+    async fn send(
+        &mut self,
+        path: &str,
+        request: http::request::Builder,
+        content: Content,
+    ) -> Result<Response<Incoming>, ChannelError> {
         let broken = |reason: String| ChannelError::Broken { peer: self.peer.clone(), path: path.to_owned(), reason };
-        let request = request.map_err(|error| broken(error.to_string()))?;
-        let sent = self.sender.send_request(request).await;
-        let response =
-            sent.map_err(|source| ChannelError::Send { peer: self.peer.clone(), path: path.to_owned(), source })?;
-        if response.status().is_success() { Ok(response) } else { Err(self.refusal(path, response).await) }
+        let request = request.body(content).map_err(|error| broken(error.to_string()))?;
+        let (peer, path) = (self.peer.clone(), path.to_owned());
+        let sent = async {
+            self.sender.ready().await?;
+            self.sender.send_request(request).await
+        };
+        let response = sent.await.map_err(|source| ChannelError::Send { peer, path: path.clone(), source })?;
+        if response.status().is_success() { Ok(response) } else { Err(self.refusal(&path, response).await) }
     }
 
     /// A short answer, whole.
@@ -196,7 +232,8 @@ impl fmt::Debug for Channel {
 fn reason(body: &[u8]) -> String {
     let ours = serde_json::from_slice::<serde_json::Value>(body).ok();
     let said = ours.and_then(|body| body.get("error")?.as_str().map(str::to_owned));
-    said.unwrap_or_else(|| String::from_utf8_lossy(body).trim().chars().take(500).collect())
+    let said = said.unwrap_or_else(|| String::from_utf8_lossy(body).trim().chars().take(500).collect());
+    if said.is_empty() { "it does not say why".to_owned() } else { said }
 }
 
 async fn secure<S>(
@@ -227,5 +264,6 @@ mod tests {
     fn a_refusal_is_told_in_the_servers_own_words() {
         assert_eq!(reason(br#"{"error": "the window is empty"}"#), "the window is empty");
         assert_eq!(reason(b"<html>no</html>\n"), "<html>no</html>");
+        assert_eq!(reason(b""), "it does not say why");
     }
 }

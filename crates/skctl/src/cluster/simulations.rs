@@ -2,11 +2,12 @@
 //!
 //! Only the Simulation itself is ever touched here. What becomes of it is the controller's business.
 
-use k8s_openapi::api::core::v1::{Event, Namespace};
+use k8s_openapi::api::core::v1::Event;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use serde_json::json;
 use sk_api::simulation::{Simulation, State, names};
+use sk_ctrl::install::mark;
 
 use super::apply::FIELD_MANAGER;
 use super::{Cluster, words};
@@ -28,12 +29,20 @@ pub(crate) enum SimulationError {
          If it is meant: skctl --context {context} install sim"
     )]
     NotMarked { cluster: String, context: String },
-    #[error("there is a Simulation {name} already in {cluster}; choose another --name, or `skctl delete {name}`")]
+    #[error(
+        "there is a Simulation {name} already in {cluster}; choose another --name, look at it with `skctl report {name} \
+         --cluster`, or remove it with `skctl delete {name}`"
+    )]
     Exists { name: String, cluster: String },
-    #[error("you may not {step} in {cluster}: {message}")]
+    #[error("you may not {step} in {cluster}: {message}; the ClusterRole {role} lets people", role = names::USER_ROLE)]
     Forbidden { step: String, cluster: String, message: String },
     #[error("the server refuses to {step}: {message}")]
     Refused { step: String, message: String },
+    #[error(
+        "the server refuses to {step}: {message}; if its definition of Simulations is older than this skctl, `skctl \
+         install sim` renews it"
+    )]
+    Invalid { step: String, message: String },
     #[error("cannot {step} in {cluster}: {reason}")]
     Request { step: String, cluster: String, reason: String },
     #[error("Simulation {name} is over ({state}); there is nothing to {verb}")]
@@ -53,15 +62,21 @@ impl<'a> Simulations<'a> {
 
     /// Refuses a cluster that nobody has said may be used for simulations.
     pub(crate) async fn check_mark(&self) -> Result<(), SimulationError> {
-        let api: Api<Namespace> = Api::all(self.cluster.client.clone());
-        let marked = ListParams::default().labels(&format!("{}=true", names::INSTALLED_LABEL)).limit(1);
-        let found =
-            api.list(&marked).await.map_err(|error| self.failure("look for the mark of an installation", error))?;
-        if found.items.is_empty() {
-            let (cluster, context) = (self.cluster.to_string(), self.cluster.context.clone());
-            return Err(SimulationError::NotMarked { cluster, context });
+        let marked = mark::is_there(&self.cluster.client, &self.cluster.namespace).await;
+        if marked.map_err(|error| self.failure("look for the mark of an installation", error))? {
+            return Ok(());
         }
-        Ok(())
+        let (cluster, context) = (self.cluster.to_string(), self.cluster.context.clone());
+        Err(SimulationError::NotMarked { cluster, context })
+    }
+
+    /// Refuses a name that a Simulation has already.
+    pub(crate) async fn check_free(&self, name: &str) -> Result<(), SimulationError> {
+        let found = self.api.get_metadata_opt(name).await;
+        match found.map_err(|error| self.failure(&format!("look for Simulation {name}"), error))? {
+            Some(_) => Err(SimulationError::Exists { name: name.to_owned(), cluster: self.cluster.to_string() }),
+            None => Ok(()),
+        }
     }
 
     pub(crate) async fn create(&self, simulation: &Simulation) -> Result<Simulation, SimulationError> {
@@ -127,7 +142,10 @@ impl<'a> Simulations<'a> {
             kube::Error::Api(status) if status.code == 403 => {
                 SimulationError::Forbidden { step, cluster, message: status.message.clone() }
             }
-            kube::Error::Api(status) if (400..500).contains(&status.code) => {
+            kube::Error::Api(status) if status.code == 422 => {
+                SimulationError::Invalid { step, message: status.message.clone() }
+            }
+            kube::Error::Api(status) if (400..500).contains(&status.code) && status.code != 401 => {
                 SimulationError::Refused { step, message: status.message.clone() }
             }
             error => SimulationError::Request { step, cluster, reason: words(&error) },

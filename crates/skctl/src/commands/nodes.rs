@@ -3,7 +3,7 @@
 //! Only nodes with SimKube's label of a group are ever changed or removed. A node of the same name without it is
 //! somebody's own and is a refusal, before anything is done.
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
 use serde_json::Value;
@@ -14,7 +14,8 @@ use sk_driver::nodes::{from_scenario, from_trace};
 
 use crate::cli::{Global, NodesApplyArgs};
 use crate::cluster::apply::{Applier, Change, FIELD_MANAGER, Manner};
-use crate::cluster::{self, Cluster};
+use crate::cluster::simulations::Simulations;
+use crate::cluster::{self, Cluster, words};
 use crate::failure::Outcome;
 use crate::progress::Progress;
 use crate::{answer, texts, traces};
@@ -37,6 +38,10 @@ pub(crate) fn apply(args: &NodesApplyArgs, global: &Global) -> Result<Outcome> {
     cluster::block_on(async {
         let cluster = Cluster::connect(global).await?;
         let progress = Progress::of_unknown_length(format!("{} nodes in {cluster}", nodes.len()), global.quiet)?;
+        if !args.delete {
+            // Where they are to go, the cluster may have lost its mark already.
+            progress.waiting(Simulations::of(&cluster).check_mark()).await??;
+        }
         progress.waiting(refuse_foreign(&cluster, &nodes)).await??;
         let done = if args.delete {
             progress.waiting(remove(&cluster, &nodes)).await??
@@ -67,7 +72,8 @@ fn name(node: &Value) -> &str {
 async fn refuse_foreign(cluster: &Cluster, nodes: &[Value]) -> Result<()> {
     let api: Api<Node> = Api::all(cluster.client.clone());
     let not_ours = format!("!{GROUP_LABEL}");
-    let listed = api.list_metadata(&ListParams::default().labels(&not_ours)).await?;
+    let listed = api.list_metadata(&ListParams::default().labels(&not_ours)).await;
+    let listed = listed.map_err(|error| refused(cluster, "list", &error))?;
     let foreign: Vec<&str> = listed.items.iter().filter_map(|node| node.metadata.name.as_deref()).collect();
     match nodes.iter().map(name).find(|name| foreign.contains(name)) {
         Some(name) => bail!("{cluster} has a node {name} that is not SimKube's; nothing was done"),
@@ -86,7 +92,8 @@ async fn make(cluster: &Cluster, nodes: &[Value]) -> Result<String> {
         }
         let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
         let status = serde_json::json!({"status": node["status"]});
-        api.patch_status(name(node), &params, &Patch::Merge(status)).await?;
+        let patched = api.patch_status(name(node), &params, &Patch::Merge(status)).await;
+        patched.map_err(|error| refused(cluster, "patch the status of", &error))?;
     }
     let (key, value) = names::NODE_SELECTOR;
     Ok(format!("{created} of {} nodes created, label {key}={value}", nodes.len()))
@@ -99,8 +106,14 @@ async fn remove(cluster: &Cluster, nodes: &[Value]) -> Result<String> {
         match api.delete(name(node), &DeleteParams::default()).await {
             Ok(_) => removed += 1,
             Err(kube::Error::Api(status)) if status.code == 404 => {}
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(refused(cluster, "delete", &error)),
         }
     }
     Ok(format!("{removed} of {} nodes removed", nodes.len()))
+}
+
+/// Nodes are nobody's but an administrator's; the role for people who run simulations has no right to them.
+fn refused(cluster: &Cluster, verb: &str, error: &kube::Error) -> anyhow::Error {
+    let why = words(error);
+    anyhow!("cannot {verb} nodes in {cluster}: {why}; whoever may change nodes can make them, once for all runs")
 }

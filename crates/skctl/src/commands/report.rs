@@ -1,24 +1,32 @@
-//! `skctl report [RUN]`: a run again, in any form.
+//! `skctl report [RUN]`: a run again, in any form; with `--cluster` a Simulation's, whose record is fetched first.
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, bail};
 use sk_api::scenario::Scenario;
+use sk_api::simulation::{Simulation, State};
 use sk_record::Run;
 use sk_report::terminal::Occasion;
-use sk_report::{Analysis, Assertion, Verdict};
+use sk_report::{Analysis, Assertion, Checked, Verdict};
 
-use crate::cli::{ReportArgs, ReportFormat};
+use super::run::conclude;
+use crate::cli::{Global, NEWEST, ReportArgs, ReportFormat};
+use crate::cluster::simulations::Simulations;
+use crate::cluster::{self, Cluster};
 use crate::failure::Outcome;
-use crate::runs::RUNS;
+use crate::runs::{self, RUNS};
+use crate::scenarios::ASSUMED;
+use crate::simulation::{SCENARIO_ANNOTATION, name_of, why_it_failed, words};
+use crate::{answer, records};
 
-pub(crate) fn run(args: &ReportArgs) -> Result<Outcome> {
-    let dir = sk_record::resolve(&args.run, Path::new(RUNS))?;
+pub(crate) fn run(args: &ReportArgs, global: &Global) -> Result<Outcome> {
+    let dir = if args.cluster { fetched(args, global)? } else { sk_record::resolve(&args.run, Path::new(RUNS))? };
     let run = Run::open(&dir)?;
     let analysis = Analysis::of(&run)?;
     let scenario = scenario_text(&run)?;
-    let verdicts = judge(&dir, &scenario, &analysis)?;
+    let name = dir.join("scenario.yaml").display().to_string();
+    let verdicts = check(&name, &scenario, &analysis)?.judge(&analysis.summary)?;
     let report = dir.join("report.html").display().to_string();
     let text = match args.output {
         ReportFormat::Table => {
@@ -31,8 +39,11 @@ pub(crate) fn run(args: &ReportArgs) -> Result<Outcome> {
         ReportFormat::Html => sk_report::html::render(&analysis, &verdicts, Some(&scenario))?,
     };
     anstream::stdout().write_all(text.as_bytes())?;
-    let all_hold = verdicts.iter().all(|verdict| verdict.passed);
-    Ok(if all_hold { Outcome::Good } else { Outcome::Bad })
+    Ok(outcome(&verdicts))
+}
+
+fn outcome(verdicts: &[Verdict]) -> Outcome {
+    if verdicts.iter().all(|verdict| verdict.passed) { Outcome::Good } else { Outcome::Bad }
 }
 
 fn scenario_text(run: &Run) -> Result<String> {
@@ -40,14 +51,68 @@ fn scenario_text(run: &Run) -> Result<String> {
     String::from_utf8(bytes).context("the run's scenario.yaml is no text; run it again")
 }
 
-/// The run's own assertions, judged again from its record.
-fn judge(dir: &Path, scenario: &str, analysis: &Analysis) -> Result<Vec<Verdict>> {
-    let name = dir.join("scenario.yaml").display().to_string();
-    let scenario = Scenario::parse(&name, scenario)?;
+/// The run's own assertions, to be judged from its record.
+fn check(name: &str, scenario: &str, analysis: &Analysis) -> Result<Checked> {
+    let scenario = Scenario::parse(name, scenario)?;
     let assertion = |assertion: &sk_api::scenario::Assertion| Assertion {
         name: assertion.name.clone(),
         text: assertion.that.clone(),
     };
     let assertions: Vec<_> = scenario.assertions.iter().map(assertion).collect();
-    Ok(sk_report::check(&assertions, &analysis.meta.groups)?.judge(&analysis.summary)?)
+    Ok(sk_report::check(&assertions, &analysis.meta.groups)?)
+}
+
+/// The folder of a Simulation's record, which is fetched and put there.
+fn fetched(args: &ReportArgs, global: &Global) -> Result<PathBuf> {
+    if args.run == NEWEST {
+        bail!("which Simulation? `{} list --cluster` shows them; then `report NAME --cluster`", global.again());
+    }
+    let (simulation, mut staged) = cluster::block_on(async {
+        let cluster = Cluster::connect(global).await?;
+        let simulation = Simulations::of(&cluster).get(&args.run).await?;
+        refuse_unfinished(&simulation)?;
+        let kept = records::kept(&cluster, &simulation).await?;
+        let repetition = choose(args, &simulation, &kept, global)?;
+        let dir = runs::of_repetition(None, &args.run, simulation.spec.repetitions, repetition);
+        let staged = records::fetch(&cluster, &simulation, repetition, &dir, global).await?;
+        Ok((simulation, staged))
+    })?;
+    let annotations = simulation.metadata.annotations.as_ref();
+    // A Simulation that was written by hand carries none: then nothing must hold.
+    let scenario = annotations.and_then(|all| all.get(SCENARIO_ANNOTATION)).map_or(ASSUMED, String::as_str);
+    staged.add_file("scenario.yaml", scenario.as_bytes())?;
+    let name = format!("annotation {SCENARIO_ANNOTATION} of Simulation {}", args.run);
+    let checked = check(&name, scenario, &Analysis::of(&staged.run()?)?)?;
+    Ok(conclude::publish(staged, &checked, scenario)?.dir)
+}
+
+/// One that goes on says how far it is.
+fn refuse_unfinished(simulation: &Simulation) -> Result<()> {
+    let status = simulation.status.clone().unwrap_or_default();
+    if !status.state.is_some_and(State::is_final) {
+        let (name, state) = (name_of(simulation), words(&status));
+        bail!("Simulation {name} is not over: {state}; it has a report when it is");
+    }
+    Ok(())
+}
+
+/// The repetition that was asked for, or the last one that there is.
+fn choose(args: &ReportArgs, simulation: &Simulation, kept: &[u32], global: &Global) -> Result<u32> {
+    let (name, last) = (&args.run, kept.last().copied());
+    let Some(last) = last else {
+        let failed = simulation.status.as_ref().is_some_and(|status| status.state == Some(State::Failed));
+        let why = if failed { format!(": it failed: {}", why_it_failed(simulation)) } else { String::new() };
+        bail!("Simulation {name} has left no record{why}");
+    };
+    let listed = || kept.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    match args.repetition {
+        Some(repetition) if kept.contains(&repetition) => Ok(repetition),
+        Some(repetition) => bail!("Simulation {name} has no record of repetition {repetition}; it has: {}", listed()),
+        None => {
+            if kept.len() > 1 {
+                answer::say(global, &format!("repetition {last} of {}; --repetition N shows another", listed()));
+            }
+            Ok(last)
+        }
+    }
 }

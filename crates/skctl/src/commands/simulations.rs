@@ -8,6 +8,7 @@ use k8s_openapi::api::core::v1::{Event, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::{Api, ListParams, LogParams};
 use sk_api::simulation::{Simulation, SimulationStatus, names};
+use sk_store::location::shown;
 
 use crate::answer;
 use crate::cli::{DescribeArgs, Global, LogsArgs, NamedArgs, ObjectFormat};
@@ -16,6 +17,7 @@ use crate::cluster::{self, Cluster};
 use crate::failure::Outcome;
 use crate::installation::CONTROLLER;
 use crate::progress::Progress;
+use crate::simulation::trace_of;
 
 /// How much of a log is shown: the controller keeps the last mebibyte.
 const MAX_LOG_BYTES: usize = 4 << 20;
@@ -48,7 +50,7 @@ fn table(simulations: &[Simulation]) -> String {
         let runs = format!("{}/{}", status.completed_runs.unwrap_or(0), simulation.spec.repetitions);
         let started = status.start_time.as_ref().map_or_else(|| "–".to_owned(), time);
         let name = simulation.metadata.name.as_deref().unwrap_or_default();
-        let (state, trace) = (state_name(status.state), &simulation.spec.driver.trace_path);
+        let (state, trace) = (state_name(status.state), trace_of(simulation));
         // Writing into a String cannot fail.
         let _ = writeln!(text, "{name:<24} {state:<13} {percent:>4} {runs:>6}  {started:<20}  {trace}");
     }
@@ -60,19 +62,19 @@ pub(crate) fn describe(args: &DescribeArgs, global: &Global) -> Result<Outcome> 
         let cluster = Cluster::connect(global).await?;
         let simulations = Simulations::of(&cluster);
         let simulation = simulations.get(&args.name).await?;
-        let events = simulations.events(&simulation).await?;
+        let events = simulations.events(&simulation).await.map_err(|error| error.to_string());
         Ok((simulation, events))
     })?;
     match args.output {
         ObjectFormat::Json => answer::print_json(&simulation)?,
         ObjectFormat::Yaml => answer::print_yaml(&[&simulation])?,
-        ObjectFormat::Table => answer::print(&description(&simulation, &events))?,
+        ObjectFormat::Table => answer::print(&description(&simulation, events.as_deref()))?,
     }
     Ok(Outcome::Good)
 }
 
-/// A Simulation for people: what was asked, where it stands, what happened.
-fn description(simulation: &Simulation, events: &[Event]) -> String {
+/// A Simulation for people: what was asked, where it stands, what happened; or why that last cannot be told.
+fn description(simulation: &Simulation, events: Result<&[Event], &String>) -> String {
     let (spec, status) = (&simulation.spec, simulation.status.clone().unwrap_or_default());
     let mut text = String::new();
     let mut line = |what: &str, value: String| {
@@ -80,7 +82,7 @@ fn description(simulation: &Simulation, events: &[Event]) -> String {
     };
     line("name", simulation.metadata.name.clone().unwrap_or_default());
     line("state", state_line(&status));
-    line("trace", spec.driver.trace_path.clone());
+    line("trace", trace_line(simulation));
     let duration = spec.duration.as_ref().map(|duration| format!(", {duration} of it")).unwrap_or_default();
     line("replay", format!("speed {}, {} times{duration}", spec.speed, spec.repetitions));
     if let Some(progress) = &status.progress {
@@ -112,12 +114,21 @@ fn description(simulation: &Simulation, events: &[Event]) -> String {
         let since = time(&condition.last_transition_time);
         line("condition", format!("{}={} since {since}  {}", condition.type_, condition.status, condition.message));
     }
-    for event in events {
+    if let Err(why) = events {
+        line("events", why.clone());
+    }
+    for event in events.unwrap_or_default() {
         let at = event_time(event).as_ref().map(time).unwrap_or_default();
         let (reason, message) = (event.reason.clone().unwrap_or_default(), event.message.clone().unwrap_or_default());
         line("event", format!("{at}  {reason}  {message}"));
     }
     text
+}
+
+/// As it was typed, and where the driver gets it.
+fn trace_line(simulation: &Simulation) -> String {
+    let (name, place) = (trace_of(simulation), shown(&simulation.spec.driver.trace_path));
+    if name == place { name } else { format!("{name}  ({place})") }
 }
 
 fn state_line(status: &SimulationStatus) -> String {
@@ -217,11 +228,28 @@ mod tests {
 
     #[test]
     fn a_failed_simulation_says_why_in_its_second_line() {
-        let text = description(&simulation(), &[]);
+        let text = description(&simulation(), Ok(&[]));
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[1], "state        Failed  TraceMissing: there is nothing at s3://traces/week.sktrace");
         assert!(text.contains("40%, 4 of 10 events"), "{text}");
         assert!(text.contains("speed 10, 1 times, 1d of it"), "{text}");
+    }
+
+    #[test]
+    fn who_may_not_list_events_is_told_so_in_one_line_and_everything_else() {
+        let text = description(&simulation(), Err(&"you may not list its Events".to_owned()));
+        assert!(text.contains("state        Failed"), "{text}");
+        assert!(text.ends_with("events       you may not list its Events\n"), "{text}");
+    }
+
+    #[test]
+    fn an_uploaded_trace_is_shown_by_the_name_that_was_typed() {
+        let mut simulation = simulation();
+        simulation.spec.driver.trace_path = "uploaded:abc".to_owned();
+        let name = (names::TRACE_NAME_ANNOTATION.to_owned(), "week.sktrace".to_owned());
+        simulation.metadata.annotations = Some([name].into());
+        assert!(table(&[simulation.clone()]).trim_end().ends_with("week.sktrace"));
+        assert!(description(&simulation, Ok(&[])).contains("trace        week.sktrace  (uploaded:abc)\n"));
     }
 
     #[test]

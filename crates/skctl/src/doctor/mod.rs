@@ -5,7 +5,9 @@
 //! installation from working.
 
 mod objects;
+mod roles;
 mod sim;
+mod stages;
 mod tracer;
 
 use std::fmt;
@@ -20,6 +22,9 @@ use crate::cluster::{Cluster, words};
 /// The oldest minor version of Kubernetes 1 that is tried: TokenRequest, server-side apply, CEL in schemas and job
 /// success policies are all there.
 const OLDEST_MINOR: u32 = 30;
+
+/// How many names of things that are missing are said; the rest is a number.
+const NAMED: usize = 4;
 
 /// How a thing is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -131,9 +136,24 @@ async fn rights(cluster: &Cluster, wanted: &[Right], advice: &str) -> Finding {
     Finding::fail("rights", format!("you may not {}", missing.join(", ")), advice)
 }
 
+/// The first of many names; of the rest only how many there are.
+fn the_first(mut names: Vec<String>, separator: &str) -> String {
+    let rest = names.len().saturating_sub(NAMED);
+    names.truncate(NAMED);
+    let more = if rest > 0 { format!(" and {rest} more") } else { String::new() };
+    format!("{}{more}", names.join(separator))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_many_names_the_first_are_said() {
+        let names = |count: u32| (1..=count).map(|number| number.to_string()).collect();
+        assert_eq!(the_first(names(2), ", "), "1, 2");
+        assert_eq!(the_first(names(6), "; "), "1; 2; 3; 4 and 2 more");
+    }
 
     #[test]
     fn a_finding_is_a_line_and_its_advice_another() {

@@ -1,18 +1,13 @@
 //! Is everything there that an installation makes?
 
-use kube::api::{Api, DynamicObject};
-use kube::core::GroupVersionKind;
-use kube::discovery::{self, Scope};
 use serde_json::Value;
 use sk_core::Gvk;
 
-use super::Finding;
+use super::{Finding, the_first};
 use crate::cluster::apply::name_of;
+use crate::cluster::kinds::{KindError, Kinds};
 use crate::cluster::service::{Service, unready};
 use crate::cluster::{Cluster, words};
-
-/// How many missing objects are named; the rest is a number.
-const NAMED: usize = 4;
 
 /// What became of looking for an object.
 enum Look {
@@ -24,8 +19,9 @@ enum Look {
 /// Looks for each of the objects.
 pub(super) async fn presence(cluster: &Cluster, objects: &[Value], install: &str) -> Finding {
     let mut missing = Vec::new();
+    let mut kinds = Kinds::of(cluster);
     for object in objects {
-        match look(cluster, object).await {
+        match look(&mut kinds, object).await {
             Look::There => {}
             Look::Missing => missing.push(name_of(object)),
             Look::Unknown(why) => {
@@ -37,24 +33,18 @@ pub(super) async fn presence(cluster: &Cluster, objects: &[Value], install: &str
     if missing.is_empty() {
         return Finding::ok("objects", format!("all {} of the installation are there", objects.len()));
     }
-    let more = missing.len().saturating_sub(NAMED);
-    missing.truncate(NAMED);
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    Finding::fail("objects", format!("missing: {}{more}", missing.join(", ")), install)
+    Finding::fail("objects", format!("missing: {}", the_first(missing, ", ")), install)
 }
 
-async fn look(cluster: &Cluster, object: &Value) -> Look {
+async fn look(kinds: &mut Kinds<'_>, object: &Value) -> Look {
     let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let Ok(kind) = Gvk::from_api_version(text("/apiVersion"), text("/kind")) else {
         return Look::Unknown("its kind has no name".to_owned());
     };
-    let gvk = GroupVersionKind::gvk(&kind.group, &kind.version, &kind.kind);
-    let Ok((resource, capabilities)) = discovery::pinned_kind(&cluster.client, &gvk).await else {
-        return Look::Missing;
-    };
-    let api: Api<DynamicObject> = match capabilities.scope {
-        Scope::Namespaced => Api::namespaced_with(cluster.client.clone(), text("/metadata/namespace"), &resource),
-        Scope::Cluster => Api::all_with(cluster.client.clone(), &resource),
+    let api = match kinds.api(&kind, text("/metadata/namespace")).await {
+        Ok(api) => api,
+        Err(KindError::Unknown(_)) => return Look::Missing,
+        Err(KindError::Request(error)) => return Look::Unknown(words(&error)),
     };
     match api.get_metadata_opt(text("/metadata/name")).await {
         Ok(Some(_)) => Look::There,

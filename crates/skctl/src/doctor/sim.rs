@@ -1,14 +1,15 @@
 //! Can simulations be run on this cluster?
 
 use anyhow::Result;
-use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
+use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, ListParams};
 use sk_api::simulation::names;
 
-use super::{Finding, State, objects, rights};
+use super::{Finding, State, objects, rights, roles, stages};
 use crate::cli::SimArgs;
 use crate::cluster::rights::Right;
+use crate::cluster::simulations::{SimulationError, Simulations};
 use crate::cluster::{Cluster, words};
 use crate::installation::{self, CONTROLLER, is_stage};
 
@@ -35,8 +36,9 @@ const MAX_ANSWER_BYTES: usize = 64 << 10;
 pub(super) async fn examine(cluster: &Cluster) -> Result<Vec<Finding>> {
     let mut findings = vec![rights(cluster, &RIGHTS, "ask somebody who may bind roles for these").await];
     let manifests = installation::sim_in(&SimArgs::default(), &cluster.namespace);
-    let (stages, ours): (Vec<_>, Vec<_>) = manifests.into_iter().partition(is_stage);
+    let (our_stages, ours): (Vec<_>, Vec<_>) = manifests.into_iter().partition(is_stage);
     findings.push(objects::presence(cluster, &ours, "skctl install sim").await);
+    findings.push(roles::examine(cluster, &ours, "skctl install sim").await);
     findings.push(mark(cluster).await);
     let pod = objects::pod(cluster, &CONTROLLER).await;
     let is_ready = pod.state == State::Ok;
@@ -45,12 +47,20 @@ pub(super) async fn examine(cluster: &Cluster) -> Result<Vec<Finding>> {
         findings.push(controller(cluster).await);
     }
     findings.push(kwok(cluster).await);
-    if has_stages(cluster).await {
-        let found = objects::presence(cluster, &stages, "skctl install sim").await;
-        findings.push(Finding { subject: "stages".to_owned(), ..found });
-    } else {
-        let what = "the cluster has no Stages, so nothing plays the lives of virtual pods";
-        findings.push(Finding::fail("stages", what, "install KWOK with its kinds, then: skctl install sim"));
+    match has_stages(cluster).await {
+        Ok(true) => {
+            let found = objects::presence(cluster, &our_stages, "skctl install sim").await;
+            findings.push(Finding { subject: "stages".to_owned(), ..found });
+            findings.extend(stages::examine(cluster, &our_stages).await);
+        }
+        Ok(false) => {
+            let what = "the cluster has no Stages, so nothing plays the lives of virtual pods";
+            findings.push(Finding::fail("stages", what, "install KWOK with its kinds, then: skctl install sim"));
+        }
+        Err(error) => {
+            let what = format!("cannot be looked for: {}", words(&error));
+            findings.push(Finding::warn("stages", what, "somebody with more rights can say more"));
+        }
     }
     findings.push(nodes(cluster).await);
     Ok(findings)
@@ -58,14 +68,10 @@ pub(super) async fn examine(cluster: &Cluster) -> Result<Vec<Finding>> {
 
 /// Has somebody said that this cluster is one for simulations?
 async fn mark(cluster: &Cluster) -> Finding {
-    let api: Api<Namespace> = Api::all(cluster.client.clone());
-    let label = format!("{}=true", names::INSTALLED_LABEL);
-    match api.list(&ListParams::default().labels(&label).limit(1)).await {
-        Ok(found) if !found.items.is_empty() => Finding::ok("mark", format!("{cluster} is one for simulations")),
-        Ok(_) => Finding::fail("mark", format!("no namespace has the label {label}"), "skctl install sim"),
-        Err(error) => {
-            Finding::warn("mark", format!("cannot be looked for: {}", words(&error)), "it takes `list` on namespaces")
-        }
+    match Simulations::of(cluster).check_mark().await {
+        Ok(()) => Finding::ok("mark", format!("{cluster} is one for simulations")),
+        Err(error @ SimulationError::NotMarked { .. }) => Finding::fail("mark", error.to_string(), "skctl install sim"),
+        Err(error) => Finding::warn("mark", error.to_string(), "it takes `list` on namespaces"),
     }
 }
 
@@ -82,9 +88,9 @@ async fn controller(cluster: &Cluster) -> Finding {
     }
 }
 
-async fn has_stages(cluster: &Cluster) -> bool {
+async fn has_stages(cluster: &Cluster) -> Result<bool, kube::Error> {
     let api: Api<CustomResourceDefinition> = Api::all(cluster.client.clone());
-    api.get_metadata_opt(STAGES).await.is_ok_and(|found| found.is_some())
+    Ok(api.get_metadata_opt(STAGES).await?.is_some())
 }
 
 /// KWOK may run in the cluster or beside it; only the first can be seen from here.

@@ -5,14 +5,13 @@ use std::collections::BTreeSet;
 use anyhow::Result;
 use indicatif::{BinaryBytes, HumanCount};
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim};
-use kube::api::{Api, DynamicObject, ListParams};
-use kube::core::GroupVersionKind;
-use kube::discovery;
+use kube::api::{Api, ListParams};
 use sk_api::tracer::Config;
 use sk_core::{Gvk, Quantity};
 use sk_tracer::install;
 
 use super::{Finding, objects, rights};
+use crate::cluster::kinds::Kinds;
 use crate::cluster::rights::Right;
 use crate::cluster::{Cluster, words};
 use crate::installation::{self, TRACER};
@@ -103,8 +102,9 @@ async fn memory(cluster: &Cluster, config: &Config) -> Finding {
     let kinds: BTreeSet<Gvk> = config.tracked_objects.keys().cloned().chain(always).collect();
     let mut living = 0;
     let mut unknown = Vec::new();
+    let mut served = Kinds::of(cluster);
     for kind in &kinds {
-        match count(cluster, kind).await {
+        match count(&mut served, kind).await {
             Some(count) => living += count,
             None => unknown.push(kind.to_string()),
         }
@@ -133,10 +133,8 @@ async fn memory(cluster: &Cluster, config: &Config) -> Finding {
 }
 
 /// How many objects of a kind there are; `None` if it cannot be told.
-async fn count(cluster: &Cluster, kind: &Gvk) -> Option<u64> {
-    let gvk = GroupVersionKind::gvk(&kind.group, &kind.version, &kind.kind);
-    let (resource, _) = discovery::pinned_kind(&cluster.client, &gvk).await.ok()?;
-    let api: Api<DynamicObject> = Api::all_with(cluster.client.clone(), &resource);
+async fn count(kinds: &mut Kinds<'_>, kind: &Gvk) -> Option<u64> {
+    let api = kinds.api_everywhere(kind).await.ok()?;
     let listed = api.list_metadata(&ListParams::default().limit(1)).await.ok()?;
     let rest = listed.metadata.remaining_item_count.unwrap_or(0);
     Some(listed.items.len() as u64 + u64::try_from(rest).unwrap_or(0))

@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use assert_cmd::Command;
 use k8s_openapi::api::authentication::v1::TokenRequest;
-use k8s_openapi::api::core::v1::ServiceAccount;
-use kube::api::{Api, PostParams};
+use k8s_openapi::api::core::v1::{Pod, ServiceAccount};
+use kube::api::{Api, ListParams, PostParams};
 use serde_json::{Value, json};
 use sk_api::tracer::Config;
-use sk_testkit::control_plane::ControlPlane;
+use sk_testkit::control_plane::{ControlPlane, eventually};
 use sk_testkit::options::DEFAULT_STAGES;
 use sk_testkit::{Options, objects};
 use sk_tracer::{Publication, Security, Serving, Tracer, install};
@@ -94,13 +94,18 @@ impl Fixture {
         command
     }
 
-    /// `skctl` that goes on by itself.
+    /// `skctl` that goes on by itself, as whoever may do everything.
     pub(crate) fn spawn(&self, words: &[&str]) -> Child {
+        self.spawn_as(&self.cluster.kubeconfig(), words)
+    }
+
+    /// `skctl` that goes on by itself, with this kubeconfig.
+    pub(crate) fn spawn_as(&self, kubeconfig: &Path, words: &[&str]) -> Child {
         std::process::Command::new(assert_cmd::cargo::cargo_bin("skctl"))
             .current_dir(self.dir.path())
             .env("NO_COLOR", "1")
             .arg("--kubeconfig")
-            .arg(self.cluster.kubeconfig())
+            .arg(kubeconfig)
             .args(words)
             .stderr(Stdio::piped())
             .spawn()
@@ -186,6 +191,19 @@ impl Fixture {
             assert!(began.elapsed() < LIMIT, "the {part} does not get well:\n{said}");
             tokio::time::sleep(Duration::from_millis(500)).await;
         }
+    }
+
+    /// Waits until an app in the default namespace has so many pods, and all of them run.
+    pub(crate) async fn until_running(&self, app: &str, wanted: usize) {
+        let pods: Api<Pod> = Api::default_namespaced(self.cluster.client());
+        let labels = ListParams::default().labels(&format!("app={app}"));
+        eventually(&format!("{wanted} running pods of {app}"), LIMIT, || async {
+            let listed = pods.list(&labels).await?.items;
+            let runs = |pod: &Pod| pod.status.as_ref().is_some_and(|status| status.phase.as_deref() == Some("Running"));
+            Ok((listed.len() == wanted && listed.iter().all(runs)).then_some(()))
+        })
+        .await
+        .expect("they run");
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {

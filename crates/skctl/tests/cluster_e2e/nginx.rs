@@ -2,16 +2,14 @@
 //! same story: the same replica counts in the same order, and the same pods of the same owner.
 
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::Pod;
-use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
+use kube::api::{Api, DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 use sk_core::SimTime;
 use sk_record::{PodRow, Run};
 use sk_store::trace::{self, Change};
-use sk_testkit::control_plane::eventually;
 use sk_testkit::objects;
 
-use super::fixture::{Fixture, LIMIT};
+use super::fixture::Fixture;
 
 const OWNER: &str = "default/Deployment/nginx";
 
@@ -62,8 +60,7 @@ async fn a_story_that_was_recorded_is_told_again_by_the_embedded_engine() {
 
 /// Does it, and waits until the cluster has followed.
 async fn play(fixture: &Fixture, replicas: Option<u32>) {
-    let client = fixture.cluster.client();
-    let deployments: Api<Deployment> = Api::default_namespaced(client.clone());
+    let deployments: Api<Deployment> = Api::default_namespaced(fixture.cluster.client());
     match replicas {
         Some(replicas) if deployments.get_opt("nginx").await.expect("the server answers").is_none() => {
             let nginx = objects::deployment().name("nginx").replicas(replicas).requests("1", "1Gi");
@@ -77,17 +74,8 @@ async fn play(fixture: &Fixture, replicas: Option<u32>) {
             deployments.delete("nginx", &DeleteParams::default()).await.expect("it can be deleted");
         }
     }
-    let pods: Api<Pod> = Api::default_namespaced(client);
-    let wanted = replicas.unwrap_or(0) as usize;
-    let nginx = ListParams::default().labels("app=nginx");
-    eventually(&format!("{wanted} running pods"), LIMIT, || async {
-        let listed = pods.list(&nginx).await?.items;
-        let runs = |pod: &Pod| pod.status.as_ref().is_some_and(|status| status.phase.as_deref() == Some("Running"));
-        Ok((listed.len() == wanted && listed.iter().all(runs)).then_some(()))
-    })
-    .await
-    .expect("the cluster follows");
-    // Two seconds of quiet after each turn, so that the replay, whose pods take a while to start, can follow too.
+    fixture.until_running("nginx", replicas.unwrap_or(0) as usize).await;
+    // Quiet after each turn, so that the replay, whose pods take two seconds to start, can follow too.
     tokio::time::sleep(std::time::Duration::from_secs(4)).await;
 }
 

@@ -3,20 +3,17 @@
 use std::io::{BufRead, BufReader};
 use std::process::Child;
 
-use k8s_openapi::api::core::v1::Pod;
-use kube::api::{Api, ListParams};
 use predicates::str::contains;
 use serde_json::Value;
-use sk_testkit::control_plane::eventually;
 use sk_testkit::objects;
 
-use super::fixture::{Fixture, LIMIT};
+use super::fixture::Fixture;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_snapshot_and_a_recording_need_no_tracer_in_the_cluster() {
     let fixture = Fixture::start().await;
     fixture.cluster.create(&objects::deployment().name("before").replicas(2)).await.expect("a Deployment can be made");
-    running(&fixture, "before", 2).await;
+    fixture.until_running("before", 2).await;
     fixture.skctl().args(["snapshot", "-O", "now.sktrace"]).assert().success().stderr(contains("wrote now.sktrace"));
     let kinds = kinds(&fixture, "now.sktrace");
     assert_eq!(kinds, ["apps/v1.Deployment", "scheduling.k8s.io/v1.PriorityClass"], "owners alone");
@@ -24,7 +21,7 @@ async fn a_snapshot_and_a_recording_need_no_tracer_in_the_cluster() {
     let mut child = fixture.spawn(&["record", "-c", "tracer.yaml", "-O", "rec.sktrace"]);
     let said = until_said(&mut child, "recording context");
     fixture.cluster.create(&objects::deployment().name("during").replicas(3)).await.expect("a Deployment can be made");
-    running(&fixture, "during", 3).await;
+    fixture.until_running("during", 3).await;
     assert!(fixture.path("rec.sktrace.recording").is_dir(), "what is recorded is kept: {said}");
 
     // A crash, and the same again: what was recorded is still there.
@@ -34,7 +31,7 @@ async fn a_snapshot_and_a_recording_need_no_tracer_in_the_cluster() {
     let said = until_said(&mut child, "recording context");
     assert!(said.contains("going on with the recording"), "{said}");
     fixture.cluster.create(&objects::deployment().name("after").replicas(1)).await.expect("a Deployment can be made");
-    running(&fixture, "after", 1).await;
+    fixture.until_running("after", 1).await;
     interrupt(&child);
     let mut rest = String::new();
     std::io::Read::read_to_string(child.stderr.as_mut().expect("it was piped"), &mut rest).expect("text");
@@ -57,18 +54,6 @@ fn kinds(fixture: &Fixture, trace: &str) -> Vec<String> {
     let shown = fixture.skctl().args(["trace", "show", trace, "-o", "json"]).assert().success();
     let summary: Value = serde_json::from_slice(&shown.get_output().stdout).expect("JSON");
     summary["kinds"].as_object().expect("a summary has kinds").keys().cloned().collect()
-}
-
-async fn running(fixture: &Fixture, app: &str, wanted: usize) {
-    let pods: Api<Pod> = Api::default_namespaced(fixture.cluster.client());
-    let labels = ListParams::default().labels(&format!("app={app}"));
-    eventually(&format!("{wanted} pods of {app}"), LIMIT, || async {
-        let listed = pods.list(&labels).await?.items;
-        let runs = |pod: &Pod| pod.status.as_ref().is_some_and(|status| status.phase.as_deref() == Some("Running"));
-        Ok((listed.len() == wanted && listed.iter().all(runs)).then_some(()))
-    })
-    .await
-    .expect("they run");
 }
 
 /// Reads what it says until it says this; all of it.

@@ -1,25 +1,26 @@
 //! The end of every run, wherever it ran: judged, published, printed.
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use sk_record::{Staged, WarningKind};
 use sk_report::terminal::Occasion;
-use sk_report::{Analysis, Checked, Verdict};
+use sk_report::{Analysis, AssertionError, Checked, Verdict};
 
 use crate::cli::RunArgs;
 use crate::failure::Outcome;
 
-/// Judges the staged run, publishes it and prints the summary. A run that cannot be judged is published all the same.
-pub(super) fn conclude(
-    args: &RunArgs,
-    trace: &str,
-    mut staged: Staged,
-    checked: &Checked,
-    scenario: &str,
-    wall_s: f64,
-) -> Result<Outcome> {
+/// A run in its place, and what is to be said of it.
+pub(crate) struct Concluded {
+    pub(crate) analysis: Analysis,
+    /// What of the assertions holds; an error if they could not be judged.
+    pub(crate) judged: Result<Vec<Verdict>, AssertionError>,
+    pub(crate) dir: PathBuf,
+}
+
+/// Judges the staged run and publishes it with its reports. A run that cannot be judged is published all the same.
+pub(crate) fn publish(mut staged: Staged, checked: &Checked, scenario: &str) -> Result<Concluded> {
     let analysis = Analysis::of(&staged.run()?)?;
     let judged = checked.judge(&analysis.summary);
     let verdicts = judged.as_deref().unwrap_or_default();
@@ -28,10 +29,23 @@ pub(super) fn conclude(
     staged.add_file("report.html", page.as_bytes())?;
     staged.add_file("junit.xml", sk_report::junit::render(&analysis, verdicts).as_bytes())?;
     let dir = staged.publish()?;
+    Ok(Concluded { analysis, judged, dir })
+}
 
+/// Judges the staged run, publishes it and prints the summary.
+pub(super) fn conclude(
+    args: &RunArgs,
+    trace: &str,
+    staged: Staged,
+    checked: &Checked,
+    scenario: &str,
+    wall_s: f64,
+) -> Result<Outcome> {
+    let Concluded { analysis, judged, dir } = publish(staged, checked, scenario)?;
     let report = dir.join("report.html");
     let tries = tries(args, trace);
     let occasion = Occasion { wall_s: Some(wall_s), report: Some(&report.display().to_string()), tries: &tries };
+    let verdicts = judged.as_deref().unwrap_or_default();
     write!(anstream::stdout(), "{}", sk_report::terminal::render(&analysis, verdicts, &occasion))?;
     if args.open {
         open_report(&report);

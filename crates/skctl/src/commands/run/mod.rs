@@ -1,7 +1,8 @@
 //! `skctl run TRACE`: simulate, judge, print, leave a run folder. On the embedded engine, or with `--cluster` on a real one.
 
 mod cluster;
-mod conclude;
+pub(crate) mod conclude;
+mod request;
 
 use std::io::IsTerminal;
 use std::path::Path;
@@ -75,6 +76,9 @@ fn refuse_what_needs_a_cluster(args: &RunArgs) -> Result<()> {
         ("--speed", args.speed.is_some(), "the embedded engine does not wait for clocks"),
         ("--repetitions", args.repetitions.is_some(), "the same seed gives the same run; try other seeds with --seed"),
         ("--driver-image", args.driver_image.is_some(), "there is no driver to be pulled"),
+        ("--driver-secret", !args.driver_secrets.is_empty(), "the trace is read with the environment's credentials"),
+        ("--record-path", args.record_path.is_some(), "say with -O where the run is to lie"),
+        ("--ttl", args.ttl.is_some(), "the run is a folder here, which nobody removes"),
         ("--start-paused", args.start_paused, "there is nothing to wait for"),
         (
             "--reschedule-interrupted-bare-pods",

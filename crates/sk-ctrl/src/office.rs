@@ -1,0 +1,287 @@
+//! One controller acts at a time: the one that holds the Lease `sk-ctrl`.
+//!
+//! An installation has one controller, and its Deployment ends the old one before it starts a new one. Still there can be
+//! two for a while: a node that nobody reaches goes on running its pod when another was started elsewhere. Steps on the
+//! cluster may be done twice without harm; hooks may not. So a controller acts only while it holds the Lease, renews it,
+//! and stops acting (a hook that runs is killed) well before another may take it.
+//!
+//! The same pod, started again, goes on at once: its identity is the pod's name, and a pod's container never runs twice.
+
+use std::time::{Duration, Instant};
+
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::api::{Api, DeleteParams, PostParams, Preconditions};
+use kube::{Client, ResourceExt};
+use serde_json::json;
+use sk_api::simulation::names;
+use tracing::{info, warn};
+
+use crate::cluster::holder;
+
+/// How long a Lease is held, and how often it is looked at.
+#[derive(Clone, Copy, Debug)]
+struct Pace {
+    /// How long a Lease is good that nobody renews.
+    good_for: Duration,
+    /// How long a holder acts without a renewal.
+    acts_for: Duration,
+    /// How often it is renewed.
+    renewal: Duration,
+    /// How often whoever waits looks again.
+    look: Duration,
+}
+
+/// A restart of the API server takes seconds, that of a cluster's only one perhaps half a minute: two renewals may fail.
+/// The 20 s between the end of acting and the next holder are for clocks of different speed and a hook that has to die.
+const PACE: Pace = Pace {
+    good_for: Duration::from_secs(60),
+    acts_for: Duration::from_secs(40),
+    renewal: Duration::from_secs(10),
+    look: Duration::from_secs(2),
+};
+
+/// What a controller needs to be the one that acts.
+#[derive(Clone)]
+pub(crate) struct Office {
+    api: Api<Lease>,
+    identity: String,
+    pace: Pace,
+}
+
+/// The version of another's Lease, and since when it is unchanged.
+type Unchanged = (Option<String>, Instant);
+
+impl Office {
+    pub(crate) fn new(client: Client, namespace: &str, identity: &str) -> Self {
+        Self { api: Api::namespaced(client, namespace), identity: identity.to_owned(), pace: PACE }
+    }
+
+    /// Waits until this controller is the one that acts.
+    pub(crate) async fn take(&self) {
+        let mut unchanged = None;
+        let mut told = None;
+        loop {
+            match self.try_to_take(&mut unchanged).await {
+                Ok(None) => return info!(identity = self.identity, "this controller acts"),
+                Ok(by) if by != told => {
+                    info!(
+                        ?by,
+                        "another controller acts: waiting until it ends, or is silent for {:?}", self.pace.good_for
+                    );
+                    told = by;
+                }
+                Ok(_) => {}
+                Err(error) => warn!(%error, "the Lease {} cannot be had; it is tried again", names::CONTROLLER_NAME),
+            }
+            tokio::time::sleep(self.pace.look).await;
+        }
+    }
+
+    /// Renews the Lease; ends when this controller may no longer act.
+    pub(crate) async fn keep(&self) {
+        let mut renewed = Instant::now();
+        while renewed.elapsed() < self.pace.acts_for {
+            let left = || self.pace.acts_for.saturating_sub(renewed.elapsed());
+            tokio::time::sleep(self.pace.renewal.min(left())).await;
+            let asked = Instant::now();
+            match tokio::time::timeout(left(), self.try_to_take(&mut None)).await {
+                Ok(Ok(None)) => renewed = asked,
+                Ok(Ok(Some(by))) => return warn!(by, "another controller has taken over"),
+                Ok(Err(error)) => warn!(%error, "the Lease {} was not renewed", names::CONTROLLER_NAME),
+                // The time is over, and so is the loop.
+                Err(_) => {}
+            }
+        }
+        warn!("the Lease was not renewed for {:?}: this controller stops acting", self.pace.acts_for);
+    }
+
+    /// Gives the Lease back, so that nobody has to wait for its end.
+    pub(crate) async fn leave(&self) {
+        let Ok(Some(lease)) = self.api.get_opt(names::CONTROLLER_NAME).await else { return };
+        if holder(&lease) == Some(&self.identity) {
+            let preconditions = Some(Preconditions { uid: lease.uid(), resource_version: lease.resource_version() });
+            let parameters = DeleteParams { preconditions, ..DeleteParams::default() };
+            // One that stays runs out.
+            let _ = self.api.delete(names::CONTROLLER_NAME, &parameters).await;
+        }
+    }
+
+    /// Takes or renews the Lease, or says who has it. Of two who try, the API server lets one.
+    async fn try_to_take(&self, unchanged: &mut Option<Unchanged>) -> Result<Option<String>, kube::Error> {
+        let found = self.api.get_opt(names::CONTROLLER_NAME).await?;
+        let other = found.as_ref().and_then(holder).filter(|by| *by != self.identity).map(str::to_owned);
+        let version = found.as_ref().and_then(ResourceExt::resource_version);
+        if other.is_some() && !self.is_silent(unchanged, version.clone()) {
+            return Ok(other);
+        }
+        let lease = self.lease(version.as_deref());
+        let written = match found {
+            Some(_) => self.api.replace(names::CONTROLLER_NAME, &PostParams::default(), &lease).await,
+            None => self.api.create(&PostParams::default(), &lease).await,
+        };
+        match written {
+            Ok(_) => Ok(None),
+            // Somebody was quicker; the next look shows who.
+            Err(kube::Error::Api(status)) if status.code == 409 => Ok(Some("somebody".to_owned())),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn lease(&self, version: Option<&str>) -> Lease {
+        let lease = json!({
+            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+            "metadata": {"name": names::CONTROLLER_NAME, "resourceVersion": version},
+            "spec": {
+                "holderIdentity": self.identity, "leaseDurationSeconds": self.pace.good_for.as_secs(),
+                "renewTime": jiff::Timestamp::now().strftime("%FT%T%.6fZ").to_string(),
+            },
+        });
+        serde_json::from_value(lease).expect("a Lease of plain words and numbers")
+    }
+
+    /// Has another's Lease been unchanged for as long as it is good? By our own clock: theirs may be wrong.
+    fn is_silent(&self, unchanged: &mut Option<Unchanged>, version: Option<String>) -> bool {
+        match unchanged {
+            Some((seen, since)) if *seen == version => since.elapsed() >= self.pace.good_for,
+            _ => {
+                *unchanged = Some((version, Instant::now()));
+                false
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::sync::{Arc, Mutex};
+
+    use http::{Method, Request, Response};
+    use kube::client::Body;
+    use serde_json::Value;
+
+    use super::*;
+
+    /// An API server with one Lease at most, which knows versions, and which may be away.
+    #[derive(Clone, Default)]
+    struct Server(Arc<Mutex<(Option<Value>, u64, bool)>>);
+
+    impl Server {
+        fn answer(&self, method: &Method, body: Value) -> (u16, Value) {
+            let mut state = self.0.lock().unwrap();
+            let (lease, version, away) = &mut *state;
+            let wanted = body["metadata"]["resourceVersion"].as_str().map(str::to_owned);
+            let current = lease.as_ref().and_then(|lease| lease["metadata"]["resourceVersion"].as_str());
+            let refuse = |code: u16| {
+                let reason = if code == 404 { "NotFound" } else { "Conflict" };
+                (code, json!({"kind": "Status", "status": "Failure", "reason": reason, "code": code}))
+            };
+            match *method {
+                _ if *away => refuse(503),
+                Method::DELETE => {
+                    *lease = None;
+                    (200, json!({"kind": "Status", "status": "Success"}))
+                }
+                Method::GET => lease.clone().map_or_else(|| refuse(404), |lease| (200, lease)),
+                Method::POST if lease.is_some() => refuse(409),
+                Method::PUT if wanted.as_deref() != current => refuse(409),
+                _ => {
+                    *version += 1;
+                    let mut kept = body;
+                    kept["metadata"]["resourceVersion"] = version.to_string().into();
+                    *lease = Some(kept.clone());
+                    (200, kept)
+                }
+            }
+        }
+
+        fn office(&self, identity: &str) -> Office {
+            let server = self.clone();
+            let service = tower::service_fn(move |request: Request<Body>| {
+                let server = server.clone();
+                async move {
+                    let method = request.method().clone();
+                    let bytes = request.into_body().collect_bytes().await.unwrap();
+                    let (code, body) = server.answer(&method, serde_json::from_slice(&bytes).unwrap_or_default());
+                    let body = Body::from(body.to_string().into_bytes());
+                    Ok::<_, Infallible>(Response::builder().status(code).body(body).unwrap())
+                }
+            });
+            let pace = Pace {
+                good_for: Duration::from_millis(400),
+                acts_for: Duration::from_millis(200),
+                renewal: Duration::from_millis(20),
+                look: Duration::from_millis(5),
+            };
+            Office { pace, ..Office::new(Client::new(service, "default"), "simkube", identity) }
+        }
+
+        fn holder(&self) -> Option<String> {
+            self.0
+                .lock()
+                .unwrap()
+                .0
+                .as_ref()
+                .and_then(|lease| lease["spec"]["holderIdentity"].as_str().map(str::to_owned))
+        }
+
+        fn is_away(&self, away: bool) {
+            self.0.lock().unwrap().2 = away;
+        }
+    }
+
+    #[tokio::test]
+    async fn a_second_controller_waits_as_long_as_the_first_renews() {
+        let server = Server::default();
+        let (first, second) = (server.office("a"), server.office("b"));
+        assert_eq!(first.try_to_take(&mut None).await.unwrap(), None);
+        let keeps = tokio::spawn({
+            let first = first.clone();
+            async move { first.keep().await }
+        });
+        let takes = tokio::spawn(async move { second.take().await });
+        tokio::time::sleep(5 * first.pace.renewal).await;
+        assert!(!takes.is_finished());
+        // Silent, it is succeeded, and finds that out.
+        keeps.abort();
+        takes.await.unwrap();
+        first.keep().await;
+        assert_eq!(server.holder().as_deref(), Some("b"));
+    }
+
+    #[tokio::test]
+    async fn who_cannot_renew_stops_acting_and_may_go_on_at_once_when_it_can() {
+        let server = Server::default();
+        let office = server.office("a");
+        assert_eq!(office.try_to_take(&mut None).await.unwrap(), None);
+        server.is_away(true);
+        let began = Instant::now();
+        office.keep().await;
+        assert!(began.elapsed() >= office.pace.acts_for);
+        server.is_away(false);
+        // Nobody else has taken it in between, so that nothing has to run out.
+        let mut unchanged = None;
+        assert_eq!(office.try_to_take(&mut unchanged).await.unwrap(), None);
+        assert!(unchanged.is_none());
+    }
+
+    #[tokio::test]
+    async fn a_lease_that_was_given_back_is_anybodys_and_of_two_one_gets_it() {
+        let server = Server::default();
+        let (first, second) = (server.office("a"), server.office("b"));
+        assert_eq!(first.try_to_take(&mut None).await.unwrap(), None);
+        second.leave().await;
+        assert_eq!(server.holder().as_deref(), Some("a"), "who does not hold it gives nothing back");
+        first.leave().await;
+        assert_eq!(server.holder(), None);
+        let (mut of_first, mut of_second) = (None, None);
+        let (one, other) = tokio::join!(first.try_to_take(&mut of_first), second.try_to_take(&mut of_second));
+        assert_eq!([one.unwrap(), other.unwrap()].iter().filter(|by| by.is_none()).count(), 1);
+    }
+
+    #[test]
+    fn a_holder_has_stopped_acting_before_another_may_begin() {
+        assert!(PACE.acts_for + PACE.renewal < PACE.good_for);
+        assert!(2 * PACE.renewal < PACE.acts_for, "two renewals may fail");
+    }
+}

@@ -1,0 +1,120 @@
+//! Is this the cluster that the data folder is of? What two clusters did would otherwise be one history, in which the
+//! first list of the second deletes everything of the first.
+//!
+//! A cluster is known by the uid of its namespace kube-system, which every cluster has and nobody can remove. Nothing is
+//! watched before that is settled; a tracer that may not read the namespace says so and goes on, as does one whose API
+//! server has none.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Namespace;
+use kube::Api;
+use tokio::sync::watch;
+use tokio::task::{JoinHandle, JoinSet};
+
+use crate::access::Access;
+use crate::folder::{DataFolder, FolderError};
+use crate::health::Health;
+
+/// The namespace that a cluster is known by.
+pub(crate) const NAMESPACE: &str = "kube-system";
+/// How long a start waits for the answer. Afterwards the tracer serves, and watches when the answer has come.
+const LIMIT: Duration = Duration::from_secs(5);
+/// Between two attempts, if the API server cannot be asked.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// An answer that may still be to come.
+pub(crate) struct Origin {
+    settled: watch::Receiver<bool>,
+    unsettled: Option<Unsettled>,
+}
+
+/// Somebody who is still asking, and whom to tell.
+struct Unsettled {
+    sender: watch::Sender<bool>,
+    asking: JoinHandle<Result<(), FolderError>>,
+}
+
+impl Origin {
+    /// Asks, and refuses a folder of another cluster.
+    pub(crate) async fn ask(access: &Access, folder: &Arc<DataFolder>) -> Result<Self, FolderError> {
+        let (sender, settled) = watch::channel(folder.is_temporary());
+        if folder.is_temporary() {
+            return Ok(Self { settled, unsettled: None });
+        }
+        let mut asking = tokio::spawn(confirm(access.clone(), Arc::clone(folder)));
+        match tokio::time::timeout(LIMIT, &mut asking).await {
+            Ok(Ok(confirmed)) => {
+                confirmed?;
+                sender.send_replace(true);
+                Ok(Self { settled, unsettled: None })
+            }
+            // A task that panicked has settled nothing, and so nothing is watched; there is no panic in it.
+            Ok(Err(_)) => Ok(Self { settled, unsettled: None }),
+            Err(_) => Ok(Self { settled, unsettled: Some(Unsettled { sender, asking }) }),
+        }
+    }
+
+    /// Goes on asking in the background, if need be. It is the end of the tracer if the folder is another cluster's.
+    pub(crate) fn settle(&mut self, tasks: &mut JoinSet<()>, health: &Arc<Health>) {
+        let Some(Unsettled { sender, asking }) = self.unsettled.take() else { return };
+        let health = Arc::clone(health);
+        tasks.spawn(async move {
+            match asking.await {
+                Ok(Ok(())) => drop(sender.send_replace(true)),
+                Ok(Err(problem)) => {
+                    tracing::error!(%problem, "nothing is recorded");
+                    health.fail();
+                }
+                Err(_) => health.fail(),
+            }
+        });
+    }
+
+    /// Waits until it is settled that this is the right cluster; `false` if it is not.
+    pub(crate) fn settled(&self) -> impl Future<Output = bool> + Send + use<> {
+        let mut settled = self.settled.clone();
+        async move { settled.wait_for(|settled| *settled).await.is_ok() }
+    }
+}
+
+/// Compares, when there is an answer.
+async fn confirm(access: Access, folder: Arc<DataFolder>) -> Result<(), FolderError> {
+    match uid(&access).await {
+        Ok(Some(uid)) => return folder.belong_to(&uid),
+        Ok(None) => warn("it has no uid"),
+        Err(problem) => warn(&problem.to_string()),
+    }
+    Ok(())
+}
+
+/// Asks until there is an answer, or none is to be expected.
+async fn uid(access: &Access) -> Result<Option<String>, kube::Error> {
+    loop {
+        match Api::<Namespace>::all(access.client()).get_metadata(NAMESPACE).await {
+            Err(problem) if is_passing(&problem) => {
+                tracing::warn!(%problem, "the API server cannot be asked yet which cluster this is");
+                if matches!(&problem, kube::Error::Api(status) if status.code == 401) {
+                    access.renew().await;
+                }
+                tokio::time::sleep(PAUSE).await;
+            }
+            answer => return answer.map(|namespace| namespace.metadata.uid),
+        }
+    }
+}
+
+fn warn(problem: &str) {
+    let kind = "v1.Namespace";
+    tracing::warn!(kind, name = NAMESPACE, problem, "it cannot be checked whether the data folder is of this cluster");
+}
+
+/// May asking again help?
+fn is_passing(problem: &kube::Error) -> bool {
+    match problem {
+        kube::Error::Api(status) => matches!(status.code, 401 | 429 | 500..),
+        kube::Error::SerdeError(_) => false,
+        _ => true,
+    }
+}

@@ -1,9 +1,12 @@
 # The one place for developer commands. docs/testing.md says what each tier of tests needs and how long it takes.
 
-# Two starts of the control plane at a time are gentle on two cores; E2E_THREADS=4 uses a larger machine.
+# How many test programs run at a time, and how many tests in each. Tests mostly wait for their cluster: one keeps less
+# than half a processor busy, so four fit on two cores. A larger machine takes more.
+E2E_JOBS ?= 2
 E2E_THREADS ?= 2
 # The tests that have required-features; a test in skctl compares this with the manifests.
-E2E_TESTS = accepted cluster cluster_e2e control_plane process_runner recorder s3 simulation smoke tracer webhook
+# The longest come first, so that no long one is left alone at the end.
+E2E_TESTS = simulation cluster tracer cluster_e2e recorder control_plane process_runner smoke s3 accepted webhook
 
 .DEFAULT_GOAL := help
 .PHONY: help test lint fmt deny control-plane e2e record-fixtures bench docs ci
@@ -30,7 +33,7 @@ control-plane: ## build the real control plane's binaries into the cache (once; 
 e2e: control-plane ## tests against the real control plane, and against a real S3 server
 	cargo build --workspace --all-features --bins
 	SIMKUBE_PROGRAMS="$(abspath $(or $(CARGO_TARGET_DIR),target))/debug" \
-		cargo test --workspace --all-features $(E2E_TESTS:%=--test %) -- --test-threads=$(E2E_THREADS)
+		tools/e2e $(E2E_JOBS) $(E2E_THREADS) $(E2E_TESTS)
 
 record-fixtures: control-plane ## record anew what the real control plane does; SCENARIOS="a b" for some of them
 	cargo run -p sk-testkit --features control-plane --bin record-fixtures -- $(SCENARIOS)

@@ -66,7 +66,8 @@ impl Recorder {
 
     /// Writes what is still alive; the caller ends the record.
     pub(crate) fn finish(mut self) -> Result<Writer, Error> {
-        for row in std::mem::take(&mut self.pods).into_values() {
+        for mut row in std::mem::take(&mut self.pods).into_values() {
+            name_group(&mut row, &self.nodes);
             self.writer.push_pod(&row)?;
         }
         for row in std::mem::take(&mut self.nodes).into_values() {
@@ -83,6 +84,7 @@ impl Recorder {
         }
         self.decide(event, pod)?;
         let Some(row) = self.pods.get_mut(&object.key) else { return Ok(()) };
+        name_group(row, &self.nodes);
         row.phase = format!("{:?}", pod.status.phase);
         if pod.status.phase != PodPhase::Pending {
             row.started = row.started.or(pod.status.started);
@@ -118,7 +120,6 @@ impl Recorder {
         if let (Some(node), None) = (&pod.node_name, row.scheduled) {
             row.scheduled = Some(event.at);
             row.node = Some(node.to_string());
-            row.group = self.nodes.get(node).and_then(|node| node.group.clone());
             decision.outcome = Outcome::Scheduled;
             decision.node = Some(node.to_string());
             return self.writer.push_decision(&decision);
@@ -241,6 +242,15 @@ fn new_pod_row(object: &Object, pod: &Pod, at: SimTime, owner: String) -> PodRow
         phase: String::new(),
         waited_for: None,
         ended_by: None,
+    }
+}
+
+/// Says which group the pod's node is of. Each time the pod is seen, until it is known: on a cluster nodes and pods are two
+/// watches, and a pod may be seen on a new node before that node is.
+fn name_group(row: &mut PodRow, nodes: &BTreeMap<SmolStr, NodeRow>) {
+    if row.group.is_none() {
+        let node = row.node.as_deref().and_then(|name| nodes.get(name));
+        row.group = node.and_then(|node| node.group.clone());
     }
 }
 

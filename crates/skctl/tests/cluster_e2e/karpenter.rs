@@ -26,9 +26,10 @@ const SCENARIO: &str = "apiVersion: simkube.io/v1
 kind: Scenario
 cluster:
   groups:
-    own: {min: 1, max: 1, cpu: 1, memory: 4Gi, ready: 0s}
+    simkubes-own: {min: 1, max: 1, cpu: 1, memory: 4Gi, ready: 0s}
 ";
-const OWN_NODE: &str = "own-0";
+const OWN_GROUP: &str = "simkubes-own";
+const OWN_NODE: &str = "simkubes-own-0";
 
 const REPLICAS: u32 = 6;
 
@@ -56,56 +57,60 @@ async fn karpenter_makes_nodes_for_a_replay_and_removes_them_when_it_is_over() {
     }
 
     let mut driver = start_driver(&fixture);
-    let placed = placed(&fixture).await;
-    let nodes = nodes_of_karpenter(&fixture).await;
-    assert!(!nodes.is_empty());
-    let elsewhere: Vec<_> = placed.keys().filter(|node| *node != OWN_NODE && !nodes.contains_key(*node)).collect();
-    assert!(elsewhere.is_empty(), "{elsewhere:?} are neither SimKube's nor Karpenter's");
-    assert_eq!(placed.get(OWN_NODE), Some(&1), "SimKube's node is full: {placed:?}");
-    for (name, node) in &nodes {
-        assert_eq!(taints(node), [names::NODE_TAINT], "{name} is one that pods can be placed on");
+    let mut placed = placed(&fixture).await;
+    assert_eq!(placed.remove(OWN_NODE), Some(1), "SimKube's node is full: {placed:?}");
+    let nodes: Api<Node> = Api::all(fixture.cluster.client());
+    for name in placed.keys() {
+        let node = nodes.get(name).await.expect("a node with pods stays");
         let labels = node.metadata.labels.as_ref().expect("nodes have labels");
+        assert_eq!(labels.get(POOL_LABEL).map(String::as_str), Some(POOL), "{name} is Karpenter's");
         assert!(!labels.contains_key("simkube.io/node-group"), "{name} is not taken for one of SimKube's");
+        assert_eq!(taints(&node), [names::NODE_TAINT], "{name} is for replayed pods alone");
     }
 
     // The replay would go on for an hour; what there was to see has been seen.
     interrupt(&driver.0);
     assert_eq!(driver.0.wait().expect("it ends").code(), Some(130));
-    the_record_tells_whose_nodes_the_pods_were_on(&fixture, nodes.len());
+    the_record_tells_whose_nodes_the_pods_were_on(&fixture, placed.keys());
 
+    let of_karpenter = ListParams::default().labels(&format!("{POOL_LABEL}={POOL}"));
     eventually("Karpenter to remove its nodes", LIMIT, || async {
-        let left = nodes_of_karpenter(&fixture).await;
-        Ok(left.is_empty().then_some(()))
+        Ok(nodes.list(&of_karpenter).await?.items.is_empty().then_some(()))
     })
     .await
     .expect("nodes without pods go");
-    let api: Api<Node> = Api::all(fixture.cluster.client());
-    let own = api.get(OWN_NODE).await.expect("SimKube's node is not Karpenter's to remove");
+    let own = nodes.get(OWN_NODE).await.expect("SimKube's node is not Karpenter's to remove");
     assert_eq!(taints(&own), [names::NODE_TAINT]);
     let log = std::fs::read_to_string(fixture.cluster.log(Component::Karpenter)).expect("Karpenter has a log");
     assert!(!log.contains(OWN_NODE), "Karpenter leaves SimKube's node alone");
 }
 
-fn the_record_tells_whose_nodes_the_pods_were_on(fixture: &Fixture, made: usize) {
+fn the_record_tells_whose_nodes_the_pods_were_on<'n>(fixture: &Fixture, hosts: impl Iterator<Item = &'n String>) {
     let run = Run::open(&fixture.path("run")).expect("the record is whole");
     let mut pods: BTreeMap<_, u32> = BTreeMap::new();
     for pod in run.pods().expect("pods are in it").map(|row| row.expect("a row")) {
         assert!(pod.started.is_some(), "{pod:?}");
         *pods.entry(pod.group).or_default() += 1;
     }
-    let expected = [("own", 1), (POOL, REPLICAS - 1)].map(|(group, count)| (Some(group.to_owned()), count));
+    let expected = [(OWN_GROUP, 1), (POOL, REPLICAS - 1)].map(|(group, count)| (Some(group.to_owned()), count));
     assert_eq!(pods, BTreeMap::from(expected));
-    let nodes = run.nodes().expect("nodes are in it").map(|row| row.expect("a row"));
-    assert_eq!(nodes.filter(|node| node.group.as_deref() == Some(POOL)).count(), made);
+    let groups: BTreeMap<_, _> =
+        run.nodes().expect("nodes are in it").map(|row| row.expect("a row")).map(|row| (row.name, row.group)).collect();
+    for host in hosts {
+        assert_eq!(groups.get(host), Some(&Some(POOL.to_owned())), "{groups:?}");
+    }
 }
 
 /// Replays a Deployment that does not fit on SimKube's node.
 fn start_driver(fixture: &Fixture) -> Driver {
     let web = objects::deployment().name("web").namespace("shop").replicas(REPLICAS).requests("1", "64Mi");
+    let (start, end) = ("2026-01-05T09:00:00Z", "2026-01-05T10:00:00Z");
+    let lives = json!([{"lives": [{"start": start, "end": end}]}]);
     let lines = [
         json!({"simkube": "trace", "version": 1, "config": {"trackedObjects": {}}}),
-        json!({"at": "2026-01-05T09:00:00Z", "apply": web.as_value()}),
-        json!({"at": "2026-01-05T10:00:00Z", "mark": "moment"}),
+        json!({"at": start, "apply": web.as_value()}),
+        json!({"at": end, "mark": "moment"}),
+        json!({"lives": {"owner": {"gvk": "apps/v1.Deployment", "key": "shop/web"}, "templates": lives}}),
     ];
     let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
     std::fs::write(fixture.path("trace.jsonl"), text).expect("a temporary folder can be written to");
@@ -125,13 +130,14 @@ fn start_driver(fixture: &Fixture) -> Driver {
     Driver(child.expect("the driver starts"))
 }
 
-/// Waits until all replayed pods run; how many are on which node.
+/// Waits until all replayed pods run and the driver, who then writes when they will end, has seen it; how many are on
+/// which node.
 async fn placed(fixture: &Fixture) -> BTreeMap<String, u32> {
     let pods: Api<Pod> = Api::namespaced(fixture.cluster.client(), "virtual-shop");
-    let runs = |pod: &Pod| pod.status.as_ref().is_some_and(|status| status.phase.as_deref() == Some("Running"));
+    let seen_running = ListParams::default().labels(&format!("{}=true", names::COMPLETE_LABEL));
     eventually("all replayed pods to run", LIMIT, || async {
         let mut placed = BTreeMap::new();
-        for pod in pods.list(&ListParams::default()).await?.items.into_iter().filter(runs) {
+        for pod in pods.list(&seen_running).await?.items {
             let node = pod.spec.and_then(|spec| spec.node_name).expect("a pod that runs is on a node");
             *placed.entry(node).or_default() += 1;
         }
@@ -139,13 +145,6 @@ async fn placed(fixture: &Fixture) -> BTreeMap<String, u32> {
     })
     .await
     .expect("Karpenter makes nodes for those that find none")
-}
-
-async fn nodes_of_karpenter(fixture: &Fixture) -> BTreeMap<String, Node> {
-    let api: Api<Node> = Api::all(fixture.cluster.client());
-    let listed = api.list(&ListParams::default().labels(&format!("{POOL_LABEL}={POOL}"))).await;
-    let named = |node: Node| (node.metadata.name.clone().expect("nodes have names"), node);
-    listed.expect("the server answers").items.into_iter().map(named).collect()
 }
 
 fn taints(node: &Node) -> Vec<&str> {

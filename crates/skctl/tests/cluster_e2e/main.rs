@@ -2,6 +2,7 @@
 //! as they are installed. Each file is a story; each story has a control plane of its own.
 
 mod fixture;
+mod karpenter;
 mod nginx;
 mod recording;
 mod simulation;

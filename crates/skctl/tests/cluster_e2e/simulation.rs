@@ -342,7 +342,7 @@ async fn reaches(fixture: &Fixture, name: &str, state: State) {
 }
 
 /// KWOK plays everything that is not a simulation's by the testkit's stages, and simulations by those that are shipped.
-fn stages() -> String {
+pub(crate) fn stages() -> String {
     let ours = [names::SIMULATION_LABEL, "simkube.io/node-group"];
     let others: String = ours
         .map(|label| format!("      - jq: {{key: '.metadata.labels[\"{label}\"]', operator: DoesNotExist}}\n"))

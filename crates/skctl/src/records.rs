@@ -10,6 +10,7 @@ use http_body_util::BodyExt;
 use sk_api::simulation::Simulation;
 use sk_record::{Staged, archive};
 use sk_store::Location;
+use sk_store::location::shown;
 
 use crate::cli::Global;
 use crate::cluster::Cluster;
@@ -77,10 +78,11 @@ fn from_store(place: &str, dir: &Path) -> Result<Staged> {
     let mut record = tar::Builder::new(spool()?);
     for name in archive::parts() {
         let Location::Remote(url) = format!("{place}/{name}").parse()? else {
-            bail!("the record is at {place}, which only the driver can read; fetch it from there");
+            bail!("the record is at {}, which only the driver can read; fetch it from there", shown(place));
         };
         let mut file = spool()?;
         url.fetch(&mut file).with_context(|| {
+            let place = shown(place);
             format!("the record is at {place} and cannot be fetched from here; credentials come from the environment")
         })?;
         let mut header = tar::Header::new_ustar();

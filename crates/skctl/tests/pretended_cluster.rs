@@ -260,3 +260,20 @@ fn where_a_record_lies_is_said_without_what_lets_people_in() {
     cluster.skctl(&["describe", "week"]).assert().success().stdout(shown());
     cluster.skctl(&["report", "week", "--cluster"]).assert().code(2).stderr(shown());
 }
+
+#[test]
+fn a_namespace_whose_standard_refuses_local_traces_is_named_with_the_label_that_lets_them() {
+    let said = |standard: &str| {
+        let labels = json!({"pod-security.kubernetes.io/enforce": standard});
+        let namespace = json!({"metadata": {"name": "simkube", "labels": labels}});
+        let cluster = Pretended::with(vec![("GET /api/v1/namespaces/simkube", 200, namespace)]);
+        let out = cluster.skctl(&["install", "sim", "--local-traces"]).assert().code(2);
+        String::from_utf8_lossy(&out.get_output().stderr).into_owned()
+    };
+    let label =
+        "kubectl --context lab label --overwrite namespace simkube pod-security.kubernetes.io/enforce=privileged";
+    let restricted = said("restricted");
+    assert!(restricted.contains("its Pod Security Standard, restricted, refuses"), "{restricted}");
+    assert!(restricted.contains(label), "{restricted}");
+    assert!(!said("privileged").contains("Pod Security Standard"));
+}

@@ -277,3 +277,20 @@ fn a_namespace_whose_standard_refuses_local_traces_is_named_with_the_label_that_
     assert!(restricted.contains(label), "{restricted}");
     assert!(!said("privileged").contains("Pod Security Standard"));
 }
+
+#[test]
+fn of_a_failed_simulation_that_wrote_nothing_at_last_the_repetition_before_is_shown() {
+    let mut failed = simulation("Failed");
+    failed["spec"]["record"] = json!({"path": "{server}/files/store"});
+    failed["spec"]["repetitions"] = json!(3);
+    failed["status"]["completedRuns"] = json!(1);
+    let cluster = Pretended::with(vec![(SIMULATIONS, 200, failed)]);
+    cluster.skctl(&["run", "example:nginx", "-O", "store/0"]).assert().success();
+    let report = ["report", "week", "--cluster"];
+    let out = cluster.skctl(&report).assert().success();
+    let out = out.stderr(contains("repetition 1 has no record: ").and(contains("; this is 0")));
+    out.stdout(contains("runs/week.0/report.html"));
+    // Who asks for that one gets no other.
+    let out = cluster.skctl(&report).args(["--repetition", "1"]).assert().code(2);
+    out.stdout("").stderr(contains("/files/store/1 and cannot be fetched from here"));
+}

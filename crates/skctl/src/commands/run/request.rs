@@ -24,8 +24,8 @@ const SPEEDS: std::ops::RangeInclusive<f64> = 0.001..=10_000.0;
 const MIN_TTL: SimDuration = SimDuration::from_mins(1);
 /// The longest that the definition of Simulations takes: a year.
 const MAX_TTL: SimDuration = SimDuration::from_mins(365 * 24 * 60);
-/// What of a scenario travels with its Simulation. All annotations of an object may have 256 KiB.
-const MAX_SCENARIO_BYTES: usize = 128 << 10;
+/// A scenario that travels with its Simulation. All annotations of an object may have 256 KiB.
+pub(super) const MAX_SCENARIO_BYTES: usize = 128 << 10;
 /// What of a scenario means something on a real cluster; `--set` of anything else is refused.
 const USED: [&[&str]; 8] = [
     &["assert"],

@@ -294,3 +294,21 @@ fn of_a_failed_simulation_that_wrote_nothing_at_last_the_repetition_before_is_sh
     let out = cluster.skctl(&report).args(["--repetition", "1"]).assert().code(2);
     out.stdout("").stderr(contains("/files/store/1 and cannot be fetched from here"));
 }
+
+#[test]
+fn a_scenario_that_is_too_large_to_travel_is_said_to_stay() {
+    let cluster = Pretended::with(vec![marked(), ("POST /apis/simkube.io", 422, json!("enough"))]);
+    let said = |assertions: usize| {
+        let assertions: String = (0..assertions).map(|number| format!("  - pods.created >= {number}\n")).collect();
+        let groups = "cluster: {groups: {small: {min: 1, max: 1, cpu: 4, memory: 16Gi}}}";
+        let scenario = format!("apiVersion: simkube.io/v1\nkind: Scenario\n{groups}\nassert:\n{assertions}");
+        write(&cluster.dir, "large.yaml", scenario);
+        let run = ["run", "s3://b/week.sktrace", "--cluster", "--name", "week", "-f", "large.yaml"];
+        String::from_utf8_lossy(&cluster.skctl(&run).assert().code(2).get_output().stderr).into_owned()
+    };
+    let large = said(6_000);
+    let stays = "the scenario has more than 128 KiB, so it does not travel with the Simulation";
+    assert!(large.contains(stays) && large.contains("enough"), "{large}");
+    let small = said(1);
+    assert!(!small.contains(stays) && small.contains("enough"), "{small}");
+}

@@ -235,7 +235,9 @@ fn a_position_that_is_recorded_late_is_as_old_as_what_was_seen_and_never_newer_t
         // As if killed: the next one reads the entries, and then the state of another segment.
         drop(log);
         log = Log::open(folder.path(), small_segments()).unwrap().0;
-        (51..100).for_each(|secs| drop(log.append(at(secs), apply(WEB, secs as u64)).unwrap()));
+        for secs in 51..100 {
+            log.append(at(secs), apply(WEB, secs as u64)).unwrap();
+        }
         log.sync().unwrap();
     }
     log.append(at(100), Fact::Lost("v1.Pod".parse().unwrap())).unwrap();

@@ -442,6 +442,33 @@ async fn deletions(tracer: &Tracer) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn whose_a_folder_is_is_asked_again_if_the_right_to_know_comes_late() {
+    let folder = tempfile::tempdir().unwrap();
+    let allowed = Arc::new(AtomicBool::new(false));
+    let is_allowed = Arc::clone(&allowed);
+    let server = Fake::start(move |asked| match asked.path.as_str() {
+        "/api/v1/namespaces/kube-system" if !is_allowed.load(Ordering::SeqCst) => {
+            Some(refuse(403, "Forbidden"))
+        }
+        "/api/v1/namespaces/kube-system" => Some(late(
+            &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system", "uid": "this-cluster"}}),
+            Duration::ZERO,
+        )),
+        _ => None,
+    })
+    .await;
+    let data = folder.path().join("data");
+    let tracer = record_in(server.kubeconfig(folder.path(), "t"), Some(data.clone())).await;
+    tracer.ready().await;
+    let file = data.join("recorded-of");
+    assert!(!file.exists(), "it records although it may not know");
+    allowed.store(true, Ordering::SeqCst);
+    until("the answer to be written down", || file.exists()).await;
+    assert_eq!(std::fs::read_to_string(file).unwrap(), "this-cluster");
+    tracer.shutdown().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn only_so_many_exports_are_made_at_a_time() {
     let folder = tempfile::tempdir().unwrap();
     let server = Fake::start(|_| None).await;

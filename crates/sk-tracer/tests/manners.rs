@@ -163,6 +163,7 @@ async fn exported_whole(tracer: &Tracer) -> Vec<String> {
 
 /// Which objects a whole export has, and which kinds had not caught up.
 async fn exported(tracer: &Tracer) -> (Vec<String>, Vec<Gvk>) {
+    tracer.flush().await.expect("the store works");
     let (from, _) = tracer.reader().kept().expect("something is recorded");
     let query = Query::window(from, SimTime::from_secs(4_000_000_000));
     let mut spooled = tracer.export(query, Format::Native).await.expect("the export succeeds");

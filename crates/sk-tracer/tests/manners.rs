@@ -15,7 +15,7 @@ use futures::stream;
 use serde_json::{Value, json};
 use sk_api::tracer::Config;
 use sk_core::{Gvk, SimDuration, SimTime};
-use sk_store::log::{Fact, Item, Query};
+use sk_store::log::{Entry, Fact, Item, Query};
 use sk_store::trace::{Change, Format, Gap, Record};
 use sk_tracer::access::Place;
 use sk_tracer::{Access, ExportError, Options, Tracer};
@@ -98,6 +98,14 @@ async fn a_forgotten_version_relists_its_kind_and_no_other() {
     assert_eq!(values, ["listed", "going", "watched", "listed"], "what came before the error is not lost");
     assert_eq!(gaps.iter().map(|gap| gap.kind.clone()).collect::<Vec<_>>(), [Some(config_maps)]);
     assert!(gaps[0].reason.contains("too old"), "{gaps:?}");
+    let watched = |item| match item {
+        Item::Entry(Entry { at, fact: Fact::Applied(applied), .. }) => {
+            String::from_utf8_lossy(&applied.body).contains("watched").then_some(at)
+        }
+        _ => None,
+    };
+    let last = tracer.reader().items().find_map(watched).expect("it is recorded");
+    assert!(gaps[0].from < last, "what follows an event may have happened before the event was received");
     assert_eq!(tracer.lists(&"apps/v1.Deployment".parse().unwrap()), 1);
     let reader = tracer.reader();
     let deleted =

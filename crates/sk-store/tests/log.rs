@@ -8,7 +8,7 @@ mod facts;
 
 use facts::{applied, apply, at, delete, entries, link, object, open, pod, watched};
 use sk_core::SimDuration;
-use sk_store::log::{Fact, Item, Log, LogError, Options};
+use sk_store::log::{Fact, Item, Log, LogError, Options, Watched};
 use sk_store::trace::Gap;
 
 const WEB: &str = "apps/v1.Deployment default/web";
@@ -213,6 +213,35 @@ fn each_position_keeps_the_time_at_which_it_was_reached_over_segments_and_restar
         log = open(folder.path());
         log.append(at(100), apply(WEB, 0)).unwrap();
     }
+}
+
+#[test]
+fn a_position_that_is_recorded_late_is_as_old_as_what_was_seen_and_never_newer_than_its_entry() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut log, _) = Log::open(folder.path(), small_segments()).unwrap();
+    let seen_until = |kind: &str, seen| {
+        let kind = kind.parse().unwrap();
+        Fact::Watched(Watched { kind, version: "7".into(), seen: Some(seen) })
+    };
+    log.append(at(50), apply(WEB, 1)).unwrap();
+    log.append(at(50), seen_until("v1.Pod", at(20))).unwrap();
+    log.append(at(50), seen_until("v1.Node", at(60))).unwrap();
+    log.sync().unwrap();
+    let read: Vec<_> = entries(&log.reader()).into_iter().map(|entry| (entry.at, entry.fact)).collect();
+    assert_eq!(read[1], (at(50), seen_until("v1.Pod", at(20))), "the order of the log is that of its entries");
+    let positions = |log: &Log| log.state().positions().map(|(_, _, seen)| seen).collect::<Vec<_>>();
+    for _ in 0..2 {
+        assert_eq!(positions(&log), [at(50), at(20)], "Node, Pod");
+        // As if killed: the next one reads the entries, and then the state of another segment.
+        drop(log);
+        log = Log::open(folder.path(), small_segments()).unwrap().0;
+        for secs in 51..100 {
+            log.append(at(secs), apply(WEB, secs as u64)).unwrap();
+        }
+        log.sync().unwrap();
+    }
+    log.append(at(100), Fact::Lost("v1.Pod".parse().unwrap())).unwrap();
+    assert_eq!(log.state().lost().map(|(_, since)| since).collect::<Vec<_>>(), [at(20)], "what is missed begins there");
 }
 
 #[test]

@@ -14,7 +14,7 @@ use std::path::Path;
 use facts::{applied, apply, at, attribution, delete, link, owned_by, pod, watched};
 use serde_json::json;
 use sk_core::{ObjectRef, SimTime};
-use sk_store::log::{Fact, Log, Options, Query};
+use sk_store::log::{Fact, Log, Options, Query, Watched};
 use sk_store::trace::{Format, Gap, TracerConfig, Wait};
 
 const WEB: &str = "apps/v1.Deployment default/web";
@@ -62,6 +62,8 @@ fn story() -> Vec<(SimTime, Fact)> {
         // Since version 2.
         watched("v1.Pod", "1300"),
         Fact::Lost("v1.Pod".parse().unwrap()),
+        // Since version 3.
+        Fact::Watched(Watched { kind: "v1.Node".parse().unwrap(), version: "1301".into(), seen: Some(at(30)) }),
     ]);
     (0..).zip(facts).map(|(secs, fact)| (at(secs), fact)).collect()
 }
@@ -113,6 +115,11 @@ fn a_log_of_the_second_version_opens_and_exports_what_it_did() {
 }
 
 #[test]
+fn a_log_of_the_third_version_opens_and_exports_what_it_did() {
+    check("tests/log-v3", 38, at(37));
+}
+
+#[test]
 fn this_version_exports_the_same_of_what_it_writes_itself() {
     let folder = match std::env::var("SK_STORE_LOG_FIXTURE") {
         Ok(folder) => folder.into(),
@@ -120,7 +127,7 @@ fn this_version_exports_the_same_of_what_it_writes_itself() {
     };
     write(&folder);
     let log = facts::open(&folder);
-    let expected = include_str!("log-v2/export.jsonl");
+    let expected = include_str!("log-v3/export.jsonl");
     let exported = export(&log);
     drop(log);
     fs::write(folder.join(EXPORT), &exported).unwrap();

@@ -93,6 +93,7 @@ impl Args {
             data_dir: self.data_dir.clone(),
             sync_interval: self.sync_interval,
             serving: Some(Serving { address, security, publish }),
+            ..Options::default()
         }
     }
 }

@@ -71,6 +71,8 @@ pub(crate) struct Exporter {
     pub(crate) store: mpsc::Sender<Message>,
     pub(crate) reader: Reader,
     pub(crate) folder: PathBuf,
+    /// What an export leaves free of the volume that the folder is on.
+    pub(crate) floor: Floor,
     pub(crate) room: Arc<Semaphore>,
     /// What is recorded, which every trace carries.
     pub(crate) config: TracerConfig,
@@ -111,13 +113,15 @@ impl Exporter {
             let kinds = behind.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
             tracing::warn!(kinds, "an export is made although these watches may not have caught up");
         }
-        Floor::of(&self.folder).check()?;
+        self.floor.check()?;
         self.until_owners_are_known().await?;
         let now = self.now() + TICK;
-        let (reader, folder) = (self.reader.clone(), self.folder.clone());
-        let open_gaps = self.health.watchers().iter().filter_map(|status| status.open_gap(now)).collect();
+        let (reader, folder, floor) = (self.reader.clone(), self.folder.clone(), self.floor.clone());
+        // A watch that is broken but level with the API server misses nothing yet.
+        let open = self.health.watchers().iter().filter(|status| behind.contains(status.kind()));
+        let open_gaps = open.filter_map(|status| status.open_gap(now)).collect();
         let query = Query { config: self.config.clone(), open_gaps, ..ask(now) };
-        let written = tokio::task::spawn_blocking(move || spool(&reader, &query, format, &folder));
+        let written = tokio::task::spawn_blocking(move || spool(&reader, &query, format, &folder, &floor));
         let (file, bytes, exported) = written.await.map_err(|error| ExportError::Ended(error.to_string()))??;
         Ok(Spooled { file, bytes, exported, behind, _permit: permit })
     }
@@ -149,7 +153,8 @@ impl Exporter {
         self.store.send(Message::Flush(reply)).await.map_err(|_| StoreError::Ended)?;
         let Flushed { written, open_questions } = flushed.await.map_err(|_| StoreError::Ended)?;
         match written {
-            // What was recorded before the disk was full can still be had.
+            // What was recorded before can still be had, if the volume has room for the trace: one that is full was
+            // refused by its floor, but a log may fail for other reasons (a quota, a limit on files, a broken disk).
             Err(StoreError::Log(error)) => tracing::warn!(error, "an export is made of what could be recorded"),
             written => written?,
         }
@@ -162,8 +167,9 @@ fn spool(
     query: &Query,
     format: Format,
     folder: &Path,
+    floor: &Floor,
 ) -> Result<(File, u64, log::Exported), ExportError> {
-    let file = Floor::of(folder).guard(tempfile::tempfile_in(folder)?);
+    let file = floor.guard(tempfile::tempfile_in(folder)?);
     let mut out = BufWriter::with_capacity(SPOOL_BUFFER_BYTES, file);
     let exported = reader.export(query, format, &mut out)?;
     let mut file = out.into_inner().map_err(io::IntoInnerError::into_error)?.into_inner();

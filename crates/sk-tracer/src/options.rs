@@ -9,6 +9,10 @@ use crate::tls::Files;
 /// How often the log is put on disk unless told: what a crash may cost of history.
 const SYNC_INTERVAL: Duration = Duration::from_millis(100);
 
+/// How long a kind must not be served before its objects count as gone, unless told. Custom resources are not served for a
+/// moment after an API server has started.
+const GONE_AFTER: Duration = Duration::from_secs(60);
+
 /// How a tracer is run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
@@ -18,11 +22,13 @@ pub struct Options {
     pub sync_interval: Duration,
     /// What it serves, if anything.
     pub serving: Option<Serving>,
+    /// How long a kind must not be served before its objects count as gone.
+    pub gone_after: Duration,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { data_dir: None, sync_interval: SYNC_INTERVAL, serving: None }
+        Self { data_dir: None, sync_interval: SYNC_INTERVAL, serving: None, gone_after: GONE_AFTER }
     }
 }
 

@@ -3,10 +3,10 @@
 //!
 //! A cluster is known by the uid of its namespace kube-system, which every cluster has and nobody can remove. Nothing is
 //! watched before that is settled; a tracer that may not read the namespace says so and goes on, as does one whose API
-//! server has none.
+//! server has none, and asks again for a while. One that cannot write down whose the folder is does so too.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
@@ -23,46 +23,46 @@ pub(crate) const NAMESPACE: &str = "kube-system";
 const LIMIT: Duration = Duration::from_secs(5);
 /// Between two attempts, if the API server cannot be asked.
 const PAUSE: Duration = Duration::from_secs(1);
+/// Between two attempts, if it refuses to answer, or the answer cannot be written down: the right may come a moment after
+/// the tracer, and room on the disk when somebody makes it.
+const LONG_PAUSE: Duration = Duration::from_secs(10);
+/// How long it is asked again although it refuses. The next start asks again.
+const ASK_FOR: Duration = Duration::from_secs(600);
 
 /// An answer that may still be to come.
 pub(crate) struct Origin {
     settled: watch::Receiver<bool>,
-    unsettled: Option<Unsettled>,
-}
-
-/// Somebody who is still asking, and whom to tell.
-struct Unsettled {
-    sender: watch::Sender<bool>,
-    asking: JoinHandle<Result<(), FolderError>>,
+    /// Somebody who is still asking.
+    asking: Option<JoinHandle<Result<(), FolderError>>>,
 }
 
 impl Origin {
     /// Asks, and refuses a folder of another cluster.
     pub(crate) async fn ask(access: &Access, folder: &Arc<DataFolder>) -> Result<Self, FolderError> {
-        let (sender, settled) = watch::channel(folder.is_temporary());
+        let (sender, mut settled) = watch::channel(folder.is_temporary());
         if folder.is_temporary() {
-            return Ok(Self { settled, unsettled: None });
+            return Ok(Self { settled, asking: None });
         }
-        let mut asking = tokio::spawn(confirm(access.clone(), Arc::clone(folder)));
-        match tokio::time::timeout(LIMIT, &mut asking).await {
-            Ok(Ok(confirmed)) => {
-                confirmed?;
-                sender.send_replace(true);
-                Ok(Self { settled, unsettled: None })
-            }
+        let asking = tokio::spawn(confirm(access.clone(), Arc::clone(folder), sender));
+        let settling = async { settled.wait_for(|settled| *settled).await.is_ok() };
+        let unsettled_for_good = tokio::time::timeout(LIMIT, settling).await == Ok(false);
+        if !unsettled_for_good {
+            return Ok(Self { settled, asking: Some(asking) });
+        }
+        match asking.await {
+            Ok(confirmed) => confirmed.map(|()| Self { settled, asking: None }),
             // A task that panicked has settled nothing, and so nothing is watched; there is no panic in it.
-            Ok(Err(_)) => Ok(Self { settled, unsettled: None }),
-            Err(_) => Ok(Self { settled, unsettled: Some(Unsettled { sender, asking }) }),
+            Err(_) => Ok(Self { settled, asking: None }),
         }
     }
 
     /// Goes on asking in the background, if need be. It is the end of the tracer if the folder is another cluster's.
     pub(crate) fn settle(&mut self, tasks: &mut JoinSet<()>, health: &Arc<Health>) {
-        let Some(Unsettled { sender, asking }) = self.unsettled.take() else { return };
+        let Some(asking) = self.asking.take() else { return };
         let health = Arc::clone(health);
         tasks.spawn(async move {
             match asking.await {
-                Ok(Ok(())) => drop(sender.send_replace(true)),
+                Ok(Ok(())) => {}
                 Ok(Err(problem)) => {
                     tracing::error!(%problem, "nothing is recorded");
                     health.fail();
@@ -79,14 +79,31 @@ impl Origin {
     }
 }
 
-/// Compares, when there is an answer.
-async fn confirm(access: Access, folder: Arc<DataFolder>) -> Result<(), FolderError> {
-    match uid(&access).await {
-        Ok(Some(uid)) => return folder.belong_to(&uid),
-        Ok(None) => warn("it has no uid"),
-        Err(problem) => warn(&problem.to_string()),
+/// Compares, when there is an answer, and says when nobody has to wait for it any more.
+async fn confirm(access: Access, folder: Arc<DataFolder>, settled: watch::Sender<bool>) -> Result<(), FolderError> {
+    let began = Instant::now();
+    loop {
+        let problem = match uid(&access).await {
+            Ok(Some(uid)) => match folder.belong_to(&uid) {
+                // It is no other cluster's, and a disk that is full is no reason not to record.
+                Err(FolderError::Write(problem)) => problem.to_string(),
+                Ok(()) => {
+                    settled.send_replace(true);
+                    return Ok(());
+                }
+                Err(another) => return Err(another),
+            },
+            Ok(None) => "it has no uid".to_owned(),
+            Err(problem) => problem.to_string(),
+        };
+        if !settled.send_replace(true) {
+            warn(&problem);
+        }
+        if began.elapsed() >= ASK_FOR {
+            return Ok(());
+        }
+        tokio::time::sleep(LONG_PAUSE).await;
     }
-    Ok(())
 }
 
 /// Asks until there is an answer, or none is to be expected.

@@ -9,6 +9,7 @@ use sk_api::tracer::Config;
 use sk_core::{Gvk, ObjectKey, SimTime, SmolStr};
 use sk_ingest::{Ledger, Question, Role, Rules};
 use sk_store::log::{self, Log};
+use sk_store::room::Floor;
 use sk_store::trace::TracerConfig;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, mpsc};
@@ -23,11 +24,11 @@ use crate::metrics::Metrics;
 use crate::options::Serving;
 use crate::resume;
 use crate::serve::{Served, Server};
-use crate::store::{Message, Missed, Store};
+use crate::store::{Message, Missed, Position, Store};
 use crate::tls::Identity;
 use crate::tracer::StartError;
 use crate::watch::status::Status;
-use crate::watch::{Position, Shared, Watcher, plan};
+use crate::watch::{Shared, Watcher, plan};
 
 /// What a tracer is put together from.
 pub(crate) struct Parts {
@@ -39,12 +40,17 @@ pub(crate) struct Parts {
     positions: BTreeMap<Gvk, Position>,
     /// Kinds that cannot go on from where they were, and since when nothing is seen of them.
     lost: BTreeMap<Gvk, SimTime>,
-    /// Until when the log was written, if it was.
-    newest: Option<SimTime>,
+    /// Where the log begins, if it was written before.
+    beginning: Option<SimTime>,
 }
 
 impl Parts {
-    pub(crate) fn open(folder: &DataFolder, access: Access, config: &Config) -> Result<Self, StartError> {
+    pub(crate) fn open(
+        folder: &DataFolder,
+        access: Access,
+        config: &Config,
+        gone_after: Duration,
+    ) -> Result<Self, StartError> {
         let (mut log, recovered) = Log::open(&folder.log(), log_options(config))?;
         for (path, reason) in &recovered.put_aside {
             tracing::warn!(path = %path.display(), reason, "a part of the log cannot be read and was put aside");
@@ -56,6 +62,7 @@ impl Parts {
             );
         }
         let newest = recovered.newest.map(|(_, at)| at);
+        let beginning = log.stats().kept_from.filter(|_| newest.is_some());
         let changed = folder.was_written_otherwise(config);
         if changed {
             tracing::warn!("the log was written with another configuration: everything is listed anew, with a gap");
@@ -73,9 +80,9 @@ impl Parts {
         let positions = log.state().positions().map(|(kind, version, seen)| (kind.clone(), position(version, seen)));
         let positions = positions.collect();
         let lost = log.state().lost().map(|(kind, since)| (kind.clone(), since)).collect();
-        let shared = Arc::new(Shared { access, rules, clock, metrics: Arc::new(Metrics::default()) });
+        let shared = Arc::new(Shared { access, rules, clock, metrics: Arc::new(Metrics::default()), gone_after });
         let watchers = tasks.into_iter().map(|task| Arc::new(Status::new(task))).collect();
-        Ok(Self { shared, health: Arc::new(Health::new(watchers)), log, ledger, positions, lost, newest })
+        Ok(Self { shared, health: Arc::new(Health::new(watchers)), log, ledger, positions, lost, beginning })
     }
 
     pub(crate) fn exporter(&self, folder: &DataFolder, config: &Config, store: mpsc::Sender<Message>) -> Exporter {
@@ -86,6 +93,7 @@ impl Parts {
             store,
             reader: self.log.reader(),
             folder: folder.path().to_owned(),
+            floor: Floor::of(folder.path()),
             room: Arc::new(Semaphore::new(MAX_EXPORTS)),
             config: trace_config(config),
         }
@@ -98,7 +106,7 @@ impl Parts {
             let reason = "the watch could not go on from where it was before the tracer was started anew";
             let missed = self.lost.get(status.kind()).map(|from| Missed { from: *from, reason: reason.to_owned() });
             let watcher = Watcher::new(Arc::clone(&self.shared), Arc::clone(status), store.clone(), position);
-            watcher.having_missed(missed).absent_until(self.newest)
+            watcher.having_missed(missed).after(self.beginning)
         };
         self.health.watchers().iter().map(one).collect()
     }

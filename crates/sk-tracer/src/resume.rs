@@ -25,7 +25,7 @@ mod tests {
     use sk_api::tracer::Config;
     use sk_core::{ObjectKey, SmolStr, StableHash};
     use sk_ingest::PrivacyKey;
-    use sk_store::log::{Applied, Options};
+    use sk_store::log::{Applied, Options, Watched};
 
     use super::*;
 
@@ -42,7 +42,8 @@ mod tests {
         for kind in ["v1.ConfigMap", "apps/v1.Deployment"] {
             log.append(SimTime::from_secs(1), applied(kind)).unwrap();
         }
-        log.append(SimTime::from_secs(1), Fact::Watched("v1.Pod".parse().unwrap(), SmolStr::new("7"))).unwrap();
+        let watched = Watched { kind: "v1.Pod".parse().unwrap(), version: SmolStr::new("7"), seen: None };
+        log.append(SimTime::from_secs(1), Fact::Watched(watched)).unwrap();
         assert_eq!(log.state().objects().count(), 2);
         let config = Config::parse("test", "trackedObjects: {apps/v1.Deployment: {}}\n").unwrap();
         let rules = Rules::new(&config, PrivacyKey::new([0; 16]));

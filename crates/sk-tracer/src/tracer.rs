@@ -118,7 +118,7 @@ impl Tracer {
         };
         let folder = Arc::new(DataFolder::open(options.data_dir.as_deref())?);
         let mut origin = Origin::ask(&access, &folder).await?;
-        let parts = Parts::open(&folder, access, &config)?;
+        let parts = Parts::open(&folder, access, &config, options.gone_after)?;
         let (store, inbox) = mpsc::channel(QUEUE_BATCHES);
         let (lookups, questions) = mpsc::channel(lookup::QUEUE_QUESTIONS);
         let (looks, rounds) = mpsc::channel(1);

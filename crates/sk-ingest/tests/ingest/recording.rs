@@ -128,7 +128,7 @@ pub(crate) fn words(facts: &[Fact]) -> Vec<String> {
         Fact::Node(name, Some(_)) => format!("node {name}"),
         Fact::Node(name, None) => format!("no node {name}"),
         Fact::Gap(gap) => format!("gap {}", gap.kind.as_ref().map_or(SmolStr::default(), |kind| kind.kind.clone())),
-        Fact::Watched(kind, version) => format!("watched {kind} {version}"),
+        Fact::Watched(watched) => format!("watched {} {}", watched.kind, watched.version),
         Fact::Lost(kind) => format!("lost {kind}"),
     };
     facts.iter().map(word).collect()

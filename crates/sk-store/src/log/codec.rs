@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use sk_core::{Gvk, ObjectKey, ObjectRef, OwnerReference, SimTime, SmolStr, StableHash, TemplateId};
 
-use super::fact::{Applied, Attribution, Deleted, Fact, Link, PodFacts};
+use super::fact::{Applied, Attribution, Deleted, Fact, Link, PodFacts, Watched};
 use crate::trace::{Gap, Wait};
 use crate::varint::{self, Corrupt, Cursor};
 
@@ -25,6 +25,8 @@ mod tag {
     pub(super) const WATCHED: u8 = 9;
     /// Since version 2.
     pub(super) const LOST: u8 = 10;
+    /// Since version 3: [`WATCHED`], and until when everything was seen.
+    pub(super) const WATCHED_UNTIL: u8 = 11;
 }
 
 /// Appends a fact.
@@ -50,7 +52,7 @@ pub(super) fn put(out: &mut Vec<u8>, fact: &Fact) {
             varint::put_text(out, node);
         }
         Fact::Gap(gap) => put_gap(out, gap),
-        Fact::Watched(gvk, version) => put_watched(out, gvk, version),
+        Fact::Watched(Watched { kind, version, seen }) => put_watched(out, kind, version, *seen),
         Fact::Lost(gvk) => put_lost(out, gvk),
     }
 }
@@ -68,7 +70,11 @@ pub(super) fn read(bytes: &[u8]) -> Result<Fact, Corrupt> {
         tag::NODE => Fact::Node(cursor.text()?.into(), Some(read_bytes(&mut cursor)?)),
         tag::NODE_GONE => Fact::Node(cursor.text()?.into(), None),
         tag::GAP => Fact::Gap(read_gap(&mut cursor)?),
-        tag::WATCHED => Fact::Watched(read_gvk(&mut cursor)?, cursor.text()?.into()),
+        tag::WATCHED => Fact::Watched(read_watched(&mut cursor)?),
+        tag::WATCHED_UNTIL => {
+            let watched = read_watched(&mut cursor)?;
+            Fact::Watched(Watched { seen: Some(read_time(&mut cursor)?), ..watched })
+        }
         tag::LOST => Fact::Lost(read_gvk(&mut cursor)?),
         _ => return Err(Corrupt("an entry tells of something unknown")),
     };
@@ -135,10 +141,17 @@ fn read_gap(cursor: &mut Cursor<'_>) -> Result<Gap, Corrupt> {
     })
 }
 
-pub(super) fn put_watched(out: &mut Vec<u8>, gvk: &Gvk, version: &str) {
-    out.push(tag::WATCHED);
+pub(super) fn put_watched(out: &mut Vec<u8>, gvk: &Gvk, version: &str, seen: Option<SimTime>) {
+    out.push(if seen.is_some() { tag::WATCHED_UNTIL } else { tag::WATCHED });
     put_gvk(out, gvk);
     varint::put_text(out, version);
+    if let Some(seen) = seen {
+        put_time(out, seen);
+    }
+}
+
+fn read_watched(cursor: &mut Cursor<'_>) -> Result<Watched, Corrupt> {
+    Ok(Watched { kind: read_gvk(cursor)?, version: cursor.text()?.into(), seen: None })
 }
 
 pub(super) fn put_lost(out: &mut Vec<u8>, gvk: &Gvk) {

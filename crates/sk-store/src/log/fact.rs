@@ -40,7 +40,7 @@ pub enum Fact {
     /// A time that a watch did not see. One of a kind ends what [`Fact::Lost`] began for it.
     Gap(Gap),
     /// A watch has seen everything up to this resource version.
-    Watched(Gvk, SmolStr),
+    Watched(Watched),
     /// The watch of a kind cannot go on from where it was. What happens since its last position is missed until the kind
     /// is listed again and a [`Fact::Gap`] says until when; if nobody lives to write that, this stands for it.
     Lost(Gvk),
@@ -59,6 +59,18 @@ pub struct Applied {
     pub spec_hash: StableHash,
     /// The sanitised object as compact JSON.
     pub body: Bytes,
+}
+
+/// How far a watch has come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Watched {
+    /// Of which kind.
+    pub kind: Gvk,
+    /// The resource version up to which it has seen everything.
+    pub version: SmolStr,
+    /// Until when nothing can have happened that it has not seen. That is before this is recorded, and how long before
+    /// nobody else can tell; unless told, as in logs of older versions, it is when this is recorded.
+    pub seen: Option<SimTime>,
 }
 
 /// An object of a tracked kind that is gone.

@@ -46,7 +46,7 @@ mod writer;
 
 pub use error::{Damage, LogError};
 pub use export::{ExportError, Exported, Query};
-pub use fact::{Applied, Attribution, Deleted, Entry, Fact, Link, PodFacts};
+pub use fact::{Applied, Attribution, Deleted, Entry, Fact, Link, PodFacts, Watched};
 pub use options::Options;
 pub use reader::Reader;
 pub use recovery::Recovered;

@@ -30,7 +30,10 @@ use crate::varint::Corrupt;
 const MAGIC: [u8; 8] = *b"SKLOG\0\0\0";
 
 /// The version written here.
-pub(super) const VERSION: u32 = 2;
+pub(super) const VERSION: u32 = 3;
+
+/// The second version: positions of watches are as old as the entries that tell of them.
+const VERSION_2: u32 = 2;
 
 /// The first version. The facts of its states have no moments of their own, and none tells of a lost watch.
 const VERSION_1: u32 = 1;

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use sk_core::{Gvk, ObjectRef, OwnerReference, SimTime, SmolStr, StableHash};
 
 use super::codec;
-use super::fact::{Applied, Fact, Link, PodFacts};
+use super::fact::{Applied, Fact, Link, PodFacts, Watched};
 use crate::trace::Gap;
 
 /// How many gaps are kept apart: 4,096 at about 200 bytes is under 1 MiB. Beyond it the two oldest become one that
@@ -35,8 +35,8 @@ pub struct State {
 #[derive(Clone, Debug, PartialEq)]
 struct Position {
     version: SmolStr,
-    /// The moment of the entry that said so.
-    at: SimTime,
+    /// Until when nothing can have happened that it has not seen.
+    seen: SimTime,
 }
 
 /// A live object of a tracked kind.
@@ -86,10 +86,10 @@ impl State {
         self.nodes.iter()
     }
 
-    /// The resource version up to which each kind's watch has seen everything, and the moment at which that was recorded:
-    /// should the watch not go on from there, what was missed begins then.
+    /// The resource version up to which each kind's watch has seen everything, and the moment until which nothing can have
+    /// happened that it has not seen: should the watch not go on from there, what was missed begins then.
     pub fn positions(&self) -> impl ExactSizeIterator<Item = (&Gvk, &SmolStr, SimTime)> {
-        self.positions.iter().map(|(gvk, position)| (gvk, &position.version, position.at))
+        self.positions.iter().map(|(gvk, position)| (gvk, &position.version, position.seen))
     }
 
     /// The kinds whose watch has lost its position and that were not listed again, each with the last moment that was
@@ -128,11 +128,11 @@ impl State {
                 self.nodes.remove(&node);
             }
             Fact::Gap(gap) => self.apply_gap(gap),
-            Fact::Watched(gvk, version) => {
-                self.positions.insert(gvk, Position { version, at });
+            Fact::Watched(Watched { kind, version, seen }) => {
+                self.positions.insert(kind, Position { version, seen: seen.map_or(at, |seen| seen.min(at)) });
             }
             Fact::Lost(gvk) => {
-                let since = self.positions.remove(&gvk).map_or(at, |position| position.at);
+                let since = self.positions.remove(&gvk).map_or(at, |position| position.seen);
                 self.lost.entry(gvk).and_modify(|before| *before = since.min(*before)).or_insert(since);
             }
         }
@@ -192,7 +192,7 @@ impl State {
             one_at(*since, &|out| codec::put_lost(out, gvk))?;
         }
         for (gvk, position) in &self.positions {
-            one_at(position.at, &|out| codec::put_watched(out, gvk, &position.version))?;
+            one_at(position.seen, &|out| codec::put_watched(out, gvk, &position.version, None))?;
         }
         let mut one = |write: &dyn Fn(&mut Vec<u8>)| one_at(now, write);
         for (node, body) in &self.nodes {

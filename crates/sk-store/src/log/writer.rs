@@ -10,7 +10,7 @@ use sk_core::SimTime;
 use super::catalog::{Catalog, Listed, SegmentFile, segment_path};
 use super::codec;
 use super::error::LogError;
-use super::fact::Fact;
+use super::fact::{Fact, Watched};
 use super::options::{ENTRIES_PER_STATE, Options, SEGMENTS_KEPT};
 use super::reader::Reader;
 use super::recovery::{self, Found, Recovered};
@@ -299,7 +299,7 @@ fn name_of(fact: &Fact) -> String {
         Fact::Link(link) => link.object.to_string(),
         Fact::Pod(pod) => format!("Pod {}", pod.pod),
         Fact::Node(node, _) => format!("Node {node}"),
-        Fact::Watched(gvk, _) | Fact::Lost(gvk) => format!("the position in the watch of {gvk}"),
+        Fact::Watched(Watched { kind, .. }) | Fact::Lost(kind) => format!("the position in the watch of {kind}"),
         Fact::Unlinked(_) | Fact::Gap(_) => "an entry".to_owned(),
     }
 }

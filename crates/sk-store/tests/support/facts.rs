@@ -5,7 +5,7 @@
 
 use serde_json::{Value, json};
 use sk_core::{Gvk, ObjectKey, ObjectRef, OwnerReference, SimTime, StableHash};
-use sk_store::log::{Applied, Attribution, Deleted, Entry, Fact, Item, Link, Log, Options, PodFacts, Reader};
+use sk_store::log::{Applied, Attribution, Deleted, Entry, Fact, Item, Link, Log, Options, PodFacts, Reader, Watched};
 use sk_store::trace::Trace;
 
 /// So many seconds after a moment that is easily read.
@@ -94,7 +94,7 @@ pub(crate) fn attribution(text: &str) -> Attribution {
 }
 
 pub(crate) fn watched(kind: &str, version: &str) -> Fact {
-    Fact::Watched(kind.parse::<Gvk>().unwrap(), version.into())
+    Fact::Watched(Watched { kind: kind.parse::<Gvk>().unwrap(), version: version.into(), seen: None })
 }
 
 /// Opens a log that must open.

@@ -130,11 +130,11 @@ pub(crate) fn facts_in(data: &[u8]) -> (usize, usize) {
 
 /// A log of one segment: a right header, and behind it the bytes as they are (if the first is odd), or a state and
 /// entries made of the rest, the second byte's share and what is left, in right blocks. The first byte's next bit says
-/// whether the segment is of version 1 or 2.
+/// whether the segment is of version 1 or 3.
 fn log_of(data: &[u8]) -> Option<(tempfile::TempDir, Log)> {
     let (chosen, rest) = data.split_first_chunk::<2>()?;
     let mut segment = b"SKLOG\0\0\0".to_vec();
-    for number in [1 + u64::from(chosen[0] >> 1 & 1), 1, 0, 1_000_000] {
+    for number in [1 + u64::from(chosen[0] & 2), 1, 0, 1_000_000] {
         segment.extend_from_slice(&number.to_le_bytes());
     }
     let sum = xxhash_rust::xxh3::xxh3_64(&segment);

@@ -7,6 +7,7 @@
 use std::str::FromStr;
 
 use sk_store::Location;
+use sk_store::location::shown;
 
 /// Stores that the tracer writes to by itself.
 const STORES: [&str; 3] = ["s3", "gs", "azure"];
@@ -41,7 +42,7 @@ impl Destination {
         if !STORES.contains(&scheme.to_ascii_lowercase().as_str()) {
             return Ok(Self::Caller);
         }
-        let shown = || place.chars().take(200).collect::<String>();
+        let shown = || shown(place).chars().take(200).collect::<String>();
         if !is_plain(rest) {
             return Err(DestinationError::Ambiguous(shown()));
         }
@@ -117,6 +118,14 @@ mod tests {
         ];
         for place in refused {
             assert!(matches!(read(place), Err(DestinationError::Ambiguous(_))), "{place:?}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_does_not_repeat_what_lets_one_in() {
+        for place in ["s3://key:hidden@sim-traces/prod-eu1/x", "s3://sim-traces/prod-eu1/x?X-Amz-Signature=hidden"] {
+            let refusal = read(place).unwrap_err().to_string();
+            assert!(refusal.contains("s3://sim-traces/prod-eu1/x") && !refusal.contains("hidden"), "{refusal}");
         }
     }
 }

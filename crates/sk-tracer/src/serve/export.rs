@@ -12,6 +12,7 @@ use futures::stream;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use sk_api::tracer::ExportRequest;
 use sk_store::Location;
+use sk_store::location::shown;
 use sk_store::log::ExportError as LogExportError;
 use sk_store::trace::WriteError;
 
@@ -59,9 +60,11 @@ async fn answer(
     let caller = who(served, headers).await.inspect_err(|answer| audit.caller.clone_from(&answer.error))?;
     audit.caller = caller.0;
     let body = body.map_err(|rejection| Answer::new(rejection.status(), rejection.body_text()))?;
-    audit.asked = String::from_utf8_lossy(&body[..body.len().min(MAX_AUDITED_BYTES)]).into_owned();
+    audit.asked = format!("{} bytes that are no export request", body.len());
     let request: ExportRequest =
         serde_json::from_slice(&body).map_err(|error| bad(format!("the body is no export request: {error}")))?;
+    audit.asked = asked(&request);
+    audit.is_read = true;
     let (query, format) = wanted(&request, served.exporter.now()).map_err(|error| bad(error.to_string()))?;
     let destination =
         Destination::read(&request.export_path, &served.export_to).map_err(|error| bad(error.to_string()))?;
@@ -107,8 +110,7 @@ fn refusal(error: &ExportError) -> Answer {
 
 /// The trace as an answer of known length. Its place among the exports is free again when the last byte is sent.
 fn trace(spooled: Spooled) -> Response {
-    let (bytes, behind, gaps) = (spooled.bytes, spooled.behind.clone(), spooled.exported.gaps);
-    let losses = spooled.exported.losses;
+    let (bytes, doubts) = (spooled.bytes, doubts(&spooled));
     let chunks = stream::try_unfold(spooled, |mut spooled| async move {
         let read = tokio::task::spawn_blocking(move || {
             let mut chunk = vec![0; CHUNK_BYTES];
@@ -123,23 +125,31 @@ fn trace(spooled: Spooled) -> Response {
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
     headers.insert(header::CONTENT_LENGTH, HeaderValue::from(bytes));
-    let kinds = behind.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    headers.extend(doubts);
+    response
+}
+
+/// What is not sure of a trace, wherever it goes: watches that had not caught up, gaps, what was lost of it.
+fn doubts(spooled: &Spooled) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    let kinds = spooled.behind.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     if let Some(kinds) = HeaderValue::from_str(&kinds).ok().filter(|kinds| !kinds.is_empty()) {
         headers.insert("x-simkube-behind", kinds);
     }
-    if gaps > 0 {
-        headers.insert("x-simkube-gaps", HeaderValue::from(gaps));
+    if spooled.exported.gaps > 0 {
+        headers.insert("x-simkube-gaps", HeaderValue::from(spooled.exported.gaps));
     }
+    let losses = spooled.exported.losses;
     if let Some(losses) = HeaderValue::from_str(&losses.to_string()).ok().filter(|_| !losses.is_none()) {
         headers.insert("x-simkube-losses", losses);
     }
-    response
+    headers
 }
 
 /// Puts the trace into an object store.
 async fn upload(spooled: Spooled, place: Location) -> Result<Response, Answer> {
     let failed = |error: String| Answer::new(StatusCode::BAD_GATEWAY, format!("write the trace to {place}: {error}"));
-    let target = place.clone();
+    let (target, doubts) = (place.clone(), doubts(&spooled));
     let written = tokio::task::spawn_blocking(move || -> Result<(), String> {
         let mut spooled = spooled;
         let mut out = target.create().map_err(|error| error.to_string())?;
@@ -147,22 +157,33 @@ async fn upload(spooled: Spooled, place: Location) -> Result<Response, Answer> {
         out.commit().map_err(|error| error.to_string())
     });
     written.await.map_err(|error| failed(error.to_string()))?.map_err(failed)?;
-    Ok(StatusCode::OK.into_response())
+    Ok((StatusCode::OK, doubts).into_response())
 }
 
 /// How much of a request is written into the audit line: a window, a place and a dozen filters.
-const MAX_AUDITED_BYTES: usize = 2 << 10;
+const MAX_AUDITED_CHARS: usize = 2 << 10;
 
-/// What is remembered of an export: who, what, how it ended. Never a token.
+/// A request as the audit line has it: what was understood of it, and the place without what lets one in there.
+fn asked(request: &ExportRequest) -> String {
+    let request = ExportRequest { export_path: shown(&request.export_path), ..request.clone() };
+    let text = serde_json::to_string(&request).unwrap_or_default();
+    text.chars().take(MAX_AUDITED_CHARS).collect()
+}
+
+/// What is remembered of an export: who, what, how it ended. Never a token, and nothing of a body that was not understood:
+/// it may be anything.
 #[derive(Default)]
 struct Audit {
     caller: String,
     asked: String,
+    /// Was the request understood? Otherwise what is wrong with it is not written down either, for it quotes the body.
+    is_read: bool,
     bytes: u64,
 }
 
 impl Audit {
     fn write(&self, status: StatusCode, error: Option<&str>) {
+        let error = error.filter(|_| self.is_read || status != StatusCode::BAD_REQUEST);
         tracing::info!(
             target: "sk_tracer::audit",
             caller = %self.caller.escape_debug(),
@@ -172,5 +193,44 @@ impl Audit {
             error = error.unwrap_or_default(),
             "export"
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sk_store::room::NoRoom;
+
+    use super::*;
+
+    #[test]
+    fn the_audit_line_has_the_window_and_the_filters_and_no_secret_of_the_place() {
+        let request: ExportRequest = serde_json::from_str(
+            r#"{"start_ts": 10.5, "end_ts": 20, "export_path": "https://key:hidden@host/x?X-Amz-Signature=hidden",
+                "filters": {"excluded_namespaces": ["kube-system"], "excluded_labels": [{"matchLabels": {"a": "b"}}]}}"#,
+        )
+        .unwrap();
+        let asked = asked(&request);
+        for part in ["10.5", "20", "https://host/x", "kube-system", "matchLabels"] {
+            assert!(asked.contains(part), "{part} is not in {asked}");
+        }
+        assert!(!asked.contains("hidden") && !asked.contains("key:"), "{asked}");
+        let long = ExportRequest { export_path: "x".repeat(MAX_AUDITED_CHARS), ..request };
+        assert_eq!(super::asked(&long).len(), MAX_AUDITED_CHARS, "and it is not longer than a line should be");
+    }
+
+    #[test]
+    fn want_of_room_is_507_whenever_it_is_noticed() {
+        let no_room = NoRoom { free: 1, floor: 2 };
+        let while_written = || io::Error::from(no_room);
+        for error in [
+            ExportError::NoRoom(no_room),
+            ExportError::Spool(while_written()),
+            ExportError::Log(LogExportError::Write(WriteError::Output(while_written()))),
+            ExportError::Log(LogExportError::Write(WriteError::Spool(while_written()))),
+        ] {
+            let answer = refusal(&error);
+            assert_eq!(answer.status, StatusCode::INSUFFICIENT_STORAGE, "{error:?}");
+            assert!(answer.error.contains("a shorter window"), "{}", answer.error);
+        }
     }
 }

@@ -36,13 +36,22 @@ pub(crate) struct Flushed {
     pub(crate) open_questions: usize,
 }
 
+/// Where a watch stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Position {
+    /// The version up to which everything was seen.
+    pub(crate) version: SmolStr,
+    /// Until when nothing can have happened that was not seen.
+    pub(crate) seen: SimTime,
+}
+
 /// What a watcher saw, in order.
 #[derive(Debug)]
 pub(crate) struct Batch {
     pub(crate) kind: Gvk,
     pub(crate) items: Vec<Item>,
-    /// The version up to which, with this batch, everything has been seen.
-    pub(crate) position: Option<SmolStr>,
+    /// How far, with this batch, the watch has come.
+    pub(crate) position: Option<Position>,
     /// Events of a watch in it, recorded or not.
     pub(crate) events: u64,
     bytes: usize,

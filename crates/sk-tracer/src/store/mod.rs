@@ -3,7 +3,9 @@
 //! things arrived here.
 //!
 //! How far each watch has come is written just before each sync, after everything that the watches brought: after a crash
-//! the log therefore never claims to have seen more than it holds, and a watch that goes on from there brings the rest.
+//! the log therefore never claims to have seen more than it holds, and a watch that goes on from there brings the rest. Each
+//! bears the moment until which its watch had seen everything, not that of the sync: should a watch not go on from there, what
+//! was missed begins no later.
 //!
 //! A disk that is full is no end. An alarm is raised, the state is kept up to date in memory, writing is tried again every
 //! second, and when it succeeds the log begins a new segment with that state and a gap for the history in between.
@@ -15,9 +17,9 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use sk_core::{Gvk, ObjectKey, SimTime, SmolStr};
+use sk_core::{Gvk, ObjectKey, SimTime};
 use sk_ingest::{Ledger, Question, Sighting};
-use sk_store::log::{Fact, Log, LogError};
+use sk_store::log::{Fact, Log, LogError, Watched};
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 
@@ -26,7 +28,7 @@ use crate::health::Health;
 use crate::look;
 use crate::metrics::Metrics;
 
-pub(crate) use message::{Batch, Flushed, Item, Message, Missed, QUEUE_BATCHES};
+pub(crate) use message::{Batch, Flushed, Item, Message, Missed, Position, QUEUE_BATCHES};
 
 /// How often the log is looked over: old segments given up, writing tried again, sizes measured.
 const UPKEEP: Duration = Duration::from_secs(1);
@@ -73,7 +75,7 @@ struct Work {
     /// Reused: the facts that one item makes.
     facts: Vec<Fact>,
     /// How far watches have come since the last sync.
-    positions: BTreeMap<Gvk, SmolStr>,
+    positions: BTreeMap<Gvk, Position>,
     /// Owners to ask for.
     questions: Vec<Question>,
     next_sync: Instant,
@@ -160,8 +162,8 @@ impl Work {
             };
             self.append(at);
         }
-        if let Some(version) = batch.position {
-            self.positions.insert(batch.kind, version);
+        if let Some(position) = batch.position {
+            self.positions.insert(batch.kind, position);
         }
     }
 
@@ -188,8 +190,8 @@ impl Work {
     /// Puts everything on disk, with how far the watches have come.
     fn sync(&mut self) -> Result<(), StoreError> {
         let now = self.store.clock.now();
-        for (kind, version) in std::mem::take(&mut self.positions) {
-            self.facts.push(Fact::Watched(kind, version));
+        for (kind, Position { version, seen }) in std::mem::take(&mut self.positions) {
+            self.facts.push(Fact::Watched(Watched { kind, version, seen: Some(seen) }));
         }
         self.append(now);
         self.store.log.sync().map_err(|error| {
@@ -274,5 +276,63 @@ fn alarm(store: &Store, error: &LogError) {
         tracing::error!(%error, "NOTHING IS RECORDED; it is tried again every second");
         store.metrics.recording.set(0);
         store.health.set_alarm(Some(error.to_string()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sk_api::tracer::Config;
+    use sk_core::{SimDuration, SmolStr};
+    use sk_ingest::{PrivacyKey, Rules};
+
+    use super::*;
+
+    fn work(folder: &std::path::Path) -> Work {
+        let config = Config::parse("test", "trackedObjects: {v1.ConfigMap: {}}\n").unwrap();
+        let rules = Arc::new(Rules::new(&config, PrivacyKey::new([0; 16])));
+        Work::new(Store {
+            ledger: Ledger::new(rules, [kind()]),
+            log: Log::open(folder, sk_store::log::Options::default()).unwrap().0,
+            clock: Arc::default(),
+            metrics: Arc::default(),
+            health: Arc::new(Health::new(Vec::new())),
+            lookups: mpsc::channel(1).0,
+            looks: mpsc::channel(1).0,
+            sync_interval: Duration::from_secs(1),
+        })
+    }
+
+    fn kind() -> Gvk {
+        "v1.ConfigMap".parse().unwrap()
+    }
+
+    #[test]
+    fn a_position_bears_the_moment_until_which_everything_was_seen_and_not_that_of_the_sync() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut work = work(folder.path());
+        let seen = work.store.clock.now() - SimDuration::from_secs(30);
+        let mut batch = Batch::new(kind());
+        batch.position = Some(Position { version: SmolStr::new("7"), seen });
+        work.batch(batch);
+        work.sync().unwrap();
+        // Killed: the next tracer has what is on disk.
+        drop(work);
+        let (log, _) = Log::open(folder.path(), sk_store::log::Options::default()).unwrap();
+        let positions: Vec<_> = log.state().positions().map(|(_, version, seen)| (version.as_str(), seen)).collect();
+        assert_eq!(positions, [("7", seen)]);
+    }
+
+    #[test]
+    fn the_lag_is_how_old_that_is_which_is_being_stored() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut work = work(folder.path());
+        let received = work.store.clock.now() - SimDuration::from_secs(5);
+        let mut batch = Batch::new(kind());
+        batch.push(Item::ListBegins, 0);
+        batch.push(Item::ListEnded(received, None), 0);
+        work.batch(batch);
+        let lag = work.store.metrics.lag.get();
+        assert!((5.0..300.0).contains(&lag), "{lag}");
+        assert!(work.store.metrics.text().contains("simkube_tracer_lag_seconds "), "and everybody can read it");
     }
 }

@@ -19,4 +19,4 @@ pub(crate) mod status;
 mod watcher;
 pub(crate) mod wire;
 
-pub(crate) use watcher::{Position, Shared, Watcher};
+pub(crate) use watcher::{Shared, Watcher};

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::{AsyncBufRead, AsyncReadExt};
-use sk_core::{SimTime, SmolStr};
+use sk_core::{SimDuration, SimTime, SmolStr};
 use sk_ingest::Rules;
 use tokio::sync::{mpsc, watch};
 
@@ -29,7 +29,7 @@ use super::wire::{self, Event, Page};
 use crate::access::Access;
 use crate::clock::Clock;
 use crate::metrics::Metrics;
-use crate::store::{Batch, Item, Message, Missed};
+use crate::store::{Batch, Item, Message, Missed, Position};
 
 /// Objects per page of a list, as kubectl and client-go ask for.
 const PAGE_OBJECTS: usize = 500;
@@ -48,9 +48,10 @@ const REFUSAL_LIMIT: Duration = Duration::from_millis(500);
 /// How often the server may refuse to go on from a position, with other words than 410, before the kind is listed again:
 /// waits up to the sixth add up to 13 s, more than a restart takes.
 const MAX_REFUSALS: u32 = 6;
-/// How long a kind must not be served before its objects count as gone. Custom resources are not served for a moment
-/// after an API server has started.
-const GONE_AFTER: Duration = Duration::from_secs(60);
+/// How long an event may be on its way here: milliseconds, and seconds from a busy server to a machine that stands still.
+/// Should the watch be lost, what was missed is said to begin so long before the last event came. A gap that begins a little
+/// too early is honest; one that begins too late is not.
+const ON_ITS_WAY: SimDuration = SimDuration::from_secs(10);
 
 /// What all watchers share.
 #[derive(Debug)]
@@ -59,15 +60,17 @@ pub(crate) struct Shared {
     pub(crate) rules: Arc<Rules>,
     pub(crate) clock: Arc<Clock>,
     pub(crate) metrics: Arc<Metrics>,
+    /// How long a kind must not be served before its objects count as gone.
+    pub(crate) gone_after: Duration,
 }
 
-/// Where a watch stands.
-#[derive(Clone, Debug)]
-pub(crate) struct Position {
-    /// The version up to which everything was seen.
-    pub(crate) version: SmolStr,
-    /// When that was.
-    pub(crate) seen: SimTime,
+/// A time at which nothing was seen of a kind because it had never been listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unseen {
+    /// Since then it may have been there, and nobody looked, or nobody was answered.
+    Since(SimTime),
+    /// Then the API server said that it does not serve the kind.
+    AbsentAt(SimTime),
 }
 
 /// The watcher of one kind.
@@ -77,8 +80,12 @@ pub(crate) struct Watcher {
     store: mpsc::Sender<Message>,
     position: Option<Position>,
     missed: Option<Missed>,
-    /// The last moment at which the kind was known not to be there, or not to be recorded.
-    absent: Option<SimTime>,
+    /// When this watcher was made.
+    began: SimTime,
+    /// What is not known of the kind before its first list.
+    unseen: Option<Unseen>,
+    /// May the store hold objects of the kind?
+    may_hold: bool,
     backoff: Backoff,
     /// Somebody cannot wait until this watcher tries again by itself.
     nudges: watch::Receiver<u64>,
@@ -144,13 +151,27 @@ impl Watcher {
             status.reached(&position.version);
             status.seen(position.seen);
         }
-        let (nudges, backoff) = (status.nudges(), Backoff::default());
-        Self { shared, status, store, position, missed: None, absent: None, backoff, nudges, refusals: 0 }
+        let (nudges, backoff, began) = (status.nudges(), Backoff::default(), shared.clock.now());
+        Self {
+            shared,
+            status,
+            store,
+            position,
+            missed: None,
+            began,
+            unseen: None,
+            may_hold: false,
+            backoff,
+            nudges,
+            refusals: 0,
+        }
     }
 
-    /// A log that knows nothing of the kind was written until then.
-    pub(crate) fn absent_until(mut self, moment: Option<SimTime>) -> Self {
-        self.absent = moment;
+    /// There is a log already, which begins at that moment. It may hold objects of the kind; if it has no position of it,
+    /// nothing was seen of the kind since then.
+    pub(crate) fn after(mut self, beginning: Option<SimTime>) -> Self {
+        self.may_hold = beginning.is_some();
+        self.unseen = beginning.map(Unseen::Since);
         self
     }
 
@@ -184,14 +205,14 @@ impl Watcher {
                 Ok(Some(resource)) => return resource,
                 Ok(None) => {
                     let since = *not_served_since.get_or_insert_with(Instant::now);
-                    if since.elapsed() >= GONE_AFTER && self.status.progress().version > 0 {
+                    if since.elapsed() >= self.shared.gone_after && self.may_hold {
                         self.find_nothing().await;
                     }
                     if self.status.progress().phase != Phase::NotServed {
                         let kind = &self.task().kind;
                         tracing::warn!(%kind, "the API server does not serve this kind; it is waited for");
                     }
-                    self.absent = Some(asked);
+                    self.unseen = Some(Unseen::AbsentAt(asked));
                     self.status.not_served(nudged);
                     self.back_off().await;
                 }
@@ -208,6 +229,7 @@ impl Watcher {
         batch.push(Item::ListEnded(self.shared.clock.now(), self.missed.take()), 0);
         // The tracer may be ending; then nobody needs to know.
         let _ = self.send(batch).await;
+        self.may_hold = false;
         self.status.reached("0");
     }
 
@@ -252,6 +274,7 @@ impl Watcher {
         tracing::warn!(%kind, reason = %stop, "this kind is listed again, and the time between is a gap");
         // A list can expire too, between its pages. Then the next one is not begun at once.
         if self.position.is_none() {
+            self.note_unseen();
             self.back_off().await;
         }
         self.lose_position(&stop.to_string()).await;
@@ -278,8 +301,20 @@ impl Watcher {
         }
     }
 
+    /// The API server has not answered: from when on nothing was seen of a kind that was never listed.
+    fn note_unseen(&mut self) {
+        if self.position.is_none() {
+            let from = match self.unseen {
+                Some(Unseen::Since(from) | Unseen::AbsentAt(from)) => from,
+                None => self.began,
+            };
+            self.unseen = Some(Unseen::Since(from));
+        }
+    }
+
     /// Says what went wrong and waits a little.
     async fn recover(&mut self, stop: &Stop) {
+        self.note_unseen();
         let wait = self.backoff.next();
         let kind = &self.task().kind;
         tracing::warn!(%kind, problem = %stop, again_in = ?wait, "this kind's watch broke");
@@ -311,6 +346,7 @@ impl Watcher {
         self.status.enter(Phase::Listing);
         // A list shows the state at its beginning: what happens while its pages come is not seen by it.
         let seen = self.shared.clock.now();
+        self.may_hold = true;
         let mut limit = PAGE_OBJECTS;
         let (version, recorded) = loop {
             match self.list_pages(resource, limit).await {
@@ -321,24 +357,31 @@ impl Watcher {
         let mut batch = self.batch();
         let missed = self.missed.clone().or_else(|| self.came_late(recorded));
         batch.push(Item::ListEnded(self.shared.clock.now(), missed), 0);
-        batch.position = Some(version.clone());
+        let position = Position { version, seen };
+        batch.position = Some(position.clone());
         self.send(batch).await?;
         self.shared.metrics.listed(&self.task().kind);
-        (self.missed, self.absent) = (None, None);
+        (self.missed, self.unseen) = (None, None);
         self.status.completed();
         self.backoff.reset();
-        let position = Position { version, seen };
         self.stand_at(position.clone());
         Ok(position)
     }
 
-    /// What was missed of a kind that came to be served after the tracer began: if it has objects when it is first listed,
-    /// they came, and perhaps changed, since it was last known not to be there. If it has none, that is no gap: nothing but
+    /// What was missed of a kind until its first list: if the log was begun without it, or the API server did not let it be
+    /// listed, everything since. If it came to be served while the tracer ran and has objects when it is first listed, they
+    /// came, and perhaps changed, since it was last known not to be there. If it has none, that is no gap: nothing but
     /// objects that came and went in these moments can have been missed, and a kind that is merely new would otherwise
-    /// cast doubt on every trace.
+    /// cast doubt on every trace. Nor is there one if the very first attempt to list the kind succeeds on a new log: that is
+    /// where its history begins.
     fn came_late(&self, recorded: usize) -> Option<Missed> {
+        let from = match self.unseen? {
+            Unseen::Since(from) => from,
+            Unseen::AbsentAt(from) if recorded > 0 => from,
+            Unseen::AbsentAt(_) => return None,
+        };
         let reason = "the kind was not watched before: what happened until it was first listed was not seen";
-        self.absent.filter(|_| recorded > 0).map(|from| Missed { from, reason: reason.to_owned() })
+        Some(Missed { from, reason: reason.to_owned() })
     }
 
     /// The version that all pages show, and how many of the objects are recorded.
@@ -434,7 +477,7 @@ impl Watcher {
             Some(Event::Applied(object)) => (object, false),
             Some(Event::Deleted(object)) => (object, true),
             Some(Event::Bookmark(version)) => {
-                batch.position = Some(version);
+                batch.position = Some(self.come_to(version));
                 return Ok(());
             }
             Some(Event::Failed(failure)) if failure.code == 410 => return Err(Stop::Expired(failure.message)),
@@ -448,16 +491,24 @@ impl Watcher {
         match self.sieve(object) {
             Some(sighting) => {
                 let now = self.shared.clock.now();
-                batch.position = Some(sighting.resource_version.clone());
+                batch.position = Some(self.come_to(sighting.resource_version.clone()));
                 batch.push(
                     if deleted { Item::Deleted(now, sighting) } else { Item::Applied(now, sighting) },
                     object.len(),
                 );
             }
             // What is not recorded still moves the watch on.
-            None => batch.position = Some(wire::version_of(object)?),
+            None => batch.position = Some(self.come_to(wire::version_of(object)?)),
         }
         Ok(())
+    }
+
+    /// Where the watch stands when this version has just been received. When what follows it happened, nobody can tell:
+    /// after the version, which was on its way for a while; but never before the list that the watch began with.
+    fn come_to(&self, version: SmolStr) -> Position {
+        let sent = self.shared.clock.now() - ON_ITS_WAY;
+        let seen = self.position.as_ref().map_or(sent, |before| before.seen.max(sent));
+        Position { version, seen }
     }
 
     /// What is kept of an object; `None` if nothing is.
@@ -485,18 +536,18 @@ impl Watcher {
 
     /// Sends a batch of a watch, and remembers how far that brings the watch.
     async fn send_on(&mut self, batch: Batch) -> Result<(), Stop> {
-        let Some(version) = batch.position.clone() else { return Ok(()) };
-        let seen = self.shared.clock.now();
+        let Some(position) = batch.position.clone() else { return Ok(()) };
         self.send(batch).await?;
         self.status.completed();
-        self.stand_at(Position { version, seen });
+        self.stand_at(position);
         Ok(())
     }
 
     async fn send(&self, batch: Batch) -> Result<(), Stop> {
-        self.shared.metrics.events(&self.task().kind, batch.events);
-        let version = batch.position.clone();
+        let (version, events) = (batch.position.as_ref().map(|position| position.version.clone()), batch.events);
         self.store.send(Message::Batch(batch)).await.map_err(|_| Stop::Ending)?;
+        // Not before: what is counted is on its way to the log, also if the tracer ends now.
+        self.shared.metrics.events(&self.task().kind, events);
         if let Some(version) = version {
             self.status.reached(&version);
         }

@@ -88,9 +88,23 @@ async fn lives_belong_to_their_templates_and_what_nobody_saw_is_a_gap() {
     }]);
     let run = objects::job().name("nightly-1").image("nightly:1").set("/metadata/ownerReferences", owner);
     cluster.create(&run).await.unwrap();
+    // Two more, of which one belongs to a CronJob, whose pods wait for a node that never comes and so are not done.
+    let weekly = objects::cron_job().name("weekly").image("stuck:1").set("/spec/schedule", "0 0 1 1 *");
+    let weekly = cluster.create(&weekly).await.unwrap();
+    let owner = json!([{
+        "apiVersion": "batch/v1", "kind": "CronJob", "name": "weekly", "controller": true, "uid": weekly.metadata.uid,
+    }]);
+    let nowhere = json!({"example.com/nowhere": "true"});
+    let stuck = |name: &str| {
+        objects::job().name(name).image("stuck:1").set("/spec/template/spec/nodeSelector", nowhere.clone())
+    };
+    cluster.create(&stuck("stuck")).await.unwrap();
+    cluster.create(&stuck("weekly-1").set("/metadata/ownerReferences", owner)).await.unwrap();
     let first = until_pods(&client, "db", 1, "db:1", "Running").await;
     until_pods(&client, "once", 1, "once:1", "Succeeded").await;
     until_pods(&client, "nightly-1", 1, "nightly:1", "Succeeded").await;
+    let mut waiting = until_pods(&client, "stuck", 1, "stuck:1", "Pending").await;
+    waiting.extend(until_pods(&client, "weekly-1", 1, "stuck:1", "Pending").await);
 
     let trace = export(&tracer, began).await;
     let reader = tracer.reader();
@@ -115,8 +129,13 @@ async fn lives_belong_to_their_templates_and_what_nobody_saw_is_a_gap() {
     assert_eq!(gaps(&reader), []);
     tracer.shutdown().await.unwrap();
 
-    // Nobody watches, the StatefulSet's pod is replaced under its name, a Job goes, and the history is forgotten.
+    // Nobody watches, the StatefulSet's pod is replaced under its name, Jobs' pods are replaced, a Job goes, and the history
+    // is forgotten.
     let pods: Api<Pod> = Api::default_namespaced(client.clone());
+    for pod in &waiting {
+        let name = pod.metadata.name.as_deref().expect("pods have names");
+        pods.delete(name, &DeleteParams::default().grace_period(0)).await.unwrap();
+    }
     pods.delete("db-0", &DeleteParams::default().grace_period(0)).await.unwrap();
     let jobs = api(client.clone(), "batch/v1.Job", "jobs", Some("default"));
     jobs.delete("once", &DeleteParams::background()).await.unwrap();
@@ -134,6 +153,18 @@ async fn lives_belong_to_their_templates_and_what_nobody_saw_is_a_gap() {
     })
     .await
     .unwrap();
+    for (app, before) in ["stuck", "weekly-1"].into_iter().zip(&waiting) {
+        eventually(&format!("another pod of {app}"), LIMIT, || async {
+            let all = pods.list(&ListParams::default()).await?.items;
+            let other = |pod: &Pod| {
+                let of_app = pod.metadata.name.as_deref().is_some_and(|name| name.starts_with(app));
+                of_app && pod.metadata.uid != before.metadata.uid && pod.metadata.deletion_timestamp.is_none()
+            };
+            Ok(all.iter().any(other).then_some(()))
+        })
+        .await
+        .unwrap();
+    }
     cluster.compact_etcd().await.unwrap();
     cluster.restart(Component::ApiServer).await.unwrap();
     let back = now();
@@ -163,6 +194,12 @@ async fn lives_belong_to_their_templates_and_what_nobody_saw_is_a_gap() {
     );
     assert!(db[0].guessed && db[0].finished.is_some() && db[0].deleted.is_some(), "{:#?}", db[0]);
     assert!(!db[1].guessed && db[1].started.is_some() && db[1].finished.is_none(), "{:#?}", db[1]);
+    for owner in ["stuck", "weekly"] {
+        let pods = pods_of(&reader, owner);
+        let gone: Vec<_> =
+            pods.iter().map(|pod| (pod.deleted.is_some(), pod.attributions[0].template.is_some())).collect();
+        assert_eq!(gone, [(true, true), (false, true)], "two lives of {owner}: {pods:#?}");
+    }
     let once = pods_of(&reader, "once");
     assert!(once[0].deleted.is_some() && once[0].finished.is_some(), "{once:#?}");
     assert!(support::story(&trace).contains(&"- Job default/once".to_owned()), "{:#?}", support::story(&trace));

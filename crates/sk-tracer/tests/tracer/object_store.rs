@@ -9,7 +9,7 @@ use sk_store::trace;
 
 use crate::fake::{Fake, config_map, list};
 use crate::s3_server::serve_s3;
-use crate::support::{PROGRAM, Process, post, story, until_ready};
+use crate::support::{PROGRAM, Process, export_answer, post, story, until_ready};
 
 const CONFIG: &str = "trackedObjects: {v1.ConfigMap: {}}\nexportTo: [s3://traces/prod/]\n";
 
@@ -23,7 +23,7 @@ fn with_credentials(server: SocketAddr, secret: &str) -> Command {
 
 async fn export(tracer: &Process, place: &str) -> (u16, String) {
     let request = json!({"start_ts": 0, "end_ts": 4e9, "format": "native", "export_path": place});
-    let (status, body) = post(tracer.port, &request).await.expect("the tracer answers");
+    let (status, body) = post(tracer.port().await, &request).await.expect("the tracer answers");
     let reason = |body: Value| body["error"].as_str().map(str::to_owned);
     let said = String::from_utf8(body).expect("no trace comes back");
     (status, serde_json::from_str(&said).ok().and_then(reason).unwrap_or(said))
@@ -52,6 +52,14 @@ async fn a_trace_goes_to_an_allowed_place_in_an_object_store_and_to_no_other() {
     assert_eq!(export(&tracer, "s3://traces/prod/eu/week.sktrace").await, (200, String::new()));
     let written = trace::open(&buckets.join("traces/prod/eu/week.sktrace")).unwrap();
     assert_eq!(story(&written), ["+ ConfigMap default/a"]);
+
+    // Whoever reads the trace there is told as much as who gets it as the answer.
+    let port = tracer.port().await;
+    for place in ["s3://traces/prod/eu/day.sktrace", ""] {
+        let request = json!({"start_ts": 0, "end_ts": 4e9, "format": "native", "export_path": place});
+        let answer = export_answer(port, &request).await.expect("the tracer answers");
+        assert!(answer.headers().contains_key("x-simkube-gaps"), "{place}: it was not there in 1970: {answer:?}");
+    }
 
     let (status, reason) = export(&tracer, "s3://traces/other/week.sktrace").await;
     assert!(status == 400 && reason.contains("exportTo"), "{status}: {reason}");

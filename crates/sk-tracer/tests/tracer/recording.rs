@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use kube::Client;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 use sk_api::tracer::Config;
@@ -11,6 +12,7 @@ use sk_store::log::Fact;
 use sk_store::trace::Format;
 use sk_testkit::Options;
 use sk_testkit::control_plane::{ControlPlane, eventually};
+use sk_tracer::Tracer;
 
 use crate::support::{
     self, LIMIT, api, applied, apply, config, define, entries, export, gaps, live, now, record, recorded, story,
@@ -25,6 +27,7 @@ trackedObjects:
   scheduling.k8s.io/v1.PriorityClass: {}
   example.com/v1.Widget: {}
   example.com/v1.Planet: {}
+  example.com/v1.Parent: {}
 namespaces: {exclude: [kube-*]}
 ";
 
@@ -62,8 +65,10 @@ async fn kinds_of_every_sort_are_recorded_each_by_itself() {
     apply(&client, "configmaps", config_map("same", &json!({"a": "1"}))).await;
     let tracer = record(&cluster, config(MANY), data.path()).await;
     let not_served: Vec<_> = tracer.readiness().not_served.iter().map(ToString::to_string).collect();
-    assert_eq!(not_served, ["example.com/v1.Planet", "example.com/v1.Widget"], "they are waited for, and said");
+    let waited_for = ["example.com/v1.Parent", "example.com/v1.Planet", "example.com/v1.Widget"];
+    assert_eq!(not_served, waited_for, "they are waited for, and said");
     let began = now();
+    a_child_is_seen_before_its_owner(&client, &tracer).await;
 
     // Kinds that come later, one with namespaces and one without; the same name in every kind.
     define(&client, "Widget", "widgets", "Namespaced").await;
@@ -74,7 +79,7 @@ async fn kinds_of_every_sort_are_recorded_each_by_itself() {
     let class = json!({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "same"}, "value": 7});
     apply(&client, "priorityclasses", class).await;
     apply(&client, "configmaps", config_map("same", &json!({"a": "2"}))).await;
-    eventually("both new kinds to be listed", LIMIT, || async {
+    eventually("the new kinds to be listed", LIMIT, || async {
         Ok(tracer.readiness().not_served.is_empty().then_some(()))
     })
     .await
@@ -98,7 +103,7 @@ async fn kinds_of_every_sort_are_recorded_each_by_itself() {
 
     let trace = export(&tracer, began).await;
     let story = story(&trace);
-    for kind in ["+ Widget default/same", "+ Planet same", "+ ConfigMap default/same"] {
+    for kind in ["+ Widget default/same", "+ Planet same", "+ ConfigMap default/same", "+ Parent default/late"] {
         assert!(story.iter().any(|line| line.contains(kind)), "{kind} is not in {story:#?}");
     }
     assert!(story.iter().any(|line| line.contains("PriorityClass same")), "{story:#?}");
@@ -150,6 +155,42 @@ async fn kinds_of_every_sort_are_recorded_each_by_itself() {
     let mut config_maps = live(&client, "v1.ConfigMap", "configmaps").await;
     config_maps.retain(|name, _| !name.starts_with("kube-"));
     assert_eq!(recorded(&log, "v1.ConfigMap"), config_maps);
+}
+
+/// The owner is there before its child, but its kind is not served in the version that is recorded until the child was seen.
+async fn a_child_is_seen_before_its_owner(client: &Client, tracer: &Tracer) {
+    let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
+    let definition = |served: bool| {
+        json!({
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": "parents.example.com"},
+            "spec": {
+                "group": "example.com",
+                "scope": "Namespaced",
+                "names": {"kind": "Parent", "plural": "parents", "singular": "parent"},
+                "versions": [
+                    {"name": "v1", "served": served, "storage": false, "schema": schema},
+                    {"name": "v2", "served": true, "storage": true, "schema": schema},
+                ],
+            },
+        })
+    };
+    apply(client, "customresourcedefinitions", definition(false)).await;
+    let metadata = json!({"name": "late", "namespace": "default"});
+    let parent = json!({"apiVersion": "example.com/v2", "kind": "Parent", "metadata": metadata});
+    let uid = apply(client, "parents", parent).await.metadata.uid;
+    let owner = json!({"apiVersion": "example.com/v1", "kind": "Parent", "name": "late", "uid": uid});
+    apply(client, "deployments", deployment("seen-before-its-owner", Some(&owner))).await;
+    eventually("the child to be recorded", LIMIT, || async {
+        tracer.flush().await.expect("the store works");
+        let children = applied(&tracer.reader(), "apps/v1.Deployment");
+        Ok(children.iter().any(|(_, child)| child.object.key.name == "seen-before-its-owner").then_some(()))
+    })
+    .await
+    .unwrap();
+    assert_eq!(applied(&tracer.reader(), "example.com/v1.Parent"), [], "its owner is not known");
+    apply(client, "customresourcedefinitions", definition(true)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

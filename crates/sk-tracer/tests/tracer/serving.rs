@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
+use k8s_openapi::api::authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, ServiceAccount};
 use kube::Client;
 use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
@@ -145,6 +146,7 @@ async fn an_installed_tracer_has_the_rights_it_needs_and_exports_to_those_who_ma
         install(&client, manifest).await;
     }
     pod_passes_restricted_enforcement(&client, &manifests).await;
+    until_rights_are_known(&client, &manifests).await;
 
     let own = token(&client, NAME, None).await;
     let kubeconfig = kubeconfig_for(&own, &cluster.kubeconfig(), folder.path());
@@ -153,7 +155,8 @@ async fn an_installed_tracer_has_the_rights_it_needs_and_exports_to_those_who_ma
     let publish = format!("--publish-certificate={}/{CERTIFICATE}", install::NAMESPACE);
     let tracer =
         Process::start(&file, &folder.path().join("data"), &kubeconfig, &[&publish, "-v", "info,sk_tracer=debug"]);
-    let may = Caller::new(&client, tracer.port, Some(token(&client, EXPORTER, Some(auth::AUDIENCE)).await)).await;
+    let (port, shown) = (tracer.port().await, token(&client, EXPORTER, Some(auth::AUDIENCE)).await);
+    let may = Caller::new(&client, port, Some(shown.clone())).await;
     eventually("the tracer to be ready", LIMIT, || async { Ok((may.get("/readyz").await.0 == 200).then_some(())) })
         .await
         .unwrap();
@@ -191,7 +194,8 @@ async fn an_installed_tracer_has_the_rights_it_needs_and_exports_to_those_who_ma
     let (status, bytes) = may.export(&json!({"start_ts": seconds(began), "end_ts": seconds(now())})).await;
     assert_eq!((status, sk_store::trace::from_bytes("v2", bytes).unwrap().format().name()), (200, "v2"));
 
-    refuses_strangers(&client, tracer.port, &all).await;
+    leaves_an_audit_line(&may, &tracer, seconds(began)).await;
+    let mut tokens = refuses_strangers(&client, port, &all).await;
     refuses_nonsense(&may, began).await;
 
     let metrics = may.get("/metrics").await.1;
@@ -201,6 +205,7 @@ async fn an_installed_tracer_has_the_rights_it_needs_and_exports_to_those_who_ma
         "simkube_tracer_export_bytes_total",
         "simkube_tracer_exports_total{code=\"403\"} 1",
         "simkube_tracer_log_bytes",
+        "simkube_tracer_lag_seconds",
     ] {
         assert!(metrics.contains(name), "{name} is not in\n{metrics}");
     }
@@ -208,7 +213,11 @@ async fn an_installed_tracer_has_the_rights_it_needs_and_exports_to_those_who_ma
     assert_eq!(may.get("/nothing").await.0, 404);
     let words = tracer.words();
     assert!(words.contains("system:serviceaccount:simkube:simkube-exporter"), "an audit line says who:\n{words}");
-    assert!(!words.contains(&own), "no token is ever written down");
+    tokens.extend([own, shown]);
+    for token in tokens {
+        assert!(!words.contains(&token), "no token is ever written down, the tracer's own or a caller's");
+    }
+    assert!(!words.contains("hidden-in-a-body"), "and nothing of a request that nobody understands");
     assert!(tracer.stop().success());
 }
 
@@ -229,18 +238,71 @@ async fn pod_passes_restricted_enforcement(client: &Client, manifests: &[Value])
     assert!(refused.contains("restricted"), "{refused}");
 }
 
-async fn refuses_strangers(cluster: &Client, port: u16, request: &Value) {
+/// Waits until the API server grants what the manifests' roles say: it learns of roles a moment after it has taken them.
+async fn until_rights_are_known(client: &Client, manifests: &[Value]) {
+    let reviews: Api<SubjectAccessReview> = Api::all(client.clone());
+    let of_people = |role: &Value| role["kind"] == "Role" && role["metadata"]["name"] == install::EXPORTER_ROLE;
+    for role in manifests.iter().filter(|manifest| manifest["rules"].is_array() && !of_people(manifest)) {
+        let account = if role["metadata"]["name"] == install::EXPORTER_ROLE { EXPORTER } else { NAME };
+        for rule in role["rules"].as_array().expect("it is a list") {
+            let attributes = ResourceAttributes {
+                group: text(&rule["apiGroups"][0]),
+                resource: text(&rule["resources"][0]),
+                verb: text(&rule["verbs"][0]),
+                name: text(&rule["resourceNames"][0]),
+                namespace: text(&role["metadata"]["namespace"]),
+                ..ResourceAttributes::default()
+            };
+            let user = Some(format!("system:serviceaccount:{}:{account}", install::NAMESPACE));
+            let spec = SubjectAccessReviewSpec { user, resource_attributes: Some(attributes), ..Default::default() };
+            let review = SubjectAccessReview { spec, ..SubjectAccessReview::default() };
+            eventually(&format!("{account} to have {rule}"), LIMIT, || async {
+                let answer = reviews.create(&PostParams::default(), &review).await?;
+                Ok(answer.status.is_some_and(|status| status.allowed).then_some(()))
+            })
+            .await
+            .expect("the manifests give the right");
+        }
+    }
+}
+
+fn text(value: &Value) -> Option<String> {
+    value.as_str().map(str::to_owned)
+}
+
+/// Who, which window, which filters, how many bytes.
+async fn leaves_an_audit_line(may: &Caller, tracer: &Process, from: f64) {
+    let filters = json!({"excluded_namespaces": ["left-out-by-the-caller"], "excluded_labels": []});
+    let (status, bytes) = may.export(&json!({"start_ts": from, "end_ts": 4e9, "filters": filters})).await;
+    assert_eq!(status, 200);
+    let words = tracer.words();
+    let line = words.lines().find(|line| line.contains("sk_tracer::audit") && line.contains("left-out-by-the-caller"));
+    let line = line.unwrap_or_else(|| panic!("there is no audit line in\n{words}"));
+    let (window, size) = (format!("start_ts\\\":{}", json!(from)), format!("bytes={} ", bytes.len()));
+    for part in ["serviceaccount:simkube:simkube-exporter", &window, "end_ts", &size, "status=200"] {
+        assert!(line.contains(part), "{part} is not in {line}");
+    }
+}
+
+/// The tokens that were shown.
+async fn refuses_strangers(cluster: &Client, port: u16, request: &Value) -> Vec<String> {
     let status = async |token: Option<String>| Caller::new(cluster, port, token).await.export(request).await;
     let (code, body) = status(None).await;
     assert_eq!(code, 401, "{}", String::from_utf8_lossy(&body));
     assert!(String::from_utf8_lossy(&body).contains("kubectl create token"), "it says what to do");
-    assert_eq!(status(Some("rubbish".to_owned())).await.0, 401);
+    let rubbish = "rubbish-that-is-no-token".to_owned();
+    assert_eq!(status(Some(rubbish.clone())).await.0, 401);
     let for_somebody_else = token(cluster, EXPORTER, None).await;
-    assert_eq!(status(Some(for_somebody_else)).await.0, 401, "a token for the API server is none for the tracer");
+    assert_eq!(
+        status(Some(for_somebody_else.clone())).await.0,
+        401,
+        "a token for the API server is none for the tracer"
+    );
     let without_the_right = token(cluster, NAME, Some(auth::AUDIENCE)).await;
-    let (code, body) = status(Some(without_the_right)).await;
+    let (code, body) = status(Some(without_the_right.clone())).await;
     assert_eq!(code, 403, "{}", String::from_utf8_lossy(&body));
     assert!(String::from_utf8_lossy(&body).contains(install::EXPORTER_ROLE), "it says what is missing");
+    vec![rubbish, for_somebody_else, without_the_right]
 }
 
 async fn refuses_nonsense(may: &Caller, began: sk_core::SimTime) {
@@ -252,6 +314,7 @@ async fn refuses_nonsense(may: &Caller, began: sk_core::SimTime) {
         (json!({"start_ts": from, "end_ts": to, "filters": {"excluded_labels": ["a=b"]}}), 400, "excluded_labels[0]"),
         (json!({"start_ts": from, "end_ts": to, "format": "xml"}), 400, "native and v2"),
         (json!(["no", "request"]), 400, "no export request"),
+        (json!({"start_ts": from, "end_ts": to, "hidden-in-a-body": 1}), 400, "no export request"),
         (json!("x".repeat(300 << 10)), 413, ""),
     ];
     let mut codes = BTreeSet::new();

@@ -3,10 +3,12 @@
 //! The events come from the test's own API server, as fast as the tracer takes them; the tracer is a process of its own,
 //! so that nobody else's memory is counted.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use futures::stream;
+use futures::{StreamExt, stream};
 use serde_json::json;
+use tokio::sync::Notify;
 
 use crate::fake::{self, Fake, watch};
 use crate::support::{self, Process, ask};
@@ -14,7 +16,7 @@ use crate::support::{self, Process, ask};
 const OBJECTS: u64 = 1_000;
 const EVENTS: u64 = 200_000;
 /// By then every object has been changed many times, and all buffers have had their largest size.
-const WARM: u64 = 50_000;
+const WARM: usize = 50_000;
 /// What may come on top in the three quarters after that: buffers and fragments, not 150,000 events of 2.4 KB, which are
 /// 360 MB.
 const MAX_GROWTH_BYTES: u64 = 24 << 20;
@@ -70,47 +72,61 @@ fn resident(process: &Process) -> u64 {
     line.split_whitespace().nth(1).and_then(|number| number.parse::<u64>().ok()).expect("a number") << 10
 }
 
-/// How many events the tracer has received.
-async fn events(process: &Process) -> u64 {
-    let metrics = ask(process.port, "/metrics").await.map(|(_, text)| text).unwrap_or_default();
-    let line =
-        metrics.lines().find(|line| line.starts_with("simkube_tracer_events_total{kind=\"apps/v1.Deployment\"}"));
-    line.and_then(|line| line.split_whitespace().nth(1)).and_then(|number| number.parse().ok()).unwrap_or(0)
+/// How many events the tracer has handed to its store, unless it has stored fewer changes than that.
+async fn stored(port: u16) -> u64 {
+    let metrics = ask(port, "/metrics").await.map(|(_, text)| text).unwrap_or_default();
+    let value = |name: &str| {
+        let line = metrics.lines().find(|line| line.starts_with(name));
+        line.and_then(|line| line.split_whitespace().nth(1)).and_then(|number| number.parse().ok()).unwrap_or(0)
+    };
+    let events: u64 = value("simkube_tracer_events_total{kind=\"apps/v1.Deployment\"}");
+    events.min(value("simkube_tracer_facts_total"))
+}
+
+/// Waits until so many events are stored.
+async fn until_stored(port: u16, wanted: u64) {
+    let began = Instant::now();
+    loop {
+        match stored(port).await {
+            enough if enough >= wanted => return,
+            stored => assert!(began.elapsed() < LIMIT, "only {stored} events are stored after {LIMIT:?}"),
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn memory_grows_with_what_lives_and_not_with_history() {
     let folder = tempfile::tempdir().unwrap();
-    let server = Fake::start(|asked| {
+    // The rest comes only when the memory after the first part has been read.
+    let gate = Arc::new(Notify::new());
+    let opened = Arc::clone(&gate);
+    let server = Fake::start(move |asked| {
         let is_stream = asked.plural == "deployments" && asked.watch.as_deref() == Some("1");
-        is_stream.then(|| watch(stream::iter(lines())))
+        let opened = Arc::clone(&opened);
+        let rest = async move {
+            opened.notified().await;
+            stream::iter(lines().skip(WARM))
+        };
+        is_stream.then(|| watch(stream::iter(lines().take(WARM)).chain(stream::once(rest).flatten())))
     })
     .await;
     let config = folder.path().join("config.yaml");
     std::fs::write(&config, "trackedObjects: {apps/v1.Deployment: {}}\n").unwrap();
     let kubeconfig = server.kubeconfig(folder.path(), "t");
     let tracer = Process::start(&config, &folder.path().join("data"), &kubeconfig, &["--insecure"]);
-    let began = Instant::now();
-    let mut warm = None;
-    let received = loop {
-        let received = events(&tracer).await;
-        if received >= WARM && warm.is_none() {
-            warm = Some((resident(&tracer), received));
-        }
-        if received >= EVENTS {
-            break received;
-        }
-        assert!(began.elapsed() < LIMIT, "only {received} events after {LIMIT:?}");
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    };
+    let (began, port) = (Instant::now(), tracer.port().await);
+    until_stored(port, WARM as u64).await;
+    let before = resident(&tracer);
+    gate.notify_one();
+    until_stored(port, EVENTS).await;
     let took = began.elapsed();
-    let (before, at) = warm.expect("it was warm before it was done");
     let after = resident(&tracer);
     assert!(tracer.stop().success());
     let log = support::open(&folder.path().join("data"));
     let (stats, live) = (log.stats(), log.state().objects().count());
     println!(
-        "{received} events in {:.1} s; {:.1} MiB after {at}, {:.1} MiB after all; {} bytes on disk, {} per event",
+        "{EVENTS} events in {:.1} s; {:.1} MiB after {WARM}, {:.1} MiB after all; {} bytes on disk, {} per event",
         took.as_secs_f64(),
         before as f64 / 1048576.0,
         after as f64 / 1048576.0,

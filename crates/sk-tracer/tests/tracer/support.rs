@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
-use std::net::TcpListener;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -176,20 +176,16 @@ pub(crate) fn story(trace: &Trace) -> Vec<String> {
     trace.records().expect("the trace reads").filter_map(line).collect()
 }
 
-/// A port that was free a moment ago.
-pub(crate) fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("there is a free port").port()
-}
-
 /// The tracer's program, killed when dropped.
 pub(crate) struct Process {
     child: Child,
-    pub(crate) port: u16,
-    pub(crate) log: PathBuf,
+    log: PathBuf,
+    /// How long its log was when it started.
+    earlier: usize,
 }
 
 impl Process {
-    /// Starts it with these arguments besides configuration, folder and port. Its words are appended to `<data>.log`.
+    /// Starts it with these arguments besides configuration and folder, on any free port. Its words are appended to `<data>.log`.
     pub(crate) fn start(config: &Path, data: &Path, kubeconfig: &Path, more: &[&str]) -> Self {
         Self::start_with(Command::new(PROGRAM), config, data, kubeconfig, more)
     }
@@ -202,8 +198,8 @@ impl Process {
         kubeconfig: &Path,
         more: &[&str],
     ) -> Self {
-        let port = free_port();
         let log = data.with_extension("log");
+        let earlier = std::fs::read(&log).map_or(0, |words| words.len());
         let words = File::options().create(true).append(true).open(&log).expect("the log can be written");
         let child = command
             .arg("--config-file")
@@ -212,14 +208,14 @@ impl Process {
             .arg(data)
             .arg("--kubeconfig")
             .arg(kubeconfig)
-            .arg(format!("--server-port={port}"))
+            .arg("--server-port=0")
             .args(more)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(words)
             .spawn()
             .expect("the tracer's program starts");
-        Self { child, port, log }
+        Self { child, log, earlier }
     }
 
     /// SIGKILL.
@@ -230,6 +226,17 @@ impl Process {
     fn end(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+
+    /// On which port it serves, once it says so.
+    pub(crate) async fn port(&self) -> u16 {
+        let port = || {
+            let words = self.words();
+            let address = words.get(self.earlier..)?.split_once("serving address=")?.1.lines().next()?.to_owned();
+            address.trim().parse::<SocketAddr>().ok().map(|address| address.port())
+        };
+        let found = eventually("the tracer to serve", LIMIT, || std::future::ready(Ok(port()))).await;
+        found.unwrap_or_else(|error| panic!("{error}\n{}", last(&self.words())))
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -277,11 +284,16 @@ pub(crate) async fn ask(port: u16, path: &str) -> Option<(u16, String)> {
 
 /// Asks a tracer that believes everybody for an export: status and body.
 pub(crate) async fn post(port: u16, request: &Value) -> Option<(u16, Vec<u8>)> {
-    let client = Client::try_from(kube::Config::new(format!("http://127.0.0.1:{port}").parse().ok()?)).ok()?;
-    let body = kube::client::Body::from(request.to_string().into_bytes());
-    let answer = client.send(http::Request::post("/export").body(body).ok()?).await.ok()?;
+    let answer = export_answer(port, request).await?;
     let status = answer.status().as_u16();
     Some((status, answer.into_body().collect_bytes().await.ok()?.to_vec()))
+}
+
+/// The whole answer to such a request.
+pub(crate) async fn export_answer(port: u16, request: &Value) -> Option<http::Response<kube::client::Body>> {
+    let client = Client::try_from(kube::Config::new(format!("http://127.0.0.1:{port}").parse().ok()?)).ok()?;
+    let body = kube::client::Body::from(request.to_string().into_bytes());
+    client.send(http::Request::post("/export").body(body).ok()?).await.ok()
 }
 
 /// Status and body of an answer.
@@ -293,7 +305,7 @@ pub(crate) async fn answered(response: http::Response<kube::client::Body>) -> Op
 
 /// Waits until a tracer's program says that it is ready.
 pub(crate) async fn until_ready(process: &Process) {
-    let (port, said) = (process.port, std::sync::Mutex::new(None));
+    let (port, said) = (process.port().await, std::sync::Mutex::new(None));
     let ready = eventually("the tracer to be ready", LIMIT, || async {
         let answer = ask(port, "/readyz").await;
         said.lock().expect("nobody panicked").clone_from(&answer);
@@ -307,9 +319,9 @@ pub(crate) async fn until_ready(process: &Process) {
 /// that everything that came before it is there too.
 pub(crate) async fn until_recorded(process: &Process, from: SimTime, line: &str) {
     let request = json!({"start_ts": from.as_micros() as f64 / 1e6, "end_ts": 4e9, "format": "native"});
-    let what = format!("`{line}` to be recorded");
+    let (port, what) = (process.port().await, format!("`{line}` to be recorded"));
     let found = eventually(&what, LIMIT, || async {
-        let Some((200, bytes)) = post(process.port, &request).await else { return Ok(None) };
+        let Some((200, bytes)) = post(port, &request).await else { return Ok(None) };
         let story = story(&trace::from_bytes("exported", bytes).expect("it is a trace"));
         Ok(story.iter().any(|told| told == line).then_some(()))
     });

@@ -256,6 +256,9 @@ pub struct RunArgs {
     /// The driver's image, if not the installation's.
     #[arg(long, value_name = "IMAGE", help_heading = ON_A_CLUSTER)]
     pub driver_image: Option<String>,
+    /// The port that the driver's webhook listens on, where the API server may not reach every port of a pod.
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1024..), help_heading = ON_A_CLUSTER)]
+    pub driver_port: Option<u16>,
     /// A Secret whose keys become the driver's environment, such as credentials for a trace's URL; may be repeated. It
     /// needs the label simkube.io/driver-secret=true.
     #[arg(long = "driver-secret", value_name = "NAME", help_heading = ON_A_CLUSTER)]

@@ -7,6 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use anyhow::{Context, Result, anyhow};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::Api;
 use serde_json::Value;
 use sk_api::simulation::{crds as definitions, names};
 use sk_api::tracer::Config;
@@ -21,6 +23,11 @@ use crate::{answer, texts};
 
 /// What is recorded when nobody says.
 const TRACKED: &str = include_str!("tracked.yaml");
+
+/// The label of a namespace by which the API server refuses pods.
+const POD_SECURITY: &str = "pod-security.kubernetes.io/enforce";
+/// The only standard under which a pod may read its node's disk; so it is too where a namespace has none.
+const PRIVILEGED: &str = "privileged";
 
 /// The tracer, as its installation makes it.
 pub(crate) const TRACER: Service = Service {
@@ -100,13 +107,36 @@ pub(crate) fn sim(args: &SimArgs, global: &Global) -> Vec<Value> {
 }
 
 /// The simulator's manifests for a cluster, where the namespace may be somebody else's and is then left as it is.
-pub(crate) async fn sim_for(cluster: &Cluster, args: &SimArgs) -> Result<Vec<Value>> {
-    let owns = mark::owns(&cluster.client, &cluster.namespace).await;
-    let own_namespace = owns.map_err(|error| {
+pub(crate) async fn sim_for(cluster: &Cluster, args: &SimArgs, global: &Global) -> Result<Vec<Value>> {
+    let cannot_ask = |error: kube::Error| {
         let why = words(&error);
         anyhow!("cannot ask {cluster} whose namespace {} is: {why}", cluster.namespace)
-    })?;
+    };
+    let own_namespace = mark::owns(&cluster.client, &cluster.namespace).await.map_err(cannot_ask)?;
+    if args.local_traces && !own_namespace {
+        let standard = pod_security(cluster).await.map_err(cannot_ask)?;
+        if let Some(standard) = standard.filter(|standard| standard != PRIVILEGED) {
+            answer::say(global, &no_local_traces(cluster, &standard));
+        }
+    }
     Ok(sim_manifests(&Options { own_namespace, ..options(args, &cluster.namespace) }))
+}
+
+/// The Pod Security Standard that the installation's namespace has, if it has one.
+async fn pod_security(cluster: &Cluster) -> Result<Option<String>, kube::Error> {
+    let namespaces: Api<Namespace> = Api::all(cluster.client.clone());
+    let found = namespaces.get_metadata_opt(&cluster.namespace).await?;
+    Ok(found.and_then(|found| found.metadata.labels?.remove(POD_SECURITY)))
+}
+
+/// Said in time, because otherwise every driver's pod would be refused, one by one, by a label that nobody thinks of.
+fn no_local_traces(cluster: &Cluster, standard: &str) -> String {
+    let Cluster { namespace, context, .. } = cluster;
+    format!(
+        "namespace {namespace} was there before and is left as it is: its Pod Security Standard, {standard}, refuses \
+         drivers that read traces from their nodes' disks. To let them:\n  kubectl --context {context} label --overwrite \
+         namespace {namespace} {POD_SECURITY}={PRIVILEGED}"
+    )
 }
 
 /// The simulator's manifests in a namespace.

@@ -10,6 +10,7 @@ use http_body_util::BodyExt;
 use sk_api::simulation::Simulation;
 use sk_record::{Staged, archive};
 use sk_store::Location;
+use sk_store::location::shown;
 
 use crate::cli::Global;
 use crate::cluster::Cluster;
@@ -21,15 +22,23 @@ use crate::simulation::name_of;
 const MAX_LIST_BYTES: usize = 64 << 10;
 
 /// The repetitions of which there is a record, in order. An object store cannot be asked: there it is those that are
-/// done, and the one after them.
+/// done, and the one after them, of which it is a guess.
 pub(crate) async fn kept(cluster: &Cluster, simulation: &Simulation) -> Result<Vec<u32>> {
     if simulation.spec.record.path.is_some() {
-        let done = simulation.status.as_ref().and_then(|status| status.completed_runs).unwrap_or(0);
-        return Ok((0..(done + 1).min(simulation.spec.repetitions)).collect());
+        return Ok((0..(done(simulation) + 1).min(simulation.spec.repetitions)).collect());
     }
     let path = format!("/records/{}", name_of(simulation));
     let text = CONTROLLER.open(cluster).await?.text(&path, MAX_LIST_BYTES).await?;
     serde_json::from_str(&text).context("the controller's list of records is none; is it older than this skctl?")
+}
+
+/// Is it only guessed that there is a record of this repetition? It may have failed before it wrote any.
+pub(crate) fn is_guessed(simulation: &Simulation, repetition: u32) -> bool {
+    simulation.spec.record.path.is_some() && repetition >= done(simulation)
+}
+
+fn done(simulation: &Simulation) -> u32 {
+    simulation.status.as_ref().and_then(|status| status.completed_runs).unwrap_or(0)
 }
 
 /// Fetches the record of one repetition. It takes the name `dir` when it is published.
@@ -77,10 +86,11 @@ fn from_store(place: &str, dir: &Path) -> Result<Staged> {
     let mut record = tar::Builder::new(spool()?);
     for name in archive::parts() {
         let Location::Remote(url) = format!("{place}/{name}").parse()? else {
-            bail!("the record is at {place}, which only the driver can read; fetch it from there");
+            bail!("the record is at {}, which only the driver can read; fetch it from there", shown(place));
         };
         let mut file = spool()?;
         url.fetch(&mut file).with_context(|| {
+            let place = shown(place);
             format!("the record is at {place} and cannot be fetched from here; credentials come from the environment")
         })?;
         let mut header = tar::Header::new_ustar();

@@ -121,8 +121,10 @@ fn manifests_follow_the_configuration_the_namespace_and_the_image() {
 fn what_makes_no_sense_on_the_other_engine_is_refused_by_name() {
     let dir = folder();
     write(&dir, "week.sktrace", NGINX);
-    let flags = [("--speed", "2"), ("--repetitions", "3"), ("--driver-image", "a"), ("--driver-secret", "a")];
-    for (flag, value) in flags.into_iter().chain([("--record-path", "s3://b/a"), ("--ttl", "1d")]) {
+    let flags = [("--speed", "2"), ("--repetitions", "3"), ("--driver-image", "a"), ("--driver-port", "8443")];
+    for (flag, value) in
+        flags.into_iter().chain([("--driver-secret", "a"), ("--record-path", "s3://b/a"), ("--ttl", "1d")])
+    {
         let out = without_cluster(&dir).args(["run", "week.sktrace", flag, value]).assert().code(2);
         out.stderr(contains(format!("{flag} is for --cluster")));
     }

@@ -86,7 +86,8 @@ fn converse(stream: &TcpStream, heard: &Mutex<Vec<String>>, answer: impl Fn(&str
     }
 }
 
-/// What the server says to a request: one of its answers, or a file of the folder. In answers, `{server}` is itself.
+/// What the server says to a request: one of its answers, or a file of the folder. In answers, `{server}` is itself, and
+/// `{address}` the same without its scheme.
 fn answer(answers: &Answers, line: &str, server: &str, files: &Path) -> (u16, Vec<u8>) {
     if let Some(file) = line.strip_prefix("GET /files/") {
         return std::fs::read(files.join(file)).map_or((404, Vec::new()), |bytes| (200, bytes));
@@ -96,7 +97,8 @@ fn answer(answers: &Answers, line: &str, server: &str, files: &Path) -> (u16, Ve
         Some((_, code, message)) => (*code, status(*code, message.as_str().unwrap_or_default())),
         None => (404, status(404, "not found")),
     };
-    (code, body.to_string().replace("{server}", server).into_bytes())
+    let address = server.trim_start_matches("http://");
+    (code, body.to_string().replace("{server}", server).replace("{address}", address).into_bytes())
 }
 
 fn status(code: u16, message: &str) -> Value {
@@ -245,4 +247,68 @@ fn a_record_that_lies_in_an_object_store_is_fetched_from_there() {
     std::fs::remove_file(there.join("pods.parquet")).expect("it was there");
     let out = cluster.skctl(&["report", "week", "--cluster"]).assert().code(2);
     out.stderr(contains("/files/store and cannot be fetched from here"));
+}
+
+#[test]
+fn where_a_record_lies_is_said_without_what_lets_people_in() {
+    let place = "http://me:s3cr3t@{address}/files/store";
+    let mut failed = simulation("Failed");
+    failed["spec"]["record"] = json!({"path": place});
+    failed["status"]["recordPath"] = json!(place);
+    let cluster = Pretended::with(vec![(SIMULATIONS, 200, failed)]);
+    let shown = || contains("/files/store").and(contains("s3cr3t").not());
+    cluster.skctl(&["describe", "week"]).assert().success().stdout(shown());
+    cluster.skctl(&["report", "week", "--cluster"]).assert().code(2).stderr(shown());
+}
+
+#[test]
+fn a_namespace_whose_standard_refuses_local_traces_is_named_with_the_label_that_lets_them() {
+    let said = |standard: &str| {
+        let labels = json!({"pod-security.kubernetes.io/enforce": standard});
+        let namespace = json!({"metadata": {"name": "simkube", "labels": labels}});
+        let cluster = Pretended::with(vec![("GET /api/v1/namespaces/simkube", 200, namespace)]);
+        let out = cluster.skctl(&["install", "sim", "--local-traces"]).assert().code(2);
+        String::from_utf8_lossy(&out.get_output().stderr).into_owned()
+    };
+    let label =
+        "kubectl --context lab label --overwrite namespace simkube pod-security.kubernetes.io/enforce=privileged";
+    let restricted = said("restricted");
+    assert!(restricted.contains("its Pod Security Standard, restricted, refuses"), "{restricted}");
+    assert!(restricted.contains(label), "{restricted}");
+    assert!(!said("privileged").contains("Pod Security Standard"));
+}
+
+#[test]
+fn of_a_failed_simulation_that_wrote_nothing_at_last_the_repetition_before_is_shown() {
+    let mut failed = simulation("Failed");
+    failed["spec"]["record"] = json!({"path": "{server}/files/store"});
+    failed["spec"]["repetitions"] = json!(3);
+    failed["status"]["completedRuns"] = json!(1);
+    let cluster = Pretended::with(vec![(SIMULATIONS, 200, failed)]);
+    cluster.skctl(&["run", "example:nginx", "-O", "store/0"]).assert().success();
+    let report = ["report", "week", "--cluster"];
+    let out = cluster.skctl(&report).assert().success();
+    let out = out.stderr(contains("repetition 1 has no record: ").and(contains("; this is 0")));
+    out.stdout(contains("runs/week.0/report.html"));
+    // Who asks for that one gets no other.
+    let out = cluster.skctl(&report).args(["--repetition", "1"]).assert().code(2);
+    out.stdout("").stderr(contains("/files/store/1 and cannot be fetched from here"));
+}
+
+#[test]
+fn a_scenario_that_is_too_large_to_travel_is_said_to_stay() {
+    let cluster = Pretended::with(vec![marked(), ("POST /apis/simkube.io", 422, json!("enough"))]);
+    let said = |assertions: usize| {
+        let assertions: String = (0..assertions).map(|number| format!("  - pods.created >= {number}\n")).collect();
+        let groups = "cluster: {groups: {small: {min: 1, max: 1, cpu: 4, memory: 16Gi}}}";
+        let scenario = format!("apiVersion: simkube.io/v1\nkind: Scenario\n{groups}\nassert:\n{assertions}");
+        write(&cluster.dir, "large.yaml", scenario);
+        let run = ["run", "s3://b/week.sktrace", "--cluster", "--name", "week", "-f", "large.yaml"];
+        String::from_utf8_lossy(&cluster.skctl(&run).assert().code(2).get_output().stderr).into_owned()
+    };
+    let large = said(6_000);
+    let stays = "the scenario has more than 128 KiB, so it does not travel with the Simulation";
+    assert!(large.contains(stays) && large.contains("enough"), "{large}");
+    let small = said(1);
+    assert!(!small.contains(stays) && small.contains("enough"), "{small}");
 }

@@ -217,7 +217,13 @@ impl Lab {
 
     /// Every object of every kind, but what comes and goes by itself: events, the leases of nodes, and Simulations.
     pub(crate) async fn everything(&self) -> BTreeSet<String> {
-        let discovery = Discovery::new(self.cluster.client()).run().await.expect("discovery");
+        // A kind that has just been defined is listed a moment before it is served.
+        let listing = eventually("a listing of everything", LIMIT, || async { self.list_everything().await.map(Some) });
+        listing.await.expect("every kind can be listed")
+    }
+
+    async fn list_everything(&self) -> Result<BTreeSet<String>, kube::Error> {
+        let discovery = Discovery::new(self.cluster.client()).run().await?;
         let mut all = BTreeSet::new();
         for group in discovery.groups() {
             for (resource, capabilities) in group.recommended_resources() {
@@ -225,7 +231,7 @@ impl Lab {
                     continue;
                 }
                 let api: Api<DynamicObject> = Api::all_with(self.cluster.client(), &resource);
-                let listed = api.list(&ListParams::default()).await.expect("a kind that can be listed");
+                let listed = api.list(&ListParams::default()).await?;
                 let named = listed.iter().filter(|object| object.namespace().as_deref() != Some(NODE_LEASES));
                 all.extend(named.map(|object| match capabilities.scope {
                     Scope::Cluster => format!("{} {}", resource.kind, object.name_any()),
@@ -235,7 +241,7 @@ impl Lab {
                 }));
             }
         }
-        all
+        Ok(all)
     }
 
     /// What is there once nothing more comes: new namespaces, Services and Deployments get company from Kubernetes itself.

@@ -125,6 +125,11 @@ impl ControlPlane {
         self.folder.kubeconfig(ADMIN)
     }
 
+    /// The port on which KWOK plays the kubelet of its nodes. The ports that were wished for are only tried first.
+    pub fn kubelet_port(&self) -> u16 {
+        self.ports.kwok
+    }
+
     /// How clients find this control plane.
     pub(crate) fn connection(&self) -> Connection {
         self.folder.connection(&self.ports)

@@ -30,7 +30,7 @@ pub(crate) fn run(args: &InstallArgs, global: &Global) -> Result<Outcome> {
         let cluster = Cluster::connect(global).await?;
         let (part, objects) = match &args.part {
             InstallPart::Tracer(args) => (Part::Tracer, installation::tracer_for(&cluster, args, global).await?),
-            InstallPart::Sim(args) => (Part::Sim, installation::sim_for(&cluster, args).await?),
+            InstallPart::Sim(args) => (Part::Sim, installation::sim_for(&cluster, args, global).await?),
         };
         answer::say(global, &format!("installing in namespace {} of {cluster}", cluster.namespace));
         apply(&cluster, &objects, manner, global).await?;

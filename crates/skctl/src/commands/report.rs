@@ -73,8 +73,17 @@ fn fetched(args: &ReportArgs, global: &Global) -> Result<PathBuf> {
         refuse_unfinished(&simulation)?;
         let kept = records::kept(&cluster, &simulation).await?;
         let repetition = choose(args, &simulation, &kept, global)?;
-        let dir = runs::of_repetition(None, &args.run, simulation.spec.repetitions, repetition);
-        let staged = records::fetch(&cluster, &simulation, repetition, &dir, global).await?;
+        let fetch = async |repetition| {
+            let dir = runs::of_repetition(None, &args.run, simulation.spec.repetitions, repetition);
+            records::fetch(&cluster, &simulation, repetition, &dir, global).await
+        };
+        let staged = match (fetch(repetition).await, another(args, &simulation, repetition)) {
+            (Err(error), Some(before)) => {
+                answer::say(global, &format!("repetition {repetition} has no record: {error:#}; this is {before}"));
+                fetch(before).await?
+            }
+            (fetched, _) => fetched?,
+        };
         Ok((simulation, staged))
     })?;
     let annotations = simulation.metadata.annotations.as_ref();
@@ -94,6 +103,13 @@ fn refuse_unfinished(simulation: &Simulation) -> Result<()> {
         bail!("Simulation {name} is not over: {state}; it has a report when it is");
     }
     Ok(())
+}
+
+/// The repetition to show where this one, which nobody asked for, turns out to have failed before it wrote a record.
+fn another(args: &ReportArgs, simulation: &Simulation, repetition: u32) -> Option<u32> {
+    let failed = simulation.status.as_ref().is_some_and(|status| status.state == Some(State::Failed));
+    let is_open = failed && args.repetition.is_none() && records::is_guessed(simulation, repetition);
+    repetition.checked_sub(1).filter(|_| is_open)
 }
 
 /// The repetition that was asked for, or the last one that there is.

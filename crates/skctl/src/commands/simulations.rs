@@ -19,7 +19,7 @@ use crate::installation::CONTROLLER;
 use crate::progress::Progress;
 use crate::simulation::trace_of;
 
-/// How much of a log is shown: the controller keeps the last mebibyte.
+/// How much of a log is shown: of a driver that is gone there are its last 256 KiB, and of a pod that is there this much.
 const MAX_LOG_BYTES: usize = 4 << 20;
 /// How often is looked whether a deleted Simulation is gone.
 const LOOK: Duration = Duration::from_millis(500);
@@ -108,7 +108,7 @@ fn description(simulation: &Simulation, events: Result<&[Event], &String>) -> St
         }
     }
     if let Some(path) = &status.record_path {
-        line("record", path.clone());
+        line("record", shown(path));
     }
     for condition in &status.conditions {
         let since = time(&condition.last_transition_time);
@@ -250,6 +250,14 @@ mod tests {
         simulation.metadata.annotations = Some([name].into());
         assert!(table(&[simulation.clone()]).trim_end().ends_with("week.sktrace"));
         assert!(description(&simulation, Ok(&[])).contains("trace        week.sktrace  (uploaded:abc)\n"));
+    }
+
+    #[test]
+    fn where_the_record_lies_is_said_without_what_lets_people_in() {
+        let mut simulation = simulation();
+        let status = simulation.status.as_mut().unwrap();
+        status.record_path = Some("https://me:s3cr3t@host/runs/week".to_owned());
+        assert!(description(&simulation, Ok(&[])).contains("record       https://host/runs/week\n"));
     }
 
     #[test]

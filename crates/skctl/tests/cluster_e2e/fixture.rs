@@ -1,5 +1,6 @@
 //! A cluster whose pods can be forwarded to, and `skctl` in a folder of its own.
 
+use std::ffi::OsStr;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
@@ -30,13 +31,15 @@ privacy: full
 namespaces: {exclude: [simkube]}
 ";
 
-/// A control plane, and the ports that its kubelet forwards to.
+/// A control plane, and the ports that are nobody else's on this machine, where other tests run at the same time.
 pub(crate) struct Fixture {
     pub(crate) cluster: ControlPlane,
     /// Where a tracer is to listen, so that the port of its pod leads there.
     pub(crate) tracer_port: u16,
     /// The same for a controller.
     pub(crate) controller_port: u16,
+    /// Where drivers are to listen, one after the other.
+    pub(crate) driver_port: u16,
     /// What nodes say about their kubelet, so that the API server finds it.
     kubelet: Value,
     pub(crate) dir: TempDir,
@@ -55,21 +58,23 @@ impl Fixture {
 
     /// Starts a control plane whose kubelet, which KWOK plays, forwards our servers' ports to this machine.
     pub(crate) async fn start_with(options: Options, stages: &str) -> Self {
-        let ports = free_ports(8);
-        let (tracer_port, controller_port, ports) = (ports[0], ports[1], &ports[2..]);
+        // Held until the control plane has found its own.
+        let held = [(); 3].map(|()| TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).expect("there is a free port"));
+        let [tracer_port, controller_port, driver_port] =
+            held.each_ref().map(|listener| listener.local_addr().expect("it listens").port());
         let forward = |port: u16, to: u16| json!({"ports": [port], "target": {"port": to, "address": "127.0.0.1"}});
         let forwards = [forward(install::PORT, tracer_port), forward(sk_ctrl::install::PORT, controller_port)];
         let forward = json!({
             "apiVersion": "kwok.x-k8s.io/v1alpha1", "kind": "ClusterPortForward", "metadata": {"name": "simkube"},
             "spec": {"selector": {"matchNamespaces": [install::NAMESPACE]}, "forwards": forwards},
         });
-        let options = options.stages(&format!("{stages}\n---\n{forward}\n")).first_ports(ports);
+        let options = options.stages(&format!("{stages}\n---\n{forward}\n"));
         let cluster = ControlPlane::start(options).await.expect("a control plane starts");
+        drop(held);
         let dir = TempDir::new().expect("there is room for a temporary folder");
         std::fs::write(dir.path().join("tracer.yaml"), CONFIG).expect("a temporary folder can be written to");
-        // The last of the ports is KWOK's.
-        let kubelet = json!({"kubeletEndpoint": {"Port": ports[5]}});
-        Self { cluster, tracer_port, controller_port, kubelet, dir, since: OnceLock::new() }
+        let kubelet = json!({"kubeletEndpoint": {"Port": cluster.kubelet_port()}});
+        Self { cluster, tracer_port, controller_port, driver_port, kubelet, dir, since: OnceLock::new() }
     }
 
     /// A node whose pods can be forwarded to.
@@ -100,7 +105,7 @@ impl Fixture {
     }
 
     /// `skctl` that goes on by itself, with this kubeconfig.
-    pub(crate) fn spawn_as(&self, kubeconfig: &Path, words: &[&str]) -> Child {
+    pub(crate) fn spawn_as(&self, kubeconfig: &Path, words: &[impl AsRef<OsStr>]) -> Child {
         std::process::Command::new(assert_cmd::cargo::cargo_bin("skctl"))
             .current_dir(self.dir.path())
             .env("NO_COLOR", "1")
@@ -209,11 +214,4 @@ impl Fixture {
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
-}
-
-/// Ports that nobody has now. All are held until all are known, or one might be given twice.
-fn free_ports(count: usize) -> Vec<u16> {
-    let listen = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("there is a free port");
-    let held: Vec<TcpListener> = (0..count).map(|_| listen()).collect();
-    held.iter().map(|listener| listener.local_addr().expect("it listens").port()).collect()
 }

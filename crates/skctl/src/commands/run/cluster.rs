@@ -8,20 +8,21 @@
 use std::time::Instant;
 
 use anyhow::{Result, anyhow, bail};
+use kube::ResourceExt;
 use sk_api::simulation::{Simulation, State, names};
 use sk_core::SimDuration;
 use sk_record::Staged;
 use sk_report::Checked;
 use sk_store::Location;
 
-use super::request::{self, asked};
+use super::request::{self, MAX_SCENARIO_BYTES, asked};
 use super::{check, conclude, hint_for_the_old_form, span};
 use crate::cli::{Global, RunArgs};
 use crate::cluster::simulations::Simulations;
 use crate::cluster::{self as clusters, Cluster};
 use crate::failure::Outcome;
 use crate::scenarios::{self, Resolved};
-use crate::simulation::{Followed, follow, name_of, trace_of, why_it_failed};
+use crate::simulation::{Followed, SCENARIO_ANNOTATION, follow, name_of, trace_of, why_it_failed};
 use crate::times::{self, Clock};
 use crate::upload::Parcel;
 use crate::{answer, examples, records, runs, traces};
@@ -33,6 +34,7 @@ pub(super) fn run(args: &RunArgs, global: &Global) -> Result<Outcome> {
     let Source { place, parcel, assumed } = source(args, &resolved, global)?;
     let simulation = request::simulation(args, &resolved, &place, assumed)?;
     say_what_is_not_used(args, global);
+    say_what_does_not_travel(&simulation, global);
     if let Some(assumed) = assumed {
         answer::say(
             global,
@@ -97,6 +99,19 @@ fn say_what_is_not_used(args: &RunArgs, global: &Global) {
         let text = "of the scenario, timing, duration and assertions are used: nodes, autoscaler and scheduler are the \
                     cluster's own (`skctl nodes apply` makes nodes)";
         answer::say(global, text);
+    }
+}
+
+/// A scenario that an annotation cannot hold stays here, and only this command can judge by it.
+fn say_what_does_not_travel(simulation: &Simulation, global: &Global) {
+    if !simulation.annotations().contains_key(SCENARIO_ANNOTATION) {
+        let most = MAX_SCENARIO_BYTES >> 10;
+        let text = format!(
+            "the scenario has more than {most} KiB, so it does not travel with the Simulation: this run is judged by it, \
+             but `skctl report {} --cluster` will know of no assertions",
+            name_of(simulation)
+        );
+        answer::say(global, &text);
     }
 }
 

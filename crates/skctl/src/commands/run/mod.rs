@@ -76,6 +76,7 @@ fn refuse_what_needs_a_cluster(args: &RunArgs) -> Result<()> {
         ("--speed", args.speed.is_some(), "the embedded engine does not wait for clocks"),
         ("--repetitions", args.repetitions.is_some(), "the same seed gives the same run; try other seeds with --seed"),
         ("--driver-image", args.driver_image.is_some(), "there is no driver to be pulled"),
+        ("--driver-port", args.driver_port.is_some(), "there is no driver that listens"),
         ("--driver-secret", !args.driver_secrets.is_empty(), "the trace is read with the environment's credentials"),
         ("--record-path", args.record_path.is_some(), "say with -O where the run is to lie"),
         ("--ttl", args.ttl.is_some(), "the run is a folder here, which nobody removes"),

@@ -24,8 +24,8 @@ const SPEEDS: std::ops::RangeInclusive<f64> = 0.001..=10_000.0;
 const MIN_TTL: SimDuration = SimDuration::from_mins(1);
 /// The longest that the definition of Simulations takes: a year.
 const MAX_TTL: SimDuration = SimDuration::from_mins(365 * 24 * 60);
-/// What of a scenario travels with its Simulation. All annotations of an object may have 256 KiB.
-const MAX_SCENARIO_BYTES: usize = 128 << 10;
+/// A scenario that travels with its Simulation. All annotations of an object may have 256 KiB.
+pub(super) const MAX_SCENARIO_BYTES: usize = 128 << 10;
 /// What of a scenario means something on a real cluster; `--set` of anything else is refused.
 const USED: [&[&str]; 8] = [
     &["assert"],
@@ -97,6 +97,7 @@ pub(super) fn simulation(
     let smallest: SimulationSpec = serde_json::from_value(smallest).context("please report this")?;
     let driver = DriverSpec {
         image: args.driver_image.clone(),
+        port: args.driver_port.unwrap_or(smallest.driver.port),
         secrets: args.driver_secrets.clone(),
         ..smallest.driver.clone()
     };
@@ -204,6 +205,7 @@ fn unique(name: &str, number: u64) -> String {
 #[cfg(test)]
 mod tests {
     use clap::Parser;
+    use sk_api::simulation::spec::DEFAULT_PORT;
 
     use super::*;
     use crate::cli::{Cli, Command};
@@ -227,11 +229,13 @@ mod tests {
     #[test]
     fn flags_become_fields() {
         let line = "--name a --record-path s3://runs/a/ --ttl 1d --driver-secret s3 --driver-secret ca -N 2 -D 90s";
-        let Simulation { metadata, spec, .. } = ask(line).unwrap();
+        let line = format!("{line} --driver-port 10250");
+        let Simulation { metadata, spec, .. } = ask(&line).unwrap();
         assert_eq!(metadata.name.as_deref(), Some("a"));
         assert_eq!(spec.record.path.as_deref(), Some("s3://runs/a"));
         assert_eq!(spec.record.ttl_seconds_after_finished, Some(86_400));
         assert_eq!(spec.driver.secrets, ["s3", "ca"]);
+        assert_eq!((spec.driver.port, ask("").unwrap().spec.driver.port), (10_250, DEFAULT_PORT));
         assert_eq!((spec.repetitions, spec.duration.as_deref()), (2, Some("90000ms")));
         let annotations = metadata.annotations.unwrap();
         assert_eq!(annotations[names::TRACE_NAME_ANNOTATION], "example:nginx");

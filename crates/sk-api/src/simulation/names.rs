@@ -61,6 +61,9 @@ pub const CONTROLLER_MANAGER: &str = "sk-ctrl";
 
 /// One simulation runs per cluster: the one whose name is this Lease's holder. It is in the controller's namespace.
 pub const LEASE: &str = "sk-lease";
+/// A driver without a controller holds a Lease of the same name here, whatever namespace its user works in, so that
+/// everybody who asks whether something runs on this cluster knows where to look.
+pub const DRIVER_LEASE_NAMESPACE: &str = "default";
 /// Who may clean up before a Simulation goes.
 pub const FINALIZER: &str = "simkube.io/clean-up";
 

@@ -17,6 +17,7 @@ use sk_api::simulation::{Hook, State, names};
 use sk_core::SimDuration;
 
 use crate::driver::Driver;
+use crate::job;
 use crate::settings::Settings;
 use crate::world::{Offer, Part, Rival, SecretRefusal, Seen, Turn, Verdict, World};
 
@@ -167,6 +168,14 @@ fn check_driver(world: &World, settings: &Settings) -> Result<(), Verdict> {
             settings.driver_image
         );
         return Err(Verdict::failure("ImageNotAllowed", words));
+    }
+    if job::local_path(&driver.trace_path).is_some() && !settings.local_traces {
+        let words = format!(
+            "spec.driver.tracePath is `{}`, a file of a node, and this installation mounts none: send it with `skctl \
+             run`, name its URL, or install with `skctl install sim --local-traces`",
+            driver.trace_path
+        );
+        return Err(Verdict::failure("LocalTraceNotAllowed", words));
     }
     match world.refused_secrets.first_key_value() {
         // A driver that is there has them already.

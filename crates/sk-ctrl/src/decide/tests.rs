@@ -9,7 +9,7 @@ use super::*;
 use crate::world::{Left, Offers, Rival, SecretRefusal};
 
 fn settings() -> Settings {
-    Settings { allow_hooks: true, ..Settings::in_namespace("simkube", "sk-driver:1") }
+    Settings { allow_hooks: true, local_traces: true, ..Settings::in_namespace("simkube", "sk-driver:1") }
 }
 
 /// A world whose driver runs, changed as a JSON merge patch of the Simulation says.
@@ -216,9 +216,13 @@ fn what_a_specification_cannot_have_here_fails_it_before_anything_is_made() {
         (json!({"duration": "99999999999d"}), "BadSpec"),
         (json!({"driver": {"certManagerIssuer": "i"}}), "CertManagerMissing"),
         (json!({"driver": {"image": "somebody/else"}}), "ImageNotAllowed"),
+        (json!({"driver": {"tracePath": "/etc/shadow"}}), "LocalTraceNotAllowed"),
+        (json!({"driver": {"tracePath": "file:///etc/shadow"}}), "LocalTraceNotAllowed"),
     ] {
-        let world = nothing_made(&json!({"spec": spec, "status": null}));
-        let strict = Settings { allow_hooks: false, ..settings() };
+        let mut change = json!({"spec": {"driver": {"tracePath": "s3://traces/a"}}, "status": null});
+        merge(&mut change["spec"], &spec);
+        let world = nothing_made(&change);
+        let strict = Settings { allow_hooks: false, local_traces: false, ..settings() };
         let Step::Do(Action::Conclude(verdict)) = decide(&world, &strict) else { panic!("{spec} is an end") };
         assert_eq!((verdict.success, verdict.reason.as_str()), (false, reason));
     }

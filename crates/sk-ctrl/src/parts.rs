@@ -194,7 +194,7 @@ impl<'a> Plan<'a> {
     /// run for ever and spoil the record without a word, and a claim that an operator wrote would order a disk: there the
     /// answer is needed (`Fail`), and whoever makes them tries again.
     pub fn webhook(&self, authorities: &str) -> Value {
-        let webhook = |name: &str, resource: &str, objects: Value| {
+        let webhook = |name: &str, resource: &str| {
             json!({
                 "name": name,
                 "admissionReviewVersions": ["v1"],
@@ -205,7 +205,6 @@ impl<'a> Plan<'a> {
                 "namespaceSelector": {
                     "matchLabels": {names::VIRTUAL_LABEL: "true", names::SIMULATION_LABEL: self.name()},
                 },
-                "objectSelector": objects,
                 "rules": [{
                     "apiGroups": [""], "apiVersions": ["v1"], "resources": [resource], "operations": ["CREATE"],
                     "scope": "Namespaced",
@@ -219,11 +218,10 @@ impl<'a> Plan<'a> {
                 },
             })
         };
-        // What the driver writes is labelled, and asks for no class of storage already.
-        let foreign = json!({"matchExpressions": [{"key": names::SIMULATION_LABEL, "operator": "DoesNotExist"}]});
         let rest = json!({"webhooks": [
-            webhook("mutatepods.simkube.io", "pods", json!({})),
-            webhook("claims.simkube.io", "persistentvolumeclaims", foreign),
+            webhook("mutatepods.simkube.io", "pods"),
+            // All of them: an operator may hand the run's label down to a claim of its own.
+            webhook("claims.simkube.io", "persistentvolumeclaims"),
         ]});
         self.object(&self.place(Part::Webhook), &rest)
     }

@@ -21,9 +21,9 @@ use sk_store::trace::{OpenError, Trace};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cluster::controller::ControllerError;
-use crate::cluster::request::Patience;
+use crate::cluster::request::{Patience, patiently};
 use crate::cluster::tally::Tally;
-use crate::cluster::{self, Controller, Destination, Options, Outcome, Stop, Webhook};
+use crate::cluster::{self, Controller, Destination, Options, Outcome, Stop, Turn, Webhook};
 use crate::log::LastLines;
 use crate::plan::Window;
 
@@ -196,31 +196,50 @@ fn stop_on_signals(stop: &Stop) {
 /// Runs all repetitions that were asked for; why the last one was stopped, if it was.
 async fn run(args: &RunArgs, stop: &Stop) -> Result<Option<String>> {
     let client = connect(args).await?;
+    let grace = Duration::from_secs(args.stop_within) / 10;
+    let patience = Patience::new(&Tally::default(), stop, grace).in_need();
     let simulation = match (&args.file, &args.simulation) {
         (Some(file), _) => read_simulation(file)?,
         (None, Some(name)) => {
             let api: Api<Simulation> = Api::all(client.clone());
-            api.get(name).await.with_context(|| format!("cannot read the Simulation {name}"))?
+            let read = patiently(&patience, || api.get(name)).await;
+            read.with_context(|| format!("cannot read the Simulation {name}"))?
         }
         (None, None) => bail!("say which Simulation: --simulation NAME or -f FILE"),
     };
-    let grace = Duration::from_secs(args.stop_within) / 10;
-    let trace = Arc::new(trace(args, &simulation, &Patience::new(&Tally::default(), stop, grace)).await?);
+    let trace = Arc::new(trace(args, &simulation, &patience).await?);
     let window = window(args, &simulation, &trace)?;
     let repetitions = match (args.repetition, args.file.is_some()) {
         (Some(repetition), _) => repetition..repetition + 1,
         (None, true) => 0..simulation.spec.repetitions,
         (None, false) => 0..1,
     };
-    for repetition in repetitions {
-        let options = options(args, &simulation, window, repetition)?;
-        let outcome = cluster::run(client.clone(), &simulation, trace.clone(), &options, stop.clone()).await?;
+    let options = |repetition| options(args, &simulation, window, repetition);
+    let turn = Turn::take(client, &simulation, &options(repetitions.start)?, stop.clone()).await?;
+    let last = repeat(&turn, &trace, repetitions.map(options)).await;
+    let left = turn.end().await;
+    let Outcome { stopped, record, .. } = last?;
+    left.map_err(|error| cluster::RunError::LeftBehind { record, error: Box::new(error) })?;
+    Ok(stopped)
+}
+
+/// Runs one repetition after the other, until one is stopped. What the last of them came to.
+async fn repeat(
+    turn: &Turn<'_>,
+    trace: &Arc<Trace>,
+    repetitions: impl Iterator<Item = Result<Options>>,
+) -> Result<Outcome> {
+    let mut last = None;
+    for options in repetitions {
+        let outcome = turn.repeat(trace.clone(), &options?).await?;
         summarise(&outcome);
-        if outcome.stopped.is_some() {
-            return Ok(outcome.stopped);
+        let is_stopped = outcome.stopped.is_some();
+        last = Some(outcome);
+        if is_stopped {
+            break;
         }
     }
-    Ok(None)
+    last.context("the simulation has no repetitions")
 }
 
 /// Opens the trace, wherever it is.

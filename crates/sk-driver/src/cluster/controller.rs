@@ -127,8 +127,12 @@ impl Controller {
         let path = format!("/traces/{sha256}");
         let file = tempfile::NamedTempFile::new().map_err(ControllerError::Disk)?;
         let fetched = patience.within(TRACE_LIMIT, || async {
-            let content = self.send(Method::GET, &path, Body::empty()).await?.into_body();
-            write_down(content, file.path()).await
+            // Whoever takes the request and says nothing is not waited for as long as a whole trace may take.
+            let Ok(answer) = tokio::time::timeout(ANSWER_LIMIT, self.send(Method::GET, &path, Body::empty())).await
+            else {
+                return Err(kube::Error::Service(format!("no answer within {ANSWER_LIMIT:?}").into()));
+            };
+            write_down(answer?.into_body(), file.path()).await
         });
         let hash = fetched.await;
         let hash = hash.map_err(|refusal| ControllerError::Refused { did: "give", what: "the trace", refusal })?;

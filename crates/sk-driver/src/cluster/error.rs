@@ -95,7 +95,7 @@ impl RunError {
             Self::Root(_) => "RootFailed",
             Self::Tls(_) | Self::Webhook(_) | Self::WebhookUrl(_) | Self::WebhookDied => "WebhookFailed",
             Self::WebhookUnreachable { .. } => "WebhookUnreachable",
-            Self::Lease(LeaseError::Held { .. }) => "LeaseHeld",
+            Self::Lease(LeaseError::Held { .. } | LeaseError::Turn { .. }) => "LeaseHeld",
             Self::Lease(_) => "LeaseFailed",
             Self::Hook(_) => "HookFailed",
             Self::HooksNotAllowed => "HooksNotAllowed",

@@ -1,19 +1,23 @@
 //! Commands that people have run before and after each repetition.
 //!
 //! No shell is between. What a hook prints goes to the log, bounded. A hook that fails ends the run, unless it says that
-//! its failure is to be ignored.
+//! its failure is to be ignored. One that takes too long is killed with all that it has started; what a hook leaves running
+//! when it ends by itself is its own affair, and is not waited for.
 
 use std::process::Stdio;
 use std::time::Duration;
 
 use sk_api::simulation::{Hook, Simulation};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
-use tokio::process::Command;
+use tokio::process::{Child, Command};
 
 use super::request::Patience;
 
 /// Of each hook's output, so much is logged.
 const MAX_OUTPUT_BYTES: u64 = 64 << 10;
+
+/// When a hook has ended, what it has said is there in a moment; only what it left running could still hold its output open.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// Why a hook failed.
 #[derive(Debug, thiserror::Error)]
@@ -76,9 +80,11 @@ async fn run(when: &'static str, hook: &Hook, simulation: &Simulation) -> Result
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
+        .process_group(0)
         .kill_on_drop(true)
         .spawn();
     let mut child = started.map_err(|source| HookError::Start { when, cmd: cmd.clone(), source })?;
+    let mut group = Group::of(&child);
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let told = if hook.send_sim { serde_json::to_vec(simulation).unwrap_or_default() } else { Vec::new() };
     let tell = async {
@@ -87,12 +93,28 @@ async fn run(when: &'static str, hook: &Hook, simulation: &Simulation) -> Result
             let _ = stdin.write_all(&told).await;
         }
     };
-    let all = async { tokio::join!(tell, read(stdout), read(stderr), child.wait()) };
+    let (mut out, mut err) = (Vec::new(), Vec::new());
     let limit = Duration::from_secs(hook.timeout_seconds.into());
+    let ended = {
+        let talking = async { tokio::join!(tell, read(stdout, &mut out), read(stderr, &mut err)) };
+        let all = async {
+            tokio::pin!(talking);
+            tokio::select! {
+                status = child.wait() => {
+                    let _ = tokio::time::timeout(LAST_WORDS, talking).await;
+                    status
+                }
+                _ = &mut talking => child.wait().await,
+            }
+        };
+        tokio::time::timeout(limit, all).await
+    };
     let failed = |problem: String| Err(HookError::Failed { when, cmd: cmd.clone(), problem });
-    let Ok(((), out, err, status)) = tokio::time::timeout(limit, all).await else {
+    let Ok(status) = ended else {
         return failed(format!("it took longer than {limit:?}"));
     };
+    group.leave();
+    let (out, err) = (String::from_utf8_lossy(&out), String::from_utf8_lossy(&err));
     for line in out.lines().chain(err.lines()) {
         tracing::info!("{when} hook `{cmd}`: {line}");
     }
@@ -103,13 +125,34 @@ async fn run(when: &'static str, hook: &Hook, simulation: &Simulation) -> Result
     }
 }
 
+/// A hook and all that it has started. Killed when it is dropped before it was left.
+struct Group(Option<rustix::process::Pid>);
+
+impl Group {
+    fn of(child: &Child) -> Self {
+        let pid = child.id().and_then(|pid| i32::try_from(pid).ok());
+        Self(pid.and_then(rustix::process::Pid::from_raw))
+    }
+
+    fn leave(&mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if let Some(group) = self.0 {
+            // One that is gone needs no killing.
+            let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+        }
+    }
+}
+
 /// Reads to the end and keeps the beginning, so that a talkative hook is not held up.
-async fn read(output: Option<impl AsyncRead + Unpin>) -> String {
-    let Some(mut output) = output else { return String::new() };
-    let mut kept = Vec::new();
-    let _ = (&mut output).take(MAX_OUTPUT_BYTES).read_to_end(&mut kept).await;
+async fn read(output: Option<impl AsyncRead + Unpin>, kept: &mut Vec<u8>) {
+    let Some(mut output) = output else { return };
+    let _ = (&mut output).take(MAX_OUTPUT_BYTES).read_to_end(kept).await;
     let _ = tokio::io::copy(&mut output, &mut tokio::io::sink()).await;
-    String::from_utf8_lossy(&kept).into_owned()
 }
 
 fn last_words(text: &str) -> String {
@@ -171,6 +214,36 @@ mod tests {
         assert!(error.contains("took longer"), "{error}");
         let floods = shell("head -c 1000000 /dev/zero", &json!({}));
         run_all("preRun", &[floods], &simulation(), &patience()).await.unwrap();
+    }
+
+    /// Waits until a process is gone, or only waits to be reaped.
+    async fn is_gone(pid: &str) {
+        let runs = || {
+            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with('Z'))
+        };
+        let gone = async {
+            while runs() {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(60), gone).await.expect("it was killed");
+    }
+
+    #[tokio::test]
+    async fn what_a_hook_started_is_killed_with_it_and_not_waited_for_if_the_hook_ends_by_itself() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("pid");
+        let started = format!("sleep 1000 & echo $! > '{}'", file.display());
+        let hangs = shell(&format!("{started}; wait"), &json!({"timeoutSeconds": 5}));
+        let error = run_all("preRun", &[hangs], &simulation(), &patience()).await.unwrap_err().to_string();
+        assert!(error.contains("took longer"), "{error}");
+        is_gone(std::fs::read_to_string(&file).unwrap().trim()).await;
+        let leaves = shell(&format!("{started}; echo said >&2; exit 3"), &json!({"timeoutSeconds": 900}));
+        let error = run_all("preRun", &[leaves], &simulation(), &patience()).await.unwrap_err().to_string();
+        assert!(error.contains("exit status: 3") && error.contains("said"), "{error}");
+        let left = std::fs::read_to_string(&file).unwrap();
+        assert!(std::process::Command::new("kill").arg(left.trim()).status().unwrap().success(), "it is still there");
     }
 
     #[tokio::test]

@@ -1,20 +1,25 @@
 //! One driver at a time where no controller sees to it: a Lease that the driver holds while it runs.
 //!
 //! A driver begins by removing what an earlier one of the same name has left; two at once would take each other's objects
-//! away. The Lease has the name that the controller uses, in the namespace of the kubeconfig's context, so that a driver
-//! does not begin beside an installation's simulation there either. Who finds it held waits long enough to see whether the
-//! holder still renews it: a live one is named and left alone, a dead one is followed. No two clocks are compared, except
-//! that what was renewed long ago is dead.
+//! away, and two of different names would share nodes and spoil each other's figures. The Lease is in one namespace for all
+//! of a cluster, whatever the kubeconfig's context says. Who finds it held waits long enough to see whether the holder still
+//! renews it: a live one is named and left alone, a dead one is followed. No two clocks are compared, except that what was
+//! renewed long ago is dead.
+//!
+//! A controller has a Lease of its own. Both sides first take theirs and then look for the other's, so that of two which
+//! begin at the same moment at least one sees the other.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::coordination::v1::Lease;
-use kube::api::{Api, DeleteParams, Preconditions};
+use kube::api::{Api, DeleteParams, ListParams, Preconditions};
 use kube::{Client, ResourceExt};
 use serde_json::json;
-use sk_api::simulation::names;
+use sk_api::simulation::status::State;
+use sk_api::simulation::{Simulation, names};
+use tokio::task::JoinHandle;
 
 use super::request::{Patience, Refusal, patiently};
 use super::stop::Stop;
@@ -25,33 +30,34 @@ const HELD: Duration = Duration::from_secs(15);
 const RENEW: Duration = Duration::from_secs(5);
 /// How often somebody who waits looks.
 const LOOK: Duration = Duration::from_millis(500);
+/// Between two looks at most so much counts as watched: while the API server is away, nobody can renew anything.
+const LONGEST_LOOK: Duration = Duration::from_secs(1);
 /// What was renewed so long ago is dead whatever the clocks say: they are minutes apart at most.
 const LONG_AGO: Duration = Duration::from_secs(600);
+
+use names::{DRIVER_LEASE_NAMESPACE as NAMESPACE, LEASE};
 
 /// Why the Lease was not had.
 #[derive(Debug, thiserror::Error)]
 pub enum LeaseError {
-    /// Somebody runs.
+    /// Another driver without a controller runs.
     #[error(
-        "{holder} is running on this cluster (Lease {namespace}/{}); wait for its end. If it is certain that it does not \
-         run any more: kubectl -n {namespace} delete lease {}",
-        names::LEASE,
-        names::LEASE
+        "{holder} is running on this cluster (Lease {NAMESPACE}/{LEASE}); wait for its end. If it is certain that it does \
+         not run any more: kubectl -n {NAMESPACE} delete lease {LEASE}"
     )]
     Held {
         /// Who.
         holder: String,
-        /// Where the Lease is.
-        namespace: String,
+    },
+    /// A controller runs a simulation.
+    #[error("the Simulation {simulation} has its turn on this cluster; wait for its end, or delete it")]
+    Turn {
+        /// Which.
+        simulation: String,
     },
     /// The API server refused.
-    #[error("cannot take the Lease {namespace}/{}: {refusal}", names::LEASE)]
-    Refused {
-        /// Where it is.
-        namespace: String,
-        /// What was said.
-        refusal: Refusal,
-    },
+    #[error("cannot take the Lease {NAMESPACE}/{LEASE}: {0}")]
+    Refused(#[source] Refusal),
 }
 
 /// What one look at the Lease means for whoever wants it.
@@ -65,78 +71,86 @@ enum Found {
     Wait,
 }
 
-/// The Lease while it is held.
+/// What was seen of a Lease that somebody holds: in which version, and for how long it has stayed so.
+#[derive(Debug, Default)]
+struct Watched(Option<Seen>);
+
+#[derive(Debug)]
+struct Seen {
+    version: Option<String>,
+    last_look: Instant,
+    unchanged: Duration,
+}
+
+impl Watched {
+    /// What a look that was answered `now` means.
+    fn look(&mut self, lease: &Lease, now: Instant) -> Found {
+        let Some(spec) = &lease.spec else { return Found::Free };
+        if spec.holder_identity.as_deref().unwrap_or_default().is_empty() {
+            return Found::Free;
+        }
+        // Whoever says nothing of time holds it until it is deleted.
+        let (Some(renewed), Some(seconds)) = (&spec.renew_time, spec.lease_duration_seconds) else {
+            return Found::Alive;
+        };
+        let held = Duration::from_secs(u64::try_from(seconds).unwrap_or_default());
+        let version = lease.metadata.resource_version.clone();
+        let seen = self.0.get_or_insert(Seen { version: version.clone(), last_look: now, unchanged: Duration::ZERO });
+        if seen.version != version {
+            return Found::Alive;
+        }
+        seen.unchanged += now.saturating_duration_since(seen.last_look).min(LONGEST_LOOK);
+        seen.last_look = now;
+        let age = jiff::Timestamp::now().duration_since(renewed.0);
+        let is_long_ago = age > jiff::SignedDuration::try_from(held + LONG_AGO).unwrap_or_default();
+        if seen.unchanged >= held || is_long_ago { Found::Free } else { Found::Wait }
+    }
+
+    /// Somebody was quicker: whoever holds it now has not been seen before.
+    fn begin_anew(&mut self) {
+        self.0 = None;
+    }
+}
+
+/// The Lease while it is held. It is renewed until it is dropped.
 pub(crate) struct Held {
     api: Api<Lease>,
     lease: Arc<tokio::sync::Mutex<Lease>>,
     holder: String,
+    renewing: JoinHandle<()>,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.renewing.abort();
+    }
 }
 
 impl Held {
-    /// Takes the Lease, or says who has it.
-    pub(crate) async fn take(client: &Client, patience: &Patience, simulation: &str) -> Result<Self, LeaseError> {
-        let namespace = client.default_namespace().to_owned();
-        let api: Api<Lease> = Api::default_namespaced(client.clone());
-        let refused = |refusal| LeaseError::Refused { namespace: namespace.clone(), refusal };
+    /// Takes the Lease, or says who has it. If somebody else takes it later, the run stops.
+    pub(crate) async fn take(
+        client: &Client,
+        patience: &Patience,
+        simulation: &str,
+        stop: &Stop,
+    ) -> Result<Self, LeaseError> {
+        let api: Api<Lease> = Api::namespaced(client.clone(), NAMESPACE);
         let holder = holder(simulation);
-        let (began, mut first) = (Instant::now(), None);
-        loop {
-            let there = patiently(patience, || api.get_opt(names::LEASE)).await.map_err(refused)?;
-            let wanted = match &there {
-                None => written(&holder, None),
-                Some(lease) => match judge(lease, first.get_or_insert_with(|| lease.clone()), began.elapsed()) {
-                    Found::Free => written(&holder, lease.metadata.resource_version.as_deref()),
-                    Found::Alive => {
-                        let holder = lease.spec.as_ref().and_then(|spec| spec.holder_identity.clone());
-                        return Err(LeaseError::Held { holder: holder.unwrap_or_default(), namespace });
-                    }
-                    Found::Wait => {
-                        if !patience.pause(LOOK).await {
-                            return Err(refused(Refusal::Stopped { last: "the Lease is held".to_owned() }));
-                        }
-                        continue;
-                    }
-                },
-            };
-            match put(&api, &wanted, patience).await {
-                Ok(Some(lease)) => return Ok(Self { api, lease: Arc::new(tokio::sync::Mutex::new(lease)), holder }),
-                // Somebody was quicker: the next look says who.
-                Ok(None) => first = None,
-                Err(refusal) => return Err(refused(refusal)),
-            }
+        let lease = Arc::new(tokio::sync::Mutex::new(acquire(&api, patience, &holder).await?));
+        let renewing = tokio::spawn(renew(api.clone(), lease.clone(), holder.clone(), stop.clone()));
+        let held = Self { api, lease, holder, renewing };
+        if let Some(simulation) = controllers_turn(client, patience).await.map_err(LeaseError::Refused)? {
+            held.release(patience).await;
+            return Err(LeaseError::Turn { simulation });
         }
-    }
-
-    /// Renews the Lease until it is dropped. If somebody else has taken it, the run stops.
-    pub(crate) fn keep(&self, stop: Stop) -> tokio::task::JoinHandle<()> {
-        let (api, lease, holder) = (self.api.clone(), self.lease.clone(), self.holder.clone());
-        tokio::spawn(async move {
-            loop {
-                tokio::time::sleep(RENEW).await;
-                let mut lease = lease.lock().await;
-                let wanted = written(&holder, lease.metadata.resource_version.as_deref());
-                match tokio::time::timeout(RENEW, api.replace(names::LEASE, &Default::default(), &wanted)).await {
-                    Ok(Ok(renewed)) => *lease = renewed,
-                    Ok(Err(kube::Error::Api(status))) if matches!(status.code, 404 | 409) => {
-                        // Perhaps by us, if the answer to an earlier try was lost.
-                        match tokio::time::timeout(RENEW, api.get_opt(names::LEASE)).await {
-                            Ok(Ok(Some(there))) if is_held_by(&there, &holder) => *lease = there,
-                            Ok(Ok(_)) => return stop.ask("another driver has taken the Lease of this cluster"),
-                            _ => {}
-                        }
-                    }
-                    // An API server that is away gives the Lease to nobody else either.
-                    Ok(Err(error)) => tracing::debug!("the Lease was not renewed: {error}"),
-                    Err(_) => tracing::debug!("the Lease was not renewed: no answer within {RENEW:?}"),
-                }
-            }
-        })
+        Ok(held)
     }
 
     /// Gives the Lease up, if it is still ours.
     pub(crate) async fn release(&self, patience: &Patience) {
+        self.renewing.abort();
         let uid = self.lease.lock().await.uid();
-        let there = patiently(patience, || self.api.get_opt(names::LEASE)).await;
+        let there = patiently(patience, || self.api.get_opt(LEASE)).await;
         let Ok(Some(there)) = there else { return };
         if !is_held_by(&there, &self.holder) || there.uid() != uid {
             return;
@@ -144,10 +158,99 @@ impl Held {
         let this_one = Preconditions { uid, resource_version: there.resource_version() };
         let parameters = DeleteParams::default().preconditions(this_one);
         // Whatever is refused here is over in a quarter of a minute by itself.
-        if let Err(error) = self.api.delete(names::LEASE, &parameters).await {
+        if let Err(error) = self.api.delete(LEASE, &parameters).await {
             tracing::debug!("the Lease was not given up: {error}");
         }
     }
+}
+
+/// Waits until the Lease is free, and takes it.
+async fn acquire(api: &Api<Lease>, patience: &Patience, holder: &str) -> Result<Lease, LeaseError> {
+    let mut watched = Watched::default();
+    loop {
+        let there = patiently(patience, || api.get_opt(LEASE)).await.map_err(LeaseError::Refused)?;
+        let wanted = match &there {
+            None => written(holder, None),
+            Some(lease) => match watched.look(lease, Instant::now()) {
+                Found::Free => written(holder, lease.metadata.resource_version.as_deref()),
+                Found::Alive => {
+                    let holder = lease.spec.as_ref().and_then(|spec| spec.holder_identity.clone());
+                    return Err(LeaseError::Held { holder: holder.unwrap_or_default() });
+                }
+                Found::Wait => {
+                    if !patience.pause(LOOK).await {
+                        let last = "the Lease is held".to_owned();
+                        return Err(LeaseError::Refused(Refusal::Stopped { last }));
+                    }
+                    continue;
+                }
+            },
+        };
+        match put(api, &wanted, patience).await {
+            Ok(Some(lease)) => return Ok(lease),
+            Ok(None) => watched.begin_anew(),
+            Err(refusal) => return Err(LeaseError::Refused(refusal)),
+        }
+    }
+}
+
+/// Renews the Lease for ever. If it is not ours any more, the run stops.
+async fn renew(api: Api<Lease>, lease: Arc<tokio::sync::Mutex<Lease>>, holder: String, stop: Stop) {
+    loop {
+        tokio::time::sleep(RENEW).await;
+        let mut lease = lease.lock().await;
+        let wanted = written(&holder, lease.metadata.resource_version.as_deref());
+        match tokio::time::timeout(RENEW, api.replace(LEASE, &Default::default(), &wanted)).await {
+            Ok(Ok(renewed)) => *lease = renewed,
+            Ok(Err(kube::Error::Api(status))) if matches!(status.code, 404 | 409) => {
+                match tokio::time::timeout(RENEW, api.get_opt(LEASE)).await {
+                    // By us: the answer to an earlier try was lost.
+                    Ok(Ok(Some(there))) if is_held_by(&there, &holder) => *lease = there,
+                    Ok(Ok(Some(_))) => return stop.ask("another driver has taken the Lease of this cluster"),
+                    Ok(Ok(None)) => return stop.ask("somebody has deleted the Lease that this driver held"),
+                    _ => {}
+                }
+            }
+            // An API server that is away gives the Lease to nobody else either.
+            Ok(Err(error)) => tracing::debug!("the Lease was not renewed: {error}"),
+            Err(_) => tracing::debug!("the Lease was not renewed: no answer within {RENEW:?}"),
+        }
+    }
+}
+
+/// The Simulation of a controller that has its turn, if there is one: its status says so, or the controller's Lease does,
+/// which comes first. Where nothing is installed, or may be looked at, there is none.
+async fn controllers_turn(client: &Client, patience: &Patience) -> Result<Option<String>, Refusal> {
+    let (leases, named) = (Api::<Lease>::all(client.clone()), format!("metadata.name={LEASE}"));
+    let parameters = ListParams::default().fields(&named);
+    let leases = patiently(patience, || leases.list(&parameters)).await.map(|list| list.items).or_else(unseen)?;
+    let (simulations, parameters) = (Api::<Simulation>::all(client.clone()), ListParams::default());
+    let simulations =
+        patiently(patience, || simulations.list(&parameters)).await.map(|list| list.items).or_else(unseen)?;
+    Ok(has_turn(&leases, &simulations))
+}
+
+/// What cannot be there or may not be looked at is not there.
+fn unseen<T>(refusal: Refusal) -> Result<Vec<T>, Refusal> {
+    match refusal {
+        Refusal::Server { code: 404, .. } => Ok(Vec::new()),
+        Refusal::Server { code: 403, words, .. } => {
+            tracing::warn!("it is not known whether a controller runs a simulation on this cluster: {words}");
+            Ok(Vec::new())
+        }
+        refusal => Err(refusal),
+    }
+}
+
+fn has_turn(leases: &[Lease], simulations: &[Simulation]) -> Option<String> {
+    let controllers = |lease: &&Lease| lease.namespace().as_deref() != Some(NAMESPACE);
+    let holds = |name: &str| leases.iter().filter(controllers).any(|lease| is_held_by(lease, name));
+    let runs = |simulation: &&Simulation| match simulation.status.as_ref().and_then(|status| status.state) {
+        Some(State::Initializing | State::Running | State::Paused | State::Retrying) => true,
+        Some(State::Finished | State::Failed) => false,
+        Some(State::Blocked) | None => holds(&simulation.name_any()),
+    };
+    simulations.iter().find(runs).map(ResourceExt::name_any)
 }
 
 /// Creates or replaces the Lease; `None` if somebody else was quicker.
@@ -156,7 +259,7 @@ async fn put(api: &Api<Lease>, wanted: &Lease, patience: &Patience) -> Result<Op
     let taken = patiently(patience, || async {
         let put = match wanted.metadata.resource_version {
             None => api.create(&parameters, wanted).await,
-            Some(_) => api.replace(names::LEASE, &parameters, wanted).await,
+            Some(_) => api.replace(LEASE, &parameters, wanted).await,
         };
         match put {
             // Trying that again would only be refused again.
@@ -170,24 +273,6 @@ async fn put(api: &Api<Lease>, wanted: &Lease, patience: &Patience) -> Result<Op
     taken.await
 }
 
-fn judge(lease: &Lease, first: &Lease, watched: Duration) -> Found {
-    let Some(spec) = &lease.spec else { return Found::Free };
-    if spec.holder_identity.as_deref().unwrap_or_default().is_empty() {
-        return Found::Free;
-    }
-    // The controller's says nothing of time: it is held until it is deleted.
-    let (Some(renewed), Some(seconds)) = (&spec.renew_time, spec.lease_duration_seconds) else { return Found::Alive };
-    let held = Duration::from_secs(u64::try_from(seconds).unwrap_or_default());
-    let age = jiff::Timestamp::now().duration_since(renewed.0);
-    if lease.metadata.resource_version != first.metadata.resource_version {
-        Found::Alive
-    } else if watched >= held || age > jiff::SignedDuration::try_from(held + LONG_AGO).unwrap_or_default() {
-        Found::Free
-    } else {
-        Found::Wait
-    }
-}
-
 fn is_held_by(lease: &Lease, holder: &str) -> bool {
     lease.spec.as_ref().and_then(|spec| spec.holder_identity.as_deref()) == Some(holder)
 }
@@ -196,7 +281,7 @@ fn written(holder: &str, version: Option<&str>) -> Lease {
     let now = jiff::Timestamp::now();
     let lease = json!({
         "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
-        "metadata": {"name": names::LEASE, "resourceVersion": version, "labels": {names::COMPONENT_LABEL: names::DRIVER}},
+        "metadata": {"name": LEASE, "resourceVersion": version, "labels": {names::COMPONENT_LABEL: names::DRIVER}},
         "spec": {
             "holderIdentity": holder, "leaseDurationSeconds": HELD.as_secs(),
             "acquireTime": format!("{now:.6}"), "renewTime": format!("{now:.6}"),
@@ -215,22 +300,77 @@ fn holder(simulation: &str) -> String {
 mod tests {
     use super::*;
 
+    fn at(version: &str) -> Lease {
+        written("s-1", Some(version))
+    }
+
+    /// Looks at the same Lease every half second for so long.
+    fn watch(watched: &mut Watched, lease: &Lease, from: Instant, length: Duration) -> (Found, Instant) {
+        let looks = (length.as_millis() / LOOK.as_millis()) as u32;
+        let mut found = watched.look(lease, from);
+        (1..=looks).for_each(|look| found = watched.look(lease, from + LOOK * look));
+        (found, from + LOOK * looks)
+    }
+
     #[test]
     fn a_holder_that_renews_is_alive_and_one_that_does_not_is_followed() {
-        let at = |version: &str| written("s-1", Some(version));
-        let short = Duration::from_secs(1);
-        assert_eq!(judge(&at("1"), &at("1"), short), Found::Wait);
-        assert_eq!(judge(&at("2"), &at("1"), short), Found::Alive);
-        assert_eq!(judge(&at("1"), &at("1"), HELD), Found::Free);
+        let (now, mut watched) = (Instant::now(), Watched::default());
+        let (found, later) = watch(&mut watched, &at("1"), now, HELD - LOOK);
+        assert_eq!(found, Found::Wait);
+        assert_eq!(watched.look(&at("1"), later + LOOK), Found::Free);
+        assert_eq!(watched.look(&at("2"), later + LOOK), Found::Alive);
         let mut old = at("1");
         let long_ago = jiff::Timestamp::now() - jiff::SignedDuration::from_hours(1);
         old.spec.as_mut().unwrap().renew_time =
             Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime(long_ago));
-        assert_eq!(judge(&old, &old, short), Found::Free);
-        let mut controllers = at("1");
-        controllers.spec.as_mut().unwrap().renew_time = None;
-        assert_eq!(judge(&controllers, &controllers, HELD * 9), Found::Alive);
-        assert_eq!(judge(&Lease::default(), &Lease::default(), short), Found::Free);
+        assert_eq!(Watched::default().look(&old, now), Found::Free);
+        let mut endless = at("1");
+        endless.spec.as_mut().unwrap().renew_time = None;
+        assert_eq!(watch(&mut Watched::default(), &endless, now, HELD * 9).0, Found::Alive);
+        assert_eq!(Watched::default().look(&Lease::default(), now), Found::Free);
+    }
+
+    #[test]
+    fn whoever_was_quicker_is_watched_from_the_beginning() {
+        let mut watched = Watched::default();
+        let (found, later) = watch(&mut watched, &at("1"), Instant::now(), HELD);
+        assert_eq!(found, Found::Free);
+        watched.begin_anew();
+        let (found, later) = watch(&mut watched, &at("2"), later, HELD - LOOK);
+        assert_eq!(found, Found::Wait, "it was just taken");
+        assert_eq!(watched.look(&at("3"), later + LOOK), Found::Alive);
+    }
+
+    #[test]
+    fn an_api_server_that_was_away_does_not_make_the_holder_dead() {
+        let (now, mut watched) = (Instant::now(), Watched::default());
+        assert_eq!(watched.look(&at("1"), now), Found::Wait);
+        assert_eq!(watched.look(&at("1"), now + HELD * 10), Found::Wait, "nobody could renew it meanwhile");
+    }
+
+    #[test]
+    fn a_controllers_simulation_has_the_turn_as_soon_as_its_lease_is_taken_and_not_longer() {
+        let simulation = |state: serde_json::Value| -> Simulation {
+            let json = json!({
+                "apiVersion": "simkube.io/v1", "kind": "Simulation", "metadata": {"name": "a"},
+                "spec": {"driver": {"tracePath": "/t"}}, "status": {"state": state},
+            });
+            serde_json::from_value(json).unwrap()
+        };
+        let lease = |namespace: &str| {
+            let mut lease = written("a", None);
+            lease.metadata.namespace = Some(namespace.to_owned());
+            lease
+        };
+        let turn = |state: &str, leases: &[Lease]| has_turn(leases, &[simulation(json!(state))]).is_some();
+        for state in ["Initializing", "Running", "Paused", "Retrying"] {
+            assert!(turn(state, &[]), "{state}");
+        }
+        assert!(!turn("Blocked", &[]) && !turn("Blocked", &[lease(NAMESPACE)]));
+        assert!(turn("Blocked", &[lease("simkube")]));
+        assert!(has_turn(&[lease("simkube")], &[simulation(json!(null))]).is_some());
+        assert!(!turn("Finished", &[lease("simkube")]) && !turn("Failed", &[lease("simkube")]));
+        assert_eq!(has_turn(&[lease("simkube")], &[]), None, "of a simulation that is gone");
     }
 
     #[test]

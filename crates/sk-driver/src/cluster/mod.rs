@@ -45,7 +45,7 @@ mod webhook;
 pub use controller::{Controller, ControllerError};
 pub use deliver::Destination;
 pub use error::RunError;
-pub use run::{Options, Outcome, run};
+pub use run::{Options, Outcome, Turn, run};
 pub use serving::Webhook;
 pub use stop::Stop;
 pub use tally::Totals;

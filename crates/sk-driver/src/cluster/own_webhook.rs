@@ -1,15 +1,16 @@
 //! The webhook configuration of a run without a controller: the driver makes it, and it goes with the run's root.
 //!
 //! It calls the driver for new pods in namespaces of this simulation only, and fails open: a driver that is not reachable
-//! must not keep pods from being made; they get their delays and lives late, and that is counted. Claims of volumes that
-//! the run has not written itself fail closed.
+//! must not keep pods from being made; they get their delays and lives late, and that is counted. Pods that could go to a
+//! real node and claims that could reach a provisioner fail closed. What could is read off the object and not off its
+//! labels: operators hand labels down to pods and claims that nobody has dressed.
 
 use std::time::Duration;
 
 use k8s_openapi::ByteString;
 use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
-use kube::Client;
 use kube::api::{Api, PostParams};
+use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 use sk_api::simulation::names;
 
@@ -35,33 +36,55 @@ pub(crate) async fn install(
     let api: Api<MutatingWebhookConfiguration> = Api::all(client.clone());
     let parameters = PostParams::default();
     match patiently(patience, || api.create(&parameters, &configuration)).await {
-        // The first try's answer was lost: an earlier driver's went with its root.
         Err(refusal) if !refusal.is_already_there() => return Err(refusal),
-        _ => {}
+        Ok(_) => return Ok(()),
+        Err(_) => {}
     }
-    Ok(())
+    let name = names::webhook(simulation);
+    let there = patiently(patience, || api.get(&name)).await?;
+    if there.owner_references().iter().any(|owner| owner.uid == root.uid.as_str()) {
+        // The first try's answer was lost.
+        return Ok(());
+    }
+    // An earlier driver's went with its root.
+    let words = format!(
+        "the MutatingWebhookConfiguration {name} was there before and is somebody else's; choose another name for the \
+         simulation, or delete it"
+    );
+    Err(Refusal::Malformed(words))
+}
+
+/// In CEL: the pod can go to virtual nodes only.
+fn is_virtual_pod() -> String {
+    let (label, value) = names::NODE_SELECTOR;
+    format!(
+        "has(object.spec.nodeSelector) && '{label}' in object.spec.nodeSelector && \
+         object.spec.nodeSelector['{label}'] == '{value}' && !has(object.spec.nodeName)"
+    )
+}
+
+/// In CEL: the claim asks for no class, and for the run's volumes only.
+fn is_virtual_claim(simulation: &str) -> String {
+    let label = names::SIMULATION_LABEL;
+    format!(
+        "has(object.spec.storageClassName) && object.spec.storageClassName == '' && !has(object.spec.volumeName) && \
+         has(object.spec.selector) && has(object.spec.selector.matchLabels) && \
+         '{label}' in object.spec.selector.matchLabels && object.spec.selector.matchLabels['{label}'] == '{simulation}'"
+    )
 }
 
 fn configuration(simulation: &str, root: &Root, url: &str, authority: &str) -> Value {
-    let selector = json!({"matchLabels": {names::SIMULATION_LABEL: simulation}});
     let client = json!({"url": url, "caBundle": ByteString(authority.as_bytes().to_vec())});
-    let webhook = |name: &str, rule: Value, more: Value| {
-        let mut webhook = json!({
-            "name": name, "clientConfig": client, "rules": [rule], "sideEffects": "NoneOnDryRun",
-            "admissionReviewVersions": ["v1"], "failurePolicy": "Ignore", "timeoutSeconds": TIMEOUT_SECONDS,
-        });
-        webhook
-            .as_object_mut()
-            .into_iter()
-            .for_each(|fields| fields.extend(more.as_object().cloned().unwrap_or_default()));
-        webhook
+    let webhook = |name: &str, resource: &str, condition: String, on_failure: &str| {
+        json!({
+            "name": name, "clientConfig": client, "sideEffects": "NoneOnDryRun", "admissionReviewVersions": ["v1"],
+            "timeoutSeconds": TIMEOUT_SECONDS, "failurePolicy": on_failure,
+            "namespaceSelector": {"matchLabels": {names::SIMULATION_LABEL: simulation}},
+            "matchConditions": [{"name": "concerned", "expression": condition}],
+            "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "resources": [resource], "operations": ["CREATE"]}],
+        })
     };
-    let pods = json!({"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "operations": ["CREATE"]});
-    let claims = json!({
-        "apiGroups": [""], "apiVersions": ["v1"], "resources": ["persistentvolumeclaims"], "operations": ["CREATE"],
-    });
-    // What the run has written says so already. What others write must not reach a provisioner, driver or no driver.
-    let foreign = json!({"matchExpressions": [{"key": names::SIMULATION_LABEL, "operator": "DoesNotExist"}]});
+    let (virtual_pod, virtual_claim) = (is_virtual_pod(), is_virtual_claim(simulation));
     json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
         "metadata": {
@@ -69,13 +92,11 @@ fn configuration(simulation: &str, root: &Root, url: &str, authority: &str) -> V
             "labels": {names::SIMULATION_LABEL: simulation, names::COMPONENT_LABEL: names::DRIVER},
             "ownerReferences": [owner(root)],
         },
+        // In this order: a pod that the second one has dressed must not be asked about again by the first.
         "webhooks": [
-            webhook("mutatepods.simkube.io", pods, json!({"namespaceSelector": selector})),
-            webhook(
-                "claims.simkube.io",
-                claims,
-                json!({"namespaceSelector": selector, "objectSelector": foreign, "failurePolicy": "Fail"}),
-            ),
+            webhook("mutatepods.simkube.io", "pods", virtual_pod.clone(), "Ignore"),
+            webhook("otherpods.simkube.io", "pods", format!("!({virtual_pod})"), "Fail"),
+            webhook("claims.simkube.io", "persistentvolumeclaims", format!("!({virtual_claim})"), "Fail"),
         ],
     })
 }

@@ -30,7 +30,7 @@ const NAMESPACE: &str = "sk-webhook-probe";
 /// How often is asked while nobody is reached yet.
 const LOOK: Duration = Duration::from_millis(200);
 /// How often is asked during the run: one dry request, which the API server answers in milliseconds.
-pub(crate) const EVERY: Duration = Duration::from_secs(2);
+const EVERY: Duration = Duration::from_secs(2);
 /// A dry request that is not answered for so long says nothing.
 const LIMIT: Duration = Duration::from_secs(15);
 
@@ -101,19 +101,23 @@ impl Probe {
         }
     }
 
-    /// Asks again and again, and counts when the webhook was not reached.
+    /// Asks again and again, and adds up for how long the webhook was not reached: a look that is answered late stands for
+    /// all the time since the one before.
     pub(crate) async fn watch_over(self) {
-        let mut was_reached = true;
+        let (mut was_reached, mut last_look) = (true, Instant::now());
         loop {
             tokio::time::sleep(EVERY).await;
-            match self.look().await {
+            let answer = self.look().await;
+            let since = last_look.elapsed();
+            last_look = Instant::now();
+            match answer {
                 Answer::Reached if !was_reached => {
                     tracing::info!("the API server reaches the webhook again");
                     was_reached = true;
                 }
                 Answer::Reached | Answer::Unclear(_) => {}
                 Answer::Missed(words) => {
-                    self.context.tally.count(|totals| totals.webhook_outages += 1);
+                    self.context.tally.count(|totals| totals.webhook_outage_secs += since.as_secs_f64());
                     if was_reached {
                         tracing::warn!("the API server does not reach the webhook; new pods wait for it: {words}");
                     }

@@ -2,10 +2,15 @@
 //!
 //! What may pass (too many requests, a server error, a conflict, a lost connection) is tried again with growing pauses,
 //! for as long as a restarted API server needs and then some. What will not pass is a refusal with the server's words.
+//! One that has just been started knows nobody's rights for a moment: what it then refuses for want of them is tried again
+//! too, for a short while.
 //! A run that somebody insists on stopping has less time: each part says how much of it a request may take.
 
 use std::future::Future;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+use kube::runtime::watcher;
 
 use super::stop::Stop;
 use super::tally::Tally;
@@ -14,6 +19,8 @@ use super::tally::Tally;
 const PATIENCE: Duration = Duration::from_secs(180);
 /// A request that is not answered for so long is lost: the API server itself ends ordinary ones after a minute.
 pub(crate) const ANSWER_LIMIT: Duration = Duration::from_secs(65);
+/// So long after it was away, an API server may not have read yet who has which rights.
+const RIGHTS_PATIENCE: Duration = Duration::from_secs(10);
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
@@ -76,6 +83,16 @@ impl Refusal {
         matches!(self, Self::Server { code: 403, words, .. } if says(words))
     }
 
+    /// Does the server not know the caller, or no right of theirs? A server that has just started says so to everybody.
+    fn may_be_early(&self) -> bool {
+        let says = |words: &str| words.contains(" cannot ") && words.contains("resource ");
+        match self {
+            Self::Server { code: 401, .. } => true,
+            Self::Server { code: 403, words, .. } => says(words),
+            _ => false,
+        }
+    }
+
     /// What whoever may install can do about it, if there is something.
     pub(crate) fn hint(&self, plural: &str, group: &str) -> Option<String> {
         let dot = if group.is_empty() { "" } else { "." };
@@ -99,11 +116,42 @@ pub(crate) struct Patience {
     tally: Tally,
     stop: Stop,
     grace: Duration,
+    /// When the server was last found to be away; clones share it.
+    away: Arc<Mutex<Option<Instant>>>,
+    in_need: bool,
 }
 
 impl Patience {
     pub(crate) fn new(tally: &Tally, stop: &Stop, grace: Duration) -> Self {
-        Self { tally: tally.clone(), stop: stop.clone(), grace }
+        Self { tally: tally.clone(), stop: stop.clone(), grace, away: Arc::default(), in_need: false }
+    }
+
+    /// For what cannot do without its rights, so that each of them is waited for. The replay does without: a kind that it
+    /// may not write is refused at once, unless the server has just been away.
+    pub(crate) fn in_need(self) -> Self {
+        Self { in_need: true, ..self }
+    }
+
+    /// A watch was interrupted.
+    pub(crate) fn note_watch(&self, error: &watcher::Error) {
+        use watcher::Error::{InitialListFailed, WatchFailed, WatchStartFailed};
+        if let InitialListFailed(error) | WatchStartFailed(error) | WatchFailed(error) = error
+            && !matches!(error, kube::Error::Api(_))
+        {
+            self.note_away();
+        }
+    }
+
+    /// The server was found to be away: it may have been restarted.
+    fn note_away(&self) {
+        *self.away.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+    }
+
+    /// May the server know no rights yet, for a request that began then?
+    fn is_early(&self, began: Instant) -> bool {
+        let away = *self.away.lock().unwrap_or_else(PoisonError::into_inner);
+        let since = if self.in_need { away.max(Some(began)) } else { away };
+        since.is_some_and(|since| since.elapsed() < RIGHTS_PATIENCE)
     }
 
     /// Waits until the run was asked to stop and there is no time left.
@@ -137,13 +185,21 @@ impl Patience {
             let asked = match answer {
                 Ok(Ok(answer)) => return Ok(answer),
                 Ok(Err(error)) => match judge(&error) {
+                    Verdict::Refused(refusal) if refusal.may_be_early() && self.is_early(began) => {
+                        last = refusal.to_string();
+                        None
+                    }
                     Verdict::Refused(refusal) => return Err(refusal),
                     Verdict::Again(asked, words) => {
+                        if !matches!(error, kube::Error::Api(_)) {
+                            self.note_away();
+                        }
                         last = words;
                         asked
                     }
                 },
                 Err(_) => {
+                    self.note_away();
                     last = format!("no answer within {limit:?}");
                     None
                 }
@@ -263,6 +319,33 @@ mod tests {
         });
         assert_eq!(answer.await, Ok(7));
         assert_eq!(tally.totals().retries, 2);
+    }
+
+    const NO_RIGHT: &str = "maps is forbidden: User \"u\" cannot patch resource \"maps\" in API group \"\"";
+
+    fn no_right() -> kube::Error {
+        kube::Error::Api(Status::failure(NO_RIGHT, "Forbidden").with_code(403).boxed())
+    }
+
+    /// Gives these answers one after the other, and then success.
+    async fn answers(patience: &Patience, answers: Vec<kube::Error>) -> Result<(), Refusal> {
+        let mut answers = answers.into_iter();
+        patiently(patience, || std::future::ready(answers.next().map_or(Ok(()), Err))).await
+    }
+
+    #[tokio::test]
+    async fn a_right_that_is_missing_after_the_server_was_away_is_asked_for_again() {
+        let patience = Patience::new(&Tally::default(), &Stop::default(), Duration::ZERO);
+        let refused = answers(&patience, vec![no_right()]).await;
+        assert!(matches!(refused, Err(Refusal::Server { code: 403, .. })), "the server was there: {refused:?}");
+        let away = || kube::Error::Service("connection refused".into());
+        assert_eq!(answers(&patience, vec![away(), no_right(), status(401, "Unauthorized", 0)]).await, Ok(()));
+        assert_eq!(answers(&patience.clone(), vec![no_right()]).await, Ok(()), "clones know of it");
+        let quota = answers(&patience, vec![status(403, "Forbidden", 0)]).await;
+        assert!(quota.is_err(), "what is no right does not pass");
+        let needy = Patience::new(&Tally::default(), &Stop::default(), Duration::ZERO).in_need();
+        assert_eq!(answers(&needy, vec![no_right(), status(401, "Unauthorized", 0)]).await, Ok(()));
+        assert!(!needy.is_early(Instant::now().checked_sub(RIGHTS_PATIENCE).unwrap()), "not for ever");
     }
 
     #[tokio::test]

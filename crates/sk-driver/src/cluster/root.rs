@@ -6,9 +6,11 @@
 
 use std::time::{Duration, Instant};
 
+use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::core::PartialObjectMeta;
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 use sk_api::simulation::{SimulationRoot, crds, names};
@@ -135,13 +137,21 @@ impl Roots<'_> {
 
     /// Deletes a root and waits until everything that it owned is gone.
     pub(crate) async fn remove(&self, root: &Root) -> Result<(), RootError> {
+        self.close_namespaces(root).await;
         let api = self.api();
         let this_one = Preconditions { uid: Some(root.uid.to_string()), resource_version: None };
         let parameters = DeleteParams::foreground().preconditions(this_one);
-        match patiently(self.patience, || api.delete(&root.name, &parameters)).await {
-            Err(refusal) if refusal.is_not_found() => return Ok(()),
-            Err(refusal) => return Err(Self::refused("delete", &root.name)(refusal)),
-            Ok(_) => {}
+        let deleting = patiently(self.patience, || async {
+            match api.delete(&root.name, &parameters).await {
+                Ok(_) => Ok(true),
+                Err(kube::Error::Api(status)) if status.code == 404 => Ok(false),
+                // Not what may pass: another one of that name stands there, so ours is gone.
+                Err(kube::Error::Api(status)) if status.code == 409 => Ok(false),
+                Err(error) => Err(error),
+            }
+        });
+        if !deleting.await.map_err(Self::refused("delete", &root.name))? {
+            return Ok(());
         }
         let began = Instant::now();
         while began.elapsed() < GONE_PATIENCE {
@@ -156,6 +166,26 @@ impl Roots<'_> {
         }
         let waited = Duration::from_secs(began.elapsed().as_secs());
         Err(RootError::Lingers { root: root.name.to_string(), waited })
+    }
+
+    /// Deletes the namespaces of a root before it. Garbage collection takes what a root owns in any order, the webhook's
+    /// configuration too; where an operator can still make pods then, they would go to real nodes.
+    async fn close_namespaces(&self, root: &Root) {
+        let (api, ours) =
+            (Api::<Namespace>::all(self.client.clone()), format!("{}={}", names::SIMULATION_LABEL, self.simulation));
+        let parameters = ListParams::default().labels(&ours);
+        let namespaces = patiently(self.patience, || api.list_metadata(&parameters)).await.map(|list| list.items);
+        let is_ours = |namespace: &PartialObjectMeta<Namespace>| {
+            namespace.owner_references().iter().any(|owner| owner.uid == root.uid.as_str())
+        };
+        for namespace in namespaces.unwrap_or_default().into_iter().filter(is_ours) {
+            let this_one = Preconditions { uid: namespace.uid(), resource_version: None };
+            let (name, parameters) = (namespace.name_any(), DeleteParams::background().preconditions(this_one));
+            // What is refused here goes with the root.
+            if let Err(error) = api.delete(&name, &parameters).await {
+                tracing::debug!(kind = "Namespace", name, "not deleted before the root: {error}");
+            }
+        }
     }
 
     /// Makes sure that the cluster knows roots. Where no controller is installed, the driver brings the kind itself; all

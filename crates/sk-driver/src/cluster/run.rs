@@ -1,4 +1,4 @@
-//! One repetition of a simulation, from its root to its record.
+//! A simulation's turn on a cluster, and each of its repetitions, from its root to its record.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -26,7 +26,7 @@ use super::lease;
 use super::pace::Pace;
 use super::replay::{self, Ended};
 use super::request::{Patience, patiently};
-use super::root::Roots;
+use super::root::{RootError, Roots};
 use super::serving::{self, Webhook};
 use super::status::Told;
 use super::stop::Stop;
@@ -108,7 +108,7 @@ pub struct Outcome {
     pub record: String,
 }
 
-/// Runs one repetition. Whatever happens, what the run made in the cluster is removed again.
+/// Runs one repetition and no more.
 pub async fn run(
     client: Client,
     simulation: &Simulation,
@@ -116,21 +116,76 @@ pub async fn run(
     options: &Options,
     stop: Stop,
 ) -> Result<Outcome, RunError> {
-    let name = simulation.metadata.name.clone().ok_or(RunError::NoName)?;
-    may_run_hooks(simulation, options.allow_hooks)?;
-    // What is counted before the run begins is not the run's.
-    let patience = |phase| Patience::new(&Tally::default(), &stop, options.grace(phase));
-    let run = Run { client, name, simulation, trace, options, stop: stop.clone() };
-    if options.in_cluster {
-        // The controller sees to it that one simulation runs at a time.
-        return run.under_a_root(&patience(Phase::Replay), &patience(Phase::CleanUp)).await;
+    let turn = Turn::take(client, simulation, options, stop).await?;
+    let outcome = turn.repeat(trace, options).await;
+    let left = turn.end().await;
+    // What failed first is what matters.
+    let outcome = outcome?;
+    match left {
+        Ok(()) => Ok(outcome),
+        Err(error) => Err(RunError::LeftBehind { record: outcome.record, error: Box::new(error) }),
     }
-    let lease = lease::Held::take(&run.client, &patience(Phase::Replay), &run.name).await?;
-    let renewing = lease.keep(stop.clone());
-    let outcome = run.under_a_root(&patience(Phase::Replay), &patience(Phase::CleanUp)).await;
-    renewing.abort();
-    lease.release(&patience(Phase::CleanUp)).await;
-    outcome
+}
+
+/// A simulation's turn on a cluster, for all of its repetitions: without a controller the Lease is held and the kind of
+/// roots is there from the first one to the last, so that nobody comes in between. A turn has to be ended.
+pub struct Turn<'t> {
+    client: Client,
+    simulation: &'t Simulation,
+    name: String,
+    stop: Stop,
+    /// For the end.
+    clean_up: Patience,
+    /// With a controller, it sees to it that one simulation runs at a time.
+    lease: Option<lease::Held>,
+}
+
+impl<'t> Turn<'t> {
+    /// Waits for the turn, or says who has it.
+    pub async fn take(
+        client: Client,
+        simulation: &'t Simulation,
+        options: &Options,
+        stop: Stop,
+    ) -> Result<Self, RunError> {
+        let name = simulation.metadata.name.clone().ok_or(RunError::NoName)?;
+        may_run_hooks(simulation, options.allow_hooks)?;
+        // What is counted before the run begins is not the run's.
+        let patience = |phase| Patience::new(&Tally::default(), &stop, options.grace(phase)).in_need();
+        let (begin, clean_up) = (patience(Phase::Replay), patience(Phase::CleanUp));
+        let lease = match options.in_cluster {
+            true => None,
+            false => Some(lease::Held::take(&client, &begin, &name, &stop).await?),
+        };
+        let turn = Self { client, simulation, name, stop, clean_up, lease };
+        if turn.lease.is_some()
+            && let Err(error) = turn.roots(&begin).need_kind().await
+        {
+            turn.end().await?;
+            return Err(error.into());
+        }
+        Ok(turn)
+    }
+
+    /// Runs one repetition. Whatever happens, what it made in the cluster is removed again.
+    pub async fn repeat(&self, trace: Arc<Trace>, options: &Options) -> Result<Outcome, RunError> {
+        let begin = Patience::new(&Tally::default(), &self.stop, options.grace(Phase::Replay)).in_need();
+        let (client, simulation, name) = (self.client.clone(), self.simulation, self.name.clone());
+        let run = Run { client, name, simulation, trace, options, stop: self.stop.clone() };
+        run.under_a_root(&begin, &self.clean_up).await
+    }
+
+    /// Takes the kind of roots away, if nobody else needs it, and gives the Lease up.
+    pub async fn end(self) -> Result<(), RootError> {
+        let Some(lease) = &self.lease else { return Ok(()) };
+        let released = self.roots(&self.clean_up).release_kind().await;
+        lease.release(&self.clean_up).await;
+        released
+    }
+
+    fn roots<'r>(&'r self, patience: &'r Patience) -> Roots<'r> {
+        Roots { client: &self.client, patience, simulation: &self.name }
+    }
 }
 
 struct Run<'r> {
@@ -158,17 +213,14 @@ impl Run<'_> {
     /// Makes the root, performs, and removes the root with all that it owns.
     async fn under_a_root(&self, begin: &Patience, clean_up: &Patience) -> Result<Outcome, RunError> {
         let roots = |patience| Roots { client: &self.client, patience, simulation: &self.name };
-        if !self.options.in_cluster {
-            roots(begin).need_kind().await?;
-        }
         roots(begin).remove_leftovers(self.options.in_cluster).await?;
         let root = roots(begin).create(self.options.repetition, self.options.in_cluster).await?;
         tracing::info!(simulation = self.name, repetition = self.options.repetition, "the run begins");
-        let outcome = self.perform(&root, begin).await;
-        let mut removed = roots(clean_up).remove(&root).await;
-        if removed.is_ok() && !self.options.in_cluster {
-            removed = roots(clean_up).release_kind().await;
-        }
+        // The webhook answers until nothing of the run is left: operators make pods as long as there is a namespace.
+        let mut servers = JoinSet::new();
+        let outcome = self.perform(&root, begin, &mut servers).await;
+        let removed = roots(clean_up).remove(&root).await;
+        servers.shutdown().await;
         // What failed first is what matters.
         let outcome = outcome?;
         match removed {
@@ -177,12 +229,12 @@ impl Run<'_> {
         }
     }
 
-    async fn perform(&self, root: &Root, begin: &Patience) -> Result<Outcome, RunError> {
+    async fn perform(&self, root: &Root, begin: &Patience, servers: &mut JoinSet<()>) -> Result<Outcome, RunError> {
         let hooks = &self.simulation.spec.hooks;
         hooks::run_all("preRun", &hooks.pre_run_hooks, self.simulation, begin).await?;
         let scratch = tempfile::tempdir().map_err(RunError::Scratch)?;
         let kubernetes = self.kubernetes(begin).await;
-        let Begun { context, recorder, mut tasks, serving } = self.begin(scratch.path(), root).await?;
+        let Begun { context, recorder, mut tasks, serving } = self.begin(scratch.path(), root, servers).await?;
         let told = self.told().await?;
         let operations = replay::read(self.trace.clone(), self.options.window);
         // The clock starts last: whatever is prepared after it would make the first operations late.
@@ -200,7 +252,7 @@ impl Run<'_> {
         tasks.shutdown().await;
         let partial = !matches!(replayed, Ok(Ended::Whole));
         let staged = self.finish(&context, recorder, end, partial, kubernetes).await?;
-        let patience = Patience::new(&context.tally, &self.stop, self.options.grace(Phase::Record));
+        let patience = Patience::new(&context.tally, &self.stop, self.options.grace(Phase::Record)).in_need();
         let hooked = hooks::run_all("postRun", &hooks.post_run_hooks, self.simulation, &patience).await;
         let totals = context.tally.totals();
         let telling = async {
@@ -237,7 +289,7 @@ impl Run<'_> {
     }
 
     /// Makes what all parts share, and starts recorder, webhook and watches. The clock stands still.
-    async fn begin(&self, scratch: &Path, root: &Root) -> Result<Begun, RunError> {
+    async fn begin(&self, scratch: &Path, root: &Root, servers: &mut JoinSet<()>) -> Result<Begun, RunError> {
         let (sightings, receiver) = mpsc::channel(MAX_SIGHTINGS);
         let recorder = self.record(scratch, receiver)?;
         let context = self.share(root, sightings);
@@ -247,7 +299,7 @@ impl Run<'_> {
         let seed = self.options.seed.wrapping_add(self.options.repetition.into());
         let mutator = Arc::new(Mutex::new(Mutator::new(seed, delays, lives)));
         let admission = Admission::new(context.clone(), mutator.clone());
-        let serving = serving::start(&self.options.webhook, &context, admission, &mut tasks).await?;
+        let serving = serving::start(&self.options.webhook, &context, admission, servers, &mut tasks).await?;
         let (listed, mut seen) = mpsc::channel(watch::FOLLOWED);
         tasks.spawn(watch::follow(context.clone(), mutator, listed));
         tasks.spawn(volumes::provide(context.clone()));

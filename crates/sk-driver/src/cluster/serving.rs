@@ -41,16 +41,17 @@ pub enum Webhook {
     },
 }
 
-/// Starts the webhook among `tasks` and waits until the API server reaches it. The task that is returned ends only if the
-/// webhook does, and then the run is stopped.
+/// Starts the webhook among `servers`, waits until the API server reaches it, and watches over that among `tasks`. The task
+/// that is returned ends only if the webhook does, and then the run is stopped.
 pub(crate) async fn start(
     webhook: &Webhook,
     context: &Arc<Context>,
     admission: Admission,
+    servers: &mut JoinSet<()>,
     tasks: &mut JoinSet<()>,
 ) -> Result<AbortHandle, RunError> {
     let (listener, accepting, own) = listen(webhook).await?;
-    let serving = tasks.spawn(serve(listener, accepting, admission.router(), context.stop.clone()));
+    let serving = servers.spawn(serve(listener, accepting, admission.router(), context.stop.clone()));
     if let Some((url, authority)) = own {
         let Dress { simulation, root, .. } = &context.dress;
         own_webhook::install(&context.client, &context.patience, simulation, root, &url, &authority)

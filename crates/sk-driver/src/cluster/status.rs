@@ -1,7 +1,7 @@
 //! The Simulation as the driver sees it: whether it is paused, and how far the run is.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures::StreamExt;
 use kube::Client;
@@ -37,22 +37,24 @@ impl Told {
         let config = watcher::Config::default().fields(&format!("metadata.name={}", self.name));
         let mut events = watcher(self.api, config).default_backoff().boxed();
         while let Some(event) = events.next().await {
-            let heard = Instant::now();
             match event {
                 Ok(watcher::Event::InitApply(simulation) | watcher::Event::Apply(simulation)) => {
                     if simulation.metadata.deletion_timestamp.is_some() {
                         context.stop.ask("the Simulation was deleted");
                     }
                     if context.pace.set_paused(simulation.spec.paused_time.is_some()) {
-                        context.tally.paused(heard.elapsed());
+                        context.tally.count(|totals| totals.pauses += 1);
                     }
                 }
                 Ok(watcher::Event::Delete(_)) => context.stop.ask("the Simulation was deleted"),
                 Ok(watcher::Event::Init | watcher::Event::InitDone) => {}
-                Err(error) => tracing::warn!(
-                    "the watch of the Simulation was interrupted and begins anew: {}",
-                    whole_story(&error)
-                ),
+                Err(error) => {
+                    context.patience.note_watch(&error);
+                    tracing::warn!(
+                        "the watch of the Simulation was interrupted and begins anew: {}",
+                        whole_story(&error)
+                    );
+                }
             }
         }
     }

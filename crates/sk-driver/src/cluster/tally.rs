@@ -13,7 +13,6 @@ use sk_record::{Warning, WarningKind};
 
 use super::dress::LeftOut;
 use super::lateness::{Figures, Lateness};
-use super::probe;
 
 /// How many different messages of one sort are told apart; the rest is counted as one. At most 20 × 1 KiB each.
 const MAX_MESSAGES: usize = 20;
@@ -55,16 +54,14 @@ pub struct Totals {
     pub pods_without_webhook: u64,
     /// Requests of the run that waited because the API server did not reach the webhook.
     pub webhook_failures: u64,
-    /// Looks, one every few seconds, at which the API server did not reach the webhook.
-    pub webhook_outages: u64,
+    /// For how long the API server did not reach the webhook, as precisely as looks every few seconds show it.
+    pub webhook_outage_secs: f64,
     /// Volumes that were made for claims.
     pub volumes: u64,
     /// Namespaces of the run that somebody else deleted.
     pub namespaces_lost: u64,
     /// How often the run was paused or resumed.
     pub pauses: u64,
-    /// The longest time between the news of a pause, or of its end, and the clock that stood or went on.
-    pub slowest_pause_ms: f64,
     /// Pods without an owner that were interrupted and made again.
     pub rescheduled: u64,
     /// CronJobs, which the cluster fires by its own clock.
@@ -132,14 +129,6 @@ impl Tally {
         note(&mut counts.namespaces_lost, &message, "somebody deleted other namespaces of the run");
     }
 
-    /// The clock followed a pause, or its end, so long after the news of it.
-    pub(crate) fn paused(&self, after: Duration) {
-        self.count(|totals| {
-            totals.pauses += 1;
-            totals.slowest_pause_ms = totals.slowest_pause_ms.max(after.as_secs_f64() * 1e3);
-        });
-    }
-
     /// How many operations were answered.
     pub(crate) fn operations(&self) -> u64 {
         self.counts().totals.operations
@@ -189,12 +178,9 @@ impl Tally {
         warn("lateness", WarningKind::Gap, message, late);
         let message = "pods did not pass the driver's webhook: their delays and lives began late".to_owned();
         warn("webhook", WarningKind::Gap, message, totals.pods_without_webhook);
-        let message = format!(
-            "looks, one every {} s, at which the API server did not reach the driver's webhook: pods were refused meanwhile \
-             and came late",
-            probe::EVERY.as_secs()
-        );
-        warn("webhook-outage", WarningKind::Gap, message, totals.webhook_outages);
+        let message = "seconds in which the API server did not reach the driver's webhook: pods were refused meanwhile and came late";
+        let seconds = totals.webhook_outage_secs.ceil() as u64;
+        warn("webhook-outage", WarningKind::Gap, message.to_owned(), seconds);
         let message = "requests of the run waited because the API server did not reach the driver's webhook".to_owned();
         warn("webhook-late", WarningKind::Gap, message, totals.webhook_failures);
         let message = "claims were given volumes that hold nothing, whatever class of storage was recorded".to_owned();

@@ -4,8 +4,8 @@
 //! each claim of a run, wherever it is written (a claim, a StatefulSet's templates, a pod's ephemeral volumes), asks for no
 //! class at all, which is never provisioned, and only for volumes with the run's label, so that nobody else's free volume
 //! is taken either. The driver then makes a volume for each claim: virtual pods mount nothing, so the path in it is never
-//! looked at. Claims that an operator writes by itself are changed by the driver's webhook, which is asked about claims
-//! without the run's label only and must answer.
+//! looked at. Claims that an operator writes by itself are changed by the driver's webhook, which must answer; it may be
+//! asked about a claim of the run too, and then changes nothing.
 
 use std::sync::Arc;
 
@@ -92,6 +92,7 @@ pub(crate) async fn provide(context: Arc<Context>) {
             Ok(watcher::Event::Delete(claim)) => remove(&context, claim).await,
             Ok(watcher::Event::Init | watcher::Event::InitDone) => Ok(()),
             Err(error) => {
+                context.patience.note_watch(error);
                 tracing::warn!(
                     kind = "PersistentVolumeClaim",
                     "the watch was interrupted and begins anew: {}",
@@ -218,6 +219,12 @@ mod tests {
             {"op": "add", "path": "/spec", "value": spec},
         ]);
         assert_eq!(patch, wanted);
+        let mut dressed = recorded();
+        dress_claim("s", dressed.as_object_mut().unwrap());
+        for operation in claim_patch("s", &dressed).as_array().unwrap() {
+            let pointer = operation["path"].as_str().unwrap();
+            assert_eq!(dressed.pointer(pointer), Some(&operation["value"]), "dressed once is dressed");
+        }
         assert!(claim_patch("s", &json!(null)).as_array().is_some_and(|operations| operations.len() == 2));
     }
 

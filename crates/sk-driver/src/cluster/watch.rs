@@ -85,6 +85,7 @@ async fn follow_kind(
             }
             Ok(watcher::Event::Delete(object)) => sight.lose(value_of(&object, kind), at),
             Err(error) => {
+                context.patience.note_watch(&error);
                 tracing::warn!(kind, "the watch was interrupted and begins anew: {}", whole_story(&error));
                 continue;
             }
@@ -116,6 +117,7 @@ async fn follow_namespaces(context: &Context, labels: &str) {
             Ok(watcher::Event::Delete(namespace)) => (namespace, true),
             Ok(watcher::Event::Init | watcher::Event::InitDone) => continue,
             Err(error) => {
+                context.patience.note_watch(&error);
                 tracing::warn!(
                     kind = "Namespace",
                     "the watch was interrupted and begins anew: {}",

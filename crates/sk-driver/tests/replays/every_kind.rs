@@ -244,7 +244,7 @@ async fn one_object_of_each_kind_is_accepted_and_what_was_there_is_untouched() {
     let mut play = Play::new("kinds", 1.0, &story);
     play.announce(&cluster.client()).await;
     play.options.webhook = webhook.told(LIMIT);
-    let before = everything(&cluster.client()).await;
+    let before = everything(&cluster).await;
     // Nobody serves Ingresses here.
     play.options.listed.insert(Gvk::new_static("networking.k8s.io", "v1", "Ingress"));
 
@@ -291,7 +291,7 @@ async fn one_object_of_each_kind_is_accepted_and_what_was_there_is_untouched() {
 
     assert_eq!(untouched(classes.clone(), "theirs").await, class_before);
     assert_eq!(untouched(accounts.clone(), "builder").await, account_before);
-    assert_eq!(difference_outside_shop(&cluster.client(), &before).await, Vec::<String>::new());
+    assert_eq!(difference_outside_shop(&cluster, &before).await, Vec::<String>::new());
 
     claims_reach_no_provisioner_and_what_is_going_is_waited_for(&cluster).await;
 }

@@ -5,16 +5,15 @@ use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use k8s_openapi::ByteString;
 use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
 use k8s_openapi::api::core::v1::{ConfigMap, ServiceAccount};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Client;
-use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams, PostParams};
-use kube::discovery::{Discovery, verbs};
+use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use sk_api::Scenario;
 use sk_api::simulation::{Simulation, SimulationRoot, crds, names};
@@ -27,6 +26,11 @@ use sk_testkit::control_plane::{ControlPlane, eventually};
 use sk_testkit::objects;
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
+use tokio::sync::broadcast;
+use tracing::Subscriber;
+use tracing::field::{Field, Visit};
+use tracing_subscriber::layer::{self, Layer, SubscriberExt};
+use tracing_subscriber::util::SubscriberInitExt;
 
 /// How long anything may take on a machine that many tests share.
 pub(crate) const LIMIT: Duration = Duration::from_secs(120);
@@ -115,26 +119,24 @@ impl Installed {
     /// Has the API server call this port from now on.
     pub(crate) async fn lead_to(&self, port: u16) {
         let url = format!("https://127.0.0.1:{port}/");
-        let webhook = |name: &str, resource: &str, only: Value| {
+        let webhook = |name: &str, resource: &str| {
             json!({
                 "name": name, "admissionReviewVersions": ["v1"], "sideEffects": "NoneOnDryRun", "failurePolicy": "Fail",
                 "timeoutSeconds": 5,
                 "namespaceSelector": {"matchLabels": {names::SIMULATION_LABEL: self.simulation}},
-                "objectSelector": only,
                 "rules": [{
                     "apiGroups": [""], "apiVersions": ["v1"], "resources": [resource], "operations": ["CREATE"],
                 }],
                 "clientConfig": {"url": url, "caBundle": ByteString(self.authority.clone().into_bytes())},
             })
         };
-        let foreign = json!({"matchExpressions": [{"key": names::SIMULATION_LABEL, "operator": "DoesNotExist"}]});
         let name = names::webhook(&self.simulation);
         let configuration = json!({
             "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
             "metadata": {"name": name},
             "webhooks": [
-                webhook("mutatepods.simkube.io", "pods", json!({})),
-                webhook("claims.simkube.io", "persistentvolumeclaims", foreign),
+                webhook("mutatepods.simkube.io", "pods"),
+                webhook("claims.simkube.io", "persistentvolumeclaims"),
             ],
         });
         let api: Api<MutatingWebhookConfiguration> = Api::all(self.client.clone());
@@ -265,41 +267,23 @@ pub(crate) fn codes(run: &Run) -> Vec<(String, u64)> {
 }
 
 /// Every object of every kind, by kind, name and uid; without what the cluster makes and unmakes by itself.
-pub(crate) async fn everything(client: &Client) -> BTreeSet<String> {
-    // A group that is just going away answers 404 for a moment.
-    let discovery = eventually("the cluster to tell its kinds", LIMIT, || async {
-        Discovery::new(client.clone()).run().await.map(Some)
-    });
-    let discovery = discovery.await.expect("the cluster tells its kinds");
-    let mut all = BTreeSet::new();
-    for group in discovery.groups() {
-        for (resource, capabilities) in group.recommended_resources() {
-            let passes = ["Event", "Lease", "EndpointSlice", "ComponentStatus"].contains(&resource.kind.as_str());
-            if passes || !capabilities.supports_operation(verbs::LIST) {
-                continue;
-            }
-            let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
-            for object in api.list(&ListParams::default()).await.map(|list| list.items).unwrap_or_default() {
-                let metadata = object.metadata;
-                let (namespace, name) = (metadata.namespace.unwrap_or_default(), metadata.name.unwrap_or_default());
-                all.insert(format!("{} {namespace}/{name} {}", resource.kind, metadata.uid.unwrap_or_default()));
-            }
-        }
-    }
-    all
+pub(crate) async fn everything(cluster: &ControlPlane) -> BTreeSet<String> {
+    let all = cluster.everything_and_uids().await.expect("all kinds can be listed");
+    // Rewritten by their controller whenever it likes.
+    all.into_iter().filter(|object| !object.starts_with("EndpointSlice ")).collect()
 }
 
 /// What is there now and was not before, or the other way round.
-pub(crate) async fn difference(client: &Client, before: &BTreeSet<String>) -> Vec<String> {
-    let after = everything(client).await;
+pub(crate) async fn difference(cluster: &ControlPlane, before: &BTreeSet<String>) -> Vec<String> {
+    let after = everything(cluster).await;
     let new = after.difference(before).map(|object| format!("left behind: {object}"));
     let gone = before.difference(&after).map(|object| format!("gone: {object}"));
     new.chain(gone).collect()
 }
 
 /// The same, where somebody's own controllers go on making and ending pods in the namespace `shop`.
-pub(crate) async fn difference_outside_shop(client: &Client, before: &BTreeSet<String>) -> Vec<String> {
-    difference(client, before).await.into_iter().filter(|line| !line.contains(" shop/")).collect()
+pub(crate) async fn difference_outside_shop(cluster: &ControlPlane, before: &BTreeSet<String>) -> Vec<String> {
+    difference(cluster, before).await.into_iter().filter(|line| !line.contains(" shop/")).collect()
 }
 
 pub(crate) fn write_files(folder: &Path, story: &Story, name: &str, speed: f64) -> (PathBuf, PathBuf) {
@@ -337,4 +321,58 @@ pub(crate) fn terminate(program: &Child) {
     let pid = program.id().expect("it runs").to_string();
     let asked = std::process::Command::new("kill").args(["-TERM", &pid]).status();
     assert!(asked.expect("there is a kill").success());
+}
+
+/// Lines of the log that say what the clock of a run in this process does, with the moment of each.
+pub(crate) struct ClockLines(broadcast::Receiver<(Instant, String)>);
+
+impl ClockLines {
+    /// Waits for a line, and says when it was written.
+    pub(crate) async fn heard(&mut self, line: &str) -> Instant {
+        let heard = async {
+            loop {
+                let (at, text) = self.0.recv().await.expect("the log goes on");
+                if text == line {
+                    return at;
+                }
+            }
+        };
+        tokio::time::timeout(LIMIT, heard).await.expect("the clock follows")
+    }
+}
+
+/// Listens from now on. One test at a time pauses a run.
+pub(crate) fn clock_lines() -> ClockLines {
+    static LOG: OnceLock<broadcast::Sender<(Instant, String)>> = OnceLock::new();
+    let log = LOG.get_or_init(|| {
+        let log = broadcast::Sender::new(64);
+        tracing_subscriber::registry().with(ClockLog(log.clone())).init();
+        log
+    });
+    ClockLines(log.subscribe())
+}
+
+/// Passes on what is said of the clock.
+struct ClockLog(broadcast::Sender<(Instant, String)>);
+
+impl<S: Subscriber> Layer<S> for ClockLog {
+    fn on_event(&self, event: &tracing::Event<'_>, _: layer::Context<'_, S>) {
+        let mut message = Message::default();
+        event.record(&mut message);
+        if ["paused", "resumed"].contains(&message.0.as_str()) {
+            // Nobody need listen.
+            let _ = self.0.send((Instant::now(), message.0));
+        }
+    }
+}
+
+#[derive(Default)]
+struct Message(String);
+
+impl Visit for Message {
+    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
+        if field.name() == "message" {
+            self.0 = format!("{value:?}");
+        }
+    }
 }

@@ -5,13 +5,14 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace, PersistentVolume, Persist
 use kube::Client;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
+use sk_api::simulation::names;
 use sk_testkit::control_plane::{ControlPlane, eventually};
 use sk_testkit::objects;
 
 use crate::support::*;
 
-/// When the held object is deleted and made again: long enough after the start for the test to hold it.
-const AGAIN_AT: u32 = 15;
+/// When the held object is deleted and made again.
+const AGAIN_AT: u32 = 2;
 /// More objects than there are workers, so that one of them shares the worker of the one that waits.
 const OTHERS: u32 = 40;
 const FINALIZER: &str = "test.example.com/hold";
@@ -72,12 +73,12 @@ async fn somebodys_storage(cluster: &ControlPlane) {
 pub(crate) async fn claims_reach_no_provisioner_and_what_is_going_is_waited_for(cluster: &ControlPlane) {
     somebodys_storage(cluster).await;
     let client = cluster.client();
-    let before = everything(&client).await;
+    whoever_makes_it_holds_it(cluster).await;
+    let before = everything(cluster).await;
     let play = Play::new("volumes", 1.0, &story());
     let look = async {
         let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "virtual-shop");
         eventually("the object that is held", LIMIT, || maps.get_opt("held")).await.unwrap();
-        hold(&maps, json!([FINALIZER])).await;
         somebody_deletes_a_namespace(&client).await;
         an_operator_claims(&client).await;
         pods_run(&client).await;
@@ -88,7 +89,8 @@ pub(crate) async fn claims_reach_no_provisioner_and_what_is_going_is_waited_for(
         }
         let held = maps.get("held").await.unwrap();
         assert!(held.metadata.deletion_timestamp.is_some(), "it was deleted and is held: {held:?}");
-        hold(&maps, json!([])).await;
+        let let_go = Patch::Merge(json!({"metadata": {"finalizers": []}}));
+        maps.patch("held", &PatchParams::default(), &let_go).await.unwrap();
         eventually("it to be made again", LIMIT, || async {
             Ok(maps.get_opt("held").await?.filter(|map| {
                 map.metadata.deletion_timestamp.is_none() && map.data.as_ref().is_some_and(|data| data["a"] == "2")
@@ -103,20 +105,48 @@ pub(crate) async fn claims_reach_no_provisioner_and_what_is_going_is_waited_for(
     let run = play.record();
     let warnings = &run.meta().warnings;
     assert_eq!(outcome.totals.refused, 0, "{warnings:?}");
-    // Two of the StatefulSet, the pod's own, the trace's, the operator's.
-    assert_eq!((outcome.totals.volumes, outcome.totals.namespaces_lost), (5, 1), "{warnings:?}");
+    // Two of the StatefulSet, the pod's own, the trace's, the operator's two.
+    assert_eq!((outcome.totals.volumes, outcome.totals.namespaces_lost), (6, 1), "{warnings:?}");
     let lost = warnings.iter().find(|warning| warning.code == "namespace-lost").expect("it is said");
     assert!(lost.message.contains("depot"), "{}", lost.message);
-    assert_eq!(difference_outside_shop(&client, &before).await, Vec::<String>::new());
+    assert_eq!(difference_outside_shop(cluster, &before).await, Vec::<String>::new());
     let volumes: Api<PersistentVolume> = Api::all(client.clone());
     let taken_by = volumes.get("somebodys").await.unwrap().spec.and_then(|spec| spec.claim_ref);
     let namespace = taken_by.and_then(|claim| claim.namespace).unwrap_or_default();
     assert!(!namespace.starts_with("virtual-"), "the run took it");
 }
 
-async fn hold(maps: &Api<ConfigMap>, finalizers: Value) {
-    let patch = Patch::Merge(json!({"metadata": {"finalizers": finalizers}}));
-    maps.patch("held", &PatchParams::default(), &patch).await.unwrap();
+/// A policy that puts a finalizer on the object to be held in the moment in which it is made, so that it is held whenever it
+/// is deleted. It is in effect a moment after it was made.
+async fn whoever_makes_it_holds_it(cluster: &ControlPlane) {
+    let first = "object.metadata.name == 'held' && object.data.a == '1'";
+    let patch = format!("[JSONPatch{{op: 'add', path: '/metadata/finalizers', value: ['{FINALIZER}']}}]");
+    let policy = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingAdmissionPolicy", "metadata": {"name": "hold"},
+        "spec": {
+            "reinvocationPolicy": "Never", "failurePolicy": "Fail",
+            "matchConstraints": {"resourceRules": [{
+                "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["CREATE"],
+            }]},
+            "matchConditions": [{"name": "first", "expression": first}],
+            "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": patch}}],
+        },
+    });
+    let binding = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingAdmissionPolicyBinding",
+        "metadata": {"name": "hold"}, "spec": {"policyName": "hold"},
+    });
+    for object in [policy, binding] {
+        cluster.create(&objects::object(object)).await.unwrap();
+    }
+    let maps: Api<ConfigMap> = Api::namespaced(cluster.client(), "default");
+    let dry = PostParams { dry_run: true, ..PostParams::default() };
+    let held = serde_json::from_value(config_map("default", "held", "1")).unwrap();
+    eventually("the policy to be in effect", LIMIT, || async {
+        Ok(maps.create(&dry, &held).await?.metadata.finalizers.is_some().then_some(()))
+    })
+    .await
+    .unwrap();
 }
 
 async fn somebody_deletes_a_namespace(client: &Client) {
@@ -126,15 +156,19 @@ async fn somebody_deletes_a_namespace(client: &Client) {
     namespaces.delete("virtual-depot", &DeleteParams::default()).await.unwrap();
 }
 
-/// Whoever makes claims in a namespace of the run by itself knows nothing of the run.
+/// Whoever makes claims in a namespace of the run by itself knows nothing of the run, and may hand its labels down.
 async fn an_operator_claims(client: &Client) {
     let claims: Api<PersistentVolumeClaim> = Api::namespaced(client.clone(), "virtual-shop");
-    let claim = json!({
-        "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "operators"}, "spec": claim_spec("gold"),
-    });
-    let claim = serde_json::from_value(claim).unwrap();
-    let made = claims.create(&PostParams::default(), &claim).await.unwrap();
-    assert_eq!(made.spec.unwrap().storage_class_name.as_deref(), Some(""), "the webhook saw to it");
+    let run = json!({names::SIMULATION_LABEL: "volumes", names::VIRTUAL_LABEL: "true"});
+    for (name, labels) in [("operators", json!({})), ("labelled", run)] {
+        let claim = json!({
+            "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name, "labels": labels},
+            "spec": claim_spec("gold"),
+        });
+        let claim = serde_json::from_value(claim).unwrap();
+        let made = claims.create(&PostParams::default(), &claim).await.unwrap();
+        assert_eq!(made.spec.unwrap().storage_class_name.as_deref(), Some(""), "the webhook saw to {name}");
+    }
 }
 
 async fn pods_run(client: &Client) {
@@ -152,7 +186,7 @@ async fn pods_run(client: &Client) {
 
 async fn claims_are_bound_to_the_runs_volumes(client: &Client) {
     let claims: Api<PersistentVolumeClaim> = Api::namespaced(client.clone(), "virtual-shop");
-    for name in ["data-db-0", "data-db-1", "brings-own", "shared", "operators"] {
+    for name in ["data-db-0", "data-db-1", "brings-own", "shared", "operators", "labelled"] {
         let spec = eventually(&format!("the claim {name} to be bound"), LIMIT, || async {
             let spec = claims.get(name).await?.spec.unwrap_or_default();
             Ok(spec.volume_name.is_some().then_some(spec))
@@ -163,5 +197,5 @@ async fn claims_are_bound_to_the_runs_volumes(client: &Client) {
         assert!(spec.volume_name.unwrap().starts_with("sk-volumes-"), "{name} took somebody's volume");
     }
     let all = claims.list(&ListParams::default()).await.unwrap().items;
-    assert_eq!(all.len(), 5, "{all:?}");
+    assert_eq!(all.len(), 6, "{all:?}");
 }

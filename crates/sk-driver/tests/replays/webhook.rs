@@ -86,7 +86,7 @@ pub(crate) async fn a_run_that_loses_its_webhook_goes_on_and_says_so(cluster: &C
     let (outcome, ()) = tokio::join!(play.run(client.clone()), look);
     let outcome = outcome.unwrap();
     let run = play.record();
-    assert!(outcome.totals.webhook_outages >= 1, "{:?}", outcome.totals);
+    assert!(outcome.totals.webhook_outage_secs >= 1.0, "{:?}", outcome.totals);
     assert!(codes(&run).iter().any(|(code, _)| code == "webhook-outage"), "{:?}", codes(&run));
     assert_eq!((outcome.totals.pods_without_webhook, run.pods().unwrap().count()), (0, 2));
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use kube::ResourceExt;
 use kube::api::{Api, DynamicObject, ListParams};
 use kube::discovery::{ApiGroup, Discovery, verbs};
 
@@ -16,20 +17,29 @@ const BY_ITSELF: [&str; 2] = ["Event", "ComponentStatus"];
 impl ControlPlane {
     /// Every object of every kind, as `Pod default/web-1`, but what comes and goes by itself.
     pub async fn everything(&self) -> Result<BTreeSet<String>, ControlError> {
+        Ok(self.inventory().await?.into_iter().map(|(object, _)| object).collect())
+    }
+
+    /// The same with uids, as `Pod default/web-1 1f0c…`: one that was made again is another one.
+    pub async fn everything_and_uids(&self) -> Result<BTreeSet<String>, ControlError> {
+        Ok(self.inventory().await?.into_iter().map(|(object, uid)| format!("{object} {uid}")).collect())
+    }
+
+    async fn inventory(&self) -> Result<Vec<(String, String)>, ControlError> {
         eventually("a list of everything", LIMIT, || async {
             let discovery = Discovery::new(self.client()).run().await?;
-            let mut all = BTreeSet::new();
+            let mut all = Vec::new();
             for (resource, capabilities) in discovery.groups().flat_map(ApiGroup::recommended_resources) {
                 if BY_ITSELF.contains(&resource.kind.as_str()) || !capabilities.supports_operation(verbs::LIST) {
                     continue;
                 }
                 let api: Api<DynamicObject> = Api::all_with(self.client(), &resource);
                 for object in api.list_metadata(&ListParams::default()).await?.items {
-                    let (namespace, name) = (object.metadata.namespace, object.metadata.name.unwrap_or_default());
-                    match namespace.as_deref() {
+                    let (name, uid) = (object.name_any(), object.uid().unwrap_or_default());
+                    match object.namespace().as_deref() {
                         Some("kube-node-lease") => {}
-                        Some(namespace) => drop(all.insert(format!("{} {namespace}/{name}", resource.kind))),
-                        None => drop(all.insert(format!("{} {name}", resource.kind))),
+                        Some(namespace) => all.push((format!("{} {namespace}/{name}", resource.kind), uid)),
+                        None => all.push((format!("{} {name}", resource.kind), uid)),
                     }
                 }
             }

@@ -56,6 +56,10 @@ pub struct Arguments {
     /// Run the hooks of Simulations: whoever may create a Simulation may then run commands in this container.
     #[arg(long)]
     pub allow_hooks: bool,
+    /// Let Simulations name traces that lie on nodes, which are mounted into their drivers: whoever may create a
+    /// Simulation may then have a driver read any file of a node.
+    #[arg(long)]
+    pub local_traces: bool,
     /// Where records are kept.
     #[arg(long, default_value = "/var/lib/simkube/records")]
     pub records_dir: PathBuf,
@@ -93,6 +97,7 @@ impl Arguments {
             driver_account: self.driver_service_account.clone(),
             any_namespace: self.any_namespace,
             allow_hooks: self.allow_hooks,
+            local_traces: self.local_traces,
             allowed_images: self.allow_driver_image.clone(),
             start_limit: Duration::from_secs(self.driver_start_limit),
             records_url: self.records_url.clone().unwrap_or_else(|| installed.records_url.clone()),

@@ -3,16 +3,21 @@
 //! One rule is enforced here for all of them: what does not carry the run's mark (its label, and its root as owner) is
 //! never changed and never deleted.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Pod;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::{Client, ResourceExt};
 use serde_json::Value;
 use sk_api::simulation::{Simulation, names};
 
 use crate::parts::{Place, Plan};
-use crate::world::{Left, Offer, Part, Seen};
+use crate::silence::Silence;
+use crate::world::{Left, Offer, Part, Rival, Seen};
 
 /// Why a step could not be carried out.
 #[derive(Debug, thiserror::Error)]
@@ -73,11 +78,13 @@ impl ClusterError {
 #[derive(Clone)]
 pub(crate) struct Cluster {
     client: Client,
+    /// Of the Leases that drivers without a controller may hold, by namespace: our own, and the drivers'.
+    silences: Arc<Mutex<BTreeMap<String, Silence>>>,
 }
 
 impl Cluster {
     pub(crate) fn new(client: Client) -> Self {
-        Self { client }
+        Self { client, silences: Arc::default() }
     }
 
     pub(crate) fn client(&self) -> Client {
@@ -143,22 +150,25 @@ impl Cluster {
         }
     }
 
-    /// What still carries the simulation's label: what was replayed, and its roots.
+    /// What is still there of a simulation: its roots, and what was replayed. A driver without a controller may replay
+    /// under the same name; its root belongs to nothing, and neither that nor what it owns is the Simulation's.
     pub(crate) async fn left(&self, name: &str) -> Result<Vec<Left>, ClusterError> {
         let parameters = ListParams::default().labels(&format!("{}={name}", names::SIMULATION_LABEL));
+        let mut theirs = BTreeSet::new();
         let mut left = Vec::new();
         for (group, kind, plural) in
-            [("", "Namespace", "namespaces"), (names::GROUP, "SimulationRoot", "simulationroots")]
+            [(names::GROUP, "SimulationRoot", "simulationroots"), ("", "Namespace", "namespaces")]
         {
             let resource = crate::parts::resource(group, kind, plural);
             let api: Api<DynamicObject> = Api::all_with(self.client(), &resource);
-            let listed = api.list(&parameters).await.map_err(ClusterError::request(format!("list {plural}")))?;
-            left.extend(listed.iter().map(|object| Left {
-                kind: kind.to_owned(),
-                name: object.name_any(),
-                of_driver: object.labels().get(names::COMPONENT_LABEL).is_some_and(|of| of == names::DRIVER),
-                going: object.metadata.deletion_timestamp.is_some(),
-            }));
+            let listed = api.list_metadata(&parameters).await;
+            for object in listed.map_err(ClusterError::request(format!("list {plural}")))? {
+                if is_anothers(&object.metadata, &theirs) {
+                    theirs.extend(object.uid());
+                } else {
+                    left.push(Left { kind: kind.to_owned(), name: object.name_any() });
+                }
+            }
         }
         Ok(left)
     }
@@ -169,13 +179,7 @@ impl Cluster {
         let api: Api<Pod> = Api::namespaced(self.client(), namespace);
         let listed = api.list_metadata(&ListParams::default().labels(&of_driver)).await;
         let listed = listed.map_err(ClusterError::request("list the driver's pods"))?;
-        let left = listed.iter().map(|pod| Left {
-            kind: "Pod".to_owned(),
-            name: pod.name_any(),
-            of_driver: true,
-            going: pod.metadata.deletion_timestamp.is_some(),
-        });
-        Ok(left.collect())
+        Ok(listed.iter().map(|pod| Left { kind: "Pod".to_owned(), name: pod.name_any() }).collect())
     }
 
     /// Can a part be had whose kind not every cluster has? A controller that was installed without it has no right to it,
@@ -210,12 +214,33 @@ impl Cluster {
         self.leases(namespace).get_opt(names::LEASE).await.map_err(ClusterError::request(step))
     }
 
+    /// The driver without a controller that holds a Lease, if it lives.
+    fn living_driver(&self, namespace: &str, lease: &Lease) -> Option<Rival> {
+        let mut silences = self.silences.lock().unwrap_or_else(PoisonError::into_inner);
+        let silence = silences.entry(namespace.to_owned()).or_default();
+        let holder = silence.living_driver(lease, Timestamp::now())?;
+        Some(Rival { holder, namespace: namespace.to_owned() })
+    }
+
+    /// A driver that runs on this cluster without a controller. Its Lease is where such drivers have it, or, of those
+    /// that take it from their kubeconfig, perhaps in our own namespace.
+    pub(crate) async fn rival(&self, namespace: &str) -> Result<Option<Rival>, ClusterError> {
+        for namespace in [namespace, names::DRIVER_LEASE_NAMESPACE] {
+            let lease = self.lease(namespace).await?;
+            let rival = lease.and_then(|lease| self.living_driver(namespace, &lease));
+            if rival.is_some() {
+                return Ok(rival);
+            }
+        }
+        Ok(None)
+    }
+
     /// Takes the Lease: creating is what only one can do. One whose holder is gone is removed first; one whose holder
-    /// exists stays, because between the decision and now somebody may have been quicker. The next look at the world
+    /// exists, or is a driver that lives, stays, because between the decision and now somebody may have been quicker. The next look at the world
     /// shows who.
     pub(crate) async fn take_lease(&self, namespace: &str, holder: &str) -> Result<(), ClusterError> {
         if let Some(found) = self.lease(namespace).await? {
-            if self.has_holder(&found).await? {
+            if self.has_holder(&found).await? || self.living_driver(namespace, &found).is_some() {
                 return Ok(());
             }
             self.drop_lease(namespace, &found).await?;
@@ -279,6 +304,15 @@ pub(crate) fn recognise(plan: &Plan<'_>, part: Part, object: &DynamicObject) -> 
     }
 }
 
+/// Is it what a driver without a controller has made: a root that belongs to nothing, or what such a root owns? A root of
+/// ours always has an owner, even if that is gone.
+fn is_anothers(object: &ObjectMeta, roots: &BTreeSet<String>) -> bool {
+    let labels = object.labels.iter().flatten();
+    let of_driver = labels.into_iter().any(|(key, of)| key == names::COMPONENT_LABEL && of == names::DRIVER);
+    let mut owners = object.owner_references.iter().flatten().peekable();
+    if owners.peek().is_none() { of_driver } else { owners.any(|owner| roots.contains(&owner.uid)) }
+}
+
 /// Did it belong to a root of this simulation that is no more? The garbage collector is about to take it.
 fn is_orphan(plan: &Plan<'_>, object: &DynamicObject) -> bool {
     let root = names::metaroot(plan.name());
@@ -291,7 +325,7 @@ fn manager() -> PostParams {
 }
 
 fn micro_now() -> String {
-    jiff::Timestamp::now().strftime("%FT%T%.6fZ").to_string()
+    Timestamp::now().strftime("%FT%T%.6fZ").to_string()
 }
 
 pub(crate) fn parse<T: serde::de::DeserializeOwned>(step: &str, value: Value) -> Result<T, ClusterError> {

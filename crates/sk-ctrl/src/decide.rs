@@ -17,8 +17,9 @@ use sk_api::simulation::{Hook, State, names};
 use sk_core::SimDuration;
 
 use crate::driver::Driver;
+use crate::job;
 use crate::settings::Settings;
-use crate::world::{Offer, Part, SecretRefusal, Seen, Turn, Verdict, World};
+use crate::world::{Offer, Part, Rival, SecretRefusal, Seen, Turn, Verdict, World};
 
 /// How often a world is looked at again if nobody reports a change: watches break, and limits run out silently.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
@@ -59,8 +60,6 @@ pub enum Action {
     Conclude(Verdict),
     /// Delete the root, and with it everything of the run.
     TearDown,
-    /// Delete a root that a driver has made and that belongs to nothing.
-    DropRoot(String),
     /// Delete the Secret that cert-manager has made; it belongs to no root.
     DropSecret,
     /// Write down the end.
@@ -119,13 +118,15 @@ fn run(world: &World, settings: &Settings) -> Step {
     if let Err(verdict) = check(world, settings) {
         return Step::Do(Action::Conclude(verdict));
     }
-    match &world.turn {
-        Turn::Mine => {}
-        Turn::Free => return Step::Do(Action::TakeTurn),
-        Turn::Blocked { by } => return blocked(world, by),
-    }
-    if world.status().start_time.is_none() {
-        return Step::Do(Action::Begin);
+    let began = world.status().start_time.is_some();
+    match (&world.turn, &world.rival) {
+        (Turn::Blocked { by }, _) => return blocked(world, by),
+        // Looked for once more after the turn is taken: a driver takes its Lease first too, and then looks for ours, so
+        // that of the two at least one sees the other. What has begun goes on; the driver gives way.
+        (_, Some(rival)) if !began => return blocked_by_driver(world, rival),
+        (Turn::Free, _) => return Step::Do(Action::TakeTurn),
+        (Turn::Mine, _) if !began => return Step::Do(Action::Begin),
+        (Turn::Mine, _) => {}
     }
     next_hook(world, settings, Stage::PreStart).or_else(|| next_part(world, settings)).unwrap_or_else(|| follow(world))
 }
@@ -167,6 +168,14 @@ fn check_driver(world: &World, settings: &Settings) -> Result<(), Verdict> {
             settings.driver_image
         );
         return Err(Verdict::failure("ImageNotAllowed", words));
+    }
+    if job::local_path(&driver.trace_path).is_some() && !settings.local_traces {
+        let words = format!(
+            "spec.driver.tracePath is `{}`, a file of a node, and this installation mounts none: send it with `skctl \
+             run`, name its URL, or install with `skctl install sim --local-traces`",
+            driver.trace_path
+        );
+        return Err(Verdict::failure("LocalTraceNotAllowed", words));
     }
     match world.refused_secrets.first_key_value() {
         // A driver that is there has them already.
@@ -213,6 +222,18 @@ fn blocked(world: &World, by: &str) -> Step {
     let message = format!("simulation {by} is before this one; one runs at a time");
     let report = Report { state: State::Blocked, reason: "Blocked".to_owned(), message, completed: None };
     report_or_wait(world, report, LOOK_AGAIN)
+}
+
+fn blocked_by_driver(world: &World, rival: &Rival) -> Step {
+    let message = format!(
+        "driver {} runs on this cluster without a controller (Lease {}/{}); this one begins when that has ended",
+        rival.holder,
+        rival.namespace,
+        names::LEASE
+    );
+    let report = Report { state: State::Blocked, reason: "Blocked".to_owned(), message, completed: None };
+    // Nobody announces the end of such a driver here.
+    report_or_wait(world, report, LOOK_WHETHER_GONE)
 }
 
 /// The hook that is due, if one is. One that was begun and whose end nobody saw is not run a second time. Where hooks are
@@ -359,11 +380,6 @@ fn take_down(world: &World) -> Option<Step> {
     });
     if let Some(orphan) = orphan {
         return Some(wait_for_the_end(world, &format!("the simulation's {orphan:?}")));
-    }
-    // A simulation that has not begun has no driver; what carries its name then is somebody else's.
-    let began = world.status().start_time.is_some();
-    if let Some(stray) = world.left.iter().find(|left| began && left.is_stray()) {
-        return Some(Step::Do(Action::DropRoot(stray.name.clone())));
     }
     if let Some(first) = world.left.first() {
         return Some(wait_for_the_end(world, &first.to_string()));

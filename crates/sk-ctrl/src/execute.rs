@@ -19,7 +19,7 @@ use crate::cluster::{Cluster, ClusterError, holder};
 use crate::decide::{Action, Report, Stage, hook_failure};
 use crate::hooks;
 use crate::observe::{authorities, root_uid, secret};
-use crate::parts::{Place, Plan};
+use crate::parts::Plan;
 use crate::records::Store;
 use crate::settings::Settings;
 use crate::world::{CONCLUDED, Offer, Part, Verdict, World};
@@ -72,7 +72,6 @@ impl Hands {
             Action::Report(report) => self.report(world, report).await,
             Action::Conclude(verdict) => self.conclude(world, verdict).await,
             Action::TearDown => self.tear_down(world).await,
-            Action::DropRoot(root) => self.drop_root(world, root).await,
             Action::DropSecret => self.drop_secret(world).await,
             Action::Finish(verdict) => self.finish(world, verdict).await,
             Action::ReleaseTurn => self.release_turn(name).await,
@@ -254,15 +253,6 @@ impl Hands {
                 .await;
         }
         Ok(())
-    }
-
-    async fn drop_root(&self, world: &World, root: &str) -> Result<(), ClusterError> {
-        let plan = Plan { simulation: &world.simulation, settings: &self.settings, root_uid: "" };
-        let place = Place { name: root.to_owned(), ..plan.place(Part::Root) };
-        match self.cluster.find(&place).await?.filter(|found| is_of(world, found)) {
-            Some(found) => self.cluster.delete(&place, found.uid()).await,
-            None => Ok(()),
-        }
     }
 
     async fn drop_secret(&self, world: &World) -> Result<(), ClusterError> {

@@ -160,6 +160,7 @@ pub fn arguments(options: &Options) -> Vec<String> {
     arguments.extend(options.allowed_images.iter().map(|image| format!("--allow-driver-image={image}")));
     arguments.extend(options.allow_hooks.then(|| "--allow-hooks".to_owned()));
     arguments.extend(options.any_namespace.then(|| "--any-namespace".to_owned()));
+    arguments.extend(options.local_traces.then(|| "--local-traces".to_owned()));
     arguments
 }
 
@@ -205,13 +206,14 @@ mod tests {
         let options = Options {
             allow_hooks: true,
             any_namespace: true,
+            local_traces: true,
             namespace: "lab".to_owned(),
             allowed_images: vec!["a/b".to_owned(), "c:1".to_owned()],
             ..Options::default()
         };
         let arguments = std::iter::once("sk-ctrl".to_owned()).chain(arguments(&options));
         let parsed = Arguments::try_parse_from(arguments).unwrap();
-        assert!(parsed.allow_hooks && parsed.any_namespace);
+        assert!(parsed.allow_hooks && parsed.any_namespace && parsed.local_traces);
         assert_eq!(parsed.allow_driver_image, options.allowed_images);
         assert_eq!((parsed.namespace.as_str(), parsed.bind.port()), ("lab", PORT));
     }

@@ -118,7 +118,7 @@ fn container(plan: &Plan<'_>, mounts: &[Value]) -> Value {
 }
 
 /// The path of a trace that lies on the node, and nowhere else.
-fn local_path(location: &str) -> Option<&str> {
+pub(crate) fn local_path(location: &str) -> Option<&str> {
     let path = location.strip_prefix("file://").unwrap_or(location);
     path.starts_with('/').then_some(path)
 }

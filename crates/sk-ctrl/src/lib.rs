@@ -18,6 +18,7 @@
 //! | [`certificate`] | certificates that the controller makes itself |
 //! | [`records`] | the records that it keeps, and who gets them |
 //! | `office` | the Lease by which one controller acts at a time |
+//! | `silence` | whether the holder of a Lease still renews it |
 //! | [`install`] | the manifests of an installation, with the smallest rights that do |
 //! | [`cli`] | the binary's flags, and the start of all of it |
 
@@ -37,6 +38,7 @@ pub mod parts;
 mod reconcile;
 pub mod records;
 pub mod settings;
+mod silence;
 pub mod world;
 
 pub use settings::Settings;

@@ -37,6 +37,7 @@ pub(crate) async fn observe(
     let world = World {
         now: Timestamp::now(),
         turn: eyes.turn().await?,
+        rival: cluster.rival(&settings.namespace).await?,
         parts: eyes.parts().await?,
         driver: eyes.driver().await?,
         refused_secrets: eyes.refused_secrets().await?,

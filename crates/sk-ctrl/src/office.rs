@@ -7,16 +7,18 @@
 //!
 //! The same pod, started again, goes on at once: its identity is the pod's name, and a pod's container never runs twice.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::{Api, DeleteParams, PostParams, Preconditions};
 use kube::{Client, ResourceExt};
 use serde_json::json;
 use sk_api::simulation::names;
+use tokio::time::Instant;
 use tracing::{info, warn};
 
 use crate::cluster::holder;
+use crate::silence::Silence;
 
 /// How long a Lease is held, and how often it is looked at.
 #[derive(Clone, Copy, Debug)]
@@ -45,46 +47,39 @@ const PACE: Pace = Pace {
 pub(crate) struct Office {
     api: Api<Lease>,
     identity: String,
-    pace: Pace,
 }
-
-/// The version of another's Lease, and since when it is unchanged.
-type Unchanged = (Option<String>, Instant);
 
 impl Office {
     pub(crate) fn new(client: Client, namespace: &str, identity: &str) -> Self {
-        Self { api: Api::namespaced(client, namespace), identity: identity.to_owned(), pace: PACE }
+        Self { api: Api::namespaced(client, namespace), identity: identity.to_owned() }
     }
 
     /// Waits until this controller is the one that acts.
     pub(crate) async fn take(&self) {
-        let mut unchanged = None;
+        let mut silence = Silence::default();
         let mut told = None;
         loop {
-            match self.try_to_take(&mut unchanged).await {
+            match self.try_to_take(&mut silence).await {
                 Ok(None) => return info!(identity = self.identity, "this controller acts"),
                 Ok(by) if by != told => {
-                    info!(
-                        ?by,
-                        "another controller acts: waiting until it ends, or is silent for {:?}", self.pace.good_for
-                    );
+                    info!(?by, "another controller acts: waiting until it ends, or is silent for {:?}", PACE.good_for);
                     told = by;
                 }
                 Ok(_) => {}
                 Err(error) => warn!(%error, "the Lease {} cannot be had; it is tried again", names::CONTROLLER_NAME),
             }
-            tokio::time::sleep(self.pace.look).await;
+            tokio::time::sleep(PACE.look).await;
         }
     }
 
     /// Renews the Lease; ends when this controller may no longer act.
     pub(crate) async fn keep(&self) {
         let mut renewed = Instant::now();
-        while renewed.elapsed() < self.pace.acts_for {
-            let left = || self.pace.acts_for.saturating_sub(renewed.elapsed());
-            tokio::time::sleep(self.pace.renewal.min(left())).await;
+        while renewed.elapsed() < PACE.acts_for {
+            let left = || PACE.acts_for.saturating_sub(renewed.elapsed());
+            tokio::time::sleep(PACE.renewal.min(left())).await;
             let asked = Instant::now();
-            match tokio::time::timeout(left(), self.try_to_take(&mut None)).await {
+            match tokio::time::timeout(left(), self.try_to_take(&mut Silence::default())).await {
                 Ok(Ok(None)) => renewed = asked,
                 Ok(Ok(Some(by))) => return warn!(by, "another controller has taken over"),
                 Ok(Err(error)) => warn!(%error, "the Lease {} was not renewed", names::CONTROLLER_NAME),
@@ -92,7 +87,7 @@ impl Office {
                 Err(_) => {}
             }
         }
-        warn!("the Lease was not renewed for {:?}: this controller stops acting", self.pace.acts_for);
+        warn!("the Lease was not renewed for {:?}: this controller stops acting", PACE.acts_for);
     }
 
     /// Gives the Lease back, so that nobody has to wait for its end.
@@ -107,11 +102,11 @@ impl Office {
     }
 
     /// Takes or renews the Lease, or says who has it. Of two who try, the API server lets one.
-    async fn try_to_take(&self, unchanged: &mut Option<Unchanged>) -> Result<Option<String>, kube::Error> {
+    async fn try_to_take(&self, silence: &mut Silence) -> Result<Option<String>, kube::Error> {
         let found = self.api.get_opt(names::CONTROLLER_NAME).await?;
         let other = found.as_ref().and_then(holder).filter(|by| *by != self.identity).map(str::to_owned);
         let version = found.as_ref().and_then(ResourceExt::resource_version);
-        if other.is_some() && !self.is_silent(unchanged, version.clone()) {
+        if other.is_some() && !silence.lasts(version.clone(), PACE.good_for) {
             return Ok(other);
         }
         let lease = self.lease(version.as_deref());
@@ -132,22 +127,11 @@ impl Office {
             "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
             "metadata": {"name": names::CONTROLLER_NAME, "resourceVersion": version},
             "spec": {
-                "holderIdentity": self.identity, "leaseDurationSeconds": self.pace.good_for.as_secs(),
+                "holderIdentity": self.identity, "leaseDurationSeconds": PACE.good_for.as_secs(),
                 "renewTime": jiff::Timestamp::now().strftime("%FT%T%.6fZ").to_string(),
             },
         });
         serde_json::from_value(lease).expect("a Lease of plain words and numbers")
-    }
-
-    /// Has another's Lease been unchanged for as long as it is good? By our own clock: theirs may be wrong.
-    fn is_silent(&self, unchanged: &mut Option<Unchanged>, version: Option<String>) -> bool {
-        match unchanged {
-            Some((seen, since)) if *seen == version => since.elapsed() >= self.pace.good_for,
-            _ => {
-                *unchanged = Some((version, Instant::now()));
-                false
-            }
-        }
     }
 }
 
@@ -161,6 +145,8 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
+
+    // The clock stands still while anything is to be done, and jumps ahead when all wait: a slow machine changes nothing.
 
     /// An API server with one Lease at most, which knows versions, and which may be away.
     #[derive(Clone, Default)]
@@ -207,13 +193,7 @@ mod tests {
                     Ok::<_, Infallible>(Response::builder().status(code).body(body).unwrap())
                 }
             });
-            let pace = Pace {
-                good_for: Duration::from_millis(400),
-                acts_for: Duration::from_millis(200),
-                renewal: Duration::from_millis(20),
-                look: Duration::from_millis(5),
-            };
-            Office { pace, ..Office::new(Client::new(service, "default"), "simkube", identity) }
+            Office::new(Client::new(service, "default"), "simkube", identity)
         }
 
         fn holder(&self) -> Option<String> {
@@ -230,17 +210,22 @@ mod tests {
         }
     }
 
-    #[tokio::test]
+    /// Takes the Lease at first sight, or says who has it.
+    async fn take(office: &Office) -> Option<String> {
+        office.try_to_take(&mut Silence::default()).await.unwrap()
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn a_second_controller_waits_as_long_as_the_first_renews() {
         let server = Server::default();
         let (first, second) = (server.office("a"), server.office("b"));
-        assert_eq!(first.try_to_take(&mut None).await.unwrap(), None);
+        assert_eq!(take(&first).await, None);
         let keeps = tokio::spawn({
             let first = first.clone();
             async move { first.keep().await }
         });
         let takes = tokio::spawn(async move { second.take().await });
-        tokio::time::sleep(5 * first.pace.renewal).await;
+        tokio::time::sleep(10 * PACE.good_for).await;
         assert!(!takes.is_finished());
         // Silent, it is succeeded, and finds that out.
         keeps.abort();
@@ -249,34 +234,31 @@ mod tests {
         assert_eq!(server.holder().as_deref(), Some("b"));
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn who_cannot_renew_stops_acting_and_may_go_on_at_once_when_it_can() {
         let server = Server::default();
         let office = server.office("a");
-        assert_eq!(office.try_to_take(&mut None).await.unwrap(), None);
+        assert_eq!(take(&office).await, None);
         server.is_away(true);
         let began = Instant::now();
         office.keep().await;
-        assert!(began.elapsed() >= office.pace.acts_for);
+        assert!((PACE.acts_for..PACE.good_for).contains(&began.elapsed()), "{:?}", began.elapsed());
         server.is_away(false);
         // Nobody else has taken it in between, so that nothing has to run out.
-        let mut unchanged = None;
-        assert_eq!(office.try_to_take(&mut unchanged).await.unwrap(), None);
-        assert!(unchanged.is_none());
+        assert_eq!(take(&office).await, None);
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn a_lease_that_was_given_back_is_anybodys_and_of_two_one_gets_it() {
         let server = Server::default();
         let (first, second) = (server.office("a"), server.office("b"));
-        assert_eq!(first.try_to_take(&mut None).await.unwrap(), None);
+        assert_eq!(take(&first).await, None);
         second.leave().await;
         assert_eq!(server.holder().as_deref(), Some("a"), "who does not hold it gives nothing back");
         first.leave().await;
         assert_eq!(server.holder(), None);
-        let (mut of_first, mut of_second) = (None, None);
-        let (one, other) = tokio::join!(first.try_to_take(&mut of_first), second.try_to_take(&mut of_second));
-        assert_eq!([one.unwrap(), other.unwrap()].iter().filter(|by| by.is_none()).count(), 1);
+        let (one, other) = tokio::join!(take(&first), take(&second));
+        assert_eq!([one, other].iter().filter(|by| by.is_none()).count(), 1);
     }
 
     #[test]

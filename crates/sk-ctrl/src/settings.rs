@@ -23,6 +23,8 @@ pub struct Settings {
     pub any_namespace: bool,
     /// May Simulations have hooks?
     pub allow_hooks: bool,
+    /// May traces be mounted from nodes? Whoever may create Simulations can then have any file of a node read.
+    pub local_traces: bool,
     /// How long a driver may take until it runs.
     pub start_limit: Duration,
     /// Where drivers send their records to, without the path.
@@ -39,6 +41,7 @@ impl Settings {
             driver_account: names::DRIVER_ACCOUNT.to_owned(),
             any_namespace: false,
             allow_hooks: false,
+            local_traces: false,
             start_limit: DEFAULT_START_LIMIT,
             records_url: format!("https://{}.{namespace}.svc", names::CONTROLLER_NAME),
         }

@@ -23,6 +23,8 @@ pub struct World {
     pub simulation: Simulation,
     /// Whose turn it is.
     pub turn: Turn,
+    /// A driver that runs here without a controller, and the Lease that it holds.
+    pub rival: Option<Rival>,
     /// What is there of the parts of its run.
     pub parts: BTreeMap<Part, Seen>,
     /// How its driver does.
@@ -31,7 +33,7 @@ pub struct World {
     pub offers: Offers,
     /// What is the matter with the Secrets that it wants to hand to its driver; those that may be handed are not here.
     pub refused_secrets: BTreeMap<String, SecretRefusal>,
-    /// Replayed namespaces, roots and driver's pods that are still there.
+    /// Replayed namespaces, roots and driver's pods of this Simulation that are still there.
     pub left: Vec<Left>,
     /// Does the controller keep anything of it, be it only a log?
     pub kept: bool,
@@ -55,24 +57,21 @@ pub struct Left {
     pub kind: String,
     /// Its name.
     pub name: String,
-    /// Has the driver made it?
-    pub of_driver: bool,
-    /// Is it on its way out?
-    pub going: bool,
-}
-
-impl Left {
-    /// A driver's root that nobody takes away: one whose driver began while the root above was already going has no
-    /// owner, and so no garbage collector.
-    pub fn is_stray(&self) -> bool {
-        self.kind == "SimulationRoot" && self.of_driver && !self.going
-    }
 }
 
 impl fmt::Display for Left {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.kind, self.name)
     }
+}
+
+/// A driver that somebody has started without a controller, on this cluster and now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rival {
+    /// How it calls itself.
+    pub holder: String,
+    /// The namespace of the Lease that it holds.
+    pub namespace: String,
 }
 
 /// Whose turn it is: one simulation runs at a time.
@@ -239,8 +238,8 @@ impl World {
     }
 }
 
-/// Whose turn it is, given who holds the Lease and all Simulations. A holder that is no more holds nothing. Of those that
-/// wait, the oldest is the first; of two of the same second, the first by name.
+/// Whose turn it is, given who holds the Lease and all Simulations. A holder that is no more holds nothing; one that never
+/// was a Simulation is a [`Rival`]. Of those that wait, the oldest is the first; of two of the same second, the first by name.
 pub fn turn(name: &str, holder: Option<&str>, simulations: &[Simulation]) -> Turn {
     let named = |wanted: &str| simulations.iter().any(|simulation| simulation.metadata.name.as_deref() == Some(wanted));
     match holder {

@@ -78,6 +78,45 @@ async fn a_lease_whose_holder_is_gone_is_dropped_only_as_it_was_seen() {
 }
 
 #[tokio::test]
+async fn a_lease_that_a_driver_renews_is_not_dropped_and_the_driver_is_named() {
+    let now = micro_now();
+    let held = json!({
+        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": {"name": "sk-lease", "uid": "u", "resourceVersion": "7"},
+        "spec": {"holderIdentity": "demo-1", "renewTime": now, "leaseDurationSeconds": 15},
+    });
+    let theirs = "/apis/coordination.k8s.io/v1/namespaces/default/leases/sk-lease";
+    for (path, namespace) in [(LEASE, "simkube"), (theirs, "default")] {
+        let (cluster, changes) = cluster(&[(path, Ok(held.clone()))]);
+        let wanted = Rival { holder: "demo-1".to_owned(), namespace: namespace.to_owned() };
+        assert_eq!(cluster.rival("simkube").await.unwrap(), Some(wanted));
+        if path == LEASE {
+            cluster.take_lease("simkube", "a").await.unwrap();
+        }
+        assert_eq!(*changes.lock().unwrap(), []);
+    }
+    let (nobody, _) = cluster(&[(LEASE, Ok(held_by_b()))]);
+    assert_eq!(nobody.rival("simkube").await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn what_a_driver_without_a_controller_has_made_is_not_the_simulations() {
+    let object = |name: &str, uid: &str, owner: Option<&str>| {
+        let owner = owner.map(|uid| json!({"apiVersion": "v1", "kind": "SimulationRoot", "name": "r", "uid": uid}));
+        let labels = json!({names::SIMULATION_LABEL: "a", names::COMPONENT_LABEL: names::DRIVER});
+        let metadata = json!({"name": name, "uid": uid, "labels": labels, "ownerReferences": Vec::from_iter(owner)});
+        json!({"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": metadata})
+    };
+    let list = |items: Vec<Value>| json!({"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadataList", "metadata": {}, "items": items});
+    let roots = list(vec![object("theirs", "1", None), object("ours", "2", Some("gone"))]);
+    let namespaces = list(vec![object("of-theirs", "3", Some("1")), object("of-ours", "4", Some("2"))]);
+    let known = [("/apis/simkube.io/v1/simulationroots", Ok(roots)), ("/api/v1/namespaces", Ok(namespaces))];
+    let (cluster, _) = cluster(&known);
+    let left: Vec<_> = cluster.left("a").await.unwrap().iter().map(ToString::to_string).collect();
+    assert_eq!(left, ["SimulationRoot ours", "Namespace of-ours"]);
+}
+
+#[tokio::test]
 async fn what_the_controller_has_no_right_to_is_not_offered() {
     let simulation = json!({
         "apiVersion": "simkube.io/v1", "kind": "Simulation", "metadata": {"name": "a"},

@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use sk_api::simulation::Simulation;
 
 use super::*;
-use crate::world::{Left, Offers, SecretRefusal};
+use crate::world::{Left, Offers, Rival, SecretRefusal};
 
 fn settings() -> Settings {
-    Settings { allow_hooks: true, ..Settings::in_namespace("simkube", "sk-driver:1") }
+    Settings { allow_hooks: true, local_traces: true, ..Settings::in_namespace("simkube", "sk-driver:1") }
 }
 
 /// A world whose driver runs, changed as a JSON merge patch of the Simulation says.
@@ -28,6 +28,7 @@ fn world(change: &Value) -> World {
         now: "2026-11-10T15:00:00Z".parse().unwrap(),
         simulation: serde_json::from_value::<Simulation>(simulation).unwrap(),
         turn: Turn::Mine,
+        rival: None,
         parts: Part::ALL.into_iter().map(|part| (part, Seen::Ours)).collect(),
         driver: Driver::Running { completed: 0 },
         offers: Offers::default(),
@@ -61,8 +62,8 @@ fn done(world: &World) -> Action {
 }
 
 /// What the driver has made and is still there.
-fn left(kind: &str, name: &str, going: bool) -> Left {
-    Left { kind: kind.to_owned(), name: name.to_owned(), of_driver: true, going }
+fn left(kind: &str, name: &str) -> Left {
+    Left { kind: kind.to_owned(), name: name.to_owned() }
 }
 
 fn concluded(success: bool) -> Value {
@@ -96,6 +97,28 @@ fn who_waits_is_blocked_and_says_for_whom() {
     }});
     let told = World { turn: waiting.turn, ..nothing_made(&told) };
     assert!(matches!(decide(&told, &settings()), Step::Wait(_)));
+}
+
+#[test]
+fn nothing_begins_beside_a_driver_without_a_controller_and_what_has_begun_goes_on() {
+    let rival = Some(Rival { holder: "demo-1".to_owned(), namespace: "default".to_owned() });
+    for turn in [Turn::Free, Turn::Mine] {
+        let world = World { turn, rival: rival.clone(), ..nothing_made(&json!({"status": null})) };
+        let Action::Report(report) = done(&world) else { panic!("a report") };
+        assert_eq!(report.state, State::Blocked);
+        let words = "driver demo-1 runs on this cluster without a controller (Lease default/sk-lease); this one begins \
+                     when that has ended";
+        assert_eq!(report.message, words);
+        let told = json!({"status": {
+            "state": "Blocked", "reason": "Blocked", "message": words, "startTime": null, "completedRuns": null,
+        }});
+        let told = World { rival: rival.clone(), ..nothing_made(&told) };
+        assert_eq!(decide(&told, &settings()), Step::Wait(LOOK_WHETHER_GONE));
+        // Deleted, it goes at once.
+        let deleted = json!({"metadata": {"deletionTimestamp": "2026-11-10T15:00:00Z"}, "status": null});
+        assert_eq!(done(&World { rival: rival.clone(), ..nothing_made(&deleted) }), Action::LetGo);
+    }
+    assert!(matches!(decide(&World { rival, ..world(&json!({})) }, &settings()), Step::Wait(_)));
 }
 
 #[test]
@@ -193,9 +216,13 @@ fn what_a_specification_cannot_have_here_fails_it_before_anything_is_made() {
         (json!({"duration": "99999999999d"}), "BadSpec"),
         (json!({"driver": {"certManagerIssuer": "i"}}), "CertManagerMissing"),
         (json!({"driver": {"image": "somebody/else"}}), "ImageNotAllowed"),
+        (json!({"driver": {"tracePath": "/etc/shadow"}}), "LocalTraceNotAllowed"),
+        (json!({"driver": {"tracePath": "file:///etc/shadow"}}), "LocalTraceNotAllowed"),
     ] {
-        let world = nothing_made(&json!({"spec": spec, "status": null}));
-        let strict = Settings { allow_hooks: false, ..settings() };
+        let mut change = json!({"spec": {"driver": {"tracePath": "s3://traces/a"}}, "status": null});
+        merge(&mut change["spec"], &spec);
+        let world = nothing_made(&change);
+        let strict = Settings { allow_hooks: false, local_traces: false, ..settings() };
         let Step::Do(Action::Conclude(verdict)) = decide(&world, &strict) else { panic!("{spec} is an end") };
         assert_eq!((verdict.success, verdict.reason.as_str()), (false, reason));
     }
@@ -277,7 +304,7 @@ fn a_run_whose_root_somebody_has_deleted_has_failed_and_waits_for_what_is_left_o
     let Action::Report(report) = done(&ended) else { panic!("a report") };
     assert_eq!(report.message, "waiting until the simulation's Job is gone");
     ended.parts.clear();
-    ended.left = vec![left("Pod", "sk-a-driver-0-x", true)];
+    ended.left = vec![left("Pod", "sk-a-driver-0-x")];
     let Action::Report(report) = done(&ended) else { panic!("a report") };
     assert_eq!(report.message, "waiting until Pod sk-a-driver-0-x is gone");
     ended.left.clear();
@@ -295,7 +322,7 @@ fn an_end_is_hooks_then_teardown_then_the_final_state_then_the_turn() {
     let Action::Report(report) = done(&world) else { panic!("a report") };
     assert_eq!((report.state, report.reason.as_str()), (State::Running, "CleaningUp"));
     world.parts = BTreeMap::new();
-    world.left = vec![left("Namespace", "virtual-default", false)];
+    world.left = vec![left("Namespace", "virtual-default")];
     let Action::Report(report) = done(&world) else { panic!("a report") };
     assert_eq!(report.message, "waiting until Namespace virtual-default is gone");
     world.left.clear();
@@ -303,24 +330,6 @@ fn an_end_is_hooks_then_teardown_then_the_final_state_then_the_turn() {
     assert!(verdict.success);
     let finished = json!({"status": {"state": "Finished", "endTime": "2026-11-10T14:59:00Z"}});
     assert_eq!(done(&self::world(&finished)), Action::ReleaseTurn);
-}
-
-#[test]
-fn a_root_that_belongs_to_nothing_is_taken_away_and_not_waited_for_in_vain() {
-    let deleted = json!({"metadata": {"deletionTimestamp": "2026-11-10T15:00:00Z"}});
-    for change in [concluded(true), deleted] {
-        let mut world = World { parts: BTreeMap::new(), ..world(&change) };
-        world.left = vec![left("Namespace", "virtual-default", false), left("SimulationRoot", "stray", false)];
-        assert_eq!(done(&world), Action::DropRoot("stray".to_owned()));
-        world.left[1].going = true;
-        assert!(matches!(done(&world), Action::Report(_)), "then its end is waited for");
-        // Neither another controller's root nor one of a simulation that has not begun is the driver's.
-        world.left[1] = Left { of_driver: false, ..left("SimulationRoot", "above", false) };
-        assert!(matches!(done(&world), Action::Report(_)));
-        world.left[1] = left("SimulationRoot", "stray", false);
-        world.simulation.status.as_mut().unwrap().start_time = None;
-        assert!(matches!(done(&world), Action::Report(_)));
-    }
 }
 
 #[test]

@@ -70,9 +70,7 @@ pub(super) fn manifests(options: &Options) -> Vec<Value> {
     // Where the objects of a run are: here, or anywhere.
     let run_scope = if options.any_namespace { None } else { here };
     all.extend(granted(options, names::CONTROLLER_NAME, "sk-ctrl-runs", run_scope, &runs(options)));
-    // Events about what has no namespace go to this one.
-    let events = [rule("events.k8s.io", &["events"], &["create", "patch"])];
-    all.extend(granted(options, names::CONTROLLER_NAME, names::CONTROLLER_NAME, Some("default"), &events));
+    all.extend(granted(options, names::CONTROLLER_NAME, "sk-ctrl-default", Some("default"), &controller_in_default()));
     all.extend(granted(options, names::DRIVER_ACCOUNT, names::DRIVER_ACCOUNT, None, &driver(options)));
     let read = [
         rule(names::GROUP, &["simulations/record"], &["get"]),
@@ -116,6 +114,14 @@ fn controller_here() -> [Value; 3] {
         rule("", &["secrets"], &["get", "create", "update"]),
         rule("", &["configmaps"], &["get", "create", "update"]),
     ]
+}
+
+/// In the namespace `default`, Events about what has no namespace; and there a driver without a controller holds its
+/// Lease.
+fn controller_in_default() -> [Value; 2] {
+    let mut lease = rule("coordination.k8s.io", &["leases"], &["get"]);
+    lease["resourceNames"] = json!([names::LEASE]);
+    [rule("events.k8s.io", &["events"], &["create", "patch"]), lease]
 }
 
 /// The objects of a run.

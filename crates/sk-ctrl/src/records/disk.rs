@@ -17,7 +17,11 @@ pub(super) const INCOMING: &str = ".incoming-";
 const ROOM_CHECK_BYTES: u64 = 1 << 20;
 /// What stays free on the volume. Between two questions the 64 connections that are served at a time write a megabyte
 /// each; four times that is left to whatever else lives there.
-pub(super) const FLOOR_BYTES: u64 = 4 * 64 * ROOM_CHECK_BYTES;
+const FLOOR_BYTES: u64 = 4 * 64 * ROOM_CHECK_BYTES;
+/// What traces leave to records and logs: a quarter of the volume. A quarter of the 20 GiB of an installation is 340
+/// records of 15 MB; on a larger volume no more than that is kept for them.
+const RECORDS_SHARE: u64 = 4;
+const MAX_RECORDS_BYTES: u64 = 5 << 30;
 
 /// Why something is not kept or found.
 #[derive(Debug, thiserror::Error)]
@@ -83,7 +87,29 @@ pub(super) struct Terms<'a> {
     /// Their SHA-256, if it was announced.
     pub(super) sha256: Option<&'a str>,
     /// What has to stay free on the volume.
-    pub(super) floor: u64,
+    pub(super) floor: Floor,
+}
+
+/// What has to stay free on the volume.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Floor {
+    /// So much.
+    Bytes(u64),
+    /// Room for records and logs as well: what people send must not keep drivers from sending theirs.
+    Records,
+}
+
+impl Floor {
+    /// So much that the file system works.
+    pub(super) const LAST: Self = Self::Bytes(FLOOR_BYTES);
+
+    /// In bytes, on a volume of this size.
+    fn bytes(self, volume: u64) -> u64 {
+        match self {
+            Self::Bytes(bytes) => bytes,
+            Self::Records => (volume / RECORDS_SHARE).clamp(FLOOR_BYTES, MAX_RECORDS_BYTES),
+        }
+    }
 }
 
 /// Puts a stream into `folder` under the name `file`, in place of what is there. Returns its size.
@@ -151,9 +177,10 @@ fn check_hash(hash: Option<Sha256>, wanted: Option<&str>) -> Result<(), StoreErr
 }
 
 /// Is there room beyond the floor?
-fn check_room(path: &Path, floor: u64) -> Result<(), StoreError> {
+fn check_room(path: &Path, floor: Floor) -> Result<(), StoreError> {
     let volume = rustix::fs::statvfs(path).map_err(|error| disk("ask for the room left at", path)(error.into()))?;
     let free = volume.f_bavail.saturating_mul(volume.f_frsize);
+    let floor = floor.bytes(volume.f_blocks.saturating_mul(volume.f_frsize));
     if free < floor { Err(StoreError::Full { free, floor }) } else { Ok(()) }
 }
 
@@ -200,7 +227,7 @@ mod tests {
     use super::*;
 
     fn terms() -> Terms<'static> {
-        Terms { what: "record", limit: 5, advice: "", sha256: None, floor: 0 }
+        Terms { what: "record", limit: 5, advice: "", sha256: None, floor: Floor::Bytes(0) }
     }
 
     async fn kept(parts: &[&'static str], terms: Terms<'_>) -> Result<u64, StoreError> {
@@ -230,8 +257,17 @@ mod tests {
 
     #[tokio::test]
     async fn a_volume_is_never_filled_below_its_floor() {
-        let refused = kept(&["1"], Terms { floor: u64::MAX, ..terms() }).await.unwrap_err();
+        let refused = kept(&["1"], Terms { floor: Floor::Bytes(u64::MAX), ..terms() }).await.unwrap_err();
         assert!(matches!(refused, StoreError::Full { .. }), "{refused}");
         assert!(refused.to_string().contains("skctl delete NAME"), "{refused}");
+    }
+
+    #[test]
+    fn traces_leave_a_quarter_of_the_volume_to_records_and_never_less_than_the_last_room() {
+        assert_eq!(Floor::Records.bytes(20 << 30), 5 << 30);
+        assert_eq!(Floor::Records.bytes(8 << 30), 2 << 30);
+        assert_eq!(Floor::Records.bytes(0), FLOOR_BYTES);
+        assert_eq!(Floor::Records.bytes(u64::MAX), MAX_RECORDS_BYTES);
+        assert_eq!(Floor::LAST.bytes(20 << 30), FLOOR_BYTES);
     }
 }

@@ -9,7 +9,7 @@ use futures::Stream;
 use sk_api::simulation::names;
 use tokio::fs::{self, File};
 
-use super::disk::{self, FLOOR_BYTES, INCOMING, StoreError, Terms, disk, list};
+use super::disk::{self, Floor, INCOMING, StoreError, Terms, disk, list};
 
 /// The largest record. A pod's row is about 100 bytes and 150,000 pods make 15 MB; a record of a thousand times that is
 /// no record.
@@ -129,7 +129,7 @@ impl Store {
 }
 
 fn terms(what: &'static str, limit: u64) -> Terms<'static> {
-    Terms { what, limit, advice: "", sha256: None, floor: FLOOR_BYTES }
+    Terms { what, limit, advice: "", sha256: None, floor: Floor::LAST }
 }
 
 fn record_file(repetition: u32) -> String {

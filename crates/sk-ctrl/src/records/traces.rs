@@ -15,7 +15,7 @@ use sk_api::simulation::names;
 use tokio::fs::{self, File};
 use tokio::sync::Mutex;
 
-use super::disk::{self, FLOOR_BYTES, INCOMING, StoreError, Terms};
+use super::disk::{self, Floor, INCOMING, StoreError, Terms};
 
 /// The largest trace, unless told. A day of a large cluster is a few hundred megabytes; the volume has 20 GiB.
 pub const DEFAULT_MAX_TRACE_BYTES: u64 = 4 << 30;
@@ -56,7 +56,7 @@ impl Traces {
             advice: "; have the controller started with a larger --max-trace-bytes, or put the trace into a bucket and \
                      name its URL",
             sha256: Some(checked(sha256)?),
-            floor: FLOOR_BYTES,
+            floor: Floor::Records,
         };
         disk::put(&self.folder, sha256, body, terms).await
     }

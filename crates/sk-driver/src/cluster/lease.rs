@@ -139,11 +139,13 @@ impl Held {
         let lease = Arc::new(tokio::sync::Mutex::new(acquire(&api, patience, &holder).await?));
         let renewing = tokio::spawn(renew(api.clone(), lease.clone(), holder.clone(), stop.clone()));
         let held = Self { api, lease, holder, renewing };
-        if let Some(simulation) = controllers_turn(client, patience).await.map_err(LeaseError::Refused)? {
-            held.release(patience).await;
-            return Err(LeaseError::Turn { simulation });
-        }
-        Ok(held)
+        let why_not = match controllers_turn(client, patience).await {
+            Ok(None) => return Ok(held),
+            Ok(Some(simulation)) => LeaseError::Turn { simulation },
+            Err(refusal) => LeaseError::Refused(refusal),
+        };
+        held.release(patience).await;
+        Err(why_not)
     }
 
     /// Gives the Lease up, if it is still ours.

@@ -161,7 +161,8 @@ impl<'t> Turn<'t> {
         if turn.lease.is_some()
             && let Err(error) = turn.roots(&begin).need_kind().await
         {
-            turn.end().await?;
+            // What failed first is what matters.
+            let _ = turn.end().await;
             return Err(error.into());
         }
         Ok(turn)

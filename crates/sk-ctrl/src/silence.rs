@@ -11,17 +11,33 @@ use tokio::time::Instant;
 /// What was renewed so long before its end is over whatever the clocks say: they are minutes apart at most.
 const LONG_AGO: Duration = Duration::from_secs(600);
 
-/// The version of another's Lease, and since when it is unchanged.
+/// From one look to the next, so much counts as silence at most: while the API server is away nobody can renew anything,
+/// and nobody looks.
+const LONGEST_LOOK: Duration = Duration::from_secs(2);
+
+/// What was seen of another's Lease.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Silence(Option<(Option<String>, Instant)>);
+pub(crate) struct Silence(Option<Seen>);
+
+#[derive(Clone, Debug)]
+struct Seen {
+    version: Option<String>,
+    last_look: Instant,
+    unchanged: Duration,
+}
 
 impl Silence {
-    /// Has another's Lease been unchanged for as long as it is good?
+    /// Has another's Lease been unchanged for as long as it is good? Every question is a look.
     pub(crate) fn lasts(&mut self, version: Option<String>, good_for: Duration) -> bool {
-        match &self.0 {
-            Some((seen, since)) if *seen == version => since.elapsed() >= good_for,
+        let now = Instant::now();
+        match &mut self.0 {
+            Some(seen) if seen.version == version => {
+                seen.unchanged += (now - seen.last_look).min(LONGEST_LOOK);
+                seen.last_look = now;
+                seen.unchanged >= good_for
+            }
             _ => {
-                self.0 = Some((version, Instant::now()));
+                self.0 = Some(Seen { version, last_look: now, unchanged: Duration::ZERO });
                 false
             }
         }
@@ -64,10 +80,13 @@ mod tests {
         for version in ["1", "2", "3"] {
             let held = lease(version, Some("2026-11-10T13:55:00.000000Z"));
             assert_eq!(silence.living_driver(&held, now).as_deref(), Some("demo-1"));
-            tokio::time::sleep(Duration::from_secs(14)).await;
-            assert_eq!(silence.living_driver(&held, now).as_deref(), Some("demo-1"));
+            // For a minute nobody answered; then it is looked at every second.
+            tokio::time::sleep(Duration::from_secs(60)).await;
+            for _ in 0..13 {
+                assert_eq!(silence.living_driver(&held, now).as_deref(), Some("demo-1"));
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
         }
-        tokio::time::sleep(Duration::from_secs(1)).await;
         let silent = lease("3", Some("2026-11-10T13:55:00.000000Z"));
         assert_eq!(silence.living_driver(&silent, now), None, "for 15 s");
         let old = lease("4", Some("2026-11-10T13:49:00.000000Z"));

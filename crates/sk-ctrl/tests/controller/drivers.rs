@@ -22,9 +22,9 @@ use crate::records::{ask, caller};
 const KILLINGS: usize = 4;
 /// The example's 40 minutes take 4 s at this speed.
 const SPEED: f64 = 600.0;
-/// With a driver to which something happens they take 24 s, so that its end never comes first. It replays after one to
+/// With a driver to which something happens they take two minutes, so that its end never comes first. It replays after one to
 /// three: a killing may come before its webhook answers, before its first event, or in the middle.
-const SPEED_OF_THE_DOOMED: f64 = 100.0;
+const SPEED_OF_THE_DOOMED: f64 = 20.0;
 const LATEST_MS: u64 = 6000;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -34,22 +34,25 @@ async fn the_real_driver_replays_a_trace_and_whatever_happens_to_it_nothing_stay
     let plane = sk_testkit::Options::default().stages(&stages());
     let programs = [("sk-driver:real", driver()), ("sk-driver:doomed", doomed)];
     let programs: Vec<_> = programs.iter().map(|(image, program)| (*image, program.as_path())).collect();
-    let mut lab = Lab::start_with(plane, Options::default(), &programs).await;
+    let installed = Options { allow_hooks: true, ..Options::default() };
+    let mut lab = Lab::start_with(plane, installed, &programs).await;
     create_nodes(&lab).await;
     let _controller = lab.controller().await;
     let before = lab.settled().await;
 
     a_trace_is_replayed_and_its_record_is_kept(&lab).await;
     lab.assert_nothing_left(&before).await;
+    hooks_of_a_repetition_count_unless_they_are_ignored(&lab, stage.path()).await;
     killed_drivers_fail_their_simulations_and_the_next_has_its_turn(&lab, stage.path()).await;
     lab.assert_nothing_left(&before).await;
     a_run_whose_root_is_deleted_fails(&lab).await;
     lab.assert_nothing_left(&before).await;
     a_run_whose_webhook_is_not_reached_fails(&lab).await;
     lab.assert_nothing_left(&before).await;
+    // An API server that starts again refuses everything for a moment, until it has read who may do what.
+    lab.assert_nothing_was_forbidden();
     a_restart_of_the_api_server_is_survived(&mut lab).await;
     lab.assert_nothing_left(&before).await;
-    lab.assert_nothing_was_forbidden();
 }
 
 /// The trace is sent to the controller, as `skctl run --cluster` does, and fetched by the driver.
@@ -59,11 +62,13 @@ async fn a_trace_is_replayed_and_its_record_is_kept(lab: &Lab) {
     let sha256: String = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
     let request = Request::put(format!("/traces/{sha256}")).body(bytes).expect("a request");
     reader.request_text(request).await.expect("the trace is taken");
-    let mut twice = spec();
+    let mut twice = spec(lab);
     twice["repetitions"] = json!(2);
     twice["driver"]["tracePath"] = json!(names::uploaded_trace_path(&sha256));
     lab.simulate("whole", "sk-driver:real", &twice).await;
-    assert_eq!(lab.until("whole", "progress", has_progress).await.state, Some(State::Running));
+    // The driver writes the one, the controller the other; which comes first is nobody's business.
+    lab.until("whole", "progress", has_progress).await;
+    lab.until("whole", "its run", |status| !matches!(status.state, None | Some(State::Initializing))).await;
     let status = lab.ends("whole").await;
     assert_eq!((status.state, status.completed_runs), (Some(State::Finished), Some(2)), "{status:?}");
     assert_eq!(status.record_path.as_deref(), Some("/records/whole"));
@@ -73,15 +78,35 @@ async fn a_trace_is_replayed_and_its_record_is_kept(lab: &Lab) {
     lab.delete("whole").await;
 }
 
+/// The driver runs these, not the controller: one that fails and is ignored, and one that is not.
+async fn hooks_of_a_repetition_count_unless_they_are_ignored(lab: &Lab, stage: &Path) {
+    let note = stage.join("hooks");
+    let hook = |word: &str, code: u8, ignored: bool| {
+        let script = format!("echo {word} >> {}; echo {word} went wrong >&2; exit {code}", note.display());
+        json!({"cmd": "sh", "args": ["-c", script], "ignoreFailure": ignored})
+    };
+    let mut hooked = spec(lab);
+    hooked["hooks"] = json!({
+        "preRunHooks": [hook("a", 3, true), hook("b", 0, false)], "postRunHooks": [hook("z", 4, false)],
+    });
+    lab.simulate("hooked", "sk-driver:real", &hooked).await;
+    let status = lab.ends("hooked").await;
+    assert_eq!((status.state, status.reason.as_deref()), (Some(State::Failed), Some("HookFailed")), "{status:?}");
+    let message = status.message.unwrap_or_default();
+    assert!(message.contains("postRun hook `sh`") && message.contains("z went wrong"), "{message}");
+    assert_eq!(fs::read_to_string(&note).expect("notes"), "a\nb\nz\n");
+    lab.delete("hooked").await;
+}
+
 async fn killed_drivers_fail_their_simulations_and_the_next_has_its_turn(lab: &Lab, stage: &Path) {
     let random = RandomState::new();
     let moments: Vec<_> = (0..KILLINGS).map(|killing| random.hash_one(killing) % LATEST_MS).collect();
     for (killing, moment) in moments.iter().enumerate() {
         let name = format!("doomed-{killing}");
         fs::write(stage.join(&name), format!("{}.{:03}", moment / 1000, moment % 1000)).expect("a moment");
-        lab.simulate(&name, "sk-driver:doomed", &slow_spec()).await;
+        lab.simulate(&name, "sk-driver:doomed", &slow_spec(lab)).await;
     }
-    lab.simulate("heir", "sk-driver:real", &spec()).await;
+    lab.simulate("heir", "sk-driver:real", &spec(lab)).await;
     for killing in 0..KILLINGS {
         let status = lab.ends(&format!("doomed-{killing}")).await;
         let told = (status.state, status.reason.as_deref());
@@ -93,7 +118,7 @@ async fn killed_drivers_fail_their_simulations_and_the_next_has_its_turn(lab: &L
 
 /// Somebody deletes the root that everything belongs to, and does not wait for the rest.
 async fn a_run_whose_root_is_deleted_fails(lab: &Lab) {
-    lab.simulate("uprooted", "sk-driver:real", &slow_spec()).await;
+    lab.simulate("uprooted", "sk-driver:real", &slow_spec(lab)).await;
     lab.until("uprooted", "progress", has_progress).await;
     let roots: Api<SimulationRoot> = Api::all(lab.cluster.client());
     let root = names::metaroot("uprooted");
@@ -104,7 +129,7 @@ async fn a_run_whose_root_is_deleted_fails(lab: &Lab) {
 
 /// The driver listens where its Service does not lead: no pod of the run could be made, so that it does not begin.
 async fn a_run_whose_webhook_is_not_reached_fails(lab: &Lab) {
-    let mut deaf = spec();
+    let mut deaf = spec(lab);
     deaf["driver"]["args"] = json!(["--bind", "127.0.0.1:0", "--webhook-within", "2"]);
     lab.simulate("deaf", "sk-driver:real", &deaf).await;
     let status = lab.ends("deaf").await;
@@ -114,14 +139,15 @@ async fn a_run_whose_webhook_is_not_reached_fails(lab: &Lab) {
 }
 
 async fn a_restart_of_the_api_server_is_survived(lab: &mut Lab) {
-    let mut longer = spec();
+    let mut longer = spec(lab);
     longer["speed"] = json!(SPEED / 2.0);
     lab.simulate("steadfast", "sk-driver:real", &longer).await;
     lab.until("steadfast", "progress", has_progress).await;
     lab.cluster.kill(Component::ApiServer).await.expect("the API server can be killed");
     lab.cluster.restart(Component::ApiServer).await.expect("the API server starts again");
     let status = lab.ends("steadfast").await;
-    assert_eq!(status.state, Some(State::Finished), "{status:?}");
+    let refused = status.totals.as_ref().map(|totals| totals.refused);
+    assert_eq!((status.state, refused), (Some(State::Finished), Some(0)), "{status:?}");
 }
 
 fn has_progress(status: &SimulationStatus) -> bool {
@@ -129,12 +155,12 @@ fn has_progress(status: &SimulationStatus) -> bool {
 }
 
 /// The example's trace, from this machine's disk.
-fn spec() -> Value {
-    json!({"driver": {"tracePath": trace().to_string_lossy(), "port": 18_888}, "speed": SPEED})
+fn spec(lab: &Lab) -> Value {
+    json!({"driver": {"tracePath": trace().to_string_lossy(), "port": lab.driver_port}, "speed": SPEED})
 }
 
-fn slow_spec() -> Value {
-    let mut slow = spec();
+fn slow_spec(lab: &Lab) -> Value {
+    let mut slow = spec(lab);
     slow["speed"] = json!(SPEED_OF_THE_DOOMED);
     slow
 }

@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use k8s_openapi::api::authorization::v1::SubjectAccessReview;
 use k8s_openapi::api::core::v1::ServiceAccount;
-use kube::ResourceExt;
-use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
-use kube::discovery::{Discovery, Scope, verbs};
+use kube::Client;
+use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use sk_api::simulation::{Simulation, SimulationStatus, State, names};
 use sk_core::Gvk;
@@ -25,7 +25,7 @@ use tokio::process::{Child, Command};
 /// How long anything may take on a machine that many tests share.
 pub(crate) const LIMIT: Duration = Duration::from_secs(180);
 
-/// Where nodes renew their leases, which come and go.
+/// Where nodes renew their leases, which come and go: nothing of it is listed.
 const NODE_LEASES: &str = "kube-node-lease";
 
 /// Drivers that are scripts: an image, and what is run for it.
@@ -45,6 +45,8 @@ pub(crate) struct Lab {
     pub(crate) cluster: ControlPlane,
     pub(crate) folder: TempDir,
     pub(crate) port: u16,
+    /// Where a real driver's webhook listens.
+    pub(crate) driver_port: u16,
     options: Options,
     _runner: ProcessRunner,
 }
@@ -82,8 +84,8 @@ impl Lab {
             runner = runner.program(image, program);
         }
         let runner = ProcessRunner::start(&cluster, runner).await.expect("a process runner");
-        let port = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a free port").port();
-        Self { cluster, folder, port, options, _runner: runner }
+        let [port, driver_port] = free_ports();
+        Self { cluster, folder, port, driver_port, options, _runner: runner }
     }
 
     /// Starts a controller as the installation's account. However busy the machine is, it waits for its drivers.
@@ -120,6 +122,7 @@ impl Lab {
             .kill_on_drop(true);
         command.args(self.options.allow_hooks.then_some("--allow-hooks"));
         command.args(self.options.any_namespace.then_some("--any-namespace"));
+        command.args(self.options.local_traces.then_some("--local-traces"));
         Controller { process: command.spawn().expect("the controller starts"), log }
     }
 
@@ -215,33 +218,11 @@ impl Lab {
         assert!(forbidden.is_empty(), "{forbidden:#?}");
     }
 
-    /// Every object of every kind, but what comes and goes by itself: events, the leases of nodes, and Simulations.
+    /// Every object of every kind, but what comes and goes by itself, and Simulations.
     pub(crate) async fn everything(&self) -> BTreeSet<String> {
-        // A kind that has just been defined is listed a moment before it is served.
-        let listing = eventually("a listing of everything", LIMIT, || async { self.list_everything().await.map(Some) });
-        listing.await.expect("every kind can be listed")
-    }
-
-    async fn list_everything(&self) -> Result<BTreeSet<String>, kube::Error> {
-        let discovery = Discovery::new(self.cluster.client()).run().await?;
-        let mut all = BTreeSet::new();
-        for group in discovery.groups() {
-            for (resource, capabilities) in group.recommended_resources() {
-                if !capabilities.supports_operation(verbs::LIST) || ["Event", "Simulation"].contains(&&*resource.kind) {
-                    continue;
-                }
-                let api: Api<DynamicObject> = Api::all_with(self.cluster.client(), &resource);
-                let listed = api.list(&ListParams::default()).await?;
-                let named = listed.iter().filter(|object| object.namespace().as_deref() != Some(NODE_LEASES));
-                all.extend(named.map(|object| match capabilities.scope {
-                    Scope::Cluster => format!("{} {}", resource.kind, object.name_any()),
-                    Scope::Namespaced => {
-                        format!("{} {}/{}", resource.kind, object.namespace().unwrap_or_default(), object.name_any())
-                    }
-                }));
-            }
-        }
-        Ok(all)
+        let mut all = self.cluster.everything().await.expect("every kind can be listed");
+        all.retain(|object| !object.starts_with("Simulation "));
+        all
     }
 
     /// What is there once nothing more comes: new namespaces, Services and Deployments get company from Kubernetes itself.
@@ -292,6 +273,46 @@ async fn install(cluster: &ControlPlane, options: &Options) {
     eventually("our kinds to be served", LIMIT, || async { simulations.list(&ListParams::default()).await.map(Some) })
         .await
         .expect("our kinds are served");
+    until_rights_are_known(&cluster.client(), &install::manifests(options)).await;
+}
+
+/// Two ports that nobody has: both are held until both are known.
+fn free_ports() -> [u16; 2] {
+    let held = [(), ()].map(|()| TcpListener::bind("127.0.0.1:0").expect("a free port"));
+    held.each_ref().map(|free| free.local_addr().expect("its address").port())
+}
+
+/// Waits until the API server has read who may do what, one right of every rule: until then it refuses what it allows.
+async fn until_rights_are_known(client: &Client, manifests: &[Value]) {
+    let reviews: Api<SubjectAccessReview> = Api::all(client.clone());
+    for binding in manifests.iter().filter(|object| object["roleRef"].is_object()) {
+        let (role, namespace) = (&binding["roleRef"], &binding["metadata"]["namespace"]);
+        let account = &binding["subjects"][0];
+        let words = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let user = format!("system:serviceaccount:{}:{}", words(&account["namespace"]), words(&account["name"]));
+        let bound = manifests.iter().filter(|object| {
+            let metadata = &object["metadata"];
+            object["kind"] == role["kind"] && metadata["name"] == role["name"] && metadata["namespace"] == *namespace
+        });
+        for rule in bound.flat_map(|role| role["rules"].as_array().expect("rules")) {
+            let resource = words(&rule["resources"][0]);
+            let (resource, subresource) = resource.split_once('/').unwrap_or((&resource, ""));
+            let review = json!({
+                "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
+                "spec": {"user": user, "resourceAttributes": {
+                    "namespace": namespace, "group": rule["apiGroups"][0], "resource": resource,
+                    "subresource": subresource, "verb": rule["verbs"][0], "name": rule["resourceNames"][0],
+                }},
+            });
+            let review: SubjectAccessReview = serde_json::from_value(review).expect("a question");
+            eventually(&format!("{user} to have {rule}"), LIMIT, || async {
+                let answer = reviews.create(&PostParams::default(), &review).await?;
+                Ok(answer.status.is_some_and(|status| status.allowed).then_some(()))
+            })
+            .await
+            .expect("the right is known");
+        }
+    }
 }
 
 /// Has everything come that Kubernetes and the controller make by themselves beside an installation?

@@ -6,15 +6,17 @@ use std::sync::{Arc, Mutex};
 
 use futures::StreamExt;
 use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::coordination::v1::Lease;
 use kube::ResourceExt;
-use kube::api::Api;
+use kube::api::{Api, DeleteParams};
 use kube::runtime::{WatchStreamExt, watcher};
 use serde_json::json;
 use sk_api::simulation::{State, names};
 use sk_ctrl::install::Options;
+use sk_testkit::control_plane::eventually;
 use tokio::task::JoinHandle;
 
-use crate::lab::Lab;
+use crate::lab::{LIMIT, Lab};
 
 /// The drivers' Jobs as they come and go, by a watch, which misses none.
 struct Succession {
@@ -24,13 +26,15 @@ struct Succession {
 
 #[derive(Clone, Debug, Default)]
 struct Seen {
+    follows: bool,
     there: BTreeSet<String>,
     most_at_once: usize,
     order: Vec<String>,
 }
 
 impl Succession {
-    fn follow(lab: &Lab) -> Self {
+    /// Follows from now on: when this returns, nothing that comes is missed.
+    async fn follow(lab: &Lab) -> Self {
         let jobs: Api<Job> = Api::namespaced(lab.cluster.client(), names::NAMESPACE);
         let seen = Arc::new(Mutex::new(Seen::default()));
         let kept = Arc::clone(&seen);
@@ -40,7 +44,10 @@ impl Succession {
                 kept.lock().expect("nobody panics with it").note(event);
             }
         });
-        Self { seen, task }
+        let following = Self { seen, task };
+        let listed = eventually("a list of Jobs", LIMIT, || async { Ok(following.seen().follows.then_some(())) });
+        listed.await.expect("Jobs can be watched");
+        following
     }
 
     fn seen(&self) -> Seen {
@@ -58,7 +65,8 @@ impl Seen {
     fn note(&mut self, event: watcher::Result<watcher::Event<Job>>) {
         match event {
             Ok(watcher::Event::Apply(job) | watcher::Event::InitApply(job)) => {
-                if self.there.insert(job.name_any()) {
+                self.there.insert(job.name_any());
+                if !self.order.contains(&job.name_any()) {
                     self.order.push(job.name_any());
                 }
                 self.most_at_once = self.most_at_once.max(self.there.len());
@@ -66,7 +74,10 @@ impl Seen {
             Ok(watcher::Event::Delete(job)) => {
                 self.there.remove(&job.name_any());
             }
-            Ok(watcher::Event::Init | watcher::Event::InitDone) | Err(_) => {}
+            // A watch that broke begins with a new list: what is not on it has gone.
+            Ok(watcher::Event::Init) => self.there.clear(),
+            Ok(watcher::Event::InitDone) => self.follows = true,
+            Err(_) => {}
         }
     }
 }
@@ -114,8 +125,10 @@ async fn simulations_run_one_after_the_other_can_be_paused_and_leave_nothing() {
     lab.delete("third").await;
     assert_eq!(lab.ends("fifth").await.state, Some(State::Finished));
 
+    nothing_begins_beside_a_driver_without_a_controller(&lab).await;
+
     // Five at once run one after the other, in their order, and none beside another.
-    let drivers = Succession::follow(&lab);
+    let drivers = Succession::follow(&lab).await;
     let five = ["five-a", "five-b", "five-c", "five-d", "five-e"];
     for name in five {
         lab.simulate(name, "driver:short", &json!({})).await;
@@ -133,4 +146,22 @@ async fn simulations_run_one_after_the_other_can_be_paused_and_leave_nothing() {
     lab.assert_nothing_left(&before).await;
     lab.assert_nothing_was_forbidden();
     controller.assert_alive();
+}
+
+async fn nothing_begins_beside_a_driver_without_a_controller(lab: &Lab) {
+    let now = jiff::Timestamp::now();
+    lab.create(json!({
+        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": {"name": names::LEASE, "namespace": names::DRIVER_LEASE_NAMESPACE},
+        "spec": {"holderIdentity": "demo-1", "renewTime": format!("{now:.6}"), "leaseDurationSeconds": 3600},
+    }))
+    .await;
+    lab.simulate("beside", "driver:quick", &json!({})).await;
+    let blocked = lab.reaches("beside", State::Blocked).await;
+    let words = "driver demo-1 runs on this cluster without a controller (Lease default/sk-lease); this one begins when \
+                 that has ended";
+    assert_eq!((blocked.message.as_deref(), blocked.start_time), (Some(words), None));
+    let leases: Api<Lease> = Api::namespaced(lab.cluster.client(), names::DRIVER_LEASE_NAMESPACE);
+    leases.delete(names::LEASE, &DeleteParams::default()).await.expect("the Lease can be deleted");
+    assert_eq!(lab.ends("beside").await.state, Some(State::Finished));
 }

@@ -83,6 +83,15 @@ pub struct Dress {
     pub listed: BTreeSet<Gvk>,
 }
 
+#[cfg(test)]
+impl Dress {
+    /// The dress of a simulation `s`, for tests.
+    pub(crate) fn example() -> Self {
+        let root = Root { name: "sk-s-driver-root-0".into(), uid: "u".into() };
+        Self { prefix: "virtual".into(), simulation: "s".into(), root, listed: BTreeSet::new() }
+    }
+}
+
 impl Dress {
     /// Is this object replayed? Otherwise why not. Of a deleted object the value may not be known.
     pub fn left_out(&self, object: &ObjectRef, value: Option<&Value>) -> Option<LeftOut> {
@@ -341,20 +350,11 @@ fn list_at<'a>(fields: &'a mut Map<String, Value>, name: &str) -> &'a mut Vec<Va
 mod tests {
     use super::*;
 
-    fn dress() -> Dress {
-        Dress {
-            prefix: "virtual".into(),
-            simulation: "s".into(),
-            root: Root { name: "sk-s-driver-root-0".into(), uid: "u".into() },
-            listed: BTreeSet::new(),
-        }
-    }
-
     fn dressed(value: Value, templates: &[&str]) -> Value {
         let templates: Vec<PointerPattern> = templates.iter().map(|path| path.parse().unwrap()).collect();
         let object = sk_store::trace::Object::new(value).unwrap();
         let reference = object.reference().clone();
-        dress().object(&reference, object.into_value(), &templates)
+        Dress::example().object(&reference, object.into_value(), &templates)
     }
 
     #[test]
@@ -411,8 +411,8 @@ mod tests {
         assert_eq!(namespace["metadata"]["name"], "virtual-shop");
         assert_eq!(namespace["metadata"]["labels"]["team"], "a");
         assert!(namespace.get("spec").is_none() && namespace["metadata"]["labels"].get(NAMESPACE_NAME_LABEL).is_none());
-        assert_eq!(dress().original_namespace("virtual-shop"), Some("shop"));
-        assert_eq!(dress().original_namespace("virtualshop"), None);
+        assert_eq!(Dress::example().original_namespace("virtual-shop"), Some("shop"));
+        assert_eq!(Dress::example().original_namespace("virtualshop"), None);
     }
 
     #[test]
@@ -425,14 +425,14 @@ mod tests {
             "admissionregistration.k8s.io/v1.MutatingWebhookConfiguration",
             "apiregistration.k8s.io/v1.APIService",
         ] {
-            assert_eq!(dress().left_out(&object(kind, "x"), None), Some(LeftOut::Machinery), "{kind}");
-            let listed = Dress { listed: [kind.parse().unwrap()].into(), ..dress() };
+            assert_eq!(Dress::example().left_out(&object(kind, "x"), None), Some(LeftOut::Machinery), "{kind}");
+            let listed = Dress { listed: [kind.parse().unwrap()].into(), ..Dress::example() };
             assert_eq!(listed.left_out(&object(kind, "x"), None), None, "{kind}");
         }
         let authority = object("v1.ConfigMap", "a/kube-root-ca.crt");
-        assert_eq!(dress().left_out(&authority, None), Some(LeftOut::MadeByControllers));
+        assert_eq!(Dress::example().left_out(&authority, None), Some(LeftOut::MadeByControllers));
         for kind in ["v1.ConfigMap", "scheduling.k8s.io/v1.PriorityClass", "apps/v1.Deployment"] {
-            assert_eq!(dress().left_out(&object(kind, "a/b"), None), None, "{kind}");
+            assert_eq!(Dress::example().left_out(&object(kind, "a/b"), None), None, "{kind}");
         }
     }
 
@@ -440,12 +440,12 @@ mod tests {
     fn recorded_hosts_are_not_answered_for_unless_that_is_listed() {
         for kind in ["networking.k8s.io/v1.Ingress", "gateway.networking.k8s.io/v1.HTTPRoute"] {
             let object = ObjectRef::new(kind.parse().unwrap(), "a/x".parse().unwrap());
-            assert_eq!(dress().left_out(&object, None), Some(LeftOut::OpenToOutside), "{kind}");
-            let listed = Dress { listed: [kind.parse().unwrap()].into(), ..dress() };
+            assert_eq!(Dress::example().left_out(&object, None), Some(LeftOut::OpenToOutside), "{kind}");
+            let listed = Dress { listed: [kind.parse().unwrap()].into(), ..Dress::example() };
             assert_eq!(listed.left_out(&object, None), None, "{kind}");
         }
         let policy = ObjectRef::new("networking.k8s.io/v1.NetworkPolicy".parse().unwrap(), "a/x".parse().unwrap());
-        assert_eq!(dress().left_out(&policy, None), None);
+        assert_eq!(Dress::example().left_out(&policy, None), None);
     }
 
     #[test]

@@ -214,17 +214,11 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::cluster::dress::Root;
 
     const AT: SimTime = SimTime::from_secs(1_000);
 
     fn sight() -> Sight {
-        Sight::new(Dress {
-            prefix: "virtual".into(),
-            simulation: "s".into(),
-            root: Root { name: "r".into(), uid: "u".into() },
-            listed: BTreeSet::new(),
-        })
+        Sight::new(Dress::example())
     }
 
     fn pod(number: u128, phase: &str, annotations: &Value) -> Value {

@@ -174,19 +174,7 @@ fn volume_ref(dress: &Dress, claim: &PersistentVolumeClaim) -> ObjectRef {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use super::*;
-    use crate::cluster::dress::Root;
-
-    fn dress() -> Dress {
-        Dress {
-            prefix: "virtual".into(),
-            simulation: "s".into(),
-            root: Root { name: "r".into(), uid: "u".into() },
-            listed: BTreeSet::new(),
-        }
-    }
 
     fn recorded() -> Value {
         json!({
@@ -254,11 +242,11 @@ mod tests {
             claim["metadata"]["uid"] = "c-1".into();
             serde_json::from_value(claim).unwrap()
         };
-        let volume = volume(&dress(), &claim("virtual-shop")).unwrap();
+        let volume = volume(&Dress::example(), &claim("virtual-shop")).unwrap();
         assert_eq!(volume["metadata"]["name"], "sk-s-c-1");
         assert_eq!(volume["metadata"]["ownerReferences"][0]["uid"], "u");
         assert_eq!(volume["spec"]["capacity"]["storage"], "10Gi");
         assert_eq!(volume["spec"]["claimRef"]["uid"], "c-1");
-        assert_eq!(super::volume(&dress(), &claim("shop")), None, "somebody else's claim");
+        assert_eq!(super::volume(&Dress::example(), &claim("shop")), None, "somebody else's claim");
     }
 }

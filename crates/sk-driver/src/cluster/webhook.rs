@@ -204,7 +204,6 @@ async fn review(State(admission): State<Admission>, Json(review): Json<Value>) -
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
     use std::time::Instant;
 
     use sk_core::SimTime;
@@ -212,7 +211,7 @@ mod tests {
 
     use super::*;
     use crate::cluster::clock::Clock;
-    use crate::cluster::dress::{Dress, Root};
+    use crate::cluster::dress::Dress;
     use crate::cluster::kinds::Kinds;
     use crate::cluster::request::Patience;
     use crate::cluster::stop::Stop;
@@ -229,12 +228,7 @@ mod tests {
             parted: Mutex::default(),
             kinds: Kinds::new(client.clone()),
             client,
-            dress: Dress {
-                prefix: "virtual".into(),
-                simulation: "s".into(),
-                root: Root { name: "r".into(), uid: "u".into() },
-                listed: BTreeSet::new(),
-            },
+            dress: Dress::example(),
             config: TracerConfig::default(),
             tally,
             pace: Pace::new(Clock::paused(SimTime::EPOCH, 10.0, Instant::now())),

@@ -19,8 +19,8 @@ use tokio::sync::watch;
 use tracing::{info, warn};
 
 use crate::cluster::Cluster;
-use crate::execute::Hands;
-use crate::office::Office;
+use crate::execute::Executor;
+use crate::leader_election::LeaderElection;
 use crate::reconcile;
 use crate::records::{DEFAULT_MAX_TRACE_BYTES, Identity, Server, Store, Traces};
 use crate::settings::{DEFAULT_START_LIMIT, Settings};
@@ -122,7 +122,7 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
     let (identities, newest) = watch::channel(identity.server_config()?);
     let server = Server::bind(arguments.bind, client.clone(), store.clone(), traces.clone()).await?;
     info!(version = env!("CARGO_PKG_VERSION"), address = ?server.address(), ?settings, "started");
-    let hands = Arc::new(Hands {
+    let executor = Arc::new(Executor {
         cluster: Cluster::new(client.clone()),
         recorder: Recorder::new(
             client.clone(),
@@ -132,9 +132,9 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
         settings: settings.clone(),
         store,
     });
-    let office = Office::new(client.clone(), &settings.namespace, &arguments.identity);
+    let leader_election = LeaderElection::new(client.clone(), &settings.namespace, &arguments.identity);
     tokio::select! {
-        () = act(hands, office, stop()?.boxed().shared()) => Ok(()),
+        () = act(executor, leader_election, stop()?.boxed().shared()) => Ok(()),
         () = server.serve(newest) => Ok(()),
         () = sweep_traces(client.clone(), traces) => Ok(()),
         () = keep_identity(client, settings, identity, identities) => Ok(()),
@@ -142,15 +142,15 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
 }
 
 /// Follows Simulations whenever this controller is the one that acts, until it is asked to stop.
-async fn act(hands: Arc<Hands>, office: Office, stop: Shared<BoxFuture<'static, ()>>) {
+async fn act(executor: Arc<Executor>, leader_election: LeaderElection, stop: Shared<BoxFuture<'static, ()>>) {
     loop {
         tokio::select! {
-            () = office.take() => {}
+            () = leader_election.acquire() => {}
             () = stop.clone() => return,
         }
         tokio::select! {
-            () = reconcile::run(Arc::clone(&hands), stop.clone()) => return office.leave().await,
-            () = office.keep() => {}
+            () = reconcile::run(Arc::clone(&executor), stop.clone()) => return leader_election.release().await,
+            () = leader_election.renew() => {}
         }
     }
 }

@@ -15,9 +15,9 @@ use kube::{Client, ResourceExt};
 use serde_json::Value;
 use sk_api::simulation::{Simulation, names};
 
+use crate::lease_liveness::LeaseLiveness;
+use crate::observed::{Left, Offer, Part, Rival, Seen};
 use crate::parts::{Place, Plan};
-use crate::silence::Silence;
-use crate::world::{Left, Offer, Part, Rival, Seen};
 
 /// Why a step could not be carried out.
 #[derive(Debug, thiserror::Error)]
@@ -79,7 +79,7 @@ impl ClusterError {
 pub(crate) struct Cluster {
     client: Client,
     /// Of the Leases that drivers without a controller may hold, by namespace: our own, and the drivers'.
-    silences: Arc<Mutex<BTreeMap<String, Silence>>>,
+    silences: Arc<Mutex<BTreeMap<String, LeaseLiveness>>>,
 }
 
 impl Cluster {
@@ -119,7 +119,7 @@ impl Cluster {
         let parsed: DynamicObject = parse(&step, object)?;
         match self.api(&place).create(&manager(), &parsed).await {
             Err(kube::Error::Api(status)) if status.is_already_exists() => match self.see(plan, part).await? {
-                // The next look at the world sees it, and decides.
+                // The next look at the cluster sees it, and decides.
                 Seen::Ours | Seen::Foreign | Seen::Going | Seen::Stale | Seen::Pending { .. } => Ok(()),
                 Seen::Absent => Err(ClusterError::Unexpected { step, what: "it comes and goes".to_owned() }),
             },
@@ -217,8 +217,8 @@ impl Cluster {
     /// The driver without a controller that holds a Lease, if it lives.
     fn living_driver(&self, namespace: &str, lease: &Lease) -> Option<Rival> {
         let mut silences = self.silences.lock().unwrap_or_else(PoisonError::into_inner);
-        let silence = silences.entry(namespace.to_owned()).or_default();
-        let holder = silence.living_driver(lease, Timestamp::now())?;
+        let lease_liveness = silences.entry(namespace.to_owned()).or_default();
+        let holder = lease_liveness.living_driver(lease, Timestamp::now())?;
         Some(Rival { holder, namespace: namespace.to_owned() })
     }
 
@@ -236,7 +236,7 @@ impl Cluster {
     }
 
     /// Takes the Lease: creating is what only one can do. One whose holder is gone is removed first; one whose holder
-    /// exists, or is a driver that lives, stays, because between the decision and now somebody may have been quicker. The next look at the world
+    /// exists, or is a driver that lives, stays, because between the decision and now somebody may have been quicker. The next look at the cluster
     /// shows who.
     pub(crate) async fn take_lease(&self, namespace: &str, holder: &str) -> Result<(), ClusterError> {
         if let Some(found) = self.lease(namespace).await? {
@@ -254,7 +254,7 @@ impl Cluster {
             }),
         )?;
         match self.leases(namespace).create(&manager(), &lease).await {
-            // Somebody was quicker; the next look at the world shows who.
+            // Somebody was quicker; the next look at the cluster shows who.
             Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
             result => result.map(drop).map_err(ClusterError::request(step)),
         }

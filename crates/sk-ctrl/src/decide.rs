@@ -1,4 +1,4 @@
-//! What to do next with a Simulation, given what is known of the world. Pure: no clock, no client.
+//! What to do next with a Simulation, given what is observed in the cluster. Pure: no clock, no client.
 //!
 //! ```text
 //! claim ─► turn ─► preStart hooks ─► root, namespace, account, certificate, Service, webhook, metrics, Job
@@ -6,8 +6,8 @@
 //!   rest ◄─ release the turn ◄─ finish ◄─ tear down ◄─ postStop hooks ◄─ conclude ◄─ follow the driver
 //! ```
 //!
-//! [`decide`] names one step. Whoever carries it out looks at the world again before the next, so that a controller that
-//! is killed anywhere goes on where it was: what has been done is seen in the world, and what cannot be seen there (which
+//! [`decide`] names one step. Whoever carries it out looks at the cluster again before the next, so that a controller that
+//! is killed anywhere goes on where it was: what has been done is seen in the cluster, and what cannot be seen there (which
 //! hooks have run, how the run ended) is in the Simulation's status before it is acted on.
 
 use std::time::Duration;
@@ -18,10 +18,10 @@ use sk_core::SimDuration;
 
 use crate::driver::Driver;
 use crate::job;
+use crate::observed::{Observed, Offer, Part, Rival, SecretRefusal, Seen, Turn, Verdict};
 use crate::settings::Settings;
-use crate::world::{Offer, Part, Rival, SecretRefusal, Seen, Turn, Verdict, World};
 
-/// How often a world is looked at again if nobody reports a change: watches break, and limits run out silently.
+/// How often the cluster is looked at again if nobody reports a change: watches break, and limits run out silently.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
 /// How often it is looked whether something that is being deleted is gone. Its end is not always announced.
 const LOOK_WHETHER_GONE: Duration = Duration::from_secs(1);
@@ -31,9 +31,9 @@ const LOOK_WHETHER_GONE: Duration = Duration::from_secs(1);
 pub enum Step {
     /// Do this, then look again.
     Do(Action),
-    /// Nothing until the world changes, or so long.
+    /// Nothing until the cluster changes, or so long.
     Wait(Duration),
-    /// Nothing until the world changes.
+    /// Nothing until the cluster changes.
     Rest,
 }
 
@@ -97,43 +97,45 @@ pub struct Report {
 }
 
 /// The next step.
-pub fn decide(world: &World, settings: &Settings) -> Step {
-    if world.simulation.metadata.deletion_timestamp.is_some() {
-        return part_with(world, settings);
+pub fn decide(observed: &Observed, settings: &Settings) -> Step {
+    if observed.simulation.metadata.deletion_timestamp.is_some() {
+        return part_with(observed, settings);
     }
-    if world.status().state.is_some_and(State::is_final) {
-        return after_the_end(world);
+    if observed.status().state.is_some_and(State::is_final) {
+        return after_the_end(observed);
     }
-    match world.verdict() {
-        Some(verdict) => wind_down(world, settings, &verdict),
-        None => run(world, settings),
+    match observed.verdict() {
+        Some(verdict) => wind_down(observed, settings, &verdict),
+        None => run(observed, settings),
     }
 }
 
 /// Towards a running driver, and then along with it.
-fn run(world: &World, settings: &Settings) -> Step {
-    if !world.is_claimed() {
+fn run(observed: &Observed, settings: &Settings) -> Step {
+    if !observed.is_claimed() {
         return Step::Do(Action::Claim);
     }
-    if let Err(verdict) = check(world, settings) {
+    if let Err(verdict) = check(observed, settings) {
         return Step::Do(Action::Conclude(verdict));
     }
-    let began = world.status().start_time.is_some();
-    match (&world.turn, &world.rival) {
-        (Turn::Blocked { by }, _) => return blocked(world, by),
+    let began = observed.status().start_time.is_some();
+    match (&observed.turn, &observed.rival) {
+        (Turn::Blocked { by }, _) => return blocked(observed, by),
         // Looked for once more after the turn is taken: a driver takes its Lease first too, and then looks for ours, so
         // that of the two at least one sees the other. What has begun goes on; the driver gives way.
-        (_, Some(rival)) if !began => return blocked_by_driver(world, rival),
+        (_, Some(rival)) if !began => return blocked_by_driver(observed, rival),
         (Turn::Free, _) => return Step::Do(Action::TakeTurn),
         (Turn::Mine, _) if !began => return Step::Do(Action::Begin),
         (Turn::Mine, _) => {}
     }
-    next_hook(world, settings, Stage::PreStart).or_else(|| next_part(world, settings)).unwrap_or_else(|| follow(world))
+    next_hook(observed, settings, Stage::PreStart)
+        .or_else(|| next_part(observed, settings))
+        .unwrap_or_else(|| follow(observed))
 }
 
 /// What the schema cannot see.
-fn check(world: &World, settings: &Settings) -> Result<(), Verdict> {
-    let spec = &world.simulation.spec;
+fn check(observed: &Observed, settings: &Settings) -> Result<(), Verdict> {
+    let spec = &observed.simulation.spec;
     if !spec.hooks.is_empty() && !settings.allow_hooks {
         let words = "the simulation has hooks, and this installation does not run any: remove spec.hooks, or have the \
                      controller started with --allow-hooks";
@@ -155,12 +157,12 @@ fn check(world: &World, settings: &Settings) -> Result<(), Verdict> {
         }
         _ => {}
     }
-    check_driver(world, settings).and_then(|()| check_cert_manager(world))
+    check_driver(observed, settings).and_then(|()| check_cert_manager(observed))
 }
 
 /// What runs as the driver has its account's rights, and what it is handed it can send anywhere.
-fn check_driver(world: &World, settings: &Settings) -> Result<(), Verdict> {
-    let driver = &world.simulation.spec.driver;
+fn check_driver(observed: &Observed, settings: &Settings) -> Result<(), Verdict> {
+    let driver = &observed.simulation.spec.driver;
     if let Some(image) = driver.image.as_ref().filter(|image| !settings.allows_image(image)) {
         let words = format!(
             "spec.driver.image is `{image}`, and this installation runs `{}` only: remove it, or have the controller \
@@ -177,9 +179,9 @@ fn check_driver(world: &World, settings: &Settings) -> Result<(), Verdict> {
         );
         return Err(Verdict::failure("LocalTraceNotAllowed", words));
     }
-    match world.refused_secrets.first_key_value() {
+    match observed.refused_secrets.first_key_value() {
         // A driver that is there has them already.
-        Some((name, refusal)) if world.seen(Part::Job) == Seen::Absent => {
+        Some((name, refusal)) if observed.seen(Part::Job) == Seen::Absent => {
             Err(secret_refused(&driver.namespace, name, *refusal))
         }
         _ => Ok(()),
@@ -200,9 +202,9 @@ fn secret_refused(namespace: &str, name: &str, refusal: SecretRefusal) -> Verdic
     }
 }
 
-fn check_cert_manager(world: &World) -> Result<(), Verdict> {
-    let asked = world.simulation.spec.driver.cert_manager_issuer.is_some();
-    match world.offers.cert_manager {
+fn check_cert_manager(observed: &Observed) -> Result<(), Verdict> {
+    let asked = observed.simulation.spec.driver.cert_manager_issuer.is_some();
+    match observed.offers.cert_manager {
         Offer::Absent if asked => {
             let words = "spec.driver.certManagerIssuer asks for cert-manager, which is not installed here: remove it, \
                          and the controller makes the certificate itself";
@@ -218,13 +220,13 @@ fn check_cert_manager(world: &World) -> Result<(), Verdict> {
     }
 }
 
-fn blocked(world: &World, by: &str) -> Step {
+fn blocked(observed: &Observed, by: &str) -> Step {
     let message = format!("simulation {by} is before this one; one runs at a time");
     let report = Report { state: State::Blocked, reason: "Blocked".to_owned(), message, completed: None };
-    report_or_wait(world, report, LOOK_AGAIN)
+    report_or_wait(observed, report, LOOK_AGAIN)
 }
 
-fn blocked_by_driver(world: &World, rival: &Rival) -> Step {
+fn blocked_by_driver(observed: &Observed, rival: &Rival) -> Step {
     let message = format!(
         "driver {} runs on this cluster without a controller (Lease {}/{}); this one begins when that has ended",
         rival.holder,
@@ -233,16 +235,16 @@ fn blocked_by_driver(world: &World, rival: &Rival) -> Step {
     );
     let report = Report { state: State::Blocked, reason: "Blocked".to_owned(), message, completed: None };
     // Nobody announces the end of such a driver here.
-    report_or_wait(world, report, LOOK_WHETHER_GONE)
+    report_or_wait(observed, report, LOOK_WHETHER_GONE)
 }
 
 /// The hook that is due, if one is. One that was begun and whose end nobody saw is not run a second time. Where hooks are
 /// not allowed none is ever due, also not those of a simulation that has failed for having some.
-fn next_hook(world: &World, settings: &Settings, stage: Stage) -> Option<Step> {
+fn next_hook(observed: &Observed, settings: &Settings, stage: Stage) -> Option<Step> {
     if !settings.allow_hooks {
         return None;
     }
-    let (progress, hooks) = (world.hooks(), &world.simulation.spec.hooks);
+    let (progress, hooks) = (observed.hooks(), &observed.simulation.spec.hooks);
     let (hooks, started, ended) = match stage {
         Stage::PreStart => (&hooks.pre_start_hooks, progress.pre_start_started, progress.pre_start_ended),
         Stage::PostStop => (&hooks.post_stop_hooks, progress.post_stop_started, progress.post_stop_ended),
@@ -263,17 +265,17 @@ pub fn hook_failure(hook: &Hook, words: &str) -> Option<Verdict> {
 }
 
 /// The first part that is not as it should be.
-fn next_part(world: &World, settings: &Settings) -> Option<Step> {
-    wanted(world, settings).into_iter().find_map(|part| match (part, world.seen(part)) {
+fn next_part(observed: &Observed, settings: &Settings) -> Option<Step> {
+    wanted(observed, settings).into_iter().find_map(|part| match (part, observed.seen(part)) {
         (_, Seen::Ours) | (Part::Namespace | Part::Account, Seen::Foreign) => None,
-        (Part::Root, Seen::Absent | Seen::Going) if world.status().completed_runs.is_some() => {
+        (Part::Root, Seen::Absent | Seen::Going) if observed.status().completed_runs.is_some() => {
             let words = format!(
                 "somebody has deleted SimulationRoot {}, and with it everything of the run",
-                names::metaroot(world.name())
+                names::metaroot(observed.name())
             );
             Some(Step::Do(Action::Conclude(Verdict::failure("RootGone", words))))
         }
-        (Part::Job, Seen::Absent) if world.status().completed_runs.is_some() => {
+        (Part::Job, Seen::Absent) if observed.status().completed_runs.is_some() => {
             let words = "somebody has deleted the driver's Job";
             Some(Step::Do(Action::Conclude(Verdict::failure("DriverGone", words))))
         }
@@ -288,16 +290,16 @@ fn next_part(world: &World, settings: &Settings) -> Option<Step> {
         }
         (_, Seen::Going) => Some(Step::Wait(LOOK_WHETHER_GONE)),
         // A driver that is there has its certificate; what becomes of the order no longer matters.
-        (_, Seen::Pending { .. }) if world.seen(Part::Job) != Seen::Absent => None,
-        (_, Seen::Pending { since }) => Some(await_certificate(world, settings, since)),
+        (_, Seen::Pending { .. }) if observed.seen(Part::Job) != Seen::Absent => None,
+        (_, Seen::Pending { since }) => Some(await_certificate(observed, settings, since)),
     })
 }
 
 /// Waits for cert-manager, as long as for a driver: whoever holds the turn holds up all others.
-fn await_certificate(world: &World, settings: &Settings, since: Timestamp) -> Step {
-    let waited: Duration = world.now.duration_since(since).try_into().unwrap_or_default();
-    let certificate = names::driver_certificate(world.name());
-    let issuer = world.simulation.spec.driver.cert_manager_issuer.as_deref().unwrap_or_default();
+fn await_certificate(observed: &Observed, settings: &Settings, since: Timestamp) -> Step {
+    let waited: Duration = observed.now.duration_since(since).try_into().unwrap_or_default();
+    let certificate = names::driver_certificate(observed.name());
+    let issuer = observed.simulation.spec.driver.cert_manager_issuer.as_deref().unwrap_or_default();
     if waited >= settings.start_limit {
         let words = format!(
             "cert-manager did not deliver Certificate {certificate} within {} s: look at ClusterIssuer {issuer}, or \
@@ -309,16 +311,16 @@ fn await_certificate(world: &World, settings: &Settings, since: Timestamp) -> St
     let message = format!("cert-manager (ClusterIssuer {issuer}) has still to deliver Certificate {certificate}");
     let reason = "CertificatePending".to_owned();
     let report = Report { state: State::Initializing, reason, message, completed: None };
-    report_or_wait(world, report, LOOK_WHETHER_GONE)
+    report_or_wait(observed, report, LOOK_WHETHER_GONE)
 }
 
 /// The parts that this run needs, in order.
-pub fn wanted(world: &World, settings: &Settings) -> Vec<Part> {
-    let spec = &world.simulation.spec;
+pub fn wanted(observed: &Observed, settings: &Settings) -> Vec<Part> {
+    let spec = &observed.simulation.spec;
     let elsewhere = spec.driver.namespace != settings.namespace;
     // An account that was there before has the rights that it has.
-    let own_account = elsewhere && world.seen(Part::Account) != Seen::Foreign;
-    let metrics = spec.metrics.is_some() && world.offers.prometheus == Offer::Open;
+    let own_account = elsewhere && observed.seen(Part::Account) != Seen::Foreign;
+    let metrics = spec.metrics.is_some() && observed.offers.prometheus == Offer::Open;
     Part::ALL
         .into_iter()
         .filter(|part| match part {
@@ -331,28 +333,28 @@ pub fn wanted(world: &World, settings: &Settings) -> Vec<Part> {
 }
 
 /// Says where the driver stands.
-fn follow(world: &World) -> Step {
+fn follow(observed: &Observed) -> Step {
     let report = |state, reason: &str, message: String, completed| {
         let report = Report { state, reason: reason.to_owned(), message, completed: Some(completed) };
-        report_or_wait(world, report, LOOK_AGAIN)
+        report_or_wait(observed, report, LOOK_AGAIN)
     };
-    let paused = world.simulation.spec.paused_time.is_some();
-    match &world.driver {
+    let paused = observed.simulation.spec.paused_time.is_some();
+    match &observed.driver {
         Driver::Absent => Step::Wait(LOOK_WHETHER_GONE),
         Driver::Starting { completed, waits_for } => {
             let words = waits_for.clone().unwrap_or_else(|| "the driver is being started".to_owned());
-            let begun = world.status().state.filter(|state| *completed > 0 && *state != State::Blocked);
+            let begun = observed.status().state.filter(|state| *completed > 0 && *state != State::Blocked);
             report(begun.unwrap_or(State::Initializing), "DriverStarting", words, *completed)
         }
         Driver::Running { completed } if paused => {
             report(State::Paused, "Paused", "spec.pausedTime is set; remove it to go on".to_owned(), *completed)
         }
         Driver::Running { completed } => {
-            let words = format!("{completed} of {} repetitions are done", world.simulation.spec.repetitions);
+            let words = format!("{completed} of {} repetitions are done", observed.simulation.spec.repetitions);
             report(State::Running, "Replaying", words, *completed)
         }
-        Driver::Ended { completed, .. } if world.status().completed_runs != Some(*completed) => {
-            let state = world.status().state.unwrap_or(State::Initializing);
+        Driver::Ended { completed, .. } if observed.status().completed_runs != Some(*completed) => {
+            let state = observed.status().state.unwrap_or(State::Initializing);
             report(state, "DriverEnded", "the driver has ended".to_owned(), *completed)
         }
         Driver::Ended { verdict, .. } => Step::Do(Action::Conclude(verdict.clone())),
@@ -360,81 +362,82 @@ fn follow(world: &World) -> Step {
 }
 
 /// Everything of the run goes; what it came to stays.
-fn wind_down(world: &World, settings: &Settings, verdict: &Verdict) -> Step {
-    let hook = next_hook(world, settings, Stage::PostStop).filter(|_| world.status().start_time.is_some());
-    hook.or_else(|| take_down(world)).unwrap_or_else(|| Step::Do(Action::Finish(verdict.clone())))
+fn wind_down(observed: &Observed, settings: &Settings, verdict: &Verdict) -> Step {
+    let hook = next_hook(observed, settings, Stage::PostStop).filter(|_| observed.status().start_time.is_some());
+    hook.or_else(|| take_down(observed)).unwrap_or_else(|| Step::Do(Action::Finish(verdict.clone())))
 }
 
 /// What is still to be taken down.
-fn take_down(world: &World) -> Option<Step> {
-    match world.seen(Part::Root) {
+fn take_down(observed: &Observed) -> Option<Step> {
+    match observed.seen(Part::Root) {
         Seen::Absent | Seen::Foreign => {}
-        Seen::Going => return Some(wait_for_the_end(world, "everything that the run has made")),
+        Seen::Going => return Some(wait_for_the_end(observed, "everything that the run has made")),
         Seen::Ours | Seen::Stale | Seen::Pending { .. } => return Some(Step::Do(Action::TearDown)),
     }
     // Whoever deletes the root without waiting leaves its parts to the garbage collector.
-    let by_issuer = world.simulation.spec.driver.cert_manager_issuer.is_some();
+    let by_issuer = observed.simulation.spec.driver.cert_manager_issuer.is_some();
     let orphan = Part::ALL.into_iter().find(|part| {
-        let ours = matches!(world.seen(*part), Seen::Ours | Seen::Going | Seen::Stale);
-        world.seen(Part::Root) == Seen::Absent && ours && !(*part == Part::Certificate && by_issuer)
+        let ours = matches!(observed.seen(*part), Seen::Ours | Seen::Going | Seen::Stale);
+        observed.seen(Part::Root) == Seen::Absent && ours && !(*part == Part::Certificate && by_issuer)
     });
     if let Some(orphan) = orphan {
-        return Some(wait_for_the_end(world, &format!("the simulation's {orphan:?}")));
+        return Some(wait_for_the_end(observed, &format!("the simulation's {orphan:?}")));
     }
-    if let Some(first) = world.left.first() {
-        return Some(wait_for_the_end(world, &first.to_string()));
+    if let Some(first) = observed.left.first() {
+        return Some(wait_for_the_end(observed, &first.to_string()));
     }
-    (world.seen(Part::Certificate) != Seen::Absent && by_issuer).then_some(Step::Do(Action::DropSecret))
+    (observed.seen(Part::Certificate) != Seen::Absent && by_issuer).then_some(Step::Do(Action::DropSecret))
 }
 
-fn wait_for_the_end(world: &World, of: &str) -> Step {
-    let status = world.status();
+fn wait_for_the_end(observed: &Observed, of: &str) -> Step {
+    let status = observed.status();
     let report = Report {
         state: status.state.unwrap_or(State::Initializing),
         reason: "CleaningUp".to_owned(),
         message: format!("waiting until {of} is gone"),
         completed: status.completed_runs,
     };
-    report_or_wait(world, report, LOOK_WHETHER_GONE)
+    report_or_wait(observed, report, LOOK_WHETHER_GONE)
 }
 
-fn after_the_end(world: &World) -> Step {
-    if world.turn == Turn::Mine {
+fn after_the_end(observed: &Observed) -> Step {
+    if observed.turn == Turn::Mine {
         return Step::Do(Action::ReleaseTurn);
     }
-    let status = world.status();
-    let (Some(seconds), Some(end)) = (world.simulation.spec.record.ttl_seconds_after_finished, status.end_time) else {
+    let status = observed.status();
+    let (Some(seconds), Some(end)) = (observed.simulation.spec.record.ttl_seconds_after_finished, status.end_time)
+    else {
         return Step::Rest;
     };
-    let passed = world.now.duration_since(end.0);
+    let passed = observed.now.duration_since(end.0);
     let left = Duration::from_secs(seconds.into()).saturating_sub(passed.try_into().unwrap_or_default());
     if left.is_zero() { Step::Do(Action::Expire) } else { Step::Wait(left) }
 }
 
 /// The Simulation is being deleted: nothing of it stays.
-fn part_with(world: &World, settings: &Settings) -> Step {
-    if !world.is_claimed() {
+fn part_with(observed: &Observed, settings: &Settings) -> Step {
+    if !observed.is_claimed() {
         return Step::Rest;
     }
     // It has begun, so that it also gets its last hooks; they cannot fail it any more.
-    let began = world.status().start_time.is_some() && world.status().end_time.is_none();
-    let hook = next_hook(world, settings, Stage::PostStop).filter(|_| began);
-    let last = match world.turn {
+    let began = observed.status().start_time.is_some() && observed.status().end_time.is_none();
+    let hook = next_hook(observed, settings, Stage::PostStop).filter(|_| began);
+    let last = match observed.turn {
         Turn::Mine => Action::ReleaseTurn,
-        _ if world.kept => Action::Forget,
+        _ if observed.kept => Action::Forget,
         _ => Action::LetGo,
     };
-    hook.or_else(|| take_down(world)).unwrap_or(Step::Do(last))
+    hook.or_else(|| take_down(observed)).unwrap_or(Step::Do(last))
 }
 
 /// Writes a report down if it says something new.
-fn report_or_wait(world: &World, report: Report, again: Duration) -> Step {
-    let status = world.status();
+fn report_or_wait(observed: &Observed, report: Report, again: Duration) -> Step {
+    let status = observed.status();
     let known = status.state == Some(report.state)
         && status.reason.as_deref() == Some(&report.reason)
         && status.message.as_deref() == Some(&report.message)
         && (report.completed.is_none() || status.completed_runs == report.completed)
-        && status.observed_generation == world.simulation.metadata.generation;
+        && status.observed_generation == observed.simulation.metadata.generation;
     if known { Step::Wait(again) } else { Step::Do(Action::Report(report)) }
 }
 

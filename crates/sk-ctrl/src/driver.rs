@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 
-use crate::world::Verdict;
+use crate::observed::Verdict;
 
 /// The longest text that is taken over from a pod: a termination message has at most 4096 bytes.
 const MAX_WORDS: usize = 4096;

@@ -19,10 +19,10 @@ use crate::cluster::{Cluster, ClusterError, holder};
 use crate::decide::{Action, Report, Stage, hook_failure};
 use crate::hooks;
 use crate::observe::{authorities, root_uid, secret};
+use crate::observed::{CONCLUDED, Observed, Offer, Part, Verdict};
 use crate::parts::Plan;
 use crate::records::Store;
 use crate::settings::Settings;
-use crate::world::{CONCLUDED, Offer, Part, Verdict, World};
 
 /// The longest text of an Event.
 const MAX_NOTE: usize = 1000;
@@ -34,7 +34,7 @@ const REFUSALS: u32 = 3;
 const REFUSAL_PAUSE: Duration = Duration::from_secs(2);
 
 /// What carries decisions out.
-pub(crate) struct Hands {
+pub(crate) struct Executor {
     pub(crate) cluster: Cluster,
     pub(crate) settings: Settings,
     pub(crate) store: Store,
@@ -43,99 +43,99 @@ pub(crate) struct Hands {
     pub(crate) authority: String,
 }
 
-impl Hands {
+impl Executor {
     /// Carries one action out.
-    pub(crate) async fn execute(&self, world: &World, action: &Action) -> Result<(), ClusterError> {
+    pub(crate) async fn execute(&self, observed: &Observed, action: &Action) -> Result<(), ClusterError> {
         // Only before the end: a clean-up that is refused has to be tried again until somebody allows it.
         let final_word = matches!(action, Action::Make(_) | Action::TakeTurn);
         for patience in (0..REFUSALS).rev() {
-            let Err(error) = self.attempt(world, action).await else { return Ok(()) };
+            let Err(error) = self.attempt(observed, action).await else { return Ok(()) };
             match error.refusal().filter(|_| final_word) {
                 Some(_) if patience > 0 => tokio::time::sleep(REFUSAL_PAUSE).await,
-                Some((reason, words)) => return self.conclude(world, &Verdict::failure(reason, words)).await,
+                Some((reason, words)) => return self.conclude(observed, &Verdict::failure(reason, words)).await,
                 None => return Err(error),
             }
         }
         Ok(())
     }
 
-    async fn attempt(&self, world: &World, action: &Action) -> Result<(), ClusterError> {
-        let name = world.name();
+    async fn attempt(&self, observed: &Observed, action: &Action) -> Result<(), ClusterError> {
+        let name = observed.name();
         match action {
-            Action::Claim => self.set_finalizers(&world.simulation, true).await,
+            Action::Claim => self.set_finalizers(&observed.simulation, true).await,
             Action::TakeTurn => self.cluster.take_lease(&self.settings.namespace, name).await,
-            Action::Begin => self.begin(world).await,
-            Action::RunHook(stage, index) => self.run_hook(world, *stage, *index).await,
-            Action::EndHook(stage, index, failure) => self.end_hook(world, *stage, *index, failure.as_ref()).await,
-            Action::Make(part) => self.make(world, *part).await,
-            Action::Renew(part) => self.renew(world, *part).await,
-            Action::Report(report) => self.report(world, report).await,
-            Action::Conclude(verdict) => self.conclude(world, verdict).await,
-            Action::TearDown => self.tear_down(world).await,
-            Action::DropSecret => self.drop_secret(world).await,
-            Action::Finish(verdict) => self.finish(world, verdict).await,
+            Action::Begin => self.begin(observed).await,
+            Action::RunHook(stage, index) => self.run_hook(observed, *stage, *index).await,
+            Action::EndHook(stage, index, failure) => self.end_hook(observed, *stage, *index, failure.as_ref()).await,
+            Action::Make(part) => self.make(observed, *part).await,
+            Action::Renew(part) => self.renew(observed, *part).await,
+            Action::Report(report) => self.report(observed, report).await,
+            Action::Conclude(verdict) => self.conclude(observed, verdict).await,
+            Action::TearDown => self.tear_down(observed).await,
+            Action::DropSecret => self.drop_secret(observed).await,
+            Action::Finish(verdict) => self.finish(observed, verdict).await,
             Action::ReleaseTurn => self.release_turn(name).await,
-            Action::Expire => self.expire(world).await,
+            Action::Expire => self.expire(observed).await,
             Action::Forget => Ok(self.store.remove(name).await?),
-            Action::LetGo => self.set_finalizers(&world.simulation, false).await,
+            Action::LetGo => self.set_finalizers(&observed.simulation, false).await,
         }
     }
 
-    async fn begin(&self, world: &World) -> Result<(), ClusterError> {
+    async fn begin(&self, observed: &Observed) -> Result<(), ClusterError> {
         let now = Timestamp::now();
         let words = "its turn has come";
         let status = json!({
             "state": State::Initializing, "startTime": seconds(now), "reason": "Started", "message": words,
-            "observedGeneration": world.simulation.metadata.generation,
+            "observedGeneration": observed.simulation.metadata.generation,
         });
-        self.patch_status(world, status).await?;
-        self.tell(&world.simulation, EventType::Normal, "Started", words).await;
-        if let Some(words) = metrics_skipped(world) {
-            self.tell(&world.simulation, EventType::Warning, "MetricsSkipped", words).await;
+        self.patch_status(observed, status).await?;
+        self.tell(&observed.simulation, EventType::Normal, "Started", words).await;
+        if let Some(words) = metrics_skipped(observed) {
+            self.tell(&observed.simulation, EventType::Warning, "MetricsSkipped", words).await;
         }
         Ok(())
     }
 
-    async fn run_hook(&self, world: &World, stage: Stage, index: usize) -> Result<(), ClusterError> {
-        let hooks = &world.simulation.spec.hooks;
+    async fn run_hook(&self, observed: &Observed, stage: Stage, index: usize) -> Result<(), ClusterError> {
+        let hooks = &observed.simulation.spec.hooks;
         let list = match stage {
             Stage::PreStart => &hooks.pre_start_hooks,
             Stage::PostStop => &hooks.post_stop_hooks,
         };
         let Some(hook) = list.get(index) else { return Ok(()) };
-        if !self.begin_hook(world, stage, index).await? {
+        if !self.begin_hook(observed, stage, index).await? {
             return Ok(());
         }
-        info!(simulation = world.name(), ?stage, index, cmd = hook.cmd, "hook started");
-        let result = hooks::run(hook, &world.simulation).await;
+        info!(simulation = observed.name(), ?stage, index, cmd = hook.cmd, "hook started");
+        let result = hooks::run(hook, &observed.simulation).await;
         let failure = result.as_ref().err().and_then(|words| hook_failure(hook, words));
         match &result {
             Ok(()) => {
                 let words = format!("{stage:?} hook `{}` is done", hook.cmd);
-                self.tell(&world.simulation, EventType::Normal, "HookDone", &words).await;
+                self.tell(&observed.simulation, EventType::Normal, "HookDone", &words).await;
             }
             Err(words) => {
                 let ignored = if hook.ignore_failure { " (ignored)" } else { "" };
                 let words = format!("{stage:?} hook `{}`: {words}{ignored}", hook.cmd);
-                self.tell(&world.simulation, EventType::Warning, "HookFailed", &words).await;
+                self.tell(&observed.simulation, EventType::Warning, "HookFailed", &words).await;
             }
         }
-        self.end_hook(world, stage, index, failure.as_ref()).await
+        self.end_hook(observed, stage, index, failure.as_ref()).await
     }
 
     /// Writes down that a hook is about to run, if nothing about the Simulation has changed since it was looked at: of two
     /// controllers that both find it due, because a lost one lives on, only one runs it.
-    async fn begin_hook(&self, world: &World, stage: Stage, index: usize) -> Result<bool, ClusterError> {
+    async fn begin_hook(&self, observed: &Observed, stage: Stage, index: usize) -> Result<bool, ClusterError> {
         let (started, _) = progress_fields(stage);
-        let seen = &world.simulation.metadata;
+        let seen = &observed.simulation.metadata;
         let patch = Patch::Merge(json!({
             "metadata": {"uid": seen.uid, "resourceVersion": seen.resource_version},
             "status": {"hooks": {started: index + 1}},
         }));
-        match self.cluster.simulations().patch_status(world.name(), &patch_params(), &patch).await {
+        match self.cluster.simulations().patch_status(observed.name(), &patch_params(), &patch).await {
             Err(kube::Error::Api(status)) if status.is_conflict() => Ok(false),
             result => {
-                let step = format!("write down that a hook of Simulation {} begins", world.name());
+                let step = format!("write down that a hook of Simulation {} begins", observed.name());
                 result.map(|_| true).map_err(ClusterError::request(step))
             }
         }
@@ -145,30 +145,30 @@ impl Hands {
     /// reason.
     async fn end_hook(
         &self,
-        world: &World,
+        observed: &Observed,
         stage: Stage,
         index: usize,
         failure: Option<&Verdict>,
     ) -> Result<(), ClusterError> {
         let (started, ended) = progress_fields(stage);
         let mut status = json!({"hooks": {started: index + 1, ended: index + 1}});
-        let decided = world.verdict().is_some_and(|verdict| !verdict.success);
+        let decided = observed.verdict().is_some_and(|verdict| !verdict.success);
         if let Some(failure) = failure.filter(|_| !decided) {
-            status["conditions"] = json!([condition(world, failure)]);
+            status["conditions"] = json!([condition(observed, failure)]);
         }
-        self.patch_status(world, status).await
+        self.patch_status(observed, status).await
     }
 
-    async fn make(&self, world: &World, part: Part) -> Result<(), ClusterError> {
-        let root_uid = root_uid(&self.cluster, &world.simulation, &self.settings).await?;
-        let plan = Plan { simulation: &world.simulation, settings: &self.settings, root_uid: &root_uid };
+    async fn make(&self, observed: &Observed, part: Part) -> Result<(), ClusterError> {
+        let root_uid = root_uid(&self.cluster, &observed.simulation, &self.settings).await?;
+        let plan = Plan { simulation: &observed.simulation, settings: &self.settings, root_uid: &root_uid };
         let object = match part {
             Part::Root => plan.root(),
             Part::Namespace => plan.own_namespace(),
             Part::Account => plan.account(),
             Part::Binding => plan.binding(),
             Part::Trust => plan.trust(&self.authority),
-            Part::Certificate => match &world.simulation.spec.driver.cert_manager_issuer {
+            Part::Certificate => match &observed.simulation.spec.driver.cert_manager_issuer {
                 Some(issuer) => plan.ordered_certificate(issuer),
                 None => self.new_certificate(&plan).await?,
             },
@@ -179,13 +179,13 @@ impl Hands {
         };
         self.cluster.make(&plan, part, object).await?;
         let words = format!("{} is made", plan.place(part));
-        self.tell(&world.simulation, EventType::Normal, &format!("{part:?}Made"), &words).await;
+        self.tell(&observed.simulation, EventType::Normal, &format!("{part:?}Made"), &words).await;
         Ok(())
     }
 
-    async fn renew(&self, world: &World, part: Part) -> Result<(), ClusterError> {
-        let root_uid = root_uid(&self.cluster, &world.simulation, &self.settings).await?;
-        let plan = Plan { simulation: &world.simulation, settings: &self.settings, root_uid: &root_uid };
+    async fn renew(&self, observed: &Observed, part: Part) -> Result<(), ClusterError> {
+        let root_uid = root_uid(&self.cluster, &observed.simulation, &self.settings).await?;
+        let plan = Plan { simulation: &observed.simulation, settings: &self.settings, root_uid: &root_uid };
         let object = match part {
             Part::Certificate => self.new_certificate(&plan).await?,
             Part::Webhook => plan.webhook(&self.trusted(&plan).await?),
@@ -194,7 +194,7 @@ impl Hands {
         };
         self.cluster.renew(&plan, part, object).await?;
         let words = format!("{} is renewed", plan.place(part));
-        self.tell(&world.simulation, EventType::Normal, &format!("{part:?}Renewed"), &words).await;
+        self.tell(&observed.simulation, EventType::Normal, &format!("{part:?}Renewed"), &words).await;
         Ok(())
     }
 
@@ -224,54 +224,54 @@ impl Hands {
         Ok(String::from_utf8_lossy(&bytes.ok_or_else(missing)?).into_owned())
     }
 
-    async fn report(&self, world: &World, report: &Report) -> Result<(), ClusterError> {
+    async fn report(&self, observed: &Observed, report: &Report) -> Result<(), ClusterError> {
         let mut status = json!({
             "state": report.state, "reason": report.reason, "message": report.message,
-            "observedGeneration": world.simulation.metadata.generation,
+            "observedGeneration": observed.simulation.metadata.generation,
         });
         if let Some(completed) = report.completed {
             status["completedRuns"] = completed.into();
         }
-        self.patch_status(world, status).await?;
-        if world.status().state != Some(report.state) {
-            self.tell(&world.simulation, EventType::Normal, &format!("{:?}", report.state), &report.message).await;
+        self.patch_status(observed, status).await?;
+        if observed.status().state != Some(report.state) {
+            self.tell(&observed.simulation, EventType::Normal, &format!("{:?}", report.state), &report.message).await;
         }
         Ok(())
     }
 
-    async fn conclude(&self, world: &World, verdict: &Verdict) -> Result<(), ClusterError> {
-        info!(simulation = world.name(), reason = verdict.reason, message = verdict.message, "concluded");
-        self.patch_status(world, json!({"conditions": [condition(world, verdict)]})).await
+    async fn conclude(&self, observed: &Observed, verdict: &Verdict) -> Result<(), ClusterError> {
+        info!(simulation = observed.name(), reason = verdict.reason, message = verdict.message, "concluded");
+        self.patch_status(observed, json!({"conditions": [condition(observed, verdict)]})).await
     }
 
-    async fn tear_down(&self, world: &World) -> Result<(), ClusterError> {
-        let plan = Plan { simulation: &world.simulation, settings: &self.settings, root_uid: "" };
+    async fn tear_down(&self, observed: &Observed) -> Result<(), ClusterError> {
+        let plan = Plan { simulation: &observed.simulation, settings: &self.settings, root_uid: "" };
         let place = plan.place(Part::Root);
         if let Some(root) = self.cluster.find(&place).await? {
             self.cluster.delete(&place, root.uid()).await?;
-            self.tell(&world.simulation, EventType::Normal, "CleaningUp", "everything of the run is being deleted")
+            self.tell(&observed.simulation, EventType::Normal, "CleaningUp", "everything of the run is being deleted")
                 .await;
         }
         Ok(())
     }
 
-    async fn drop_secret(&self, world: &World) -> Result<(), ClusterError> {
-        let plan = Plan { simulation: &world.simulation, settings: &self.settings, root_uid: "" };
-        match self.cluster.find(&plan.secret()).await?.filter(|found| is_of(world, found)) {
+    async fn drop_secret(&self, observed: &Observed) -> Result<(), ClusterError> {
+        let plan = Plan { simulation: &observed.simulation, settings: &self.settings, root_uid: "" };
+        match self.cluster.find(&plan.secret()).await?.filter(|found| is_of(observed, found)) {
             Some(secret) => self.cluster.delete(&plan.secret(), secret.uid()).await,
             None => Ok(()),
         }
     }
 
-    async fn finish(&self, world: &World, verdict: &Verdict) -> Result<(), ClusterError> {
+    async fn finish(&self, observed: &Observed, verdict: &Verdict) -> Result<(), ClusterError> {
         let state = if verdict.success { State::Finished } else { State::Failed };
         let status = json!({
-            "state": state, "reason": verdict.reason, "message": verdict.message, "recordPath": world.record_path(),
-            "endTime": seconds(Timestamp::now()), "observedGeneration": world.simulation.metadata.generation,
+            "state": state, "reason": verdict.reason, "message": verdict.message, "recordPath": observed.record_path(),
+            "endTime": seconds(Timestamp::now()), "observedGeneration": observed.simulation.metadata.generation,
         });
-        self.patch_status(world, status).await?;
+        self.patch_status(observed, status).await?;
         let kind = if verdict.success { EventType::Normal } else { EventType::Warning };
-        self.tell(&world.simulation, kind, &format!("{state:?}"), &verdict.message).await;
+        self.tell(&observed.simulation, kind, &format!("{state:?}"), &verdict.message).await;
         Ok(())
     }
 
@@ -283,11 +283,11 @@ impl Hands {
         }
     }
 
-    async fn expire(&self, world: &World) -> Result<(), ClusterError> {
-        let deleted = self.cluster.simulations().delete(world.name(), &DeleteParams::default()).await;
+    async fn expire(&self, observed: &Observed) -> Result<(), ClusterError> {
+        let deleted = self.cluster.simulations().delete(observed.name(), &DeleteParams::default()).await;
         match deleted {
             Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
-            result => result.map(drop).map_err(ClusterError::request(format!("delete Simulation {}", world.name()))),
+            result => result.map(drop).map_err(ClusterError::request(format!("delete Simulation {}", observed.name()))),
         }
     }
 
@@ -309,10 +309,10 @@ impl Hands {
         }
     }
 
-    async fn patch_status(&self, world: &World, status: Value) -> Result<(), ClusterError> {
-        let patch = Patch::Merge(json!({"metadata": {"uid": world.simulation.metadata.uid}, "status": status}));
-        let patched = self.cluster.simulations().patch_status(world.name(), &patch_params(), &patch).await;
-        let step = format!("write the status of Simulation {}", world.name());
+    async fn patch_status(&self, observed: &Observed, status: Value) -> Result<(), ClusterError> {
+        let patch = Patch::Merge(json!({"metadata": {"uid": observed.simulation.metadata.uid}, "status": status}));
+        let patched = self.cluster.simulations().patch_status(observed.name(), &patch_params(), &patch).await;
+        let step = format!("write the status of Simulation {}", observed.name());
         patched.map(drop).map_err(ClusterError::request(step))
     }
 
@@ -338,14 +338,14 @@ fn patch_params() -> PatchParams {
 }
 
 /// Does an object carry the simulation's label?
-fn is_of(world: &World, object: &DynamicObject) -> bool {
-    object.labels().get(names::SIMULATION_LABEL).is_some_and(|label| label == world.name())
+fn is_of(observed: &Observed, object: &DynamicObject) -> bool {
+    object.labels().get(names::SIMULATION_LABEL).is_some_and(|label| label == observed.name())
 }
 
 /// Why a run that asks for a Prometheus goes on without.
-fn metrics_skipped(world: &World) -> Option<&'static str> {
-    world.simulation.spec.metrics.as_ref()?;
-    match world.offers.prometheus {
+fn metrics_skipped(observed: &Observed) -> Option<&'static str> {
+    observed.simulation.spec.metrics.as_ref()?;
+    match observed.offers.prometheus {
         Offer::Open => None,
         Offer::Absent => Some(
             "spec.metrics asks for a Prometheus, but the Prometheus operator is not installed here: the run goes on \
@@ -365,11 +365,11 @@ fn progress_fields(stage: Stage) -> (&'static str, &'static str) {
     }
 }
 
-fn condition(world: &World, verdict: &Verdict) -> Value {
+fn condition(observed: &Observed, verdict: &Verdict) -> Value {
     json!({
         "type": CONCLUDED, "status": if verdict.success { "True" } else { "False" },
         "reason": verdict.reason, "message": verdict.message, "lastTransitionTime": seconds(Timestamp::now()),
-        "observedGeneration": world.simulation.metadata.generation,
+        "observedGeneration": observed.simulation.metadata.generation,
     })
 }
 

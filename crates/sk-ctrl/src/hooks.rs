@@ -76,25 +76,25 @@ async fn to_the_end(child: &mut Child, input: &[u8]) -> Result<(), String> {
             let _ = stdin.write_all(input).await;
         }
     };
-    let (mut said, mut complaint) = (Vec::new(), Vec::new());
-    let talk = async { tokio::join!(feed, tail(stdout, &mut said), tail(stderr, &mut complaint)) };
+    let (mut said, mut stderr_tail) = (Vec::new(), Vec::new());
+    let pipes = async { tokio::join!(feed, tail(stdout, &mut said), tail(stderr, &mut stderr_tail)) };
     let ended = async {
-        tokio::pin!(talk);
+        tokio::pin!(pipes);
         tokio::select! {
             status = child.wait() => {
-                let _ = tokio::time::timeout(LAST_WORDS, &mut talk).await;
+                let _ = tokio::time::timeout(LAST_WORDS, &mut pipes).await;
                 status
             }
-            _ = &mut talk => child.wait().await,
+            _ = &mut pipes => child.wait().await,
         }
     };
     let status = ended.await.map_err(|error| format!("cannot be waited for: {error}"))?;
     if status.success() {
         return Ok(());
     }
-    let complaint = String::from_utf8_lossy(&complaint);
-    let complaint = complaint.trim();
-    Err(if complaint.is_empty() { status.to_string() } else { format!("{status}: {complaint}") })
+    let stderr_tail = String::from_utf8_lossy(&stderr_tail);
+    let stderr_tail = stderr_tail.trim();
+    Err(if stderr_tail.is_empty() { status.to_string() } else { format!("{status}: {stderr_tail}") })
 }
 
 /// Reads all, keeps the end.

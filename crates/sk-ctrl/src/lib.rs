@@ -11,14 +11,14 @@
 //!
 //! | module | what it owns |
 //! |---|---|
-//! | [`world`] | what is known when something is decided |
+//! | [`observed`] | what is known when something is decided |
 //! | [`decide`] | what follows from it |
 //! | [`driver`] | how a driver does, and in what words |
 //! | [`parts`], `job` | the objects of a run |
 //! | [`certificate`] | certificates that the controller makes itself |
 //! | [`records`] | the records that it keeps, and who gets them |
-//! | `office` | the Lease by which one controller acts at a time |
-//! | `silence` | whether the holder of a Lease still renews it |
+//! | `leader_election` | the Lease by which one controller acts at a time |
+//! | `lease_liveness` | whether the holder of a Lease still renews it |
 //! | [`install`] | the manifests of an installation, with the smallest rights that do |
 //! | [`cli`] | the binary's flags, and the start of all of it |
 
@@ -32,13 +32,13 @@ mod hooks;
 pub mod install;
 
 mod job;
+mod leader_election;
+mod lease_liveness;
 mod observe;
-mod office;
+pub mod observed;
 pub mod parts;
 mod reconcile;
 pub mod records;
 pub mod settings;
-mod silence;
-pub mod world;
 
 pub use settings::Settings;

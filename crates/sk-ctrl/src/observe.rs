@@ -1,4 +1,4 @@
-//! Reads the world around one Simulation from the API server.
+//! Observes the cluster around one Simulation from the API server.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,10 @@ use sk_api::simulation::{Simulation, names};
 use crate::certificate;
 use crate::cluster::{Cluster, ClusterError, parse, recognise};
 use crate::driver::{self, Driver};
+use crate::observed::{Left, Observed, Offer, Offers, Part, SecretRefusal, Seen, Turn, turn};
 use crate::parts::{NOT_AFTER_ANNOTATION, Plan};
 use crate::records::Store;
 use crate::settings::Settings;
-use crate::world::{Left, Offer, Offers, Part, SecretRefusal, Seen, Turn, World, turn};
 
 /// Events that are asked for to find out why a driver does not start. The newest few are enough for a sentence.
 const MAX_EVENTS: u32 = 50;
@@ -27,14 +27,14 @@ pub(crate) async fn observe(
     settings: &Settings,
     store: &Store,
     name: &str,
-) -> Result<Option<World>, ClusterError> {
+) -> Result<Option<Observed>, ClusterError> {
     let step = || ClusterError::request(format!("get Simulation {name}"));
     let Some(simulation) = cluster.simulations().get_opt(name).await.map_err(step())? else { return Ok(None) };
     let root_uid = root_uid(cluster, &simulation, settings).await?;
     let plan = Plan { simulation: &simulation, settings, root_uid: &root_uid };
     let offers = Eyes { cluster, settings, plan, offers: Offers::default() }.look_for_offers().await?;
     let eyes = Eyes { cluster, settings, plan, offers };
-    let world = World {
+    let observed = Observed {
         now: Timestamp::now(),
         turn: eyes.turn().await?,
         rival: cluster.rival(&settings.namespace).await?,
@@ -47,7 +47,7 @@ pub(crate) async fn observe(
         recorded: !store.repetitions(name).await?.is_empty(),
         simulation: simulation.clone(),
     };
-    Ok(Some(world))
+    Ok(Some(observed))
 }
 
 /// The uid of the run's root; one that nothing has, as long as there is no root.

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use sk_api::simulation::{Simulation, names};
 
 use crate::job;
+use crate::observed::Part;
 use crate::settings::Settings;
-use crate::world::Part;
 
 /// Until when the certificate in a Secret is good, RFC 3339.
 pub const NOT_AFTER_ANNOTATION: &str = "simkube.io/not-after";

@@ -17,7 +17,7 @@ use tracing::{debug, info, warn};
 
 use crate::cluster::ClusterError;
 use crate::decide::{Step, decide};
-use crate::execute::Hands;
+use crate::execute::Executor;
 use crate::observe::observe;
 
 /// Steps in a row for one Simulation. The longest way, from claim to Job with every part and 32 hooks, has about 50;
@@ -29,8 +29,8 @@ const CONCURRENCY: u16 = 8;
 const RETRY: Duration = Duration::from_secs(2);
 
 /// Follows all Simulations until `stop`.
-pub(crate) async fn run(hands: Arc<Hands>, stop: impl Future<Output = ()> + Send + Sync + 'static) {
-    let client = hands.cluster.client();
+pub(crate) async fn run(executor: Arc<Executor>, stop: impl Future<Output = ()> + Send + Sync + 'static) {
+    let client = executor.cluster.client();
     let ours = watcher::Config::default().labels(names::SIMULATION_LABEL);
     let controller = Controller::new(Api::<Simulation>::all(client.clone()), watcher::Config::default())
         .with_config(controller::Config::default().concurrency(CONCURRENCY));
@@ -38,7 +38,7 @@ pub(crate) async fn run(hands: Arc<Hands>, stop: impl Future<Output = ()> + Send
     let everyone = move |_: Lease| -> Vec<_> {
         store.state().iter().map(|simulation| ObjectRef::from_obj(&**simulation)).collect()
     };
-    let settings = &hands.settings;
+    let settings = &executor.settings;
     let (jobs, pods): (Api<Job>, Api<Pod>) = if settings.any_namespace {
         (Api::all(client.clone()), Api::all(client.clone()))
     } else {
@@ -53,7 +53,7 @@ pub(crate) async fn run(hands: Arc<Hands>, stop: impl Future<Output = ()> + Send
         .watches(pods, driver_pods, |pod| labelled(&pod))
         .watches(Api::<SimulationRoot>::all(client), ours, |root| labelled(&root))
         .graceful_shutdown_on(stop)
-        .run(reconcile, again, hands)
+        .run(reconcile, again, executor)
         .for_each(|result| async move {
             match result {
                 Ok((simulation, _)) => debug!(simulation = simulation.name, "seen to"),
@@ -69,16 +69,16 @@ fn labelled(object: &impl Resource) -> Option<ObjectRef<Simulation>> {
     object.labels().get(names::SIMULATION_LABEL).map(|name| ObjectRef::new(name))
 }
 
-async fn reconcile(simulation: Arc<Simulation>, hands: Arc<Hands>) -> Result<controller::Action, ClusterError> {
+async fn reconcile(simulation: Arc<Simulation>, executor: Arc<Executor>) -> Result<controller::Action, ClusterError> {
     let name = simulation.name_any();
     for _ in 0..MAX_STEPS {
-        let Some(world) = observe(&hands.cluster, &hands.settings, &hands.store, &name).await? else {
+        let Some(observed) = observe(&executor.cluster, &executor.settings, &executor.store, &name).await? else {
             return Ok(controller::Action::await_change());
         };
-        match decide(&world, &hands.settings) {
+        match decide(&observed, &executor.settings) {
             Step::Do(action) => {
                 debug!(simulation = name, ?action, "next");
-                hands.execute(&world, &action).await?;
+                executor.execute(&observed, &action).await?;
             }
             Step::Wait(duration) => return Ok(controller::Action::requeue(duration)),
             Step::Rest => return Ok(controller::Action::await_change()),
@@ -89,7 +89,7 @@ async fn reconcile(simulation: Arc<Simulation>, hands: Arc<Hands>) -> Result<con
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the controller hands both over")]
-fn again(simulation: Arc<Simulation>, error: &ClusterError, _: Arc<Hands>) -> controller::Action {
+fn again(simulation: Arc<Simulation>, error: &ClusterError, _: Arc<Executor>) -> controller::Action {
     warn!(simulation = simulation.name_any(), %error, "a step failed and is tried again");
     controller::Action::requeue(RETRY)
 }

@@ -31,7 +31,7 @@ const NAMESPACE_LOOK: SimDuration = SimDuration::from_millis(100);
 const MAX_REFUSALS: usize = 20;
 
 /// What is replayed, and what to call it.
-pub struct Question<'a> {
+pub struct RunRequest<'a> {
     /// The trace.
     pub trace: &'a Trace,
     /// Which part of it.
@@ -62,7 +62,7 @@ pub enum RunError {
     Behind(#[from] Expired),
 }
 
-impl Question<'_> {
+impl RunRequest<'_> {
     /// What the run is called everywhere, `nginx-3fa91c`: its name and the first digits of what it is made of, so the
     /// same question has the same id.
     pub fn run_id(&self) -> Result<String, TraceError> {
@@ -84,15 +84,15 @@ impl Question<'_> {
 /// Runs the simulation and leaves its record beside `dir`, to be published there. `progress` is told the simulated time
 /// now and then; when it breaks, the run ends early and its record is marked partial.
 pub fn run(
-    question: &Question<'_>,
+    request: &RunRequest<'_>,
     dir: &Path,
     progress: &mut dyn FnMut(SimTime) -> ControlFlow<()>,
 ) -> Result<Staged, RunError> {
-    let run_id = question.run_id()?;
+    let run_id = request.run_id()?;
     let mut writer = Writer::create(dir, &run_id)?;
-    writer.add_file("scenario.yaml", question.scenario.as_bytes())?;
-    let mut replay = Replay::new(question, writer)?;
-    let mut plan = Plan::new(question.trace.records()?, question.trace.config(), question.window);
+    writer.add_file("scenario.yaml", request.scenario.as_bytes())?;
+    let mut replay = Replay::new(request, writer)?;
+    let mut plan = Plan::new(request.trace.records()?, request.trace.config(), request.window);
     let mut finished = ControlFlow::Continue(());
     for operation in &mut plan {
         let operation = operation?;
@@ -103,18 +103,18 @@ pub fn run(
         replay.perform(operation)?;
     }
     if finished.is_continue() {
-        finished = replay.advance(question.window.end, progress)?;
+        finished = replay.advance(request.window.end, progress)?;
     }
     let end = replay.engine.now();
-    let mut warnings = question.assumptions.clone();
-    warnings.extend(gaps(question.trace)?);
+    let mut warnings = request.assumptions.clone();
+    warnings.extend(gaps(request.trace)?);
     warnings.extend(plan.unmodelled().findings().map(|(finding, count)| Warning {
         code: finding.code.to_owned(),
         kind: WarningKind::Unmodelled,
         message: finding.message.to_owned(),
         count,
     }));
-    let meta = meta(question, run_id, end, finished.is_break())?;
+    let meta = meta(request, run_id, end, finished.is_break())?;
     replay.finish(meta, warnings)
 }
 
@@ -130,10 +130,10 @@ struct Replay {
 }
 
 impl Replay {
-    fn new(question: &Question<'_>, writer: Writer) -> Result<Self, RunError> {
-        let setup = question.setup;
-        let mut engine = Engine::new(&setup.settings, question.window.start);
-        let lives = question.trace.lives()?.collect::<Result<Vec<_>, _>>()?;
+    fn new(request: &RunRequest<'_>, writer: Writer) -> Result<Self, RunError> {
+        let setup = request.setup;
+        let mut engine = Engine::new(&setup.settings, request.window.start);
+        let lives = request.trace.lives()?.collect::<Result<Vec<_>, _>>()?;
         engine.set_pod_hook(Box::new(Mutator::new(setup.settings.seed, setup.delays, lives)));
         let prices = setup.settings.groups.iter().filter_map(|group| Some((group.name.clone(), group.price_per_hour?)));
         let recorder = Recorder::new(writer, prices.collect());
@@ -255,19 +255,19 @@ pub(crate) fn gaps(trace: &Trace) -> Result<Vec<Warning>, TraceError> {
     Ok(if count == 0 { Vec::new() } else { vec![warning] })
 }
 
-fn meta(question: &Question<'_>, run_id: String, end: SimTime, partial: bool) -> Result<RunMeta, TraceError> {
-    let setup = question.setup;
+fn meta(request: &RunRequest<'_>, run_id: String, end: SimTime, partial: bool) -> Result<RunMeta, TraceError> {
+    let setup = request.setup;
     Ok(RunMeta {
         run_id,
-        name: question.name.to_owned(),
-        version: question.version.to_owned(),
+        name: request.name.to_owned(),
+        version: request.version.to_owned(),
         engine: EngineName::Embedded,
         kubernetes: KUBERNETES.to_owned(),
         seed: setup.settings.seed,
-        trace: about(question.trace, question.window)?,
-        start: question.window.start,
+        trace: about(request.trace, request.window)?,
+        start: request.window.start,
         end,
-        scenario_digest: Fingerprint::of(&[question.scenario.as_bytes()]).to_string(),
+        scenario_digest: Fingerprint::of(&[request.scenario.as_bytes()]).to_string(),
         currency: setup.currency.clone(),
         groups: setup.groups(),
         autoscaler: Some(setup.autoscaler()),

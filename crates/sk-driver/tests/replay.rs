@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use serde_json::{Value, json};
 use sk_api::Scenario;
 use sk_core::SimTime;
-use sk_driver::embedded::{self, Question};
+use sk_driver::embedded::{self, RunRequest};
 use sk_driver::plan::Window;
 use sk_driver::setup::Setup;
 use sk_record::{PodRow, RunMeta};
@@ -24,7 +24,7 @@ fn replay(changes: &[(&str, &str, Value)]) -> (RunMeta, Vec<PodRow>) {
     let scenario = "apiVersion: simkube.io/v1\nkind: Scenario\ncluster:\n  groups:\n    g: {min: 1, max: 3, cpu: 4, memory: 8Gi}\n";
     let scenario = Scenario::parse("test.yaml", scenario).expect("the test's scenario is well-formed");
     let (start, end) = (SimTime::parse_rfc3339(START).expect("a time"), trace.span().expect("records").1);
-    let question = Question {
+    let request = RunRequest {
         trace: &trace,
         window: Window { start, end, includes_end: true },
         setup: &Setup::new(&scenario),
@@ -34,7 +34,7 @@ fn replay(changes: &[(&str, &str, Value)]) -> (RunMeta, Vec<PodRow>) {
         assumptions: Vec::new(),
     };
     let dir = tempfile::tempdir().expect("there is room for a temporary folder");
-    let staged = embedded::run(&question, &dir.path().join("run"), &mut |_| ControlFlow::Continue(()));
+    let staged = embedded::run(&request, &dir.path().join("run"), &mut |_| ControlFlow::Continue(()));
     let staged = staged.expect("the replay ends");
     let run = staged.run().expect("its record opens");
     let pods = run.pods().expect("pods").collect::<Result<_, _>>().expect("the pods are whole");

@@ -14,7 +14,7 @@ use crate::cache::Cache;
 use crate::component::{Component, Context, Wanted};
 use crate::limiter::{Limiter, RateLimit};
 use crate::settings::Settings;
-use crate::{autoscaler, controllers, nodes, scheduling};
+use crate::{autoscaler, controllers, kubelet, scheduling};
 
 /// A whole cluster in one value.
 pub struct Engine {
@@ -83,7 +83,7 @@ impl Engine {
         engine.processes = vec![
             controllers::process(&timing),
             scheduling::process(&timing),
-            nodes::process(&timing),
+            kubelet::process(&timing),
             autoscaler::process(settings.clone()),
         ];
         for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {

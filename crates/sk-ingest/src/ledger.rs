@@ -7,23 +7,23 @@
 //! |---|---|
 //! | `objects` | recorded objects, and those that only link pods to them |
 //! | `nodes` | nodes |
-//! | `pods` | pods, from first sight to their end |
+//! | `pods` | pods, from first event to their end |
 //! | `life` | what is known of one pod, which only moves forward |
 //! | `ownership` | who belongs to whom |
 //! | `questions` | what the API server has to be asked |
 //! | `answers` | what it has said |
 //! | `versions` | the templates an owner had; which one a pod was made from |
 //! | `waiting` | pods that came before their owners |
-//! | `shelf` | values that many pods have in common |
+//! | `interner` | values that many pods have in common |
 
 mod answers;
+mod interner;
 mod life;
 mod nodes;
 mod objects;
 mod ownership;
 mod pods;
 mod questions;
-mod shelf;
 mod versions;
 mod waiting;
 mod warning;
@@ -39,11 +39,11 @@ use crate::rules::{Rules, is_pod};
 use crate::sighting::Sighting;
 use crate::uid::Uid;
 use answers::Answers;
+use interner::Interner;
 use objects::Object;
 use ownership::Referrers;
 use pods::{Pod, SeenPod};
 use questions::Questions;
-use shelf::Shelf;
 use waiting::Waiting;
 
 pub use ownership::{Answer, Question};
@@ -88,10 +88,10 @@ enum Place {
 /// What many pods have in common.
 #[derive(Debug, Default)]
 struct Shelves {
-    owners: Shelf<Vec<sk_core::OwnerReference>>,
-    attributions: Shelf<Vec<Attribution>>,
-    requests: Shelf<BTreeMap<SmolStr, String>>,
-    names: Shelf<SmolStr>,
+    owners: Interner<Vec<sk_core::OwnerReference>>,
+    attributions: Interner<Vec<Attribution>>,
+    requests: Interner<BTreeMap<SmolStr, String>>,
+    names: Interner<SmolStr>,
 }
 
 /// What is counted as it happens.

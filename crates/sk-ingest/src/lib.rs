@@ -20,18 +20,18 @@
 //! | `tape` | an object as a flat list of tokens, read once |
 //! | `shape` | which fields of which kind may stay as they are |
 //! | `privacy` | how a private text is hidden |
-//! | `complaint` | what of a scheduler's words may be read |
+//! | `scheduler_message` | what of a scheduler's words may be read |
 //! | `sanitise` | the walk that writes what is kept |
 //! | [`Rules`] | the configuration, compiled; the sieve |
 //! | [`Ledger`] | what there is, and what of it is news |
 
-mod complaint;
 mod ledger;
 mod overlay;
 mod pod;
 mod privacy;
 mod rules;
 mod sanitise;
+mod scheduler_message;
 mod shape;
 mod sighting;
 mod tape;

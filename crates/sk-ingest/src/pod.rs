@@ -8,8 +8,8 @@ use sk_core::resources::{Amounts, pod_requests};
 use sk_core::{PodLifecycle, Quantity, SimTime, SmolStr, StableHash};
 use sk_store::trace::Wait;
 
-use crate::complaint;
 use crate::privacy::PrivacyKey;
+use crate::scheduler_message;
 use crate::sighting::PodLook;
 use crate::tape::Node;
 
@@ -40,8 +40,8 @@ fn scheduled_condition<'t, 'a>(pod: Node<'t, 'a>) -> Option<Node<'t, 'a>> {
 fn wait(condition: Node<'_, '_>, key: Option<&PrivacyKey>) -> Wait {
     Wait {
         at: time_at(condition, "lastTransitionTime").unwrap_or(SimTime::EPOCH),
-        reason: complaint::reason(condition.text_at("reason").unwrap_or_default(), key).into(),
-        message: complaint::message(condition.text_at("message").unwrap_or_default(), key),
+        reason: scheduler_message::reason(condition.text_at("reason").unwrap_or_default(), key).into(),
+        message: scheduler_message::message(condition.text_at("message").unwrap_or_default(), key),
     }
 }
 

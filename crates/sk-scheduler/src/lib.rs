@@ -16,7 +16,7 @@ pub mod plugins;
 pub mod pod;
 pub mod queue;
 pub mod schedule;
-mod sorted;
+mod select_host;
 
 pub use cluster::Cluster;
 pub use node::Node;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use sk_core::SmolStr;
 
 use crate::plugins::{self, Filter, Rejection};
-use crate::{Cluster, Node, PodClass, sorted};
+use crate::{Cluster, Node, PodClass, select_host};
 
 /// Below this many nodes all are looked at.
 const MIN_FEASIBLE_NODES: usize = 100;
@@ -61,7 +61,7 @@ impl Scheduler {
             [only] => only,
             several => {
                 let scores = plugins::score(pod, several);
-                several[sorted::winner(&scores).expect("there are several feasible nodes")]
+                several[select_host::select_host(&scores).expect("there are several feasible nodes")]
             }
         };
         Decision::Placed { node: node.name.clone(), feasible: search.feasible.len() }

@@ -15,10 +15,10 @@
 //! Files come from other people and other programs, so every length is checked against a named constant before
 //! memory is taken for it, nesting has a limit, and no input makes a reader panic.
 
+pub mod disk_space;
 pub mod location;
 pub mod log;
 mod msgpack;
-pub mod room;
 pub mod trace;
 mod varint;
 

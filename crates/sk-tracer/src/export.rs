@@ -14,8 +14,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use sk_core::{Gvk, SimDuration, SimTime};
+use sk_store::disk_space::{Floor, NoRoom};
 use sk_store::log::{self, Query, Reader};
-use sk_store::room::{Floor, NoRoom};
 use sk_store::trace::{Format, TracerConfig};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 

@@ -23,7 +23,7 @@ use crate::metrics::Metrics;
 use crate::options::Options;
 use crate::origin::Origin;
 use crate::parts::Parts;
-use crate::serve::{Server, door};
+use crate::serve::{Server, bind};
 use crate::store::{Message, QUEUE_BATCHES, StoreError};
 use crate::tls::TlsError;
 
@@ -113,7 +113,7 @@ impl Tracer {
     pub async fn start(access: impl Into<Access>, config: Config, options: Options) -> Result<Self, StartError> {
         let access = access.into();
         let listener = match &options.serving {
-            Some(serving) => Some(door::bind(serving).await?),
+            Some(serving) => Some(bind::listen(serving).await?),
             None => None,
         };
         let folder = Arc::new(DataFolder::open(options.data_dir.as_deref())?);
@@ -148,9 +148,9 @@ impl Tracer {
         tasks.spawn(remember_when_ready(Arc::clone(&folder), config.clone(), Arc::clone(&parts.health)));
         let server = match options.serving.as_ref().zip(listener) {
             Some((serving, listener)) => {
-                let identity = door::identity(serving, &folder)?;
+                let identity = bind::identity(serving, &folder)?;
                 if let Some((identity, place)) = identity.as_ref().zip(serving.publish.clone()) {
-                    tasks.spawn(door::publish(parts.shared.access.clone(), place, identity.certificate.clone()));
+                    tasks.spawn(bind::publish(parts.shared.access.clone(), place, identity.certificate.clone()));
                 }
                 Some(parts.serve(serving, listener, identity, &config, &exporter)?)
             }

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use crate::answer;
+use crate::output;
 
 /// How a command ended when it did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ impl Outcome {
                 ExitCode::from(130)
             }
             Err(error) => {
-                anstream::eprintln!("error: {}", answer::plain(&sentence(&error)));
+                anstream::eprintln!("error: {}", output::plain(&sentence(&error)));
                 ExitCode::from(2)
             }
         }

@@ -19,7 +19,7 @@ use sk_tracer::install;
 use crate::cli::{Global, Resource, SimArgs, TracerArgs, Verbosity};
 use crate::cluster::service::Service;
 use crate::cluster::{Cluster, words};
-use crate::{answer, texts};
+use crate::{output, text_file};
 
 /// What is recorded when nobody says.
 const TRACKED: &str = include_str!("tracked.yaml");
@@ -87,10 +87,10 @@ fn tracer_manifests(
 /// The tracer's configuration: a file's, or the usual one, which is shown to who wants to know.
 pub(crate) fn tracer_config(file: Option<&Path>, global: &Global) -> Result<Config> {
     match file {
-        Some(path) => Ok(Config::parse(&path.display().to_string(), &texts::read("configuration", path)?)?),
+        Some(path) => Ok(Config::parse(&path.display().to_string(), &text_file::read("configuration", path)?)?),
         None => {
             if global.verbosity >= Verbosity::Info {
-                answer::say(global, &format!("no -c, so this is recorded:\n{TRACKED}"));
+                output::say(global, &format!("no -c, so this is recorded:\n{TRACKED}"));
             }
             usual()
         }
@@ -116,7 +116,7 @@ pub(crate) async fn sim_for(cluster: &Cluster, args: &SimArgs, global: &Global) 
     if args.local_traces && !own_namespace {
         let standard = pod_security(cluster).await.map_err(cannot_ask)?;
         if let Some(standard) = standard.filter(|standard| standard != PRIVILEGED) {
-            answer::say(global, &no_local_traces(cluster, &standard));
+            output::say(global, &no_local_traces(cluster, &standard));
         }
     }
     Ok(sim_manifests(&Options { own_namespace, ..options(args, &cluster.namespace) }))

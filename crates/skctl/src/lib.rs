@@ -4,7 +4,6 @@
 //! gets back: 0 did it, 1 judged and bad, 2 could not judge, 130 interrupted. Answers go to standard output, talk to
 //! standard error.
 
-mod answer;
 pub mod cli;
 mod cluster;
 mod commands;
@@ -12,6 +11,8 @@ mod doctor;
 mod examples;
 mod failure;
 mod installation;
+mod logging;
+mod output;
 mod outputs;
 mod progress;
 mod recording;
@@ -19,8 +20,7 @@ mod records;
 mod runs;
 mod scenarios;
 mod simulation;
-mod talk;
-mod texts;
+mod text_file;
 mod times;
 mod traces;
 mod upload;
@@ -40,7 +40,7 @@ pub fn main() -> ExitCode {
     };
     let global = cli.global;
     global.color.apply();
-    talk::begin(global.verbosity);
+    logging::begin(global.verbosity);
     let outcome = match cli.command {
         Command::Demo(args) => commands::demo::run(&args, &global),
         Command::Run(args) => commands::run::run(&args, &global),

@@ -8,8 +8,8 @@ use sk_trace::Written;
 use sk_tracer::access::Place;
 use sk_tracer::{Access, Spooled};
 
-use crate::answer;
 use crate::cli::Global;
+use crate::output;
 use crate::outputs::Destination;
 
 /// The way to the cluster, for a tracer that reads its credentials again when they expire.
@@ -26,16 +26,16 @@ pub(crate) fn save(trace: Spooled, destination: &Destination, global: &Global) -
         Ok::<_, anyhow::Error>(Written { out, losses: exported.losses, summary: () })
     })?;
     let [objects, records, observed] = [exported.objects, exported.records, exported.observations].map(HumanCount);
-    answer::say(global, &format!("{objects} objects in {records} records, {observed} pods observed"));
+    output::say(global, &format!("{objects} objects in {records} records, {observed} pods observed"));
     if exported.gaps > 0 {
-        answer::say(
+        output::say(
             global,
             &format!("{} gaps: times that were not seen; `skctl trace show` lists them", exported.gaps),
         );
     }
     if !behind.is_empty() {
         let kinds: Vec<String> = behind.iter().map(ToString::to_string).collect();
-        answer::say(global, &format!("the last moments may be missing of: {}", kinds.join(", ")));
+        output::say(global, &format!("the last moments may be missing of: {}", kinds.join(", ")));
     }
     Ok(())
 }

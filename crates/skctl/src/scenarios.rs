@@ -5,7 +5,7 @@ use sk_api::scenario::{Assertion, Assignment, Holds, Scenario};
 use sk_record::{Warning, WarningKind};
 
 use crate::cli::RunArgs;
-use crate::{examples, texts};
+use crate::{examples, text_file};
 
 /// The nodes a run gets when nobody says which.
 pub(crate) const ASSUMED: &str = include_str!("assumed.yaml");
@@ -25,7 +25,7 @@ pub(crate) fn resolve(args: &RunArgs) -> Result<Resolved> {
     let mut assumptions = Vec::new();
     let example = args.trace.as_deref().and_then(|trace| trace.strip_prefix(examples::PREFIX));
     let (name, text) = match (&args.scenario, example) {
-        (Some(path), _) => (path.display().to_string(), texts::read("scenario", path)?),
+        (Some(path), _) => (path.display().to_string(), text_file::read("scenario", path)?),
         (None, Some(example)) => {
             (format!("{}{example}.yaml", examples::PREFIX), examples::find(example)?.scenario.into())
         }

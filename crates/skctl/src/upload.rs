@@ -25,7 +25,7 @@ use crate::cluster::Cluster;
 use crate::cluster::channel::{ChannelError, Content};
 use crate::installation::CONTROLLER;
 use crate::progress::Progress;
-use crate::{answer, examples};
+use crate::{examples, output};
 
 /// What is read of a file at a time; one such piece is in memory.
 const CHUNK_BYTES: usize = 256 << 10;
@@ -64,14 +64,14 @@ impl Parcel {
         let mut controller = CONTROLLER.open(cluster).await?;
         let size = DecimalBytes(self.length);
         if controller.has(&path).await.map_err(refused)? {
-            answer::say(global, &format!("{name} ({size}) is with the controller already"));
+            output::say(global, &format!("{name} ({size}) is with the controller already"));
             return Ok(());
         }
         let progress = Progress::of_bytes(Some(self.length), format!("sending {name}"), global.quiet)?;
         let length = self.length;
         let content = content(self.file, progress.meter());
         match progress.waiting(controller.put(&path, length, content)).await? {
-            Ok(()) => answer::say(global, &format!("sent {name} ({size}) to the controller")),
+            Ok(()) => output::say(global, &format!("sent {name} ({size}) to the controller")),
             Err(ChannelError::Refused { status: StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED, .. }) => {
                 bail!("the controller in {cluster} is older than this skctl and takes no traces; `skctl install sim`")
             }

@@ -1,4 +1,4 @@
-//! The table of what follows from what. A world is built by naming how it differs from one whose simulation runs.
+//! The table of what follows from what. What was observed is built by naming how it differs from one whose simulation runs.
 
 use std::collections::BTreeMap;
 
@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 use sk_api::simulation::Simulation;
 
 use super::*;
-use crate::world::{Left, Offers, Rival, SecretRefusal};
+use crate::observed::{Left, Offers, Rival, SecretRefusal};
 
 fn settings() -> Settings {
     Settings { allow_hooks: true, local_traces: true, ..Settings::in_namespace("simkube", "sk-driver:1") }
 }
 
-/// A world whose driver runs, changed as a JSON merge patch of the Simulation says.
-fn world(change: &Value) -> World {
+/// An observation whose driver runs, changed as a JSON merge patch of the Simulation says.
+fn observed(change: &Value) -> Observed {
     let mut simulation = json!({
         "apiVersion": "simkube.io/v1", "kind": "Simulation",
         "metadata": {"name": "a", "generation": 1, "finalizers": ["simkube.io/clean-up"]},
@@ -24,7 +24,7 @@ fn world(change: &Value) -> World {
         },
     });
     merge(&mut simulation, change);
-    World {
+    Observed {
         now: "2026-11-10T15:00:00Z".parse().unwrap(),
         simulation: serde_json::from_value::<Simulation>(simulation).unwrap(),
         turn: Turn::Mine,
@@ -50,12 +50,12 @@ fn merge(into: &mut Value, change: &Value) {
     }
 }
 
-fn nothing_made(change: &Value) -> World {
-    World { parts: BTreeMap::new(), driver: Driver::Absent, turn: Turn::Free, ..world(change) }
+fn nothing_made(change: &Value) -> Observed {
+    Observed { parts: BTreeMap::new(), driver: Driver::Absent, turn: Turn::Free, ..observed(change) }
 }
 
-fn done(world: &World) -> Action {
-    match decide(world, &settings()) {
+fn done(observed: &Observed) -> Action {
+    match decide(observed, &settings()) {
         Step::Do(action) => action,
         other => panic!("something is to be done, not {other:?}"),
     }
@@ -95,7 +95,7 @@ fn who_waits_is_blocked_and_says_for_whom() {
     let told = json!({"status": {
         "state": "Blocked", "reason": "Blocked", "message": report.message, "startTime": null, "completedRuns": null,
     }});
-    let told = World { turn: waiting.turn, ..nothing_made(&told) };
+    let told = Observed { turn: waiting.turn, ..nothing_made(&told) };
     assert!(matches!(decide(&told, &settings()), Step::Wait(_)));
 }
 
@@ -103,8 +103,8 @@ fn who_waits_is_blocked_and_says_for_whom() {
 fn nothing_begins_beside_a_driver_without_a_controller_and_what_has_begun_goes_on() {
     let rival = Some(Rival { holder: "demo-1".to_owned(), namespace: "default".to_owned() });
     for turn in [Turn::Free, Turn::Mine] {
-        let world = World { turn, rival: rival.clone(), ..nothing_made(&json!({"status": null})) };
-        let Action::Report(report) = done(&world) else { panic!("a report") };
+        let observed = Observed { turn, rival: rival.clone(), ..nothing_made(&json!({"status": null})) };
+        let Action::Report(report) = done(&observed) else { panic!("a report") };
         assert_eq!(report.state, State::Blocked);
         let words = "driver demo-1 runs on this cluster without a controller (Lease default/sk-lease); this one begins \
                      when that has ended";
@@ -112,43 +112,43 @@ fn nothing_begins_beside_a_driver_without_a_controller_and_what_has_begun_goes_o
         let told = json!({"status": {
             "state": "Blocked", "reason": "Blocked", "message": words, "startTime": null, "completedRuns": null,
         }});
-        let told = World { rival: rival.clone(), ..nothing_made(&told) };
+        let told = Observed { rival: rival.clone(), ..nothing_made(&told) };
         assert_eq!(decide(&told, &settings()), Step::Wait(LOOK_WHETHER_GONE));
         // Deleted, it goes at once.
         let deleted = json!({"metadata": {"deletionTimestamp": "2026-11-10T15:00:00Z"}, "status": null});
-        assert_eq!(done(&World { rival: rival.clone(), ..nothing_made(&deleted) }), Action::LetGo);
+        assert_eq!(done(&Observed { rival: rival.clone(), ..nothing_made(&deleted) }), Action::LetGo);
     }
-    assert!(matches!(decide(&World { rival, ..world(&json!({})) }, &settings()), Step::Wait(_)));
+    assert!(matches!(decide(&Observed { rival, ..observed(&json!({})) }, &settings()), Step::Wait(_)));
 }
 
 #[test]
 fn parts_are_made_in_order_and_each_only_once() {
     let order = [Part::Root, Part::Namespace, Part::Trust, Part::Certificate, Part::Service, Part::Webhook, Part::Job];
-    let mut world = nothing_made(&json!({"status": {"completedRuns": null}}));
-    world.turn = Turn::Mine;
+    let mut observed = nothing_made(&json!({"status": {"completedRuns": null}}));
+    observed.turn = Turn::Mine;
     for part in order {
-        assert_eq!(done(&world), Action::Make(part));
-        world.parts.insert(part, Seen::Ours);
+        assert_eq!(done(&observed), Action::Make(part));
+        observed.parts.insert(part, Seen::Ours);
     }
-    assert!(matches!(decide(&world, &settings()), Step::Wait(_)), "then its driver is waited for");
+    assert!(matches!(decide(&observed, &settings()), Step::Wait(_)), "then its driver is waited for");
 }
 
 #[test]
 fn accounts_and_metrics_are_made_where_they_are_asked_for() {
-    let elsewhere = world(&json!({"spec": {"driver": {"namespace": "lab"}, "metrics": {}}}));
+    let elsewhere = observed(&json!({"spec": {"driver": {"namespace": "lab"}, "metrics": {}}}));
     let settings = Settings { any_namespace: true, ..settings() };
-    let wanted_parts = |world: &World| {
-        let all = wanted(world, &settings);
+    let wanted_parts = |observed: &Observed| {
+        let all = wanted(observed, &settings);
         [Part::Account, Part::Binding, Part::Metrics].map(|part| all.contains(&part))
     };
     assert_eq!(wanted_parts(&elsewhere), [true, true, false]);
     let operator = Offers { prometheus: Offer::Open, ..Offers::default() };
-    let mut theirs = World { offers: operator, ..elsewhere };
+    let mut theirs = Observed { offers: operator, ..elsewhere };
     theirs.parts.insert(Part::Account, Seen::Foreign);
     assert_eq!(wanted_parts(&theirs), [true, false, true]);
     theirs.offers.prometheus = Offer::Forbidden;
     assert_eq!(wanted_parts(&theirs), [true, false, false], "without the right to one, the run goes on without");
-    assert_eq!(wanted_parts(&world(&json!({}))), [false, false, false]);
+    assert_eq!(wanted_parts(&observed(&json!({}))), [false, false, false]);
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn cert_manager_is_only_asked_where_the_controller_may_ask_it() {
         (Offer::Open, None),
     ] {
         let offers = Offers { cert_manager: offer, ..Offers::default() };
-        let action = done(&World { offers, ..nothing_made(&ordered) });
+        let action = done(&Observed { offers, ..nothing_made(&ordered) });
         match (action, reason) {
             (Action::Conclude(verdict), Some(reason)) => assert_eq!(verdict.reason, reason),
             (action, _) => assert_eq!((action, reason), (Action::TakeTurn, None)),
@@ -172,36 +172,36 @@ fn cert_manager_is_only_asked_where_the_controller_may_ask_it() {
 fn a_certificate_that_nobody_delivers_is_waited_for_aloud_and_not_for_ever() {
     let ordered = json!({"spec": {"driver": {"certManagerIssuer": "i"}}, "status": {"completedRuns": null}});
     let offers = Offers { cert_manager: Offer::Open, ..Offers::default() };
-    let mut world = World { offers, driver: Driver::Absent, ..world(&ordered) };
-    world.parts.insert(Part::Job, Seen::Absent);
+    let mut observed = Observed { offers, driver: Driver::Absent, ..observed(&ordered) };
+    observed.parts.insert(Part::Job, Seen::Absent);
     let limit = i64::try_from(settings().start_limit.as_secs()).unwrap();
-    let since = |seconds: i64| Seen::Pending { since: world.now - jiff::SignedDuration::from_secs(seconds) };
+    let since = |seconds: i64| Seen::Pending { since: observed.now - jiff::SignedDuration::from_secs(seconds) };
     let (patient, over) = (since(limit - 1), since(limit));
 
-    world.parts.insert(Part::Certificate, patient);
-    let Action::Report(report) = done(&world) else { panic!("a report") };
+    observed.parts.insert(Part::Certificate, patient);
+    let Action::Report(report) = done(&observed) else { panic!("a report") };
     assert_eq!((report.state, report.reason.as_str()), (State::Initializing, "CertificatePending"));
-    world.parts.insert(Part::Certificate, over);
-    let Action::Conclude(verdict) = done(&world) else { panic!("an end") };
+    observed.parts.insert(Part::Certificate, over);
+    let Action::Conclude(verdict) = done(&observed) else { panic!("an end") };
     assert_eq!((verdict.success, verdict.reason.as_str()), (false, "CertificateNotDelivered"));
     assert!(verdict.message.contains("within 300 s: look at ClusterIssuer i"), "{}", verdict.message);
     // A driver that is there has its certificate.
-    world.parts.insert(Part::Job, Seen::Ours);
-    world.driver = Driver::Running { completed: 0 };
-    let Action::Report(report) = done(&world) else { panic!("a report") };
+    observed.parts.insert(Part::Job, Seen::Ours);
+    observed.driver = Driver::Running { completed: 0 };
+    let Action::Report(report) = done(&observed) else { panic!("a report") };
     assert_eq!(report.reason, "Replaying");
 }
 
 #[test]
 fn what_others_have_made_is_left_alone() {
-    let mut world = world(&json!({}));
-    world.parts.insert(Part::Namespace, Seen::Foreign);
-    assert!(matches!(decide(&world, &settings()), Step::Wait(_)), "a namespace that was there is used as it is");
-    world.parts.insert(Part::Service, Seen::Foreign);
-    let Action::Conclude(verdict) = done(&world) else { panic!("an end") };
+    let mut observed = observed(&json!({}));
+    observed.parts.insert(Part::Namespace, Seen::Foreign);
+    assert!(matches!(decide(&observed, &settings()), Step::Wait(_)), "a namespace that was there is used as it is");
+    observed.parts.insert(Part::Service, Seen::Foreign);
+    let Action::Conclude(verdict) = done(&observed) else { panic!("an end") };
     assert_eq!(verdict.reason, "NameTaken");
     // And it is not taken down either.
-    let mut ended = World { parts: world.parts, ..self::world(&concluded(false)) };
+    let mut ended = Observed { parts: observed.parts, ..self::observed(&concluded(false)) };
     ended.parts.insert(Part::Root, Seen::Foreign);
     assert!(matches!(done(&ended), Action::Finish(_)));
 }
@@ -221,17 +221,17 @@ fn what_a_specification_cannot_have_here_fails_it_before_anything_is_made() {
     ] {
         let mut change = json!({"spec": {"driver": {"tracePath": "s3://traces/a"}}, "status": null});
         merge(&mut change["spec"], &spec);
-        let world = nothing_made(&change);
+        let observed = nothing_made(&change);
         let strict = Settings { allow_hooks: false, local_traces: false, ..settings() };
-        let Step::Do(Action::Conclude(verdict)) = decide(&world, &strict) else { panic!("{spec} is an end") };
+        let Step::Do(Action::Conclude(verdict)) = decide(&observed, &strict) else { panic!("{spec} is an end") };
         assert_eq!((verdict.success, verdict.reason.as_str()), (false, reason));
     }
 }
 
 #[test]
 fn a_secret_goes_to_no_driver_unless_somebody_has_labelled_it_for_drivers() {
-    let mut world = nothing_made(&json!({"spec": {"driver": {"secrets": ["s3"]}}}));
-    world.turn = Turn::Mine;
+    let mut observed = nothing_made(&json!({"spec": {"driver": {"secrets": ["s3"]}}}));
+    observed.turn = Turn::Mine;
     for (refusal, reason, advice) in [
         (SecretRefusal::Missing, "SecretMissing", "create it"),
         (
@@ -240,14 +240,14 @@ fn a_secret_goes_to_no_driver_unless_somebody_has_labelled_it_for_drivers() {
             "kubectl -n simkube label secret s3 simkube.io/driver-secret=true",
         ),
     ] {
-        world.refused_secrets = BTreeMap::from([("s3".to_owned(), refusal)]);
-        let Action::Conclude(verdict) = done(&world) else { panic!("an end") };
+        observed.refused_secrets = BTreeMap::from([("s3".to_owned(), refusal)]);
+        let Action::Conclude(verdict) = done(&observed) else { panic!("an end") };
         assert_eq!((verdict.success, verdict.reason.as_str()), (false, reason));
         assert!(verdict.message.contains(advice), "{}", verdict.message);
     }
     // A driver that is there has it already.
-    let mut running = self::world(&json!({}));
-    running.refused_secrets = world.refused_secrets;
+    let mut running = self::observed(&json!({}));
+    running.refused_secrets = observed.refused_secrets;
     assert!(matches!(decide(&running, &settings()), Step::Wait(_)));
 }
 
@@ -256,10 +256,10 @@ fn hooks_run_once_and_one_that_nobody_saw_end_counts_as_failed() {
     let hooks = json!({"preStartHooks": [{"cmd": "a", "ignoreFailure": true}, {"cmd": "b"}]});
     let at = |started: u32, ended: u32| {
         let progress = json!({"preStartStarted": started, "preStartEnded": ended});
-        let mut world =
+        let mut observed =
             nothing_made(&json!({"spec": {"hooks": hooks}, "status": {"hooks": progress, "completedRuns": null}}));
-        world.turn = Turn::Mine;
-        done(&world)
+        observed.turn = Turn::Mine;
+        done(&observed)
     };
     assert_eq!(at(0, 0), Action::RunHook(Stage::PreStart, 0));
     assert_eq!(at(1, 0), Action::EndHook(Stage::PreStart, 0, None), "its failure is ignored");
@@ -271,17 +271,17 @@ fn hooks_run_once_and_one_that_nobody_saw_end_counts_as_failed() {
 
 #[test]
 fn the_driver_is_followed_into_pause_and_to_its_end() {
-    assert!(matches!(decide(&world(&json!({})), &settings()), Step::Wait(_)));
-    let paused = world(&json!({"spec": {"pausedTime": "2026-11-10T14:10:00Z"}}));
+    assert!(matches!(decide(&observed(&json!({})), &settings()), Step::Wait(_)));
+    let paused = observed(&json!({"spec": {"pausedTime": "2026-11-10T14:10:00Z"}}));
     let Action::Report(report) = done(&paused) else { panic!("a report") };
     assert_eq!(report.state, State::Paused);
     let verdict = Verdict::success("1 of 1 repetitions are done");
-    let ended = World { driver: Driver::Ended { completed: 1, verdict: verdict.clone() }, ..world(&json!({})) };
+    let ended = Observed { driver: Driver::Ended { completed: 1, verdict: verdict.clone() }, ..observed(&json!({})) };
     let Action::Report(report) = done(&ended) else { panic!("a report") };
     assert_eq!(report.completed, Some(1));
-    let counted = World { driver: ended.driver, ..world(&json!({"status": {"completedRuns": 1}})) };
+    let counted = Observed { driver: ended.driver, ..observed(&json!({"status": {"completedRuns": 1}})) };
     assert_eq!(done(&counted), Action::Conclude(verdict));
-    let mut gone = World { driver: Driver::Absent, ..world(&json!({})) };
+    let mut gone = Observed { driver: Driver::Absent, ..observed(&json!({})) };
     gone.parts.insert(Part::Job, Seen::Absent);
     let Action::Conclude(verdict) = done(&gone) else { panic!("an end") };
     assert_eq!(verdict.reason, "DriverGone");
@@ -290,17 +290,17 @@ fn the_driver_is_followed_into_pause_and_to_its_end() {
 #[test]
 fn a_run_whose_root_somebody_has_deleted_has_failed_and_waits_for_what_is_left_of_it() {
     for seen in [Seen::Going, Seen::Absent] {
-        let mut world = world(&json!({}));
-        world.parts.insert(Part::Root, seen);
-        let Action::Conclude(verdict) = done(&world) else { panic!("an end") };
+        let mut observed = observed(&json!({}));
+        observed.parts.insert(Part::Root, seen);
+        let Action::Conclude(verdict) = done(&observed) else { panic!("an end") };
         assert_eq!((verdict.success, verdict.reason.as_str()), (false, "RootGone"));
     }
     // Before there was a driver, it is simply made again.
-    let mut early = world(&json!({"status": {"completedRuns": null}}));
+    let mut early = observed(&json!({"status": {"completedRuns": null}}));
     early.parts.insert(Part::Root, Seen::Absent);
     assert_eq!(done(&early), Action::Make(Part::Root));
     // Parts and pods that the garbage collector has not yet reached are the run's.
-    let mut ended = World { parts: BTreeMap::from([(Part::Job, Seen::Going)]), ..world(&concluded(false)) };
+    let mut ended = Observed { parts: BTreeMap::from([(Part::Job, Seen::Going)]), ..observed(&concluded(false)) };
     let Action::Report(report) = done(&ended) else { panic!("a report") };
     assert_eq!(report.message, "waiting until the simulation's Job is gone");
     ended.parts.clear();
@@ -315,21 +315,21 @@ fn a_run_whose_root_somebody_has_deleted_has_failed_and_waits_for_what_is_left_o
 fn an_end_is_hooks_then_teardown_then_the_final_state_then_the_turn() {
     let mut hooked = concluded(true);
     merge(&mut hooked, &json!({"spec": {"hooks": {"postStopHooks": [{"cmd": "c"}]}}}));
-    assert_eq!(done(&world(&hooked)), Action::RunHook(Stage::PostStop, 0));
-    let mut world = world(&concluded(true));
-    assert_eq!(done(&world), Action::TearDown);
-    world.parts.insert(Part::Root, Seen::Going);
-    let Action::Report(report) = done(&world) else { panic!("a report") };
+    assert_eq!(done(&observed(&hooked)), Action::RunHook(Stage::PostStop, 0));
+    let mut observed = observed(&concluded(true));
+    assert_eq!(done(&observed), Action::TearDown);
+    observed.parts.insert(Part::Root, Seen::Going);
+    let Action::Report(report) = done(&observed) else { panic!("a report") };
     assert_eq!((report.state, report.reason.as_str()), (State::Running, "CleaningUp"));
-    world.parts = BTreeMap::new();
-    world.left = vec![left("Namespace", "virtual-default")];
-    let Action::Report(report) = done(&world) else { panic!("a report") };
+    observed.parts = BTreeMap::new();
+    observed.left = vec![left("Namespace", "virtual-default")];
+    let Action::Report(report) = done(&observed) else { panic!("a report") };
     assert_eq!(report.message, "waiting until Namespace virtual-default is gone");
-    world.left.clear();
-    let Action::Finish(verdict) = done(&world) else { panic!("the end") };
+    observed.left.clear();
+    let Action::Finish(verdict) = done(&observed) else { panic!("the end") };
     assert!(verdict.success);
     let finished = json!({"status": {"state": "Finished", "endTime": "2026-11-10T14:59:00Z"}});
-    assert_eq!(done(&self::world(&finished)), Action::ReleaseTurn);
+    assert_eq!(done(&self::observed(&finished)), Action::ReleaseTurn);
 }
 
 #[test]
@@ -341,8 +341,8 @@ fn a_record_is_only_promised_where_there_is_one() {
         (json!({}), true, true, Some("/records/a")),
         (path, true, false, Some("s3://records/a")),
     ] {
-        let world = World { kept, recorded, ..world(&change) };
-        assert_eq!(world.record_path().as_deref(), wanted, "kept: {kept}, recorded: {recorded}");
+        let observed = Observed { kept, recorded, ..observed(&change) };
+        assert_eq!(observed.record_path().as_deref(), wanted, "kept: {kept}, recorded: {recorded}");
     }
 }
 
@@ -352,8 +352,8 @@ fn where_hooks_are_not_allowed_none_runs_at_the_end_either() {
     let strict = Settings { allow_hooks: false, ..settings() };
     for mut change in [concluded(false), json!({"metadata": {"deletionTimestamp": "2026-11-10T15:00:00Z"}})] {
         merge(&mut change, &hooks);
-        assert_eq!(decide(&world(&change), &strict), Step::Do(Action::TearDown));
-        assert_eq!(decide(&world(&change), &settings()), Step::Do(Action::RunHook(Stage::PostStop, 0)));
+        assert_eq!(decide(&observed(&change), &strict), Step::Do(Action::TearDown));
+        assert_eq!(decide(&observed(&change), &settings()), Step::Do(Action::RunHook(Stage::PostStop, 0)));
     }
 }
 
@@ -364,8 +364,8 @@ fn after_its_end_a_simulation_stays_until_its_time_is_over() {
             "spec": {"record": {"ttlSecondsAfterFinished": ttl}},
             "status": {"state": "Failed", "endTime": "2026-11-10T14:59:00Z"},
         });
-        let world = World { turn: Turn::Free, ..self::world(&change) };
-        decide(&world, &settings())
+        let observed = Observed { turn: Turn::Free, ..self::observed(&change) };
+        decide(&observed, &settings())
     };
     assert_eq!(ended(&Value::Null), Step::Rest);
     assert_eq!(ended(&json!(90)), Step::Wait(Duration::from_secs(30)));
@@ -375,32 +375,32 @@ fn after_its_end_a_simulation_stays_until_its_time_is_over() {
 #[test]
 fn deleting_a_simulation_in_any_state_takes_everything_away_before_it_goes() {
     let deleted = json!({"metadata": {"deletionTimestamp": "2026-11-10T15:00:00Z"}});
-    let mut world = world(&deleted);
-    world.kept = true;
-    assert_eq!(done(&world), Action::TearDown);
-    world.parts = BTreeMap::new();
-    assert_eq!(done(&world), Action::ReleaseTurn);
-    world.turn = Turn::Free;
-    assert_eq!(done(&world), Action::Forget);
-    world.kept = false;
-    assert_eq!(done(&world), Action::LetGo);
-    world.simulation.metadata.finalizers = None;
-    assert_eq!(decide(&world, &settings()), Step::Rest);
+    let mut observed = observed(&deleted);
+    observed.kept = true;
+    assert_eq!(done(&observed), Action::TearDown);
+    observed.parts = BTreeMap::new();
+    assert_eq!(done(&observed), Action::ReleaseTurn);
+    observed.turn = Turn::Free;
+    assert_eq!(done(&observed), Action::Forget);
+    observed.kept = false;
+    assert_eq!(done(&observed), Action::LetGo);
+    observed.simulation.metadata.finalizers = None;
+    assert_eq!(decide(&observed, &settings()), Step::Rest);
 
-    let mut begun = self::world(&deleted);
+    let mut begun = self::observed(&deleted);
     begun.simulation.spec.hooks.post_stop_hooks = serde_json::from_value(json!([{"cmd": "c"}])).unwrap();
     assert_eq!(done(&begun), Action::RunHook(Stage::PostStop, 0));
-    let mut waiting = World { turn: Turn::Blocked { by: "b".to_owned() }, ..nothing_made(&deleted) };
+    let mut waiting = Observed { turn: Turn::Blocked { by: "b".to_owned() }, ..nothing_made(&deleted) };
     waiting.simulation.status = None;
     assert_eq!(done(&waiting), Action::LetGo);
 }
 
 #[test]
 fn certificates_are_renewed_while_the_driver_runs() {
-    let mut world = world(&json!({}));
-    world.parts.insert(Part::Certificate, Seen::Stale);
-    assert_eq!(done(&world), Action::Renew(Part::Certificate));
-    world.parts.insert(Part::Certificate, Seen::Ours);
-    world.parts.insert(Part::Webhook, Seen::Stale);
-    assert_eq!(done(&world), Action::Renew(Part::Webhook));
+    let mut observed = observed(&json!({}));
+    observed.parts.insert(Part::Certificate, Seen::Stale);
+    assert_eq!(done(&observed), Action::Renew(Part::Certificate));
+    observed.parts.insert(Part::Certificate, Seen::Ours);
+    observed.parts.insert(Part::Webhook, Seen::Stale);
+    assert_eq!(done(&observed), Action::Renew(Part::Webhook));
 }

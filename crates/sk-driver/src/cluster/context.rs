@@ -10,13 +10,13 @@ use sk_engine::api::{Change, Object, WatchEvent};
 use sk_store::trace::TracerConfig;
 use tokio::sync::mpsc;
 
-use super::dress::Dress;
-use super::hands::{Hands, Parted};
+use super::applier::{Applier, Parted};
 use super::kinds::Kinds;
 use super::pace::Pace;
 use super::request::{Patience, Refusal};
 use super::stop::Stop;
 use super::tally::Tally;
+use super::virtualise::Virtualiser;
 
 /// Bare pods that are kept to be made again when they are interrupted: 20,000 of 5 KB are 100 MB. Pods beyond that are
 /// not made again.
@@ -34,7 +34,7 @@ pub(crate) enum Sighting {
 /// What all parts of a run share.
 pub(crate) struct Context {
     pub(crate) client: Client,
-    pub(crate) dress: Dress,
+    pub(crate) virtualiser: Virtualiser,
     pub(crate) config: TracerConfig,
     pub(crate) kinds: Kinds,
     pub(crate) tally: Tally,
@@ -53,8 +53,8 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    pub(crate) fn hands(&self) -> Hands<'_> {
-        Hands { client: &self.client, dress: &self.dress, patience: &self.patience, parted: &self.parted }
+    pub(crate) fn applier(&self) -> Applier<'_> {
+        Applier { client: &self.client, virtualiser: &self.virtualiser, patience: &self.patience, parted: &self.parted }
     }
 
     /// Counts a refusal; the run stops if that was asked for.

@@ -1,27 +1,27 @@
 //! The cluster target: replays a plan on a real Kubernetes with virtual nodes, in wall time.
 //!
 //! ```text
-//!  trace ─ plan ─► replay ─► hands ─────────────► API server ◄───── scheduler, controllers, KWOK
-//!          (due by the clock)  (dress)               │    ▲ ▲
+//!  trace ─ plan ─► replay ─► applier ───────────► API server ◄───── scheduler, controllers, KWOK
+//!          (due by the clock)  (virtualise)          │    ▲ ▲
 //!                                        webhook ◄───┘    │ └─ lives: when running pods end
 //!                                       (mutate)          │
-//!                    recorder ◄─ sight ◄─ watch ◄─────────┘
+//!                    recorder ◄─ informer ◄─ watch ◄──────┘
 //! ```
 //!
-//! The same plan, decisions and rows as the embedded run. What is different: names and owners ([`dress`]), a schedule on
+//! The same plan, decisions and rows as the embedded run. What is different: names and owners ([`virtualise`]), a schedule on
 //! the wall clock ([`clock`]) whose lateness is measured ([`lateness`]), and great care with what belongs to others: the
 //! run creates a root that owns all it makes, touches nothing that it did not make, and removes the root in the end. Its
 //! claims get volumes of the run's own (`volumes`), its webhook is probed before anything depends on it (`probe`), and
-//! without a controller it holds a [`lease`] while it runs. Start with [`run`], then `replay`, then `hands`.
+//! without a controller it holds a [`lease`] while it runs. Start with [`run`], then `replay`, then `applier`.
 
+mod applier;
 pub mod clock;
 mod context;
 pub(crate) mod controller;
 pub mod deliver;
-pub mod dress;
 mod error;
-mod hands;
 pub mod hooks;
+mod informer;
 mod kinds;
 pub mod lateness;
 pub mod lease;
@@ -33,11 +33,11 @@ pub mod request;
 pub mod root;
 mod run;
 mod serving;
-mod sight;
 mod status;
 mod stop;
 pub(crate) mod tally;
 pub mod tls;
+pub mod virtualise;
 mod volumes;
 mod watch;
 mod webhook;

@@ -3,7 +3,7 @@
 //! It calls the driver for new pods in namespaces of this simulation only, and fails open: a driver that is not reachable
 //! must not keep pods from being made; they get their delays and lives late, and that is counted. Pods that could go to a
 //! real node and claims that could reach a provisioner fail closed. What could is read off the object and not off its
-//! labels: operators hand labels down to pods and claims that nobody has dressed.
+//! labels: operators hand labels down to pods and claims that nobody has virtualised.
 
 use std::time::Duration;
 
@@ -14,8 +14,8 @@ use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 use sk_api::simulation::names;
 
-use super::dress::{Root, owner};
 use super::request::{Patience, Refusal, patiently};
+use super::virtualise::{Root, owner};
 
 /// The API server learns of a new configuration within a second or two.
 pub(crate) const EFFECT_PATIENCE: Duration = Duration::from_secs(10);
@@ -92,7 +92,7 @@ fn configuration(simulation: &str, root: &Root, url: &str, authority: &str) -> V
             "labels": {names::SIMULATION_LABEL: simulation, names::COMPONENT_LABEL: names::DRIVER},
             "ownerReferences": [owner(root)],
         },
-        // In this order: a pod that the second one has dressed must not be asked about again by the first.
+        // In this order: a pod that the second one has virtualised must not be asked about again by the first.
         "webhooks": [
             webhook("mutatepods.simkube.io", "pods", virtual_pod.clone(), "Ignore"),
             webhook("otherpods.simkube.io", "pods", format!("!({virtual_pod})"), "Fail"),

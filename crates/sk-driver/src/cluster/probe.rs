@@ -15,10 +15,10 @@ use serde_json::json;
 use sk_api::simulation::names;
 use sk_core::{Gvk, ObjectKey};
 
+use super::applier::Done;
 use super::context::Context;
-use super::dress::toleration;
-use super::hands::Done;
 use super::request::{Refusal, is_webhook_failure};
+use super::virtualise::toleration;
 
 /// Annotation on a dry request: whether the webhook was asked.
 pub(crate) const PROBE: &str = "simkube.io/webhook-probe";
@@ -55,10 +55,10 @@ pub(crate) struct Probe {
 impl Probe {
     /// Makes the namespace that is asked in. It goes with the run's root.
     pub(crate) async fn new(context: &Arc<Context>) -> Result<Self, Refusal> {
-        let namespace = context.dress.namespace(NAMESPACE);
+        let namespace = context.virtualiser.namespace(NAMESPACE);
         let kind = context.kinds.get(&Gvk::new_static("", "v1", "Namespace"), &context.patience).await?;
-        let value = context.dress.new_namespace(NAMESPACE);
-        let made = context.hands().apply(&kind, &ObjectKey::cluster(namespace.clone()), &value).await?;
+        let value = context.virtualiser.new_namespace(NAMESPACE);
+        let made = context.applier().apply(&kind, &ObjectKey::cluster(namespace.clone()), &value).await?;
         if made == Done::LeftAlone {
             let why = format!("the namespace {namespace} was there before the run; choose another virtualNsPrefix");
             return Err(Refusal::Malformed(why));

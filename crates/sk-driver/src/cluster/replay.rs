@@ -16,11 +16,11 @@ use sk_store::trace::{Object, Trace, TraceError};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinHandle, JoinSet};
 
+use super::applier::{Done, Namespaces, is_namespace};
 use super::context::Context;
-use super::dress::service_accounts;
-use super::hands::{Done, Namespaces, is_namespace};
 use super::kinds::Kind;
 use super::request::Refusal;
+use super::virtualise::service_accounts;
 use crate::plan::{Action, Operation, Plan, Window, templates};
 
 /// Requests under way at a time. An API server answers an apply in 5 to 10 ms, so these make about 2,000 a second.
@@ -65,7 +65,7 @@ struct Task {
 }
 
 enum Deed {
-    Apply { dressed: Value, replicas: Option<i64> },
+    Apply { virtualised: Value, replicas: Option<i64> },
     Delete,
 }
 
@@ -154,7 +154,7 @@ impl Dispatcher {
             },
             Action::Delete(object) => (object, None),
         };
-        if let Some(why) = self.context.dress.left_out(&object, value.as_ref()) {
+        if let Some(why) = self.context.virtualiser.left_out(&object, value.as_ref()) {
             self.context.tally.left_out(why);
             return self.context.tally.answered(due.elapsed());
         }
@@ -178,7 +178,7 @@ impl Dispatcher {
     ) -> Result<Option<Task>, Refusal> {
         let kind = self.context.kinds.get(&object.gvk, &self.context.patience).await?;
         let object = in_scope(object, &kind);
-        let key = self.context.dress.key(&object);
+        let key = self.context.virtualiser.key(&object);
         let Some(value) = value else {
             // What is in a namespace that the run has not made is not the run's to delete.
             let is_ours = object.key.namespace.as_ref().is_none_or(|name| self.namespaces.ours.contains(name));
@@ -187,7 +187,7 @@ impl Dispatcher {
         let templates = templates::paths(&object.gvk, &self.context.config);
         if let Some(namespace) = &object.key.namespace {
             if !self.has_namespace(namespace).await? {
-                let name = self.context.dress.namespace(namespace);
+                let name = self.context.virtualiser.namespace(namespace);
                 let why = format!("namespace {name} was there before the run; choose another virtualNsPrefix");
                 self.context.tally.left_alone(&object, &why);
                 return Ok(None);
@@ -200,8 +200,8 @@ impl Dispatcher {
             self.context.tally.count(|totals| totals.cron_jobs += 1);
         }
         let replicas = value.pointer("/spec/replicas").and_then(Value::as_i64);
-        let dressed = self.context.dress.object(&object, value, &templates);
-        Ok(Some(Task { due, object, kind, key, deed: Deed::Apply { dressed, replicas } }))
+        let virtualised = self.context.virtualiser.object(&object, value, &templates);
+        Ok(Some(Task { due, object, kind, key, deed: Deed::Apply { virtualised, replicas } }))
     }
 
     async fn give(&mut self, task: Task) {
@@ -261,10 +261,10 @@ impl Dispatcher {
         }
         if !self.namespaces.foreign.contains(namespace) {
             let context = &self.context;
-            let value = context.dress.new_namespace(namespace);
+            let value = context.virtualiser.new_namespace(namespace);
             let kind = context.kinds.get(&sk_core::Gvk::new_static("", "v1", "Namespace"), &context.patience).await?;
-            let key = ObjectKey::cluster(context.dress.namespace(namespace));
-            let done = context.hands().apply(&kind, &key, &value).await?;
+            let key = ObjectKey::cluster(context.virtualiser.namespace(namespace));
+            let done = context.applier().apply(&kind, &key, &value).await?;
             self.know(namespace, Some(done));
         }
         Ok(self.namespaces.ours.contains(namespace))
@@ -276,10 +276,10 @@ impl Dispatcher {
             return Ok(());
         }
         let context = &self.context;
-        let value = context.dress.new_service_account(namespace, account);
+        let value = context.virtualiser.new_service_account(namespace, account);
         let kind = context.kinds.get(&sk_core::Gvk::new_static("", "v1", "ServiceAccount"), &context.patience).await?;
-        let key = ObjectKey::namespaced(context.dress.namespace(namespace), account.clone());
-        context.hands().apply(&kind, &key, &value).await.map(drop)
+        let key = ObjectKey::namespaced(context.virtualiser.namespace(namespace), account.clone());
+        context.applier().apply(&kind, &key, &value).await.map(drop)
     }
 
     /// Waits until the workers have done all they were given.
@@ -373,7 +373,7 @@ fn is_abandoned(context: &Context) -> bool {
 async fn perform(context: &Context, task: Task) -> Option<Done> {
     let answer = match attempt(context, &task).await {
         Ok(Done::Going) => match &task.deed {
-            Deed::Apply { dressed, .. } => context.hands().apply(&task.kind, &task.key, dressed).await,
+            Deed::Apply { virtualised, .. } => context.applier().apply(&task.kind, &task.key, virtualised).await,
             Deed::Delete => Ok(Done::Yes),
         },
         answer => answer,
@@ -385,13 +385,13 @@ async fn perform(context: &Context, task: Task) -> Option<Done> {
 async fn attempt(context: &Context, task: &Task) -> Result<Done, Refusal> {
     let Task { object, kind, key, deed, .. } = task;
     match deed {
-        Deed::Apply { dressed, .. } => {
-            context.expect_pod(object, key, Some(dressed));
-            context.hands().apply_now(kind, key, dressed).await
+        Deed::Apply { virtualised, .. } => {
+            context.expect_pod(object, key, Some(virtualised));
+            context.applier().apply_now(kind, key, virtualised).await
         }
         Deed::Delete => {
             context.expect_pod(object, key, None);
-            context.hands().delete(kind, key).await
+            context.applier().delete(kind, key).await
         }
     }
 }

@@ -15,8 +15,8 @@ use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 use sk_api::simulation::{SimulationRoot, crds, names};
 
-use super::dress::Root;
 use super::request::{Patience, Refusal, patiently};
+use super::virtualise::Root;
 
 /// How long garbage collection may take: 20,000 pods at 100 a second are 200 s.
 const GONE_PATIENCE: Duration = Duration::from_secs(600);

@@ -18,7 +18,6 @@ use tokio::task::{AbortHandle, JoinHandle, JoinSet};
 use super::clock::Clock;
 use super::context::{Context, Sighting};
 use super::deliver::{DeliverError, Destination};
-use super::dress::{Dress, Root};
 use super::error::RunError;
 use super::hooks;
 use super::kinds::Kinds;
@@ -31,6 +30,7 @@ use super::serving::{self, Webhook};
 use super::status::Told;
 use super::stop::Stop;
 use super::tally::{Tally, Totals};
+use super::virtualise::{Root, Virtualiser};
 use super::volumes;
 use super::watch;
 use super::webhook::Admission;
@@ -317,7 +317,7 @@ impl Run<'_> {
     /// Begins the record, and starts the thread that writes it.
     fn record(&self, scratch: &Path, sightings: mpsc::Receiver<Sighting>) -> Result<Recording, RunError> {
         let mut writer = Writer::create(&self.options.destination.folder(scratch), &self.run_id()?)?;
-        writer.add_file("simulation.json", &serde_json::to_vec_pretty(&self.question()).unwrap_or_default())?;
+        writer.add_file("simulation.json", &serde_json::to_vec_pretty(&self.request()).unwrap_or_default())?;
         let (stop, end) = (self.stop.clone(), self.options.window.end);
         Ok(tokio::task::spawn_blocking(move || record(writer, sightings, end, &stop)))
     }
@@ -328,7 +328,7 @@ impl Run<'_> {
         let tally = Tally::default();
         Arc::new(Context {
             client: self.client.clone(),
-            dress: Dress {
+            virtualiser: Virtualiser {
                 prefix: spec.driver.virtual_ns_prefix.as_str().into(),
                 simulation: self.name.as_str().into(),
                 root: root.clone(),
@@ -389,7 +389,7 @@ impl Run<'_> {
     }
 
     /// What was asked, without where things lie and when somebody paused: a record holds no path and no wall time.
-    fn question(&self) -> Value {
+    fn request(&self) -> Value {
         let mut spec = serde_json::to_value(&self.simulation.spec).unwrap_or_default();
         if let Some(fields) = spec.as_object_mut() {
             fields.remove("pausedTime");
@@ -404,12 +404,12 @@ impl Run<'_> {
     /// The same question has the same id, wherever it is asked; each repetition is a question of its own.
     fn run_id(&self) -> Result<String, TraceError> {
         let Window { start, end, includes_end } = self.options.window;
-        let question = self.question().to_string();
+        let request = self.request().to_string();
         let hash = Fingerprint::of(&[
             self.options.version.as_bytes(),
             self.trace.digest()?.as_bytes(),
             b"cluster",
-            question.as_bytes(),
+            request.as_bytes(),
             &self.options.seed.to_le_bytes(),
             &self.options.repetition.to_le_bytes(),
             &start.as_micros().to_le_bytes(),
@@ -437,7 +437,7 @@ impl Run<'_> {
             trace: about(&self.trace, window)?,
             start: window.start,
             end,
-            scenario_digest: Fingerprint::of(&[self.question().to_string().as_bytes()]).to_string(),
+            scenario_digest: Fingerprint::of(&[self.request().to_string().as_bytes()]).to_string(),
             currency: "USD".to_owned(),
             groups: Vec::new(),
             autoscaler: None,

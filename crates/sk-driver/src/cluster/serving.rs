@@ -9,12 +9,12 @@ use axum::Router;
 use tokio::task::{AbortHandle, JoinHandle, JoinSet};
 
 use super::context::Context;
-use super::dress::Dress;
 use super::error::RunError;
 use super::own_webhook;
 use super::probe::{Answer, Probe};
 use super::stop::Stop;
 use super::tls::{Certificate, Served, TlsListener};
+use super::virtualise::Virtualiser;
 use super::webhook::Admission;
 
 /// Why a run without a webhook stops.
@@ -53,7 +53,7 @@ pub(crate) async fn start(
     let (listener, accepting, own) = listen(webhook).await?;
     let serving = servers.spawn(serve(listener, accepting, admission.router(), context.stop.clone()));
     if let Some((url, authority)) = own {
-        let Dress { simulation, root, .. } = &context.dress;
+        let Virtualiser { simulation, root, .. } = &context.virtualiser;
         own_webhook::install(&context.client, &context.patience, simulation, root, &url, &authority)
             .await
             .map_err(RunError::Webhook)?;

@@ -11,8 +11,8 @@ use serde::Serialize;
 use sk_core::ObjectRef;
 use sk_record::{Warning, WarningKind};
 
-use super::dress::LeftOut;
 use super::lateness::{Figures, Lateness};
+use super::virtualise::LeftOut;
 
 /// How many different messages of one sort are told apart; the rest is counted as one. At most 20 × 1 KiB each.
 const MAX_MESSAGES: usize = 20;

@@ -19,8 +19,8 @@ use sk_api::simulation::names;
 use sk_core::{Gvk, ObjectKey, ObjectRef};
 
 use super::context::Context;
-use super::dress::{Dress, map_at, owner};
 use super::request::{Refusal, patiently, whole_story};
+use super::virtualise::{Virtualiser, map_at, owner};
 
 /// What a claim says that only its recorded cluster understands, or that would fill it with somebody's data.
 const OF_ANOTHER_CLUSTER: [&str; 4] = ["dataSource", "dataSourceRef", "volumeAttributesClassName", "volumeName"];
@@ -35,7 +35,7 @@ const CLASS_ANNOTATIONS: [&str; 4] = [
 const NOWHERE: &str = "/var/lib/simkube/no-such-volume";
 
 /// Makes a claim, or the template of one, the run's: no class, no provisioner, no volume but the run's own.
-pub(crate) fn dress_claim(simulation: &str, claim: &mut Map<String, Value>) {
+pub(crate) fn virtualise_claim(simulation: &str, claim: &mut Map<String, Value>) {
     let metadata = map_at(claim, "metadata");
     let labels = map_at(metadata, "labels");
     labels.insert(names::SIMULATION_LABEL.into(), simulation.into());
@@ -49,31 +49,31 @@ pub(crate) fn dress_claim(simulation: &str, claim: &mut Map<String, Value>) {
     spec.insert("selector".into(), json!({"matchLabels": {names::SIMULATION_LABEL: simulation}}));
 }
 
-/// Dresses the claims that the pods of a template bring along.
-pub(crate) fn dress_ephemeral(simulation: &str, pod_spec: &mut Map<String, Value>) {
+/// Virtualises the claims that the pods of a template bring along.
+pub(crate) fn virtualise_ephemeral(simulation: &str, pod_spec: &mut Map<String, Value>) {
     let volumes = pod_spec.get_mut("volumes").and_then(Value::as_array_mut).into_iter().flatten();
     for volume in volumes {
         let claim = volume.pointer_mut("/ephemeral/volumeClaimTemplate").and_then(Value::as_object_mut);
-        claim.into_iter().for_each(|claim| dress_claim(simulation, claim));
+        claim.into_iter().for_each(|claim| virtualise_claim(simulation, claim));
     }
 }
 
-/// Dresses the claim templates of a StatefulSet.
-pub(crate) fn dress_templates(simulation: &str, set: &mut Map<String, Value>) {
+/// Virtualises the claim templates of a StatefulSet.
+pub(crate) fn virtualise_templates(simulation: &str, set: &mut Map<String, Value>) {
     let templates = set.get_mut("spec").and_then(|spec| spec.get_mut("volumeClaimTemplates"));
     let templates = templates.and_then(Value::as_array_mut).into_iter().flatten();
-    templates.filter_map(Value::as_object_mut).for_each(|claim| dress_claim(simulation, claim));
+    templates.filter_map(Value::as_object_mut).for_each(|claim| virtualise_claim(simulation, claim));
 }
 
 /// The JSON patch that makes a new claim the run's.
 pub(crate) fn claim_patch(simulation: &str, claim: &Value) -> Value {
-    let mut dressed = claim.as_object().cloned().unwrap_or_default();
-    dress_claim(simulation, &mut dressed);
+    let mut virtualised = claim.as_object().cloned().unwrap_or_default();
+    virtualise_claim(simulation, &mut virtualised);
     let part = |pointer: &str| {
         let value = pointer
             .split('/')
             .skip(1)
-            .try_fold(&Value::Object(dressed.clone()), |value, name| value.get(name))
+            .try_fold(&Value::Object(virtualised.clone()), |value, name| value.get(name))
             .cloned();
         value.map(|value| json!({"op": "add", "path": pointer, "value": value}))
     };
@@ -84,7 +84,7 @@ pub(crate) fn claim_patch(simulation: &str, claim: &Value) -> Value {
 /// watch is interrupted goes with the root.
 pub(crate) async fn provide(context: Arc<Context>) {
     let claims: Api<PersistentVolumeClaim> = Api::all(context.client.clone());
-    let ours = format!("{}={}", names::SIMULATION_LABEL, context.dress.simulation);
+    let ours = format!("{}={}", names::SIMULATION_LABEL, context.virtualiser.simulation);
     let mut events = watcher(claims, watcher::Config::default().labels(&ours)).default_backoff().boxed();
     while let Some(event) = events.next().await {
         let done = match &event {
@@ -102,7 +102,7 @@ pub(crate) async fn provide(context: Arc<Context>) {
             }
         };
         if let (Err(refusal), Ok(watcher::Event::InitApply(claim) | watcher::Event::Apply(claim))) = (done, &event) {
-            context.refused(&volume_ref(&context.dress, claim), &refusal);
+            context.refused(&volume_ref(&context.virtualiser, claim), &refusal);
         }
     }
 }
@@ -112,7 +112,7 @@ async fn make(context: &Context, claim: &PersistentVolumeClaim) -> Result<(), Re
     if is_bound || claim.metadata.deletion_timestamp.is_some() {
         return Ok(());
     }
-    let Some(volume) = volume(&context.dress, claim) else { return Ok(()) };
+    let Some(volume) = volume(&context.virtualiser, claim) else { return Ok(()) };
     let volume: PersistentVolume =
         serde_json::from_value(volume).map_err(|error| Refusal::Malformed(error.to_string()))?;
     let api: Api<PersistentVolume> = Api::all(context.client.clone());
@@ -128,7 +128,7 @@ async fn make(context: &Context, claim: &PersistentVolumeClaim) -> Result<(), Re
 
 async fn remove(context: &Context, claim: &PersistentVolumeClaim) -> Result<(), Refusal> {
     let api: Api<PersistentVolume> = Api::all(context.client.clone());
-    let (name, parameters) = (volume_name(&context.dress, claim), DeleteParams::background());
+    let (name, parameters) = (volume_name(&context.virtualiser, claim), DeleteParams::background());
     match patiently(&context.patience, || api.delete(&name, &parameters)).await {
         Err(refusal) if !refusal.is_not_found() => {
             tracing::warn!(kind = "PersistentVolume", name, "not removed before the end of the run: {refusal}");
@@ -139,18 +139,18 @@ async fn remove(context: &Context, claim: &PersistentVolumeClaim) -> Result<(), 
 }
 
 /// The volume for a claim; `None` if the claim is not in a namespace of the run.
-fn volume(dress: &Dress, claim: &PersistentVolumeClaim) -> Option<Value> {
+fn volume(virtualiser: &Virtualiser, claim: &PersistentVolumeClaim) -> Option<Value> {
     let namespace = claim.namespace()?;
-    dress.original_namespace(&namespace)?;
+    virtualiser.original_namespace(&namespace)?;
     let spec = claim.spec.as_ref()?;
     let requests = spec.resources.as_ref().and_then(|resources| resources.requests.as_ref());
     let size = requests.and_then(|requests| requests.get("storage")).map_or("1", |size| size.0.as_str());
     Some(json!({
         "apiVersion": "v1", "kind": "PersistentVolume",
         "metadata": {
-            "name": volume_name(dress, claim),
-            "labels": {names::SIMULATION_LABEL: dress.simulation, names::VIRTUAL_LABEL: "true"},
-            "ownerReferences": [owner(&dress.root)],
+            "name": volume_name(virtualiser, claim),
+            "labels": {names::SIMULATION_LABEL: virtualiser.simulation, names::VIRTUAL_LABEL: "true"},
+            "ownerReferences": [owner(&virtualiser.root)],
         },
         "spec": {
             "capacity": {"storage": size}, "accessModes": spec.access_modes, "volumeMode": spec.volume_mode,
@@ -164,12 +164,12 @@ fn volume(dress: &Dress, claim: &PersistentVolumeClaim) -> Option<Value> {
 }
 
 /// A claim that was deleted and made again is another one, with another volume.
-fn volume_name(dress: &Dress, claim: &PersistentVolumeClaim) -> String {
-    format!("sk-{}-{}", dress.simulation, claim.uid().unwrap_or_default())
+fn volume_name(virtualiser: &Virtualiser, claim: &PersistentVolumeClaim) -> String {
+    format!("sk-{}-{}", virtualiser.simulation, claim.uid().unwrap_or_default())
 }
 
-fn volume_ref(dress: &Dress, claim: &PersistentVolumeClaim) -> ObjectRef {
-    ObjectRef::new(Gvk::new_static("", "v1", "PersistentVolume"), ObjectKey::cluster(volume_name(dress, claim)))
+fn volume_ref(virtualiser: &Virtualiser, claim: &PersistentVolumeClaim) -> ObjectRef {
+    ObjectRef::new(Gvk::new_static("", "v1", "PersistentVolume"), ObjectKey::cluster(volume_name(virtualiser, claim)))
 }
 
 #[cfg(test)]
@@ -207,11 +207,11 @@ mod tests {
             {"op": "add", "path": "/spec", "value": spec},
         ]);
         assert_eq!(patch, wanted);
-        let mut dressed = recorded();
-        dress_claim("s", dressed.as_object_mut().unwrap());
-        for operation in claim_patch("s", &dressed).as_array().unwrap() {
+        let mut virtualised = recorded();
+        virtualise_claim("s", virtualised.as_object_mut().unwrap());
+        for operation in claim_patch("s", &virtualised).as_array().unwrap() {
             let pointer = operation["path"].as_str().unwrap();
-            assert_eq!(dressed.pointer(pointer), Some(&operation["value"]), "dressed once is dressed");
+            assert_eq!(virtualised.pointer(pointer), Some(&operation["value"]), "virtualised once is virtualised");
         }
         assert!(claim_patch("s", &json!(null)).as_array().is_some_and(|operations| operations.len() == 2));
     }
@@ -221,15 +221,15 @@ mod tests {
         let mut pod = json!({"volumes": [
             {"name": "a", "emptyDir": {}}, {"name": "b", "ephemeral": {"volumeClaimTemplate": recorded()}},
         ]});
-        dress_ephemeral("s", pod.as_object_mut().unwrap());
+        virtualise_ephemeral("s", pod.as_object_mut().unwrap());
         assert_eq!(pod["volumes"][1]["ephemeral"]["volumeClaimTemplate"]["spec"]["storageClassName"], "");
         let mut set = json!({"spec": {"volumeClaimTemplates": [recorded()]}});
-        dress_templates("s", set.as_object_mut().unwrap());
+        virtualise_templates("s", set.as_object_mut().unwrap());
         assert_eq!(set["spec"]["volumeClaimTemplates"][0]["spec"]["storageClassName"], "");
         for nothing in [json!({}), json!({"volumes": null, "spec": {"volumeClaimTemplates": 7}})] {
             let mut fields = nothing.as_object().unwrap().clone();
-            dress_ephemeral("s", &mut fields);
-            dress_templates("s", &mut fields);
+            virtualise_ephemeral("s", &mut fields);
+            virtualise_templates("s", &mut fields);
             assert_eq!(Value::Object(fields), nothing);
         }
     }
@@ -242,11 +242,11 @@ mod tests {
             claim["metadata"]["uid"] = "c-1".into();
             serde_json::from_value(claim).unwrap()
         };
-        let volume = volume(&Dress::example(), &claim("virtual-shop")).unwrap();
+        let volume = volume(&Virtualiser::example(), &claim("virtual-shop")).unwrap();
         assert_eq!(volume["metadata"]["name"], "sk-s-c-1");
         assert_eq!(volume["metadata"]["ownerReferences"][0]["uid"], "u");
         assert_eq!(volume["spec"]["capacity"]["storage"], "10Gi");
         assert_eq!(volume["spec"]["claimRef"]["uid"], "c-1");
-        assert_eq!(super::volume(&Dress::example(), &claim("shop")), None, "somebody else's claim");
+        assert_eq!(super::volume(&Virtualiser::example(), &claim("shop")), None, "somebody else's claim");
     }
 }

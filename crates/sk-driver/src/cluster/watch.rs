@@ -20,8 +20,8 @@ use sk_core::{Gvk, ObjectKey};
 use tokio::sync::mpsc;
 
 use super::context::Context;
+use super::informer::{Effect, Informer, Pod, Stamp};
 use super::request::{patiently, whole_story};
-use super::sight::{Effect, Pod, Sight, Stamp};
 use super::webhook::annotations_of;
 use crate::mutate::Mutator;
 
@@ -40,7 +40,7 @@ pub(crate) const FOLLOWED: usize = 2;
 pub(crate) async fn follow(context: Arc<Context>, mutator: Arc<Mutex<Mutator>>, listed: mpsc::Sender<()>) {
     let (chores, waiting) = mpsc::channel(MAX_CHORES);
     let waiting = tokio::sync::Mutex::new(waiting);
-    let simulation = format!("{}={}", names::SIMULATION_LABEL, context.dress.simulation);
+    let simulation = format!("{}={}", names::SIMULATION_LABEL, context.virtualiser.simulation);
     let virtual_nodes = format!("{}={}", names::NODE_SELECTOR.0, names::NODE_SELECTOR.1);
     let workers = (0..PATCHES).map(|_| async {
         while let Some(chore) = next(&waiting).await {
@@ -69,21 +69,21 @@ async fn follow_kind(
 ) {
     let resource = ApiResource::from_gvk(&kube::core::GroupVersionKind::gvk("", "v1", kind));
     let api: Api<DynamicObject> = Api::all_with(context.client.clone(), &resource);
-    let mut sight = Sight::new(context.dress.clone());
+    let mut informer = Informer::new(context.virtualiser.clone());
     let mut events = watcher(api, watcher::Config::default().labels(labels)).default_backoff().boxed();
     while let Some(event) = events.next().await {
         let at = context.pace.now();
         let is_listed = matches!(event, Ok(watcher::Event::InitDone));
         let effects = match event {
             Ok(watcher::Event::Init) => {
-                sight.begin_list();
+                informer.begin_list();
                 continue;
             }
-            Ok(watcher::Event::InitDone) => Ok(sight.end_list(at)),
+            Ok(watcher::Event::InitDone) => Ok(informer.end_list(at)),
             Ok(watcher::Event::InitApply(object) | watcher::Event::Apply(object)) => {
-                sight.see(value_of(&object, kind), at)
+                informer.see(value_of(&object, kind), at)
             }
-            Ok(watcher::Event::Delete(object)) => sight.lose(value_of(&object, kind), at),
+            Ok(watcher::Event::Delete(object)) => informer.lose(value_of(&object, kind), at),
             Err(error) => {
                 context.patience.note_watch(&error);
                 tracing::warn!(kind, "the watch was interrupted and begins anew: {}", whole_story(&error));
@@ -131,7 +131,7 @@ async fn follow_namespaces(context: &Context, labels: &str) {
         let is_going = is_gone || namespace.metadata.deletion_timestamp.is_some();
         // Namespaces go in two steps, and only the first is news.
         if is_going && !parted.contains(&uid) && noted.insert(uid.clone()) {
-            context.tally.lost_namespace(context.dress.original_namespace(&name).unwrap_or(&name));
+            context.tally.lost_namespace(context.virtualiser.original_namespace(&name).unwrap_or(&name));
         }
         if is_gone {
             parted.remove(&uid);
@@ -216,7 +216,7 @@ async fn reschedule(context: &Context, key: &ObjectKey) {
     let pod = Gvk::new_static("", "v1", "Pod");
     let kind = context.kinds.get(&pod, &context.patience).await;
     let made = match kind {
-        Ok(kind) => context.hands().apply(&kind, key, &value).await,
+        Ok(kind) => context.applier().apply(&kind, key, &value).await,
         Err(refusal) => Err(refusal),
     };
     match made {

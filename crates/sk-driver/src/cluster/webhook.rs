@@ -1,7 +1,7 @@
 //! The driver's admission webhook: every new pod of the run is told how long it takes to start and how long it lives, and
 //! that it may go to virtual nodes only.
 //!
-//! Whoever makes the pod: an operator builds its pods from templates that nobody dressed, and those must not reach a real
+//! Whoever makes the pod: an operator builds its pods from templates that nobody virtualised, and those must not reach a real
 //! kubelet either, nor its claims a real disk. Changes only pods and claims in namespaces of the run; everything is
 //! allowed. The same request sent twice gets the same answer, so that a retry of the API server does not use up a life.
 
@@ -19,9 +19,9 @@ use sk_core::{SimDuration, SmolStr, StableHash};
 use sk_engine::annotations::{CREATE_DELAY, READY_DELAY, millis};
 
 use super::context::Context;
-use super::dress::toleration;
 use super::pace::Pace;
 use super::probe::{PROBE, SEEN};
+use super::virtualise::toleration;
 use super::volumes::claim_patch;
 use crate::mutate::{Decision, Mutator};
 use crate::plan::OWNER_ANNOTATION;
@@ -69,9 +69,11 @@ impl Admission {
         if text("/operation") != Some("CREATE") {
             return None;
         }
-        self.context.dress.original_namespace(text("/namespace")?)?;
+        self.context.virtualiser.original_namespace(text("/namespace")?)?;
         match text("/kind/kind")? {
-            "PersistentVolumeClaim" => return Some(claim_patch(&self.context.dress.simulation, &request["object"])),
+            "PersistentVolumeClaim" => {
+                return Some(claim_patch(&self.context.virtualiser.simulation, &request["object"]));
+            }
             "Pod" if !is_dry => {}
             _ => return None,
         }
@@ -99,7 +101,7 @@ impl Admission {
         };
         let hash = (names::POD_HASH_ANNOTATION.to_owned(), stable_hash(&pod["spec"]).to_string().into());
         let annotations = annotations_of(&decision, &self.context.pace).chain([hash]);
-        let labels = [(names::SIMULATION_LABEL.to_owned(), self.context.dress.simulation.as_str().into())];
+        let labels = [(names::SIMULATION_LABEL.to_owned(), self.context.virtualiser.simulation.as_str().into())];
         let mut patch = json_patch(pod, annotations, labels);
         if let Some(operations) = patch.as_array_mut() {
             operations.extend(to_virtual_nodes(&pod["spec"]));
@@ -211,11 +213,11 @@ mod tests {
 
     use super::*;
     use crate::cluster::clock::Clock;
-    use crate::cluster::dress::Dress;
     use crate::cluster::kinds::Kinds;
     use crate::cluster::request::Patience;
     use crate::cluster::stop::Stop;
     use crate::cluster::tally::Tally;
+    use crate::cluster::virtualise::Virtualiser;
     use crate::mutate::StartDelays;
 
     /// A webhook at ten times the recorded speed, for pods that pull for a second and lived for 10 and 20 seconds.
@@ -228,7 +230,7 @@ mod tests {
             parted: Mutex::default(),
             kinds: Kinds::new(client.clone()),
             client,
-            dress: Dress::example(),
+            virtualiser: Virtualiser::example(),
             config: TracerConfig::default(),
             tally,
             pace: Pace::new(Clock::paused(SimTime::EPOCH, 10.0, Instant::now())),
@@ -311,8 +313,8 @@ mod tests {
             json!({"op": "remove", "path": "/spec/nodeName"}),
         ];
         assert_eq!(about_nodes("b", pinned), moved);
-        let dressed = json!({"nodeSelector": {"type": "virtual"}, "tolerations": [toleration()]});
-        assert_eq!(about_nodes("c", dressed), Vec::<Value>::new());
+        let virtualised = json!({"nodeSelector": {"type": "virtual"}, "tolerations": [toleration()]});
+        assert_eq!(about_nodes("c", virtualised), Vec::<Value>::new());
     }
 
     #[test]

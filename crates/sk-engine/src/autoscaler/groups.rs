@@ -7,7 +7,7 @@ use sk_core::{SimDuration, SimTime, SmolStr, Taint, TaintEffect};
 
 use crate::annotations::{self, NODE_GROUP, NODE_READY_DELAY};
 use crate::classes;
-use crate::nodes::NOT_READY;
+use crate::kubelet::NOT_READY;
 use crate::settings::NodeGroup;
 
 /// A group with the count of nodes it ever made, so that no name comes twice.

@@ -12,7 +12,7 @@ use super::groups::Group;
 use crate::annotations::NODE_GROUP;
 use crate::cache::Cache;
 use crate::classes::{self, Classes};
-use crate::nodes::NOT_READY;
+use crate::kubelet::NOT_READY;
 
 /// One scan's picture.
 pub(super) struct View {

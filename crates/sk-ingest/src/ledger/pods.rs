@@ -1,4 +1,4 @@
-//! Pods, from first sight to their end: a fact whenever something that is recorded of one has changed.
+//! Pods, from first event to their end: a fact whenever something that is recorded of one has changed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

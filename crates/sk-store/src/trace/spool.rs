@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tempfile::SpooledTempFile;
 
 use super::write::WriteError;
-use crate::room::{Floor, Gauge};
+use crate::disk_space::{Floor, Gauge};
 
 /// How much of a spool stays in memory.
 const MAX_IN_MEMORY: usize = 4 << 20;

@@ -17,7 +17,7 @@ use sk_store::log::ExportError as LogExportError;
 use sk_store::trace::WriteError;
 
 use super::destination::Destination;
-use super::{Answer, Served, wanted};
+use super::{ErrorResponse, Served, wanted};
 use crate::auth::{Caller, Refusal};
 use crate::export::{ExportError, Spooled};
 
@@ -33,9 +33,8 @@ pub(super) async fn export(
     // exports that is still taken.
     match tokio::spawn(audited(served, headers, body)).await {
         Ok(response) => response,
-        Err(_) => {
-            Answer::new(StatusCode::INTERNAL_SERVER_ERROR, "the export ended unexpectedly".to_owned()).into_response()
-        }
+        Err(_) => ErrorResponse::new(StatusCode::INTERNAL_SERVER_ERROR, "the export ended unexpectedly".to_owned())
+            .into_response(),
     }
 }
 
@@ -47,7 +46,7 @@ async fn audited(served: Arc<Served>, headers: HeaderMap, body: Result<Bytes, By
     served.metrics.exported(status.as_u16());
     served.metrics.export_seconds.observe(began.elapsed().as_secs_f64());
     audit.write(status, done.as_ref().err().map(|answer| answer.error.as_str()));
-    done.unwrap_or_else(Answer::into_response)
+    done.unwrap_or_else(ErrorResponse::into_response)
 }
 
 async fn answer(
@@ -55,11 +54,11 @@ async fn answer(
     headers: &HeaderMap,
     body: Result<Bytes, BytesRejection>,
     audit: &mut Audit,
-) -> Result<Response, Answer> {
-    let bad = |error: String| Answer::new(StatusCode::BAD_REQUEST, error);
+) -> Result<Response, ErrorResponse> {
+    let bad = |error: String| ErrorResponse::new(StatusCode::BAD_REQUEST, error);
     let caller = who(served, headers).await.inspect_err(|answer| audit.caller.clone_from(&answer.error))?;
     audit.caller = caller.0;
-    let body = body.map_err(|rejection| Answer::new(rejection.status(), rejection.body_text()))?;
+    let body = body.map_err(|rejection| ErrorResponse::new(rejection.status(), rejection.body_text()))?;
     audit.asked = format!("{} bytes that are no export request", body.len());
     let request: ExportRequest =
         serde_json::from_slice(&body).map_err(|error| bad(format!("the body is no export request: {error}")))?;
@@ -77,7 +76,7 @@ async fn answer(
     }
 }
 
-async fn who(served: &Served, headers: &HeaderMap) -> Result<Caller, Answer> {
+async fn who(served: &Served, headers: &HeaderMap) -> Result<Caller, ErrorResponse> {
     let Some(reviewer) = &served.reviewer else { return Ok(Caller("anybody on this machine".to_owned())) };
     reviewer.check(headers).await.map_err(|refusal| {
         let status = match refusal {
@@ -85,11 +84,11 @@ async fn who(served: &Served, headers: &HeaderMap) -> Result<Caller, Answer> {
             Refusal::Forbidden(_) => StatusCode::FORBIDDEN,
             Refusal::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
         };
-        Answer::new(status, refusal.to_string())
+        ErrorResponse::new(status, refusal.to_string())
     })
 }
 
-fn refusal(error: &ExportError) -> Answer {
+fn refusal(error: &ExportError) -> ErrorResponse {
     let status = match error {
         ExportError::Busy => StatusCode::TOO_MANY_REQUESTS,
         ExportError::Log(LogExportError::OutsideRetention { .. }) => StatusCode::RANGE_NOT_SATISFIABLE,
@@ -105,7 +104,7 @@ fn refusal(error: &ExportError) -> Answer {
         }
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     };
-    Answer::new(status, error.to_string())
+    ErrorResponse::new(status, error.to_string())
 }
 
 /// The trace as an answer of known length. Its place among the exports is free again when the last byte is sent.
@@ -147,8 +146,9 @@ fn doubts(spooled: &Spooled) -> HeaderMap {
 }
 
 /// Puts the trace into an object store.
-async fn upload(spooled: Spooled, place: Location) -> Result<Response, Answer> {
-    let failed = |error: String| Answer::new(StatusCode::BAD_GATEWAY, format!("write the trace to {place}: {error}"));
+async fn upload(spooled: Spooled, place: Location) -> Result<Response, ErrorResponse> {
+    let failed =
+        |error: String| ErrorResponse::new(StatusCode::BAD_GATEWAY, format!("write the trace to {place}: {error}"));
     let (target, doubts) = (place.clone(), doubts(&spooled));
     let written = tokio::task::spawn_blocking(move || -> Result<(), String> {
         let mut spooled = spooled;
@@ -198,7 +198,7 @@ impl Audit {
 
 #[cfg(test)]
 mod tests {
-    use sk_store::room::NoRoom;
+    use sk_store::disk_space::NoRoom;
 
     use super::*;
 

@@ -10,9 +10,9 @@
 //! Every error is `{"error": "…"}` with a status code; a trace is spooled before the first byte is sent, so that an
 //! answer that begins with 200 is whole.
 
-mod answer;
+pub(crate) mod bind;
 mod destination;
-pub(crate) mod door;
+mod error_response;
 mod export;
 mod listener;
 mod probes;
@@ -35,7 +35,7 @@ use crate::health::Health;
 use crate::metrics::Metrics;
 use crate::tls::Identity;
 
-pub(crate) use answer::Answer;
+pub(crate) use error_response::ErrorResponse;
 pub use wanted::WantedError;
 pub(crate) use wanted::wanted;
 
@@ -100,8 +100,8 @@ fn router(served: Arc<Served>) -> Router {
         .route("/healthz", get(probes::healthz))
         .route("/readyz", get(probes::readyz))
         .route("/metrics", get(probes::metrics))
-        .fallback(answer::not_found)
-        .method_not_allowed_fallback(answer::wrong_method)
+        .fallback(error_response::not_found)
+        .method_not_allowed_fallback(error_response::wrong_method)
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .with_state(served)
 }

@@ -4,11 +4,11 @@ use std::fmt::Write as _;
 
 use anyhow::Result;
 
-use crate::answer;
 use crate::cli::{DoctorArgs, Global, TableFormat};
 use crate::cluster::{self, Cluster};
 use crate::doctor::{self, Finding, State};
 use crate::failure::Outcome;
+use crate::output;
 use crate::progress::Progress;
 
 pub(crate) fn run(args: &DoctorArgs, global: &Global) -> Result<Outcome> {
@@ -18,8 +18,8 @@ pub(crate) fn run(args: &DoctorArgs, global: &Global) -> Result<Outcome> {
         progress.waiting(doctor::examine(&cluster, args.part)).await?
     })?;
     match args.output {
-        TableFormat::Table => answer::print(&text(&findings))?,
-        TableFormat::Json => answer::print_json(&findings)?,
+        TableFormat::Table => output::print(&text(&findings))?,
+        TableFormat::Json => output::print_json(&findings)?,
     }
     Ok(outcome(&findings))
 }

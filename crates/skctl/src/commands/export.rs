@@ -18,12 +18,12 @@ use sk_core::selector::{Operator, Requirement};
 use sk_core::{LabelSelector, SimTime};
 use sk_store::Location;
 
-use crate::answer;
 use crate::cli::{ExportArgs, Global};
 use crate::cluster::channel::Channel;
 use crate::cluster::{self, Cluster};
 use crate::failure::Outcome;
 use crate::installation::TRACER;
+use crate::output;
 use crate::progress::Progress;
 use crate::times::Clock;
 
@@ -57,16 +57,16 @@ async fn fetch(tracer: &mut Channel, request: &ExportRequest, location: &Locatio
     let response = progress.waiting(tracer.ask(Method::POST, "/export", Some(body))).await??;
     drop(progress);
     if tracer_writes(location) {
-        answer::say(global, &format!("the tracer wrote {location}"));
+        output::say(global, &format!("the tracer wrote {location}"));
         return Ok(Outcome::Good);
     }
     let length = response.headers().get(http::header::CONTENT_LENGTH);
     let length = length.and_then(|length| length.to_str().ok()).and_then(|length| length.parse().ok());
     let told = what_is_missing(response.headers());
     let bytes = save(response.into_body(), length, location, global).await?;
-    answer::say(global, &format!("wrote {location}: {}", DecimalBytes(bytes)));
+    output::say(global, &format!("wrote {location}: {}", DecimalBytes(bytes)));
     for line in told {
-        anstream::eprintln!("warning: {}", answer::plain(&line));
+        anstream::eprintln!("warning: {}", output::plain(&line));
     }
     Ok(Outcome::Good)
 }

@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use serde_json::Value;
 
-use crate::answer;
 use crate::cli::{Global, InstallArgs, InstallPart, Part};
 use crate::cluster::apply::{Applier, ApplyError, Change, Manner, name_of};
 use crate::cluster::{self, Cluster};
@@ -13,6 +12,7 @@ use crate::commands::doctor::{outcome, text};
 use crate::doctor::{self, Finding, State};
 use crate::failure::Outcome;
 use crate::installation::{self, is_stage};
+use crate::output;
 use crate::progress::Progress;
 
 /// How long a new pod may take to be ready before the doctor says what keeps it: an image of 20 MB and a volume.
@@ -32,14 +32,14 @@ pub(crate) fn run(args: &InstallArgs, global: &Global) -> Result<Outcome> {
             InstallPart::Tracer(args) => (Part::Tracer, installation::tracer_for(&cluster, args, global).await?),
             InstallPart::Sim(args) => (Part::Sim, installation::sim_for(&cluster, args, global).await?),
         };
-        answer::say(global, &format!("installing in namespace {} of {cluster}", cluster.namespace));
+        output::say(global, &format!("installing in namespace {} of {cluster}", cluster.namespace));
         apply(&cluster, &objects, manner, global).await?;
         if args.dry_run {
-            answer::say(global, "nothing was changed: --dry-run");
+            output::say(global, "nothing was changed: --dry-run");
             return Ok(Outcome::Good);
         }
         let findings = settle(&cluster, part, args.no_wait, global).await?;
-        answer::print(&text(&findings))?;
+        output::print(&text(&findings))?;
         Ok(outcome(&findings))
     })
 }
@@ -52,16 +52,16 @@ async fn apply(cluster: &Cluster, objects: &[Value], manner: Manner, global: &Gl
     for object in objects {
         match progress.waiting(applier.apply(object)).await? {
             Ok(Change::Unchanged) => unchanged += 1,
-            Ok(change) => answer::print(&format!("{change:<9} {}\n", name_of(object)))?,
+            Ok(change) => output::print(&format!("{change:<9} {}\n", name_of(object)))?,
             // Without KWOK everything else can still be installed; the doctor says what is missing.
             Err(error @ ApplyError::UnknownKind { .. }) if is_stage(object) => {
-                answer::say(global, &format!("left out: {error}"));
+                output::say(global, &format!("left out: {error}"));
             }
             Err(error) => return Err(error.into()),
         }
     }
     if unchanged > 0 {
-        answer::print(&format!("unchanged {unchanged} of {}\n", objects.len()))?;
+        output::print(&format!("unchanged {unchanged} of {}\n", objects.len()))?;
     }
     Ok(())
 }

@@ -7,10 +7,10 @@ use anyhow::Result;
 use serde_json::json;
 use sk_record::RunMeta;
 
-use crate::answer;
 use crate::cli::{Global, ListArgs, ObjectFormat};
 use crate::commands::simulations;
 use crate::failure::Outcome;
+use crate::output;
 use crate::runs::RUNS;
 
 pub(crate) fn run(args: &ListArgs, global: &Global) -> Result<Outcome> {
@@ -26,8 +26,8 @@ pub(crate) fn run(args: &ListArgs, global: &Global) -> Result<Outcome> {
     };
     let mut out = anstream::stdout().lock();
     match args.output {
-        ObjectFormat::Json => answer::print_json(&runs.iter().map(row).collect::<Vec<_>>())?,
-        ObjectFormat::Yaml => answer::print_yaml(&runs.iter().map(row).collect::<Vec<_>>())?,
+        ObjectFormat::Json => output::print_json(&runs.iter().map(row).collect::<Vec<_>>())?,
+        ObjectFormat::Yaml => output::print_yaml(&runs.iter().map(row).collect::<Vec<_>>())?,
         ObjectFormat::Table if runs.is_empty() => {
             writeln!(out, "no runs in ./{RUNS} yet; `skctl demo` makes one")?;
         }

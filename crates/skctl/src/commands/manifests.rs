@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use crate::cli::{Global, ManifestsCommand};
 use crate::failure::Outcome;
-use crate::{answer, installation};
+use crate::{installation, output};
 
 pub(crate) fn run(command: &ManifestsCommand, global: &Global) -> Result<Outcome> {
     let objects = match command {
@@ -12,6 +12,6 @@ pub(crate) fn run(command: &ManifestsCommand, global: &Global) -> Result<Outcome
         ManifestsCommand::Sim(args) => installation::sim(args, global),
         ManifestsCommand::Crd => installation::crds()?,
     };
-    answer::print_yaml(&objects)?;
+    output::print_yaml(&objects)?;
     Ok(Outcome::Good)
 }

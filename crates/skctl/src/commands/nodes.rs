@@ -18,7 +18,7 @@ use crate::cluster::simulations::Simulations;
 use crate::cluster::{self, Cluster, words};
 use crate::failure::Outcome;
 use crate::progress::Progress;
-use crate::{answer, texts, traces};
+use crate::{output, text_file, traces};
 
 /// The label by which SimKube's nodes are known, with their group as its value.
 const GROUP_LABEL: &str = "simkube.io/node-group";
@@ -48,14 +48,14 @@ pub(crate) fn apply(args: &NodesApplyArgs, global: &Global) -> Result<Outcome> {
         } else {
             progress.waiting(make(&cluster, &nodes)).await??
         };
-        answer::print(&format!("{done} in {cluster}\n"))?;
+        output::print(&format!("{done} in {cluster}\n"))?;
         Ok(Outcome::Good)
     })
 }
 
 fn nodes(args: &NodesApplyArgs, global: &Global) -> Result<Vec<Value>> {
     if let Some(path) = &args.scenario {
-        let text = texts::read("scenario", path)?;
+        let text = text_file::read("scenario", path)?;
         return Ok(from_scenario(&Scenario::parse(&path.display().to_string(), &text)?));
     }
     let typed = args.trace.as_deref().unwrap_or_default();

@@ -21,7 +21,7 @@ use crate::failure::Outcome;
 use crate::outputs::Destination;
 use crate::progress::Progress;
 use crate::recording::{self, access};
-use crate::{answer, installation};
+use crate::{installation, output};
 
 /// How often the counter moves.
 const TICK: Duration = Duration::from_millis(200);
@@ -36,7 +36,7 @@ pub(crate) fn run(args: &RecordArgs, global: &Global) -> Result<Outcome> {
     let trace = cluster::block_on(async {
         let cluster = Cluster::connect(global).await?;
         if folder.is_resumed {
-            answer::say(global, &format!("going on with the recording in {}", folder.path.display()));
+            output::say(global, &format!("going on with the recording in {}", folder.path.display()));
         }
         let options = Options { data_dir: Some(folder.path.clone()), ..Options::default() };
         let tracer = Tracer::start(access(global).await?, config, options).await?;
@@ -63,7 +63,7 @@ async fn watch(tracer: &Tracer, cluster: &Cluster, folder: &Folder, global: &Glo
         return Ok(None);
     }
     let start = folder.began()?;
-    answer::say(global, &format!("recording {cluster}; Ctrl-C ends it and writes the trace"));
+    output::say(global, &format!("recording {cluster}; Ctrl-C ends it and writes the trace"));
     let mut ticks = tokio::time::interval(TICK);
     loop {
         tokio::select! {

@@ -18,7 +18,7 @@ use crate::failure::Outcome;
 use crate::runs::{self, RUNS};
 use crate::scenarios::ASSUMED;
 use crate::simulation::{SCENARIO_ANNOTATION, name_of, why_it_failed, words};
-use crate::{answer, records};
+use crate::{output, records};
 
 pub(crate) fn run(args: &ReportArgs, global: &Global) -> Result<Outcome> {
     let dir = if args.cluster { fetched(args, global)? } else { sk_record::resolve(&args.run, Path::new(RUNS))? };
@@ -79,7 +79,7 @@ fn fetched(args: &ReportArgs, global: &Global) -> Result<PathBuf> {
         };
         let staged = match (fetch(repetition).await, another(args, &simulation, repetition)) {
             (Err(error), Some(before)) => {
-                answer::say(global, &format!("repetition {repetition} has no record: {error:#}; this is {before}"));
+                output::say(global, &format!("repetition {repetition} has no record: {error:#}; this is {before}"));
                 fetch(before).await?
             }
             (fetched, _) => fetched?,
@@ -126,7 +126,7 @@ fn choose(args: &ReportArgs, simulation: &Simulation, kept: &[u32], global: &Glo
         Some(repetition) => bail!("Simulation {name} has no record of repetition {repetition}; it has: {}", listed()),
         None => {
             if kept.len() > 1 {
-                answer::say(global, &format!("repetition {last} of {}; --repetition N shows another", listed()));
+                output::say(global, &format!("repetition {last} of {}; --repetition N shows another", listed()));
             }
             Ok(last)
         }

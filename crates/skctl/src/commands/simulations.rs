@@ -10,12 +10,12 @@ use kube::api::{Api, ListParams, LogParams};
 use sk_api::simulation::{Simulation, SimulationStatus, names};
 use sk_store::location::shown;
 
-use crate::answer;
 use crate::cli::{DescribeArgs, Global, LogsArgs, NamedArgs, ObjectFormat};
 use crate::cluster::simulations::{Simulations, event_time, state_name};
 use crate::cluster::{self, Cluster};
 use crate::failure::Outcome;
 use crate::installation::CONTROLLER;
+use crate::output;
 use crate::progress::Progress;
 use crate::simulation::trace_of;
 
@@ -32,12 +32,12 @@ pub(crate) fn list(format: ObjectFormat, global: &Global) -> Result<Outcome> {
     });
     let (simulations, cluster) = found?;
     match format {
-        ObjectFormat::Json => answer::print_json(&simulations)?,
-        ObjectFormat::Yaml => answer::print_yaml(&simulations)?,
+        ObjectFormat::Json => output::print_json(&simulations)?,
+        ObjectFormat::Yaml => output::print_yaml(&simulations)?,
         ObjectFormat::Table if simulations.is_empty() => {
-            answer::print(&format!("no Simulations in {cluster}; `skctl run TRACE --cluster` makes one\n"))?;
+            output::print(&format!("no Simulations in {cluster}; `skctl run TRACE --cluster` makes one\n"))?;
         }
-        ObjectFormat::Table => answer::print(&table(&simulations))?,
+        ObjectFormat::Table => output::print(&table(&simulations))?,
     }
     Ok(Outcome::Good)
 }
@@ -66,9 +66,9 @@ pub(crate) fn describe(args: &DescribeArgs, global: &Global) -> Result<Outcome> 
         Ok((simulation, events))
     })?;
     match args.output {
-        ObjectFormat::Json => answer::print_json(&simulation)?,
-        ObjectFormat::Yaml => answer::print_yaml(&[&simulation])?,
-        ObjectFormat::Table => answer::print(&description(&simulation, events.as_deref()))?,
+        ObjectFormat::Json => output::print_json(&simulation)?,
+        ObjectFormat::Yaml => output::print_yaml(&[&simulation])?,
+        ObjectFormat::Table => output::print(&description(&simulation, events.as_deref()))?,
     }
     Ok(Outcome::Good)
 }
@@ -152,7 +152,7 @@ pub(crate) fn logs(args: &LogsArgs, global: &Global) -> Result<Outcome> {
         let mut controller = CONTROLLER.open(&cluster).await?;
         Ok(controller.text(&format!("/logs/{}", args.name), MAX_LOG_BYTES).await?)
     })?;
-    answer::print(&text)?;
+    output::print(&text)?;
     Ok(Outcome::Good)
 }
 
@@ -170,13 +170,13 @@ async fn log_of_pod(cluster: &Cluster, simulation: &Simulation, name: &str) -> O
 
 pub(crate) fn pause(args: &NamedArgs, global: &Global) -> Result<Outcome> {
     set_paused(args, Some(Time(k8s_openapi::jiff::Timestamp::now())), global)?;
-    answer::say(global, &format!("paused; `skctl resume {}` lets it go on", args.name));
+    output::say(global, &format!("paused; `skctl resume {}` lets it go on", args.name));
     Ok(Outcome::Good)
 }
 
 pub(crate) fn resume(args: &NamedArgs, global: &Global) -> Result<Outcome> {
     set_paused(args, None, global)?;
-    answer::say(global, "it goes on");
+    output::say(global, "it goes on");
     Ok(Outcome::Good)
 }
 
@@ -200,10 +200,10 @@ pub(crate) fn delete(args: &NamedArgs, global: &Global) -> Result<Outcome> {
             Ok::<_, kube::Error>(())
         });
         if gone.await.is_err() {
-            answer::say(global, "no longer waiting; the controller cleans up and then removes it");
+            output::say(global, "no longer waiting; the controller cleans up and then removes it");
             return Ok(Outcome::Interrupted);
         }
-        answer::say(global, &format!("deleted {} with everything it made", args.name));
+        output::say(global, &format!("deleted {} with everything it made", args.name));
         Ok(Outcome::Good)
     })
 }

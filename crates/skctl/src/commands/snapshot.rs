@@ -9,7 +9,7 @@ use crate::failure::Outcome;
 use crate::outputs::Destination;
 use crate::progress::Progress;
 use crate::recording::{self, access};
-use crate::{answer, installation};
+use crate::{installation, output};
 
 pub(crate) fn run(args: &SnapshotArgs, global: &Global) -> Result<Outcome> {
     let destination = Destination::beside_an_answer(&args.out, None)?;
@@ -24,7 +24,7 @@ pub(crate) fn run(args: &SnapshotArgs, global: &Global) -> Result<Outcome> {
     recording::save(trace, &destination, global)?;
     if !not_served.is_empty() {
         let kinds: Vec<String> = not_served.iter().map(ToString::to_string).collect();
-        answer::say(global, &format!("the cluster does not have: {}", kinds.join(", ")));
+        output::say(global, &format!("the cluster does not have: {}", kinds.join(", ")));
     }
     Ok(Outcome::Good)
 }

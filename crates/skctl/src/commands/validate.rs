@@ -12,7 +12,7 @@ use crate::cli::{Global, PrintArgs, TableFormat, ValidateArgs, ValidateCommand};
 use crate::failure::Outcome;
 use crate::outputs::Destination;
 use crate::progress::Bar;
-use crate::{answer, traces};
+use crate::{output, traces};
 
 pub(crate) fn run(args: &ValidateArgs, global: &Global) -> Result<Outcome> {
     match &args.command {
@@ -29,8 +29,8 @@ fn judge(args: &ValidateArgs, global: &Global) -> Result<Outcome> {
     let found = look_at(&trace, global)?;
     let mended = to.map(|to| mend(&trace, &found, &to, global)).transpose()?;
     match args.output {
-        TableFormat::Table => answer::print(&text(&trace, &found.report, mended.as_ref(), args.strict))?,
-        TableFormat::Json => answer::print_json(&for_programs(&trace, &found.report, mended.as_ref(), args.strict)?)?,
+        TableFormat::Table => output::print(&text(&trace, &found.report, mended.as_ref(), args.strict))?,
+        TableFormat::Json => output::print_json(&for_programs(&trace, &found.report, mended.as_ref(), args.strict)?)?,
     }
     let judged = mended.as_ref().map_or(&found.report, |mended| &mended.left);
     Ok(if is_good(judged, args.strict) { Outcome::Good } else { Outcome::Bad })
@@ -125,7 +125,7 @@ fn explain(text: &str) -> Result<Outcome> {
     let code = validate::explain(text)
         .ok_or_else(|| anyhow!("there is no code `{text}`; `skctl validate print` lists all of them"))?;
     let fix = code.fix.unwrap_or("cannot mend this");
-    answer::print(&format!(
+    output::print(&format!(
         "{} {} ({})\n\n{}\n\nremedy: {}\n--fix:  {fix}\n",
         code.code,
         code.name,
@@ -138,14 +138,14 @@ fn explain(text: &str) -> Result<Outcome> {
 
 fn print(args: &PrintArgs) -> Result<Outcome> {
     match args.output {
-        TableFormat::Json => answer::print_json(&json!(validate::all()))?,
+        TableFormat::Json => output::print_json(&json!(validate::all()))?,
         TableFormat::Table => {
             let mut text = format!("{:<6} {:<8} {:<4} NAME\n", "CODE", "SEVERITY", "FIX");
             for code in validate::all() {
                 let fix = if code.fix.is_some() { "yes" } else { "" };
                 let _ = writeln!(text, "{:<6} {:<8} {fix:<4} {}", code.code, severity(code), code.name);
             }
-            answer::print(&text)?;
+            output::print(&text)?;
         }
     }
     Ok(Outcome::Good)

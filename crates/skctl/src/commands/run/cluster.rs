@@ -25,7 +25,7 @@ use crate::scenarios::{self, Resolved};
 use crate::simulation::{Followed, SCENARIO_ANNOTATION, follow, name_of, trace_of, why_it_failed};
 use crate::times::{self, Clock};
 use crate::upload::Parcel;
-use crate::{answer, examples, records, runs, traces};
+use crate::{examples, output, records, runs, traces};
 
 pub(super) fn run(args: &RunArgs, global: &Global) -> Result<Outcome> {
     request::refuse_what_makes_no_sense(args)?;
@@ -36,7 +36,7 @@ pub(super) fn run(args: &RunArgs, global: &Global) -> Result<Outcome> {
     say_what_is_not_used(args, global);
     say_what_does_not_travel(&simulation, global);
     if let Some(assumed) = assumed {
-        answer::say(
+        output::say(
             global,
             &format!("{} has no length of its own: {assumed} of it; say yours with -D", resolved.trace),
         );
@@ -98,7 +98,7 @@ fn say_what_is_not_used(args: &RunArgs, global: &Global) {
     if args.scenario.is_some() {
         let text = "of the scenario, timing, duration and assertions are used: nodes, autoscaler and scheduler are the \
                     cluster's own (`skctl nodes apply` makes nodes)";
-        answer::say(global, text);
+        output::say(global, text);
     }
 }
 
@@ -111,7 +111,7 @@ fn say_what_does_not_travel(simulation: &Simulation, global: &Global) {
              but `skctl report {} --cluster` will know of no assertions",
             name_of(simulation)
         );
-        answer::say(global, &text);
+        output::say(global, &text);
     }
 }
 
@@ -144,18 +144,18 @@ async fn replay(
         parcel.send(cluster, &trace_of(&simulation), global).await?;
     }
     simulations.create(&simulation).await?;
-    answer::say(global, &format!("Simulation {name} on {cluster}"));
+    output::say(global, &format!("Simulation {name} on {cluster}"));
     let over = match follow(&simulations, &name, global).await? {
         Followed::Over(over) => *over,
         Followed::LeftRunning => {
-            answer::say(global, &farewell(&name, global));
+            output::say(global, &farewell(&name, global));
             return Ok(Ended::Left);
         }
     };
     let is_finished = over.status.as_ref().is_some_and(|status| status.state == Some(State::Finished));
     let kept = if is_finished { Ok((0..over.spec.repetitions).collect()) } else { records::kept(cluster, &over).await };
     let repetitions: Vec<u32> = kept.unwrap_or_else(|error| {
-        answer::say(global, &format!("whether it has left a record cannot be told: {error:#}"));
+        output::say(global, &format!("whether it has left a record cannot be told: {error:#}"));
         Vec::new()
     });
     let mut staged = Vec::new();
@@ -165,7 +165,7 @@ async fn replay(
             Ok(record) => staged.push(record),
             Err(error) if is_finished => return Err(error),
             // What the simulation failed of matters more than what could not be fetched of it.
-            Err(error) => answer::say(global, &format!("repetition {repetition} has no record: {error:#}")),
+            Err(error) => output::say(global, &format!("repetition {repetition} has no record: {error:#}")),
         }
     }
     Ok(if is_finished { Ended::Finished(staged) } else { Ended::Failed { why: why_it_failed(&over), name, staged } })
@@ -208,7 +208,7 @@ fn keep_all(resolved: &Resolved, staged: Vec<Staged>, checked: &Checked, global:
         let concluded = conclude::publish(staged, checked, &text)?;
         let partial = if concluded.analysis.meta.partial { ", which is partial" } else { "" };
         let dir = concluded.dir.display();
-        answer::say(global, &format!("kept the record{partial}: {dir}; `skctl report {dir}` shows it"));
+        output::say(global, &format!("kept the record{partial}: {dir}; `skctl report {dir}` shows it"));
     }
     Ok(())
 }

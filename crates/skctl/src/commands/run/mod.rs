@@ -11,7 +11,7 @@ use anyhow::{Result, anyhow, bail};
 use sk_api::scenario::{Path as ScenarioPath, Scenario};
 use sk_core::duration::TimeSpec;
 use sk_core::{SimDuration, SimTime};
-use sk_driver::embedded::{self, Question};
+use sk_driver::embedded::{self, RunRequest};
 use sk_driver::setup::Setup;
 use sk_record::{Warning, WarningKind};
 use sk_report::{AssertionError, Checked};
@@ -48,7 +48,7 @@ pub(crate) fn run(args: &RunArgs, global: &Global) -> Result<Outcome> {
     let name = args.name.clone().or_else(|| scenario.name.as_ref().map(ToString::to_string));
     let name = runs::folder_name(&name.unwrap_or_else(|| traces::default_name(&typed)));
     let text = scenario.to_yaml();
-    let question = Question {
+    let request = RunRequest {
         trace: &trace,
         window,
         setup: &setup,
@@ -57,12 +57,12 @@ pub(crate) fn run(args: &RunArgs, global: &Global) -> Result<Outcome> {
         version: env!("CARGO_PKG_VERSION"),
         assumptions,
     };
-    let run_id = question.run_id()?;
+    let run_id = request.run_id()?;
     let dir = args.out.clone().unwrap_or_else(|| runs::default_dir(&run_id));
 
     let length = window.end.since(window.start);
     let progress = Progress::of_length(micros(length), global.quiet)?;
-    let staged = embedded::run(&question, &dir, &mut |at| {
+    let staged = embedded::run(&request, &dir, &mut |at| {
         let done = at.since(window.start);
         progress.at(micros(done), || format!("{done} simulated"))
     })?;

@@ -6,7 +6,7 @@ use sk_trace::generate::{GenerateSpec, generate};
 
 use crate::cli::{GenerateArgs, Global};
 use crate::outputs::Destination;
-use crate::texts;
+use crate::text_file;
 
 pub(crate) fn run(args: &GenerateArgs, global: &Global) -> Result<()> {
     let destination = Destination::new(&args.to.out, args.to.to)?;
@@ -25,7 +25,7 @@ pub(crate) fn run(args: &GenerateArgs, global: &Global) -> Result<()> {
 fn specification(args: &GenerateArgs) -> Result<GenerateSpec> {
     match (&args.spec, &args.preset) {
         (Some(path), _) => {
-            let text = texts::read("specification", path)?;
+            let text = text_file::read("specification", path)?;
             GenerateSpec::from_text(&text).with_context(|| path.display().to_string())
         }
         (None, Some(preset)) => Ok(GenerateSpec::preset(preset)?),

@@ -9,7 +9,7 @@ use sk_trace::show::{ValueRow, show, values};
 
 use crate::cli::{Global, ShowArgs, TableFormat};
 use crate::progress::Bar;
-use crate::{answer, traces};
+use crate::{output, traces};
 
 pub(crate) fn run(args: &ShowArgs, global: &Global) -> Result<()> {
     let trace = traces::open(&args.trace, global)?;
@@ -20,8 +20,8 @@ pub(crate) fn run(args: &ShowArgs, global: &Global) -> Result<()> {
     let summary = show(&trace, traces::bytes_of(&args.trace))?;
     drop(bar);
     match args.output {
-        TableFormat::Table => answer::print(&summary.to_string()),
-        TableFormat::Json => answer::print_json(&summary),
+        TableFormat::Table => output::print(&summary.to_string()),
+        TableFormat::Json => output::print_json(&summary),
     }
 }
 
@@ -58,7 +58,7 @@ struct Listing {
 
 impl Listing {
     fn text(&mut self, out: &mut impl Write, row: ValueRow<'_>) -> io::Result<()> {
-        let place = answer::plain(&format!("{} {}", row.part, row.pointer));
+        let place = output::plain(&format!("{} {}", row.part, row.pointer));
         if self.place != place {
             writeln!(out, "{place}")?;
             self.place = place;

@@ -11,14 +11,15 @@ use sk_trace::transform::{Program, Summary, plan, transform};
 use crate::cli::{Global, TransformArgs};
 use crate::outputs::Destination;
 use crate::progress::Bar;
-use crate::{answer, texts, traces};
+use crate::{output, text_file, traces};
 
 /// How many changed versions `--dry-run` shows: a few screens.
 const MAX_DIFFS: usize = 50;
 
 pub(crate) fn run(args: &TransformArgs, global: &Global) -> Result<()> {
     let path = program_path(args)?;
-    let program = Program::compile(&texts::read("jq program", path)?).with_context(|| path.display().to_string())?;
+    let program =
+        Program::compile(&text_file::read("jq program", path)?).with_context(|| path.display().to_string())?;
     let Some(out) = &args.out else {
         return dry_run(&traces::open(&args.input, global)?, &program, global);
     };
@@ -26,7 +27,7 @@ pub(crate) fn run(args: &TransformArgs, global: &Global) -> Result<()> {
     let trace = traces::open(&args.input, global)?;
     let summary = destination.write(global, |format, out| transform(&trace, &program, format, out))?;
     if !global.quiet {
-        anstream::eprint!("{}", answer::plain(&in_words(&summary)));
+        anstream::eprint!("{}", output::plain(&in_words(&summary)));
     }
     Ok(())
 }
@@ -56,7 +57,7 @@ fn dry_run(trace: &Trace, program: &Program, global: &Global) -> Result<()> {
         let _ = writeln!(text, "these are the first {MAX_DIFFS} changes\n");
     }
     text += &in_words(&plan.summary);
-    answer::print(&text)
+    output::print(&text)
 }
 
 fn in_words(summary: &Summary) -> String {

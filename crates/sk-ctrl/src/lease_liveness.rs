@@ -11,13 +11,13 @@ use tokio::time::Instant;
 /// What was renewed so long before its end is over whatever the clocks say: they are minutes apart at most.
 const LONG_AGO: Duration = Duration::from_secs(600);
 
-/// From one look to the next, so much counts as silence at most: while the API server is away nobody can renew anything,
+/// From one look to the next, so much counts as silent at most: while the API server is away nobody can renew anything,
 /// and nobody looks.
 const LONGEST_LOOK: Duration = Duration::from_secs(2);
 
 /// What was seen of another's Lease.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Silence(Option<Seen>);
+pub(crate) struct LeaseLiveness(Option<Seen>);
 
 #[derive(Clone, Debug)]
 struct Seen {
@@ -26,9 +26,9 @@ struct Seen {
     unchanged: Duration,
 }
 
-impl Silence {
+impl LeaseLiveness {
     /// Has another's Lease been unchanged for as long as it is good? Every question is a look.
-    pub(crate) fn lasts(&mut self, version: Option<String>, good_for: Duration) -> bool {
+    pub(crate) fn is_silent(&mut self, version: Option<String>, good_for: Duration) -> bool {
         let now = Instant::now();
         match &mut self.0 {
             Some(seen) if seen.version == version => {
@@ -51,7 +51,7 @@ impl Silence {
         let renewed = spec.renew_time.as_ref()?.0;
         let good_for = Duration::from_secs(u64::try_from(spec.lease_duration_seconds?).unwrap_or_default());
         let forgotten = SignedDuration::try_from(good_for + LONG_AGO).unwrap_or_default();
-        let silent = now.duration_since(renewed) > forgotten || self.lasts(lease.resource_version(), good_for);
+        let silent = now.duration_since(renewed) > forgotten || self.is_silent(lease.resource_version(), good_for);
         (!silent).then_some(holder)
     }
 }
@@ -75,22 +75,22 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_driver_lives_as_long_as_it_renews_whatever_its_clock_says() {
         let now: Timestamp = "2026-11-10T14:00:00Z".parse().unwrap();
-        let mut silence = Silence::default();
+        let mut lease_liveness = LeaseLiveness::default();
         // Its clock is five minutes late.
         for version in ["1", "2", "3"] {
             let held = lease(version, Some("2026-11-10T13:55:00.000000Z"));
-            assert_eq!(silence.living_driver(&held, now).as_deref(), Some("demo-1"));
+            assert_eq!(lease_liveness.living_driver(&held, now).as_deref(), Some("demo-1"));
             // For a minute nobody answered; then it is looked at every second.
             tokio::time::sleep(Duration::from_secs(60)).await;
             for _ in 0..13 {
-                assert_eq!(silence.living_driver(&held, now).as_deref(), Some("demo-1"));
+                assert_eq!(lease_liveness.living_driver(&held, now).as_deref(), Some("demo-1"));
                 tokio::time::sleep(Duration::from_secs(1)).await;
             }
         }
         let silent = lease("3", Some("2026-11-10T13:55:00.000000Z"));
-        assert_eq!(silence.living_driver(&silent, now), None, "for 15 s");
+        assert_eq!(lease_liveness.living_driver(&silent, now), None, "for 15 s");
         let old = lease("4", Some("2026-11-10T13:49:00.000000Z"));
-        assert_eq!(silence.living_driver(&old, now), None, "nobody has to wait for one of long ago");
-        assert_eq!(silence.living_driver(&lease("5", None), now), None, "a Simulation's says nothing of time");
+        assert_eq!(lease_liveness.living_driver(&old, now), None, "nobody has to wait for one of long ago");
+        assert_eq!(lease_liveness.living_driver(&lease("5", None), now), None, "a Simulation's says nothing of time");
     }
 }

@@ -7,18 +7,18 @@ use serde_json::json;
 
 /// Why a request was not done.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Answer {
+pub(crate) struct ErrorResponse {
     pub(crate) status: StatusCode,
     pub(crate) error: String,
 }
 
-impl Answer {
+impl ErrorResponse {
     pub(crate) fn new(status: StatusCode, error: impl Into<String>) -> Self {
         Self { status, error: error.into() }
     }
 }
 
-impl IntoResponse for Answer {
+impl IntoResponse for ErrorResponse {
     fn into_response(self) -> Response {
         let mut response = (self.status, Json(json!({"error": self.error}))).into_response();
         let header = match self.status {
@@ -33,10 +33,10 @@ impl IntoResponse for Answer {
     }
 }
 
-pub(super) async fn not_found() -> Answer {
-    Answer::new(StatusCode::NOT_FOUND, "there is /export, /healthz, /readyz and /metrics")
+pub(super) async fn not_found() -> ErrorResponse {
+    ErrorResponse::new(StatusCode::NOT_FOUND, "there is /export, /healthz, /readyz and /metrics")
 }
 
-pub(super) async fn wrong_method() -> Answer {
-    Answer::new(StatusCode::METHOD_NOT_ALLOWED, "/export is POST, the others are GET")
+pub(super) async fn wrong_method() -> ErrorResponse {
+    ErrorResponse::new(StatusCode::METHOD_NOT_ALLOWED, "/export is POST, the others are GET")
 }

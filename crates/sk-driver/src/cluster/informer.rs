@@ -16,7 +16,7 @@ use sk_engine::annotations::{CREATE_DELAY, LIFETIME, NODE_GROUP};
 use sk_engine::api::{ApiError, Body, Change, Object, WatchEvent};
 use sk_engine::kinds::PodPhase;
 
-use super::dress::Dress;
+use super::virtualise::Virtualiser;
 use crate::plan::{OWNER_ANNOTATION, parse_owner};
 
 /// Labels by which other makers of KWOK nodes say which group a node is of: cluster-autoscaler's and Karpenter's.
@@ -51,8 +51,8 @@ pub(crate) struct Stamp {
 }
 
 /// The pods or the nodes of a run, as its watch has them.
-pub(crate) struct Sight {
-    dress: Dress,
+pub(crate) struct Informer {
+    virtualiser: Virtualiser,
     /// The last state of each that is there, without its spec: that is what a deletion is told with. About 600 bytes
     /// each, 90 MB for the 150,000 pods that Kubernetes allows.
     known: BTreeMap<ObjectKey, Known>,
@@ -66,9 +66,9 @@ struct Known {
     has_end: bool,
 }
 
-impl Sight {
-    pub(crate) fn new(dress: Dress) -> Self {
-        Self { dress, known: BTreeMap::new(), listed: None }
+impl Informer {
+    pub(crate) fn new(virtualiser: Virtualiser) -> Self {
+        Self { virtualiser, known: BTreeMap::new(), listed: None }
     }
 
     /// The watch begins anew; everything that is there follows.
@@ -121,7 +121,7 @@ impl Sight {
         let Some(Known { object, .. }) = self.known.remove(key) else { return Vec::new() };
         let mut effects = Vec::new();
         if is_interrupted(&object) {
-            let namespace = object.key.namespace.as_ref().map(|namespace| self.dress.namespace(namespace));
+            let namespace = object.key.namespace.as_ref().map(|namespace| self.virtualiser.namespace(namespace));
             effects.push(Effect::Interrupted(ObjectKey { namespace, name: key.name.clone() }));
         }
         effects.push(Effect::Record(WatchEvent { at, change: Change::Deleted, object }));
@@ -135,7 +135,7 @@ impl Sight {
             Pod { namespace: text("/metadata/namespace"), name: text("/metadata/name"), uid: text("/metadata/uid") };
         let mut object = Object::from_json(value)?;
         let namespace = object.key.namespace.as_deref();
-        if let Some(original) = namespace.and_then(|namespace| self.dress.original_namespace(namespace)) {
+        if let Some(original) = namespace.and_then(|namespace| self.virtualiser.original_namespace(namespace)) {
             object.key.namespace = Some(original.into());
         }
         match &mut object.body {
@@ -217,8 +217,8 @@ mod tests {
 
     const AT: SimTime = SimTime::from_secs(1_000);
 
-    fn sight() -> Sight {
-        Sight::new(Dress::example())
+    fn informer() -> Informer {
+        Informer::new(Virtualiser::example())
     }
 
     fn pod(number: u128, phase: &str, annotations: &Value) -> Value {
@@ -252,8 +252,8 @@ mod tests {
 
     #[test]
     fn a_pod_is_recorded_under_its_original_name_and_asked_to_end_once() {
-        let mut sight = sight();
-        let pending = sight.see(pod(1, "Pending", &admitted()), AT).unwrap();
+        let mut informer = informer();
+        let pending = informer.see(pod(1, "Pending", &admitted()), AT).unwrap();
         assert_eq!(names(&pending), ["Added shop/p"]);
         let Effect::Record(event) = &pending[0] else { panic!("{pending:?}") };
         assert_eq!(
@@ -261,31 +261,31 @@ mod tests {
             Some(AT),
             "seen then, whatever the cluster's clock says"
         );
-        let running = sight.see(pod(1, "Running", &admitted()), AT).unwrap();
+        let running = informer.see(pod(1, "Running", &admitted()), AT).unwrap();
         assert_eq!(names(&running), ["end virtual-shop/p after 5s", "Modified shop/p"]);
-        assert_eq!(names(&sight.see(pod(1, "Running", &admitted()), AT).unwrap()), ["Modified shop/p"]);
-        assert_eq!(names(&sight.lose(pod(1, "Succeeded", &admitted()), AT).unwrap()), ["Deleted shop/p"]);
+        assert_eq!(names(&informer.see(pod(1, "Running", &admitted()), AT).unwrap()), ["Modified shop/p"]);
+        assert_eq!(names(&informer.lose(pod(1, "Succeeded", &admitted()), AT).unwrap()), ["Deleted shop/p"]);
     }
 
     #[test]
     fn a_pod_that_the_webhook_did_not_see_is_admitted_once() {
-        let mut sight = sight();
-        let first = names(&sight.see(pod(1, "Pending", &json!({})), AT).unwrap());
+        let mut informer = informer();
+        let first = names(&informer.see(pod(1, "Pending", &json!({})), AT).unwrap());
         assert_eq!(first, ["admit virtual-shop/p", "Added shop/p"]);
-        assert_eq!(names(&sight.see(pod(1, "Pending", &json!({})), AT).unwrap()), ["Modified shop/p"]);
+        assert_eq!(names(&informer.see(pod(1, "Pending", &json!({})), AT).unwrap()), ["Modified shop/p"]);
     }
 
     #[test]
     fn what_a_new_list_does_not_have_is_gone_and_another_uid_is_another_pod() {
-        let mut sight = sight();
-        sight.see(pod(1, "Running", &json!({})), AT).unwrap();
-        sight.begin_list();
-        let other = names(&sight.see(pod(2, "Pending", &admitted()), AT).unwrap());
+        let mut informer = informer();
+        informer.see(pod(1, "Running", &json!({})), AT).unwrap();
+        informer.begin_list();
+        let other = names(&informer.see(pod(2, "Pending", &admitted()), AT).unwrap());
         assert_eq!(other, ["Deleted shop/p", "Added shop/p"]);
-        assert_eq!(names(&sight.end_list(AT)), Vec::<String>::new());
-        assert_eq!(names(&sight.lose(pod(1, "Running", &json!({})), AT).unwrap()), Vec::<String>::new());
-        sight.begin_list();
-        assert_eq!(names(&sight.end_list(AT)), ["interrupted virtual-shop/p", "Deleted shop/p"]);
+        assert_eq!(names(&informer.end_list(AT)), Vec::<String>::new());
+        assert_eq!(names(&informer.lose(pod(1, "Running", &json!({})), AT).unwrap()), Vec::<String>::new());
+        informer.begin_list();
+        assert_eq!(names(&informer.end_list(AT)), ["interrupted virtual-shop/p", "Deleted shop/p"]);
     }
 
     #[test]
@@ -294,7 +294,7 @@ mod tests {
             "apiVersion": "v1", "kind": "Node",
             "metadata": {"name": "n", "uid": sk_engine::api::Uid(1).to_string(), "labels": {"karpenter.sh/nodepool": "spot"}},
         });
-        let effects = sight().see(node, AT).unwrap();
+        let effects = informer().see(node, AT).unwrap();
         let Effect::Record(event) = &effects[0] else { panic!("{effects:?}") };
         assert_eq!(event.object.meta.labels.get(&NODE_GROUP).unwrap(), "spot");
     }

@@ -18,7 +18,7 @@ use crate::tracer::StartError;
 const PUBLISH_PAUSE: Duration = Duration::from_secs(10);
 
 /// Takes the address, unless that would let strangers in.
-pub(crate) async fn bind(serving: &Serving) -> Result<TcpListener, StartError> {
+pub(crate) async fn listen(serving: &Serving) -> Result<TcpListener, StartError> {
     let address = serving.address;
     if serving.security == Security::Insecure && !address.ip().is_loopback() {
         return Err(StartError::Insecure(address));

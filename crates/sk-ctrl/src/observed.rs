@@ -16,7 +16,7 @@ pub const CONCLUDED: &str = "Concluded";
 
 /// What is known of one Simulation and everything around it.
 #[derive(Clone, Debug)]
-pub struct World {
+pub struct Observed {
     /// When this was seen.
     pub now: Timestamp,
     /// The Simulation.
@@ -194,7 +194,7 @@ impl Verdict {
     }
 }
 
-impl World {
+impl Observed {
     /// The Simulation's name.
     pub fn name(&self) -> &str {
         self.simulation.metadata.name.as_deref().unwrap_or_default()

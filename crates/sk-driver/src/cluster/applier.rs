@@ -15,9 +15,9 @@ use serde_json::{Value, json};
 use sk_api::simulation::names;
 use sk_core::{ObjectKey, ObjectRef, SmolStr};
 
-use super::dress::Dress;
 use super::kinds::Kind;
 use super::request::{Patience, Refusal, patiently};
+use super::virtualise::Virtualiser;
 
 /// How long an operation waits for an object of the run that is going, so that it can be made again, and how often it
 /// looks. Emptying a namespace takes seconds; a finalizer of somebody else's could hold it for ever.
@@ -36,9 +36,9 @@ pub(crate) enum Done {
 }
 
 /// What the run does with.
-pub(crate) struct Hands<'r> {
+pub(crate) struct Applier<'r> {
     pub(crate) client: &'r Client,
-    pub(crate) dress: &'r Dress,
+    pub(crate) virtualiser: &'r Virtualiser,
     pub(crate) patience: &'r Patience,
     pub(crate) parted: &'r Parted,
 }
@@ -47,7 +47,7 @@ pub(crate) struct Hands<'r> {
 /// deletes one.
 pub(crate) type Parted = Mutex<BTreeSet<String>>;
 
-impl Hands<'_> {
+impl Applier<'_> {
     fn api(&self, kind: &Kind, key: &ObjectKey) -> Api<DynamicObject> {
         match &key.namespace {
             Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, &kind.resource),
@@ -55,7 +55,7 @@ impl Hands<'_> {
         }
     }
 
-    /// Creates the object, or makes it this, once an earlier one of that name is gone. `value` is dressed.
+    /// Creates the object, or makes it this, once an earlier one of that name is gone. `value` is virtualised.
     pub(crate) async fn apply(&self, kind: &Kind, key: &ObjectKey, value: &Value) -> Result<Done, Refusal> {
         let began = Instant::now();
         loop {
@@ -66,7 +66,7 @@ impl Hands<'_> {
         }
     }
 
-    /// Like [`Hands::apply`], but does not wait for an earlier object that is going.
+    /// Like [`Applier::apply`], but does not wait for an earlier object that is going.
     pub(crate) async fn apply_now(&self, kind: &Kind, key: &ObjectKey, value: &Value) -> Result<Done, Refusal> {
         let api = self.api(kind, key);
         if kind.is_namespaced {
@@ -178,9 +178,9 @@ impl Hands<'_> {
     fn is_ours(&self, object: &PartialObjectMeta<DynamicObject>) -> bool {
         let label = object.labels().get(names::SIMULATION_LABEL);
         let is_root = |owner: &k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference| {
-            owner.uid == self.dress.root.uid.as_str()
+            owner.uid == self.virtualiser.root.uid.as_str()
         };
-        label.is_some_and(|name| *name == self.dress.simulation.as_str())
+        label.is_some_and(|name| *name == self.virtualiser.simulation.as_str())
             && object.owner_references().iter().any(is_root)
     }
 }

@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use tracing::{info, warn};
 
 use crate::cluster::holder;
-use crate::silence::Silence;
+use crate::lease_liveness::LeaseLiveness;
 
 /// How long a Lease is held, and how often it is looked at.
 #[derive(Clone, Copy, Debug)]
@@ -44,22 +44,22 @@ const PACE: Pace = Pace {
 
 /// What a controller needs to be the one that acts.
 #[derive(Clone)]
-pub(crate) struct Office {
+pub(crate) struct LeaderElection {
     api: Api<Lease>,
     identity: String,
 }
 
-impl Office {
+impl LeaderElection {
     pub(crate) fn new(client: Client, namespace: &str, identity: &str) -> Self {
         Self { api: Api::namespaced(client, namespace), identity: identity.to_owned() }
     }
 
     /// Waits until this controller is the one that acts.
-    pub(crate) async fn take(&self) {
-        let mut silence = Silence::default();
+    pub(crate) async fn acquire(&self) {
+        let mut lease_liveness = LeaseLiveness::default();
         let mut told = None;
         loop {
-            match self.try_to_take(&mut silence).await {
+            match self.try_acquire(&mut lease_liveness).await {
                 Ok(None) => return info!(identity = self.identity, "this controller acts"),
                 Ok(by) if by != told => {
                     info!(?by, "another controller acts: waiting until it ends, or is silent for {:?}", PACE.good_for);
@@ -73,13 +73,13 @@ impl Office {
     }
 
     /// Renews the Lease; ends when this controller may no longer act.
-    pub(crate) async fn keep(&self) {
+    pub(crate) async fn renew(&self) {
         let mut renewed = Instant::now();
         while renewed.elapsed() < PACE.acts_for {
             let left = || PACE.acts_for.saturating_sub(renewed.elapsed());
             tokio::time::sleep(PACE.renewal.min(left())).await;
             let asked = Instant::now();
-            match tokio::time::timeout(left(), self.try_to_take(&mut Silence::default())).await {
+            match tokio::time::timeout(left(), self.try_acquire(&mut LeaseLiveness::default())).await {
                 Ok(Ok(None)) => renewed = asked,
                 Ok(Ok(Some(by))) => return warn!(by, "another controller has taken over"),
                 Ok(Err(error)) => warn!(%error, "the Lease {} was not renewed", names::CONTROLLER_NAME),
@@ -91,7 +91,7 @@ impl Office {
     }
 
     /// Gives the Lease back, so that nobody has to wait for its end.
-    pub(crate) async fn leave(&self) {
+    pub(crate) async fn release(&self) {
         let Ok(Some(lease)) = self.api.get_opt(names::CONTROLLER_NAME).await else { return };
         if holder(&lease) == Some(&self.identity) {
             let preconditions = Some(Preconditions { uid: lease.uid(), resource_version: lease.resource_version() });
@@ -102,11 +102,11 @@ impl Office {
     }
 
     /// Takes or renews the Lease, or says who has it. Of two who try, the API server lets one.
-    async fn try_to_take(&self, silence: &mut Silence) -> Result<Option<String>, kube::Error> {
+    async fn try_acquire(&self, lease_liveness: &mut LeaseLiveness) -> Result<Option<String>, kube::Error> {
         let found = self.api.get_opt(names::CONTROLLER_NAME).await?;
         let other = found.as_ref().and_then(holder).filter(|by| *by != self.identity).map(str::to_owned);
         let version = found.as_ref().and_then(ResourceExt::resource_version);
-        if other.is_some() && !silence.lasts(version.clone(), PACE.good_for) {
+        if other.is_some() && !lease_liveness.is_silent(version.clone(), PACE.good_for) {
             return Ok(other);
         }
         let lease = self.lease(version.as_deref());
@@ -181,7 +181,7 @@ mod tests {
             }
         }
 
-        fn office(&self, identity: &str) -> Office {
+        fn leader_election(&self, identity: &str) -> LeaderElection {
             let server = self.clone();
             let service = tower::service_fn(move |request: Request<Body>| {
                 let server = server.clone();
@@ -193,7 +193,7 @@ mod tests {
                     Ok::<_, Infallible>(Response::builder().status(code).body(body).unwrap())
                 }
             });
-            Office::new(Client::new(service, "default"), "simkube", identity)
+            LeaderElection::new(Client::new(service, "default"), "simkube", identity)
         }
 
         fn holder(&self) -> Option<String> {
@@ -210,52 +210,52 @@ mod tests {
         }
     }
 
-    /// Takes the Lease at first sight, or says who has it.
-    async fn take(office: &Office) -> Option<String> {
-        office.try_to_take(&mut Silence::default()).await.unwrap()
+    /// Takes the Lease at the first look, or says who has it.
+    async fn take(leader_election: &LeaderElection) -> Option<String> {
+        leader_election.try_acquire(&mut LeaseLiveness::default()).await.unwrap()
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_second_controller_waits_as_long_as_the_first_renews() {
         let server = Server::default();
-        let (first, second) = (server.office("a"), server.office("b"));
+        let (first, second) = (server.leader_election("a"), server.leader_election("b"));
         assert_eq!(take(&first).await, None);
         let keeps = tokio::spawn({
             let first = first.clone();
-            async move { first.keep().await }
+            async move { first.renew().await }
         });
-        let takes = tokio::spawn(async move { second.take().await });
+        let takes = tokio::spawn(async move { second.acquire().await });
         tokio::time::sleep(10 * PACE.good_for).await;
         assert!(!takes.is_finished());
         // Silent, it is succeeded, and finds that out.
         keeps.abort();
         takes.await.unwrap();
-        first.keep().await;
+        first.renew().await;
         assert_eq!(server.holder().as_deref(), Some("b"));
     }
 
     #[tokio::test(start_paused = true)]
     async fn who_cannot_renew_stops_acting_and_may_go_on_at_once_when_it_can() {
         let server = Server::default();
-        let office = server.office("a");
-        assert_eq!(take(&office).await, None);
+        let leader_election = server.leader_election("a");
+        assert_eq!(take(&leader_election).await, None);
         server.is_away(true);
         let began = Instant::now();
-        office.keep().await;
+        leader_election.renew().await;
         assert!((PACE.acts_for..PACE.good_for).contains(&began.elapsed()), "{:?}", began.elapsed());
         server.is_away(false);
         // Nobody else has taken it in between, so that nothing has to run out.
-        assert_eq!(take(&office).await, None);
+        assert_eq!(take(&leader_election).await, None);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_lease_that_was_given_back_is_anybodys_and_of_two_one_gets_it() {
         let server = Server::default();
-        let (first, second) = (server.office("a"), server.office("b"));
+        let (first, second) = (server.leader_election("a"), server.leader_election("b"));
         assert_eq!(take(&first).await, None);
-        second.leave().await;
+        second.release().await;
         assert_eq!(server.holder().as_deref(), Some("a"), "who does not hold it gives nothing back");
-        first.leave().await;
+        first.release().await;
         assert_eq!(server.holder(), None);
         let (one, other) = tokio::join!(take(&first), take(&second));
         assert_eq!([one, other].iter().filter(|by| by.is_none()).count(), 1);

@@ -11,18 +11,18 @@ const FIRST_SWEEP: usize = 1_024;
 
 /// Shared values by their hash. It holds at most twice what is in use elsewhere, and [`FIRST_SWEEP`].
 #[derive(Debug)]
-pub(super) struct Shelf<T> {
+pub(super) struct Interner<T> {
     values: BTreeMap<u64, Arc<T>>,
     sweep_at: usize,
 }
 
-impl<T> Default for Shelf<T> {
+impl<T> Default for Interner<T> {
     fn default() -> Self {
         Self { values: BTreeMap::new(), sweep_at: FIRST_SWEEP }
     }
 }
 
-impl<T: PartialEq> Shelf<T> {
+impl<T: PartialEq> Interner<T> {
     /// The value, shared with everybody who has an equal one. `by` is what is hashed of it.
     pub(super) fn share(&mut self, by: impl Hash, value: T) -> Arc<T> {
         let mut hasher = Xxh3::new();
@@ -48,14 +48,14 @@ mod tests {
 
     #[test]
     fn equal_values_are_one_and_unused_ones_are_swept() {
-        let mut shelf = Shelf::default();
-        let first = shelf.share("a", "a".to_owned());
-        assert!(Arc::ptr_eq(&first, &shelf.share("a", "a".to_owned())));
-        assert_eq!(*shelf.share("a", "b".to_owned()), "b", "a collision shares nothing wrong");
+        let mut interner = Interner::default();
+        let first = interner.share("a", "a".to_owned());
+        assert!(Arc::ptr_eq(&first, &interner.share("a", "a".to_owned())));
+        assert_eq!(*interner.share("a", "b".to_owned()), "b", "a collision shares nothing wrong");
         for number in 0..10 * FIRST_SWEEP {
-            shelf.share(number, number.to_string());
+            interner.share(number, number.to_string());
         }
-        assert!(shelf.values.len() <= FIRST_SWEEP);
+        assert!(interner.values.len() <= FIRST_SWEEP);
         assert_eq!(*first, "a");
     }
 }

@@ -5,7 +5,7 @@
 //! extenders are configured.
 
 /// The index of the winner; `None` for no scores.
-pub(crate) fn winner(scores: &[i64]) -> Option<usize> {
+pub(crate) fn select_host(scores: &[i64]) -> Option<usize> {
     let mut heap: Vec<usize> = (0..scores.len()).collect();
     // heap.Init; after it the top is what heap.Pop returns.
     for start in (0..heap.len() / 2).rev() {
@@ -37,11 +37,11 @@ mod tests {
 
     #[test]
     fn the_highest_score_wins_and_ties_go_as_gos_heap_goes() {
-        assert_eq!(winner(&[]), None);
-        assert_eq!(winner(&[5, 9, 7]), Some(1));
-        assert_eq!(winner(&[5, 5, 5]), Some(0), "no move among equals");
+        assert_eq!(select_host(&[]), None);
+        assert_eq!(select_host(&[5, 9, 7]), Some(1));
+        assert_eq!(select_host(&[5, 5, 5]), Some(0), "no move among equals");
         // Values checked with container/heap: 3 moves up to slot 1 first, then to the top, before 2 is compared.
-        assert_eq!(winner(&[1, 1, 9, 9]), Some(3));
-        assert_eq!(winner(&[1, 9, 9]), Some(1));
+        assert_eq!(select_host(&[1, 1, 9, 9]), Some(3));
+        assert_eq!(select_host(&[1, 9, 9]), Some(1));
     }
 }

@@ -70,9 +70,9 @@ pub struct Root {
     pub uid: SmolStr,
 }
 
-/// How a run dresses objects.
+/// How a run virtualises objects.
 #[derive(Clone, Debug)]
-pub struct Dress {
+pub struct Virtualiser {
     /// Before the name of each namespace.
     pub prefix: SmolStr,
     /// The simulation's name.
@@ -84,15 +84,15 @@ pub struct Dress {
 }
 
 #[cfg(test)]
-impl Dress {
-    /// The dress of a simulation `s`, for tests.
+impl Virtualiser {
+    /// The virtualiser of a simulation `s`, for tests.
     pub(crate) fn example() -> Self {
         let root = Root { name: "sk-s-driver-root-0".into(), uid: "u".into() };
         Self { prefix: "virtual".into(), simulation: "s".into(), root, listed: BTreeSet::new() }
     }
 }
 
-impl Dress {
+impl Virtualiser {
     /// Is this object replayed? Otherwise why not. Of a deleted object the value may not be known.
     pub fn left_out(&self, object: &ObjectRef, value: Option<&Value>) -> Option<LeftOut> {
         let gvk = &object.gvk;
@@ -131,7 +131,7 @@ impl Dress {
         }
     }
 
-    /// Dresses an object whose pod templates stand at `templates`.
+    /// Virtualises an object whose pod templates stand at `templates`.
     pub fn object(&self, object: &ObjectRef, mut value: Value, templates: &[PointerPattern]) -> Value {
         let original = object.key.namespace_or_empty();
         for pattern in templates {
@@ -191,14 +191,14 @@ impl Dress {
             tolerations.push(ours);
         }
         self.affinity(spec);
-        volumes::dress_ephemeral(&self.simulation, spec);
+        volumes::virtualise_ephemeral(&self.simulation, spec);
     }
 
     /// Claims of volumes ask for the run's own.
     fn claims(&self, gvk: &Gvk, fields: &mut Map<String, Value>) {
         match (gvk.group.as_str(), gvk.kind.as_str()) {
-            ("", "PersistentVolumeClaim") => volumes::dress_claim(&self.simulation, fields),
-            ("apps", "StatefulSet") => volumes::dress_templates(&self.simulation, fields),
+            ("", "PersistentVolumeClaim") => volumes::virtualise_claim(&self.simulation, fields),
+            ("apps", "StatefulSet") => volumes::virtualise_templates(&self.simulation, fields),
             _ => {}
         }
     }
@@ -350,11 +350,11 @@ fn list_at<'a>(fields: &'a mut Map<String, Value>, name: &str) -> &'a mut Vec<Va
 mod tests {
     use super::*;
 
-    fn dressed(value: Value, templates: &[&str]) -> Value {
+    fn virtualised(value: Value, templates: &[&str]) -> Value {
         let templates: Vec<PointerPattern> = templates.iter().map(|path| path.parse().unwrap()).collect();
         let object = sk_store::trace::Object::new(value).unwrap();
         let reference = object.reference().clone();
-        Dress::example().object(&reference, object.into_value(), &templates)
+        Virtualiser::example().object(&reference, object.into_value(), &templates)
     }
 
     #[test]
@@ -363,13 +363,13 @@ mod tests {
             "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "shop"},
             "spec": {"template": {"spec": {"containers": [], "nodeName": "real", "nodeSelector": {"disk": "ssd"}}}},
         });
-        let dressed = dressed(deployment, &["/spec/template"]);
+        let virtualised = virtualised(deployment, &["/spec/template"]);
         let labels = json!({"simkube.io/simulation": "s", "simkube.io/virtual": "true"});
-        assert_eq!(dressed["metadata"]["namespace"], "virtual-shop");
-        assert_eq!(dressed["metadata"]["labels"], labels);
-        assert_eq!(dressed["metadata"]["ownerReferences"][0]["uid"], "u");
-        assert_eq!(dressed["metadata"]["ownerReferences"][0]["blockOwnerDeletion"], true);
-        let template = &dressed["spec"]["template"];
+        assert_eq!(virtualised["metadata"]["namespace"], "virtual-shop");
+        assert_eq!(virtualised["metadata"]["labels"], labels);
+        assert_eq!(virtualised["metadata"]["ownerReferences"][0]["uid"], "u");
+        assert_eq!(virtualised["metadata"]["ownerReferences"][0]["blockOwnerDeletion"], true);
+        let template = &virtualised["spec"]["template"];
         assert_eq!(template["metadata"]["annotations"]["static.simkube.io/original-namespace"], "shop");
         assert_eq!(template["metadata"]["labels"], labels);
         assert_eq!(template["spec"]["nodeSelector"], json!({"disk": "ssd", "type": "virtual"}));
@@ -389,7 +389,7 @@ mod tests {
                 "podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "podAffinityTerm": term}]},
             }},
         });
-        let text = dressed(pod, &[""]).to_string();
+        let text = virtualised(pod, &[""]).to_string();
         assert_eq!(text.matches("[\"virtual-a\",\"virtual-b\"]").count(), 2, "{text}");
         assert_eq!(text.matches("\"values\":[\"virtual-a\"]").count(), 2, "{text}");
         assert!(!text.contains("priority"), "{text}");
@@ -397,7 +397,7 @@ mod tests {
             "apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": {"name": "n", "namespace": "a"},
             "spec": {"ingress": [{"from": [{"namespaceSelector": {"matchLabels": {NAMESPACE_NAME_LABEL: "b", "x": "y"}}}]}]},
         });
-        let selector = &dressed(policy, &[])["spec"]["ingress"][0]["from"][0]["namespaceSelector"]["matchLabels"];
+        let selector = &virtualised(policy, &[])["spec"]["ingress"][0]["from"][0]["namespaceSelector"]["matchLabels"];
         assert_eq!(*selector, json!({NAMESPACE_NAME_LABEL: "virtual-b", "x": "y"}));
     }
 
@@ -407,12 +407,12 @@ mod tests {
             "apiVersion": "v1", "kind": "Namespace", "spec": {"finalizers": ["kubernetes"]},
             "metadata": {"name": "shop", "labels": {NAMESPACE_NAME_LABEL: "shop", "team": "a"}},
         });
-        let namespace = dressed(recorded, &[]);
+        let namespace = virtualised(recorded, &[]);
         assert_eq!(namespace["metadata"]["name"], "virtual-shop");
         assert_eq!(namespace["metadata"]["labels"]["team"], "a");
         assert!(namespace.get("spec").is_none() && namespace["metadata"]["labels"].get(NAMESPACE_NAME_LABEL).is_none());
-        assert_eq!(Dress::example().original_namespace("virtual-shop"), Some("shop"));
-        assert_eq!(Dress::example().original_namespace("virtualshop"), None);
+        assert_eq!(Virtualiser::example().original_namespace("virtual-shop"), Some("shop"));
+        assert_eq!(Virtualiser::example().original_namespace("virtualshop"), None);
     }
 
     #[test]
@@ -425,14 +425,14 @@ mod tests {
             "admissionregistration.k8s.io/v1.MutatingWebhookConfiguration",
             "apiregistration.k8s.io/v1.APIService",
         ] {
-            assert_eq!(Dress::example().left_out(&object(kind, "x"), None), Some(LeftOut::Machinery), "{kind}");
-            let listed = Dress { listed: [kind.parse().unwrap()].into(), ..Dress::example() };
+            assert_eq!(Virtualiser::example().left_out(&object(kind, "x"), None), Some(LeftOut::Machinery), "{kind}");
+            let listed = Virtualiser { listed: [kind.parse().unwrap()].into(), ..Virtualiser::example() };
             assert_eq!(listed.left_out(&object(kind, "x"), None), None, "{kind}");
         }
         let authority = object("v1.ConfigMap", "a/kube-root-ca.crt");
-        assert_eq!(Dress::example().left_out(&authority, None), Some(LeftOut::MadeByControllers));
+        assert_eq!(Virtualiser::example().left_out(&authority, None), Some(LeftOut::MadeByControllers));
         for kind in ["v1.ConfigMap", "scheduling.k8s.io/v1.PriorityClass", "apps/v1.Deployment"] {
-            assert_eq!(Dress::example().left_out(&object(kind, "a/b"), None), None, "{kind}");
+            assert_eq!(Virtualiser::example().left_out(&object(kind, "a/b"), None), None, "{kind}");
         }
     }
 
@@ -440,12 +440,12 @@ mod tests {
     fn recorded_hosts_are_not_answered_for_unless_that_is_listed() {
         for kind in ["networking.k8s.io/v1.Ingress", "gateway.networking.k8s.io/v1.HTTPRoute"] {
             let object = ObjectRef::new(kind.parse().unwrap(), "a/x".parse().unwrap());
-            assert_eq!(Dress::example().left_out(&object, None), Some(LeftOut::OpenToOutside), "{kind}");
-            let listed = Dress { listed: [kind.parse().unwrap()].into(), ..Dress::example() };
+            assert_eq!(Virtualiser::example().left_out(&object, None), Some(LeftOut::OpenToOutside), "{kind}");
+            let listed = Virtualiser { listed: [kind.parse().unwrap()].into(), ..Virtualiser::example() };
             assert_eq!(listed.left_out(&object, None), None, "{kind}");
         }
         let policy = ObjectRef::new("networking.k8s.io/v1.NetworkPolicy".parse().unwrap(), "a/x".parse().unwrap());
-        assert_eq!(Dress::example().left_out(&policy, None), None);
+        assert_eq!(Virtualiser::example().left_out(&policy, None), None);
     }
 
     #[test]
@@ -455,7 +455,7 @@ mod tests {
             "spec": {"type": "LoadBalancer", "ipFamilies": ["IPv6"], "loadBalancerClass": "x",
                 "externalIPs": ["203.0.113.7"], "ports": [{"port": 80}]},
         });
-        assert_eq!(dressed(service, &[])["spec"], json!({"type": "ClusterIP", "ports": [{"port": 80}]}));
+        assert_eq!(virtualised(service, &[])["spec"], json!({"type": "ClusterIP", "ports": [{"port": 80}]}));
     }
 
     #[test]
@@ -471,7 +471,7 @@ mod tests {
         for spec in [json!(null), json!(3), json!({"template": 3}), json!({"template": {"spec": [], "metadata": null}})]
         {
             let value = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}, "spec": spec});
-            dressed(value, &["/spec/template"]);
+            virtualised(value, &["/spec/template"]);
         }
     }
 }

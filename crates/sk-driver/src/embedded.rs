@@ -20,7 +20,7 @@ use crate::setup::Setup;
 /// The Kubernetes whose rules the engine follows.
 pub const KUBERNETES: &str = "1.36";
 /// The recorder reads the log at least this often: half of what the log keeps, so that nothing is ever missed.
-const CHANGES_PER_STEP: u64 = 1 << 15;
+const CHANGES_PER_STEP: u64 = (sk_engine::api::store::LOG_CAPACITY / 2) as u64;
 /// Progress is reported at least this often in simulated time, so that a quiet night can still be interrupted.
 const LONGEST_STEP: SimDuration = SimDuration::from_mins(30);
 /// How long an operation waits for a namespace that is going, and how often it looks. Emptying one takes seconds; a
@@ -161,7 +161,7 @@ impl Replay {
 
     fn catch_up(&mut self) -> Result<(), RunError> {
         for event in self.engine.watch(self.cursor)? {
-            self.recorder.see(event)?;
+            self.recorder.see(&event.into())?;
             self.cursor = event.object.resource_version;
         }
         Ok(())
@@ -174,7 +174,7 @@ impl Replay {
             Action::Apply(value) => {
                 let target = reference_of(&value);
                 self.wait_for_namespace(&target)?;
-                let answer = Object::from_json(value).and_then(|object| self.engine.handle(Request::Apply(object)));
+                let answer = Object::from_json(value).and_then(|object| self.engine.handle(Request::apply(object)));
                 (target, answer)
             }
             Action::Delete(target) => {

@@ -14,7 +14,7 @@ use sk_scheduler::{Node, PodClass};
 const CLASS_MEMORY: usize = 4096;
 
 /// The classes of pods, each derived once per spec.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Classes {
     memo: Memo<PodSpec, Arc<PodClass>>,
 }
@@ -75,7 +75,7 @@ pub(crate) fn node(object: &Object) -> Option<Node> {
     let (allocatable, allowed_pods) = node.allocatable();
     Some(Node {
         name: object.key.name.clone(),
-        labels: object.meta.labels.clone(),
+        labels: Arc::new((*object.meta.labels).clone()),
         taints: node.spec.taints.iter().cloned().collect(),
         unschedulable: node.spec.unschedulable,
         allocatable,

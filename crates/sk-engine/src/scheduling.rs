@@ -5,13 +5,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use sk_apiserver::kinds::{Condition, NODE, POD, Pod};
-use sk_apiserver::{ApiError, Body, Change, Object, Request, Uid};
+use sk_apiserver::kinds::{Condition, POD, Pod};
+use sk_apiserver::{Answer, Body, Change, KindTag, Object, Request, Uid, WatchEvent};
 use sk_core::{ObjectKey, SimDuration, SimTime, SmolStr};
 use sk_scheduler::plugins::Filter;
 use sk_scheduler::{Decision, PodClass, QueueSettings, Scheduler, SchedulingQueue, Unschedulable};
 
-use crate::cache::Seen;
 use crate::classes::{self, Classes};
 use crate::component::{Component, Context};
 use crate::engine::Process;
@@ -36,9 +35,10 @@ pub(crate) fn process(timing: &Timing) -> Process {
         bindings: BTreeMap::new(),
         sent: FIRST_BINDING,
     };
-    Process::new(Some(vec![POD, NODE]), timing.watch_latency).with(scheduler, timing.scheduler_limit)
+    Process::new(timing.watch_latency).with(scheduler, timing.scheduler_limit)
 }
 
+#[derive(Clone)]
 struct KubeScheduler {
     library: Scheduler,
     queue: SchedulingQueue,
@@ -54,6 +54,7 @@ struct KubeScheduler {
     sent: u64,
 }
 
+#[derive(Clone)]
 struct Placed {
     uid: Uid,
     node: SmolStr,
@@ -61,11 +62,15 @@ struct Placed {
 }
 
 impl Component for KubeScheduler {
-    fn observe(&mut self, seen: &Seen, ctx: &mut Context<'_>) {
+    fn watches(&self) -> &'static [KindTag] {
+        &[KindTag::Node, KindTag::Pod]
+    }
+
+    fn observe(&mut self, seen: &WatchEvent, ctx: &mut Context<'_>) {
         match &seen.object.body {
             Body::Pod(pod) => self.pod_seen(seen, pod, ctx),
             Body::Node(_) => self.node_seen(seen, ctx),
-            _ => {}
+            Body::Namespace(_) | Body::Deployment(_) | Body::ReplicaSet(_) | Body::Other(_) => {}
         }
         self.kick(ctx);
     }
@@ -81,12 +86,13 @@ impl Component for KubeScheduler {
         self.kick(ctx);
     }
 
-    fn answered(&mut self, tag: u64, answer: Result<Arc<Object>, ApiError>, ctx: &mut Context<'_>) {
+    fn answered(&mut self, tag: u64, answer: Answer, ctx: &mut Context<'_>) {
         let Some(key) = self.bindings.remove(&tag) else { return };
         if answer.is_err() {
             // The pod is gone, going, or bound by somebody else: what the informer brings next decides.
             self.uncount(&key);
-            if let Some(object) = ctx.cache.get(&POD, &key).cloned() {
+            if let Some((_, object)) = ctx.view.find(&POD, &key) {
+                let object = object.clone();
                 self.wait(&object, ctx);
             }
         }
@@ -95,7 +101,7 @@ impl Component for KubeScheduler {
 }
 
 impl KubeScheduler {
-    fn pod_seen(&mut self, seen: &Seen, pod: &Pod, ctx: &mut Context<'_>) {
+    fn pod_seen(&mut self, seen: &WatchEvent, pod: &Pod, ctx: &mut Context<'_>) {
         let object = &seen.object;
         if seen.change == Change::Deleted || pod.status.phase.is_final() {
             self.leave(&object.key);
@@ -122,7 +128,7 @@ impl KubeScheduler {
         }
     }
 
-    fn node_seen(&mut self, seen: &Seen, ctx: &mut Context<'_>) {
+    fn node_seen(&mut self, seen: &WatchEvent, ctx: &mut Context<'_>) {
         let name = &seen.object.key.name;
         if seen.change == Change::Deleted {
             self.library.cluster.remove(name);
@@ -139,7 +145,7 @@ impl KubeScheduler {
         // Queueing hints: a pod is worth another try if one of those who kept it off would not any more.
         let Self { queue, classes, kept_off, .. } = self;
         queue.happened(ctx.now, |key| {
-            let Some(pod) = ctx.cache.get(&POD, key).and_then(|object| object.pod()) else { return true };
+            let Some(pod) = ctx.view.find(&POD, key).and_then(|(_, object)| object.pod()) else { return true };
             let class = classes.of(pod);
             let by = kept_off.get(key);
             by.is_none_or(|by| {
@@ -169,7 +175,8 @@ impl KubeScheduler {
     }
 
     fn schedule(&mut self, key: &ObjectKey, ctx: &mut Context<'_>) {
-        let Some(object) = ctx.cache.get(&POD, key).filter(|object| !object.is_deleting()) else {
+        let Some(object) = ctx.view.find(&POD, key).map(|(_, object)| object).filter(|object| !object.is_deleting())
+        else {
             return self.leave(key);
         };
         let Some(pod) = object.pod().filter(|pod| pod.node_name.is_none()) else { return self.leave(key) };
@@ -180,7 +187,7 @@ impl KubeScheduler {
                 self.count(object, pod, &node);
                 self.sent += 1;
                 self.bindings.insert(self.sent, key.clone());
-                ctx.send(self.sent, Request::Bind { pod: key.clone(), uid: object.meta.uid, node });
+                ctx.send(self.sent, Request::Bind { pod: key.clone(), uid: object.uid, node });
             }
             Decision::Unschedulable(why) => {
                 self.queue.failed(ctx.now, key);
@@ -197,13 +204,13 @@ impl KubeScheduler {
 
     fn count(&mut self, object: &Object, pod: &Pod, node: &SmolStr) {
         let known = self.placed.get(&object.key);
-        if known.is_some_and(|placed| placed.uid == object.meta.uid && placed.node == *node) {
+        if known.is_some_and(|placed| placed.uid == object.uid && placed.node == *node) {
             return;
         }
         self.uncount(&object.key);
         let class = self.classes.of(pod);
         self.library.cluster.add_pod(node, &class);
-        let placed = Placed { uid: object.meta.uid, node: node.clone(), class };
+        let placed = Placed { uid: object.uid, node: node.clone(), class };
         self.placed.insert(object.key.clone(), placed);
     }
 
@@ -220,5 +227,5 @@ fn report(object: &Arc<Object>, why: &Unschedulable, ctx: &Context<'_>) -> Optio
     changed.resource_version = 0;
     let pod = changed.pod_mut()?;
     let condition = Condition::new("PodScheduled", false, ctx.now).because("Unschedulable", why.message.as_str());
-    pod.status.set_condition(condition).then_some(Request::UpdateStatus(changed))
+    pod.status.set_condition(condition).then_some(Request::update_status(changed))
 }

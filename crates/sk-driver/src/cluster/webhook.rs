@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use sk_api::simulation::names;
 use sk_core::template::TEMPLATE_ANNOTATION;
 use sk_core::{SimDuration, SmolStr, StableHash};
-use sk_engine::annotations::{CREATE_DELAY, READY_DELAY, millis};
+use sk_engine::api::directives::{CREATE_DELAY, READY_DELAY, millis};
 
 use super::context::Context;
 use super::pace::Pace;

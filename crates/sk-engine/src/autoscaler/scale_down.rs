@@ -6,7 +6,7 @@ use sk_scheduler::{Node, PodClass, plugins};
 
 use super::Idle;
 use super::groups::Group;
-use super::view::{NodeView, PodView, View};
+use super::view::{Draining, NodeView, PodView, View};
 use crate::settings::Autoscaler;
 
 const SAFE_TO_EVICT: &str = "cluster-autoscaler.kubernetes.io/safe-to-evict";
@@ -20,11 +20,15 @@ pub(super) struct Candidate {
 }
 
 /// The nodes whose pods would all find room elsewhere, empty ones first. Each counts on the ones before it being gone.
-pub(super) fn removable(view: &View, settings: &Autoscaler) -> Vec<Candidate> {
-    let idle = view.nodes.iter().enumerate().filter(|(_, node)| node.is_ready && is_idle(node, settings));
-    let is_empty = |node: &NodeView| !node.pods.iter().any(|pod| holds_its_node(&pod.object));
+pub(super) fn removable(view: &View, draining: &Draining, settings: &Autoscaler) -> Vec<Candidate> {
+    let nodes: Vec<&NodeView> = view.staying(draining).collect();
+    let idle = nodes.iter().copied().enumerate().filter(|(_, node)| node.is_ready && is_idle(node, settings));
+    let is_empty = |node: &NodeView| !node.pods().any(|pod| holds_its_node(&pod.object));
     let (empty, used): (Vec<_>, Vec<_>) = idle.partition(|(_, node)| is_empty(node));
-    let mut elsewhere = Elsewhere::new(view);
+    if empty.is_empty() && used.is_empty() {
+        return Vec::new();
+    }
+    let mut elsewhere = Elsewhere::new(&nodes);
     let mut candidates = Vec::new();
     for (index, node) in empty {
         elsewhere.open[index] = false;
@@ -60,9 +64,9 @@ struct Elsewhere {
 }
 
 impl Elsewhere {
-    fn new(view: &View) -> Self {
-        let nodes = view.nodes.iter().map(|view| view.node.clone()).collect();
-        Self { nodes, open: view.nodes.iter().map(|view| view.is_ready).collect() }
+    fn new(nodes: &[&NodeView]) -> Self {
+        let open = nodes.iter().map(|view| view.is_ready).collect();
+        Self { nodes: nodes.iter().map(|view| view.node.clone()).collect(), open }
     }
 
     /// Finds room for all pods of the node at `index` that would have to move, and closes that node; `None`, and nothing
@@ -70,7 +74,7 @@ impl Elsewhere {
     fn take_in(&mut self, index: usize, view: &NodeView, settings: &Autoscaler) -> Option<Vec<ObjectKey>> {
         let was_open = std::mem::replace(&mut self.open[index], false);
         let mut moved = Vec::new();
-        for pod in view.pods.iter().filter(|pod| must_move(&pod.object)) {
+        for pod in view.pods().filter(|pod| must_move(&pod.object)) {
             let target = if must_stay(&pod.object, settings) { None } else { self.room_for(&pod.class) };
             let Some(target) = target else {
                 for (target, pod) in moved {

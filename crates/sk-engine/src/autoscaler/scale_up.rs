@@ -6,7 +6,7 @@ use sk_core::rng::Stream;
 use sk_scheduler::{Node, plugins};
 
 use super::groups::Group;
-use super::view::{PodView, View};
+use super::view::PodView;
 use crate::settings::Expander;
 
 /// Growing one group by some nodes.
@@ -22,11 +22,11 @@ pub(super) struct ExpansionOption {
     waste: i64,
 }
 
-/// What each group could do for the pods, within its maximum.
-pub(super) fn options(pods: &[PodView], groups: &[Group], view: &View) -> Vec<ExpansionOption> {
+/// What each group could do for the pods, within its maximum; `machines` are those it has, also those that are going.
+pub(super) fn options(pods: &[PodView], groups: &[Group], machines: &[usize]) -> Vec<ExpansionOption> {
     let options = groups.iter().enumerate().filter_map(|(index, group)| {
         let most = usize::try_from(group.settings.max).unwrap_or(usize::MAX);
-        let room = most.saturating_sub(view.machines_of(index));
+        let room = most.saturating_sub(machines[index]);
         estimate(index, &group.template(), pods, room)
     });
     options.collect()

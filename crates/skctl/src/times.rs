@@ -4,7 +4,7 @@ use anyhow::{Context, Result, bail};
 use jiff::tz::TimeZone;
 use sk_core::duration::TimeSpec;
 use sk_core::{SimDuration, SimTime};
-use sk_driver::plan::Window;
+use sk_replay::plan::Window;
 
 use crate::cli::{Global, PartArgs};
 

@@ -10,7 +10,7 @@ use sk_engine::api::{Change, Object};
 use sk_store::trace::TracerConfig;
 use tokio::sync::mpsc;
 
-use crate::record::Seen;
+use sk_replay::record::Seen;
 
 use super::applier::{Applier, Parted};
 use super::kinds::Kinds;

@@ -17,8 +17,8 @@ use sk_engine::api::{ApiError, Body, Change, Object};
 use sk_engine::kinds::PodPhase;
 
 use super::virtualise::Virtualiser;
-use crate::plan::{OWNER_ANNOTATION, parse_owner};
-use crate::record::Seen;
+use sk_replay::plan::{OWNER_ANNOTATION, parse_owner};
+use sk_replay::record::Seen;
 
 /// Labels by which other makers of KWOK nodes say which group a node is of: cluster-autoscaler's and Karpenter's.
 const OTHER_GROUP_LABELS: [&str; 2] = ["kwok-nodegroup", "karpenter.sh/nodepool"];

@@ -11,9 +11,9 @@ use anyhow::{Result, anyhow, bail};
 use sk_api::scenario::{Path as ScenarioPath, Scenario};
 use sk_core::duration::TimeSpec;
 use sk_core::{SimDuration, SimTime};
-use sk_driver::embedded::{self, RunRequest};
-use sk_driver::setup::Setup;
 use sk_record::{Warning, WarningKind};
+use sk_replay::embedded::{self, RunRequest};
+use sk_replay::setup::Setup;
 use sk_report::{AssertionError, Checked};
 use sk_store::trace::Trace;
 

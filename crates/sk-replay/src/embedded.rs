@@ -248,7 +248,7 @@ fn reference_of(value: &serde_json::Value) -> Option<ObjectRef> {
 }
 
 /// What the recording itself missed.
-pub(crate) fn gaps(trace: &Trace) -> Result<Vec<Warning>, TraceError> {
+pub fn gaps(trace: &Trace) -> Result<Vec<Warning>, TraceError> {
     let count = trace.gaps()?.try_fold(0, |count, gap| gap.map(|_| count + 1))?;
     let message = "the tracer was not watching for a while: changes may be missing".to_owned();
     let warning = Warning { code: "gap".to_owned(), kind: WarningKind::Gap, message, count };

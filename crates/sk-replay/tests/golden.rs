@@ -1,7 +1,7 @@
 //! Golden runs: whole replays whose every row is kept as text, so that a change underneath shows what it changes.
 //!
 //! Rows and figures are compared, not Parquet's bytes. An intended change of behaviour is a commit of its own that shows
-//! its golden difference: `UPDATE_GOLDEN=1 cargo test -p sk-driver --test golden` writes the files anew.
+//! its golden difference: `UPDATE_GOLDEN=1 cargo test -p sk-replay --test golden` writes the files anew.
 
 use std::fmt::{Debug, Write as _};
 use std::ops::ControlFlow;
@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 use sk_api::Scenario;
 use sk_core::rng::Stream;
 use sk_core::{SimDuration, SimTime, StableHash};
-use sk_driver::embedded::{self, RunRequest};
-use sk_driver::plan::Window;
-use sk_driver::setup::Setup;
 use sk_record::Run;
+use sk_replay::embedded::{self, RunRequest};
+use sk_replay::plan::Window;
+use sk_replay::setup::Setup;
 use sk_store::trace;
 
 /// A longer table is kept as its first rows and a hash of all.

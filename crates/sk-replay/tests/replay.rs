@@ -5,10 +5,10 @@ use std::ops::ControlFlow;
 use serde_json::{Value, json};
 use sk_api::Scenario;
 use sk_core::SimTime;
-use sk_driver::embedded::{self, RunRequest};
-use sk_driver::plan::Window;
-use sk_driver::setup::Setup;
 use sk_record::{PodRow, RunMeta};
+use sk_replay::embedded::{self, RunRequest};
+use sk_replay::plan::Window;
+use sk_replay::setup::Setup;
 use sk_store::trace;
 
 const START: &str = "2026-01-05T09:00:00Z";

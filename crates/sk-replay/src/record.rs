@@ -17,7 +17,7 @@ use sk_store::trace::{Trace, TraceError};
 use crate::plan::{OWNER_ANNOTATION, Window, parse_owner};
 
 /// What a run record says of the trace that was replayed, the same for both targets.
-pub(crate) fn about(trace: &Trace, window: Window) -> Result<sk_record::Trace, TraceError> {
+pub fn about(trace: &Trace, window: Window) -> Result<sk_record::Trace, TraceError> {
     let (start, end) = trace.span().unwrap_or((window.start, window.end));
     Ok(sk_record::Trace {
         name: trace.name().rsplit('/').next().unwrap_or_default().to_owned(),
@@ -31,13 +31,13 @@ pub(crate) fn about(trace: &Trace, window: Window) -> Result<sk_record::Trace, T
 
 /// One change of one object.
 #[derive(Clone, Debug)]
-pub(crate) struct Seen {
+pub struct Seen {
     /// When, on the trace's clock.
-    pub(crate) at: SimTime,
+    pub at: SimTime,
     /// What happened.
-    pub(crate) change: Change,
+    pub change: Change,
     /// The object after it; for a deletion, its last state.
-    pub(crate) object: Arc<Object>,
+    pub object: Arc<Object>,
 }
 
 impl From<&WatchEvent> for Seen {
@@ -50,7 +50,7 @@ impl From<&WatchEvent> for Seen {
 const REPLICAS: &str = "replicas";
 
 /// Turns changes into rows.
-pub(crate) struct Recorder {
+pub struct Recorder {
     writer: Writer,
     /// Price of a node-hour by group.
     prices: BTreeMap<SmolStr, f64>,
@@ -62,7 +62,7 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    pub(crate) fn new(writer: Writer, prices: BTreeMap<SmolStr, f64>) -> Self {
+    pub fn new(writer: Writer, prices: BTreeMap<SmolStr, f64>) -> Self {
         Self {
             writer,
             prices,
@@ -74,7 +74,7 @@ impl Recorder {
     }
 
     /// Takes in one change.
-    pub(crate) fn see(&mut self, event: &Seen) -> Result<(), Error> {
+    pub fn see(&mut self, event: &Seen) -> Result<(), Error> {
         match &event.object.body {
             Body::Pod(pod) => self.see_pod(event, pod),
             Body::Node(node) => self.see_node(event, node),
@@ -83,7 +83,7 @@ impl Recorder {
     }
 
     /// Writes what is still alive; the caller ends the record.
-    pub(crate) fn finish(mut self) -> Result<Writer, Error> {
+    pub fn finish(mut self) -> Result<Writer, Error> {
         for mut row in std::mem::take(&mut self.pods).into_values() {
             name_group(&mut row, &self.nodes);
             self.writer.push_pod(&row)?;

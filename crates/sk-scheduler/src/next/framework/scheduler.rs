@@ -108,6 +108,21 @@ impl Scheduler {
         }
     }
 
+    /// The same scheduler with a cluster of its own and nothing kept: it decides alike, and what is done to it stays with
+    /// it. For what-if questions that take more than [`Cluster::checkpoint`], such as nodes that do not exist.
+    pub fn fork(&self) -> Self {
+        Self {
+            cluster: self.cluster.clone(),
+            profiles: self.profiles.clone(),
+            by_name: self.by_name.clone(),
+            next_start: self.next_start,
+            columns: Columns::default(),
+            caches: Caches::default(),
+            search: Search::default(),
+            keyed: Vec::new(),
+        }
+    }
+
     /// Is there a profile of this name?
     pub fn has_profile(&self, name: &str) -> bool {
         self.by_name.contains_key(name)

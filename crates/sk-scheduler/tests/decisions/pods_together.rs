@@ -1,0 +1,1 @@
+//! pods_together

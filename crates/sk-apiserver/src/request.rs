@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use sk_core::{ObjectKey, ObjectRef, SmolStr};
 
-use crate::kinds::{NAMESPACE, POD};
+use crate::kinds::{Condition, NAMESPACE, POD};
 use crate::{ApiError, Object, Uid};
 
 /// The object as committed (for a removal, as it last was), or why not.
@@ -22,6 +22,18 @@ pub enum Request {
     Update(Box<Object>),
     /// Replaces the status and nothing else; the resource version as in an update.
     UpdateStatus(Box<Object>),
+    /// Sets some conditions of a pod, and where it is nominated to go, whatever else has changed meanwhile: the
+    /// scheduler's patch of a pod's status.
+    PatchPodStatus {
+        /// Which pod.
+        pod: ObjectKey,
+        /// The pod that was meant; not a later one of the same name.
+        uid: Uid,
+        /// The conditions, each in place of the one of its type.
+        conditions: Vec<Condition>,
+        /// The node it is nominated for; an empty name takes the nomination back.
+        nominated_node_name: Option<SmolStr>,
+    },
     /// Puts a pod onto a node.
     Bind {
         /// Which pod.
@@ -61,6 +73,8 @@ pub enum Verb {
     Update,
     /// [`Request::UpdateStatus`]
     UpdateStatus,
+    /// [`Request::PatchPodStatus`]
+    PatchPodStatus,
     /// [`Request::Bind`]
     Bind,
     /// [`Request::Evict`]
@@ -102,6 +116,7 @@ impl Request {
             Self::Apply(_) => Verb::Apply,
             Self::Update(_) => Verb::Update,
             Self::UpdateStatus(_) => Verb::UpdateStatus,
+            Self::PatchPodStatus { .. } => Verb::PatchPodStatus,
             Self::Bind { .. } => Verb::Bind,
             Self::Evict { .. } => Verb::Evict,
             Self::Delete { .. } => Verb::Delete,
@@ -115,7 +130,9 @@ impl Request {
             Self::Create(object) | Self::Apply(object) | Self::Update(object) | Self::UpdateStatus(object) => {
                 object.reference()
             }
-            Self::Bind { pod, .. } | Self::Evict { pod } => ObjectRef::new(POD.clone(), pod.clone()),
+            Self::PatchPodStatus { pod, .. } | Self::Bind { pod, .. } | Self::Evict { pod } => {
+                ObjectRef::new(POD.clone(), pod.clone())
+            }
             Self::Delete { target, .. } => target.clone(),
             Self::FinalizeNamespace { name } => ObjectRef::new(NAMESPACE.clone(), ObjectKey::cluster(name.clone())),
         }

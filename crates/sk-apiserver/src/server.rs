@@ -66,6 +66,9 @@ impl ApiServer {
             Request::Apply(object) => self.apply(now, *object),
             Request::Update(object) => self.update(now, *object),
             Request::UpdateStatus(object) => self.update_status(now, &object),
+            Request::PatchPodStatus { pod, uid, conditions, nominated_node_name } => {
+                self.patch_pod_status(now, &pod, uid, conditions, nominated_node_name)
+            }
             Request::Bind { pod, uid, node } => self.bind(now, &pod, uid, node),
             Request::Evict { pod } => self.evict(now, pod),
             Request::Delete { target, options } => self.delete(now, &target, options),
@@ -171,6 +174,30 @@ impl ApiServer {
             return self.remove(now, id, stored);
         }
         Ok(self.commit(now, Some(id), wanted))
+    }
+
+    fn patch_pod_status(
+        &mut self,
+        now: SimTime,
+        key: &ObjectKey,
+        uid: Uid,
+        conditions: Vec<Condition>,
+        nominated_node_name: Option<SmolStr>,
+    ) -> Answer {
+        let (id, stored) = self.find(&kinds::POD, key)?;
+        if stored.uid != uid {
+            return Err(wrong_uid(stored, uid));
+        }
+        let (stored, mut patched) = (stored.clone(), Object::clone(stored));
+        if let Some(pod) = patched.pod_mut() {
+            for condition in conditions {
+                pod.status.set_condition(condition);
+            }
+            if let Some(node) = nominated_node_name {
+                pod.status.nominated_node_name = Some(node).filter(|node| !node.is_empty());
+            }
+        }
+        self.replace(now, id, &stored, patched)
     }
 
     fn bind(&mut self, now: SimTime, key: &ObjectKey, uid: Uid, node: SmolStr) -> Answer {

@@ -62,6 +62,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
+    /// A recorder that writes here; `prices` are those of a node-hour, by group.
     pub fn new(writer: Writer, prices: BTreeMap<SmolStr, f64>) -> Self {
         Self {
             writer,

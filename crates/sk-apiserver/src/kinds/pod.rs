@@ -166,6 +166,8 @@ pub struct PodStatus {
     pub started: Option<SimTime>,
     /// When its containers ended.
     pub finished: Option<SimTime>,
+    /// Where it is to go once its victims are gone.
+    pub nominated_node_name: Option<SmolStr>,
     /// Why it failed.
     pub why: Option<Arc<Why>>,
     /// All other fields, as they came.
@@ -252,6 +254,7 @@ struct PodStatusJson {
     conditions: Vec<Condition>,
     #[serde(with = "crate::json::optional_time")]
     start_time: Option<SimTime>,
+    nominated_node_name: SmolStr,
     reason: SmolStr,
     message: SmolStr,
     container_statuses: Vec<Value>,
@@ -275,6 +278,7 @@ fn read_status(value: Option<Value>) -> Result<PodStatus, serde_json::Error> {
         start_time: json.start_time,
         started,
         finished: finished.filter(|_| json.phase.is_final()),
+        nominated_node_name: Some(json.nominated_node_name).filter(|node| !node.is_empty()),
         why: (why != Why::default()).then(|| Arc::new(why)),
         rest: (!json.rest.is_empty()).then(|| Arc::new(json.rest)),
     })
@@ -286,6 +290,9 @@ fn write_status(pod: &Pod) -> Value {
     fields.insert("phase".into(), json!(status.phase));
     if !status.conditions.is_empty() {
         fields.insert("conditions".into(), json!(status.conditions));
+    }
+    if let Some(node) = &status.nominated_node_name {
+        fields.insert("nominatedNodeName".into(), node.as_str().into());
     }
     if let Some(why) = &status.why {
         let texts = [("reason", &why.reason), ("message", &why.message)];

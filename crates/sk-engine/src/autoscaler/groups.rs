@@ -5,6 +5,7 @@ use sk_apiserver::Object;
 use sk_apiserver::directives::{self, NODE_GROUP, NODE_READY_DELAY};
 use sk_apiserver::kinds::Condition;
 use sk_core::{SimDuration, SimTime, SmolStr, Taint, TaintEffect};
+use sk_scheduler::next::NodeSpec;
 
 use crate::classes;
 use crate::kubelet::NOT_READY;
@@ -30,7 +31,7 @@ impl Group {
     }
 
     /// A ready, empty node of the group that does not exist.
-    pub(super) fn template(&self) -> sk_scheduler::Node {
+    pub(super) fn template(&self) -> NodeSpec {
         let name = format!("template-for-{}", self.settings.name);
         let node = new_node(&self.settings, &name, SimTime::EPOCH, SimDuration::ZERO);
         classes::node(&node).expect("a node of a group is a node")

@@ -79,7 +79,7 @@ impl Component for ClusterAutoscaler {
     }
 
     fn watches(&self) -> &'static [KindTag] {
-        &[KindTag::Node, KindTag::Pod]
+        &[KindTag::Node, KindTag::Pod, KindTag::Namespace]
     }
 
     fn observe(&mut self, seen: &WatchEvent, ctx: &mut Context<'_>) {
@@ -116,7 +116,7 @@ impl ClusterAutoscaler {
                     self.last_scale_up = Some(ctx.now);
                     return;
                 }
-                let removable = scale_down::removable(&self.view, &self.draining, &self.settings);
+                let removable = scale_down::removable(&mut self.view, &self.draining, &self.settings);
                 self.remember_unneeded(&removable, ctx.now);
                 Idle { removable, sizes: self.view.sizes(&self.draining) }
             }
@@ -134,7 +134,7 @@ impl ClusterAutoscaler {
         }
         let mut machines = self.view.sizes(&self.draining);
         self.draining.values().for_each(|group| machines[*group] += 1);
-        let options = scale_up::options(&helpless, &self.groups, &machines);
+        let options = scale_up::options(&helpless, &self.groups, &machines, &mut self.view.what_if);
         let Some(option) = scale_up::choose(options, self.settings.expander, &mut self.choice) else { return false };
         let group = &mut self.groups[option.group];
         for _ in 0..option.nodes {

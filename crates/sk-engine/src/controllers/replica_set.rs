@@ -77,7 +77,13 @@ impl Reconciler for ReplicaSets {
         match unsent {
             Verb::Create => self.expectations.creation_seen(*id),
             Verb::Delete => self.expectations.deletion_seen(*id),
-            Verb::Apply | Verb::Update | Verb::UpdateStatus | Verb::Bind | Verb::Evict | Verb::FinalizeNamespace => {}
+            Verb::Apply
+            | Verb::Update
+            | Verb::UpdateStatus
+            | Verb::PatchPodStatus
+            | Verb::Bind
+            | Verb::Evict
+            | Verb::FinalizeNamespace => {}
         }
     }
 }

@@ -4,4 +4,5 @@ mod autoscaling;
 mod fork;
 mod garbage;
 mod harness;
+mod placement;
 mod workloads;

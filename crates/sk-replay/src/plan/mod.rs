@@ -64,6 +64,7 @@ pub struct Window {
 }
 
 impl Window {
+    /// Is this moment beyond it?
     pub fn is_after(&self, at: SimTime) -> bool {
         at > self.end || (at == self.end && !self.includes_end)
     }

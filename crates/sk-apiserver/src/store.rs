@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+pub(crate) use sk_core::limits::MAX_OBJECTS;
 use sk_core::{Gvk, ObjectKey, ObjectRef, SimTime};
 
 use crate::Object;
@@ -10,10 +11,6 @@ use crate::Object;
 /// How many changes a slow watcher may lag behind before it must list again. An entry is a few words (the objects are
 /// shared with the store until they change again), so 65,536 of them with distinct 1 KiB objects are at most 64 MiB.
 const WATCH_LOG_CAPACITY: usize = 1 << 16;
-
-/// How many objects there may be: seven times what Kubernetes itself is made for (150,000 pods). A pod with its status is
-/// about 1 KiB here, so a full store is about 1 GiB.
-pub(crate) const MAX_OBJECTS: usize = 1 << 20;
 
 /// What happened to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,6 +11,7 @@
 //! | [`key`] | namespace and name; a reference to one object |
 //! | [`label`] | labels: how they are looked up, which keys and values are allowed |
 //! | [`lifecycle`] | how long a pod lived, read from its status |
+//! | [`limits`] | how much a simulation may be: objects, pods of one object, time |
 //! | [`memo`] | what was derived from shared values |
 //! | [`owner`] | owner references |
 //! | [`mod@pointer`] | JSON pointers, and patterns of them with `*` |
@@ -28,6 +29,7 @@ pub mod hash;
 pub mod key;
 pub mod label;
 pub mod lifecycle;
+pub mod limits;
 pub mod memo;
 pub mod owner;
 pub mod pointer;

@@ -19,6 +19,7 @@ mod rows;
 mod selection;
 mod source;
 pub(crate) mod spool;
+mod stencil;
 mod stream;
 mod text;
 mod v2;
@@ -42,6 +43,7 @@ pub use record::{Change, Deletion, Mark, NotAnObject, Object, Record};
 pub use rows::{Gap, IndexPart, NodeEvent, Observation, Reserved, Row, Section, Wait};
 pub use selection::Selection;
 pub use source::Digest;
+pub use stencil::{Encoded, Filling, Ink, Stencil};
 pub use write::{Losses, WriteError, Writer};
 
 use error::Place;

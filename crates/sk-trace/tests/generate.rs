@@ -180,7 +180,9 @@ fn a_specification_gives_the_bytes_that_it_has_always_given() {
     ] {
         let text = generated(&spec, Format::JsonLines);
         assert_eq!(open(text.clone()).digest().unwrap().to_string(), digest);
-        let from_native = convert(&open(generated(&spec, Format::Native)), Format::JsonLines, Vec::new()).unwrap().0;
-        assert!(from_native == text, "encoded objects are written as records are");
+        // The forms keep rows in other places, so what happened is compared.
+        let records = |bytes| open(bytes).records().unwrap().map(Result::unwrap).collect::<Vec<Record>>();
+        let native = records(generated(&spec, Format::Native));
+        assert!(native == records(text), "encoded objects are written as records are");
     }
 }

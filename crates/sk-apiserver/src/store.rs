@@ -8,6 +8,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+pub(crate) use sk_core::limits::MAX_OBJECTS;
 use sk_core::lookup::{Lookup, hash_of};
 use sk_core::{Gvk, ObjectKey, SimTime, SmolStr};
 
@@ -19,10 +20,6 @@ use crate::{Object, OwnerRef, Uid};
 /// How many changes the log keeps. An entry is 32 bytes and holds two versions that the store itself may have let go of;
 /// a version of a pod is about 0.4 KiB, so a full log of distinct ones is at most 16,384 × 0.8 KiB = 13 MiB.
 pub const LOG_CAPACITY: usize = 1 << 14;
-
-/// How many objects there may be: seven times what Kubernetes itself is made for (150,000 pods). A pod with its status is
-/// about 1 KiB here, so a full store is about 1 GiB.
-pub const MAX_OBJECTS: usize = 1 << 20;
 
 /// Which object: small, and given to another one only when nobody can still mean this one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

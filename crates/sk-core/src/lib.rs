@@ -11,6 +11,7 @@
 //! | [`key`] | namespace and name; a reference to one object |
 //! | [`label`] | labels: how they are looked up, which keys and values are allowed |
 //! | [`lifecycle`] | how long a pod lived, read from its status |
+//! | [`limits`] | how much a simulation may be: objects, pods of one object, time |
 //! | [`lookup`] | a hash table that nobody can iterate |
 //! | [`memo`] | what was derived from shared values |
 //! | [`owner`] | owner references |
@@ -30,6 +31,7 @@ pub mod hash;
 pub mod key;
 pub mod label;
 pub mod lifecycle;
+pub mod limits;
 pub mod lookup;
 pub mod memo;
 pub mod owner;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use sk_core::limits::{self, TooManyPods};
 use sk_core::{ObjectKey, ObjectRef, SimDuration, SimTime};
 use sk_engine::Engine;
 use sk_engine::api::{ApiError, DeleteOptions, Expired, Notice, Object, Request};
@@ -54,6 +55,14 @@ pub enum RunError {
     /// The trace could not be read to its end.
     #[error(transparent)]
     Trace(#[from] TraceError),
+    /// An object of the trace asks for more than a simulated cluster can hold.
+    #[error("{object}: {problem}; lower the number with `skctl trace transform`, or leave the object out")]
+    TooManyPods {
+        /// Which.
+        object: String,
+        /// What it asks for.
+        problem: TooManyPods,
+    },
     /// The record could not be written.
     #[error(transparent)]
     Record(#[from] sk_record::Error),
@@ -96,6 +105,7 @@ pub fn run(
     let mut finished = ControlFlow::Continue(());
     for operation in &mut plan {
         let operation = operation?;
+        check_pods(&operation)?;
         finished = replay.advance(operation.at, progress)?;
         if finished.is_break() {
             break;
@@ -240,6 +250,15 @@ impl Replay {
         meta.warnings = warnings;
         Ok(self.recorder.finish()?.finish(&meta)?)
     }
+}
+
+/// Refuses at once what would otherwise end only when the cluster is full, a million pods later.
+fn check_pods(operation: &Operation) -> Result<(), RunError> {
+    let Action::Apply(value) = &operation.action else { return Ok(()) };
+    limits::check_pods(value).map_err(|problem| {
+        let object = reference_of(value).map_or_else(|| "an object".to_owned(), |object| object.to_string());
+        RunError::TooManyPods { object, problem }
+    })
 }
 
 /// What an object calls itself, if it does.

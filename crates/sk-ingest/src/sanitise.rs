@@ -108,12 +108,19 @@ impl<'r, 't> Sanitiser<'r, 't> {
             if matches!(rule, Rule::Drop) {
                 continue;
             }
+            let (before, was_first) = (self.out.len(), first);
             if !std::mem::take(&mut first) {
                 self.out.push(b',');
             }
             self.text(key);
             self.out.push(b':');
             self.step(Step::Key(key), value, rule, place);
+            if matches!(rule, Rule::Annotations) && self.out.ends_with(b":{}") {
+                // A controller that writes nothing but its bookkeeping has changed nothing. A new Deployment comes without
+                // annotations and gets its revision a moment later.
+                self.out.truncate(before);
+                first = was_first;
+            }
         }
     }
 

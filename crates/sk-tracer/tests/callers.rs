@@ -1,6 +1,8 @@
 //! How the tracer bears callers with bad manners, and what it says of them and of its own troubles. Hermetic: the API server is
 //! the test's own, and everything is on loopback.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
 #[path = "tracer/fake.rs"]
 mod fake;
 

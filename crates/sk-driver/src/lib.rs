@@ -18,8 +18,10 @@ pub mod mutate;
 pub mod nodes;
 pub mod plan;
 mod record;
+mod refusals;
 pub mod setup;
 mod stages;
 
 pub use embedded::{RunError, run};
+pub use refusals::{Refusals, refusals};
 pub use stages::{FAIL_ANNOTATION, stages, stages_yaml};

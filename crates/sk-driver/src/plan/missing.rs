@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
+use sk_core::registry::{self, Modelled};
 use sk_core::template::built_in_path;
 use sk_core::{Gvk, ObjectKey, ObjectRef, SimTime};
 use sk_record::{Basis, Missing, MissingWhy};
@@ -14,10 +15,6 @@ use sk_store::trace::{OwnerLives, TracerConfig};
 
 use super::demand::Demand;
 use super::{Window, templates};
-
-/// Kinds with pods that the engine acts on: a pod as it is, and what its controllers make pods of. Whoever adds a
-/// controller adds its kind here.
-const ACTED_ON: [(&str, &str); 3] = [("", "Pod"), ("apps", "Deployment"), ("apps", "ReplicaSet")];
 
 /// Objects that are named one by one; the rest of a kind is one entry. 10,000 × 400 bytes are 4 MB of run.json.
 const MAX_NAMED: usize = 10_000;
@@ -145,13 +142,12 @@ fn controller(object: &ObjectRef, value: &Value) -> Option<ObjectRef> {
 }
 
 fn why_missing(gvk: &Gvk, demand: &Demand) -> Option<MissingWhy> {
-    let is_acted_on = ACTED_ON.contains(&(gvk.group.as_str(), gvk.kind.as_str()));
-    // A PodTemplate is kept for others to read; nothing ever makes pods of it.
-    let is_kept = gvk.group.is_empty() && gvk.kind == "PodTemplate";
-    match (is_acted_on, demand.other_scheduler) {
-        (false, _) => (!is_kept).then_some(MissingWhy::NoController),
-        (true, true) => Some(MissingWhy::OtherScheduler),
-        (true, false) => None,
+    match registry::find(gvk).map(|kind| kind.modelled) {
+        Some(Modelled::Acted) => demand.other_scheduler.then_some(MissingWhy::OtherScheduler),
+        // A PodTemplate is kept for others to read; nothing ever makes pods of it.
+        Some(Modelled::Stored) => None,
+        // A custom kind with a pod template has a controller somewhere, and it is not here.
+        Some(Modelled::Missing) | None => Some(MissingWhy::NoController),
     }
 }
 

@@ -107,6 +107,11 @@ pub struct Scenario {
     /// How often the run is repeated, each time with another seed. Default: 1.
     #[serde(default = "default_repetitions")]
     pub repetitions: u32,
+    /// Gaps that may be judged all the same: what of the trace is not simulated (`apps/StatefulSet`, `Rollout`,
+    /// `data/StatefulSet/kafka`, `refused`, `other-scheduler`, `no-controller`), and warnings that `--strict` lets pass
+    /// (`volumes`). The verdict names them. Default: none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub accept: Vec<String>,
     /// What must hold afterwards: CEL expressions over the run's figures. Default: nothing.
     #[serde(rename = "assert", default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "assertion::schema")]

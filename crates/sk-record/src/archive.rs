@@ -9,8 +9,9 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 
 use crate::error::Error;
+use crate::folder::Folder;
 use crate::reader::{Run, TABLES, table_file};
-use crate::writer::{Folder, Staged};
+use crate::writer::Staged;
 
 /// Files of one record: `run.json`, four tables, and what is added beside them (scenario, summary, report, junit, logs).
 const MAX_FILES: usize = 64;

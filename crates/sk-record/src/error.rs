@@ -58,6 +58,17 @@ pub enum Error {
         /// Where.
         path: PathBuf,
     },
+    /// A run record with something beside it that no run made.
+    #[error(
+        "{} holds {name}, which no run made, so it is not replaced: move {name} away or choose another place",
+        path.display()
+    )]
+    SomebodyElses {
+        /// Where.
+        path: PathBuf,
+        /// What lies there.
+        name: String,
+    },
     /// A file or folder could not be read.
     #[error("cannot read {}: {source}", path.display())]
     Read {

@@ -20,6 +20,7 @@
 pub mod archive;
 mod column;
 pub mod error;
+mod folder;
 pub mod meta;
 pub mod reader;
 pub mod resolve;
@@ -29,7 +30,7 @@ pub mod writer;
 
 pub use column::{Column, Kind, Row, TEXT_MAX_BYTES};
 pub use error::Error;
-pub use meta::{Autoscaler, Engine, Group, RunMeta, Trace, Warning, WarningKind};
+pub use meta::{Autoscaler, Basis, Engine, Group, Missing, MissingWhy, RunMeta, Trace, Warning, WarningKind};
 pub use reader::{Rows, Run};
 pub use resolve::{find_runs, resolve};
 pub use rows::{DecisionRow, EndedBy, NodeRow, Outcome, PodRow, SeriesRow};

@@ -45,6 +45,9 @@ pub struct RunMeta {
     pub autoscaler: Option<Autoscaler>,
     /// What decides how far to trust the figures.
     pub warnings: Vec<Warning>,
+    /// What of the trace was not simulated, worst first. While there is any, figures are about a part of the trace.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<Missing>,
     /// The run was stopped before its end; figures cover the part that was simulated.
     pub partial: bool,
 }
@@ -133,6 +136,75 @@ pub enum WarningKind {
     Note,
 }
 
+/// An object of the trace that was not simulated, and how much that is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Missing {
+    /// Why it was not.
+    pub why: MissingWhy,
+    /// What it is, as a scenario's `accept` names it: `apps/StatefulSet`, `argoproj.io/Rollout`, `Pod`.
+    pub kind: String,
+    /// Which one, `namespace/Kind/name`; the last entries of a kind may stand for [`Self::objects`] others.
+    pub object: String,
+    /// How many objects this entry stands for.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub objects: u64,
+    /// Pods that it would have had; nothing where nobody can tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pods: Option<i64>,
+    /// The most CPU that these pods would have requested at one moment, in thousandths.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_m: Option<i64>,
+    /// Where the numbers come from.
+    pub basis: Basis,
+    /// What was said about it, e.g. by the API server that refused it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+}
+
+/// Why something was not simulated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MissingWhy {
+    /// It has a pod template, and no controller of the engine acts on it.
+    NoController,
+    /// The API server refused it.
+    Refused,
+    /// Its pods ask for a scheduler that does not run.
+    OtherScheduler,
+}
+
+impl MissingWhy {
+    /// What a scenario's `accept` calls it.
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::NoController => "no-controller",
+            Self::Refused => "refused",
+            Self::OtherScheduler => "other-scheduler",
+        }
+    }
+}
+
+/// Where the number of pods comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Basis {
+    /// These pods were recorded.
+    Recorded,
+    /// From the object: its replicas, or its completions, times what its template requests.
+    Estimated,
+    /// Neither says.
+    Unknown,
+}
+
+fn one() -> u64 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_one(count: &u64) -> bool {
+    *count == 1
+}
+
 /// `run.json` as it lies on disk: the meta and what the tables must look like to be the ones of this run.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Manifest {
@@ -141,6 +213,9 @@ pub(crate) struct Manifest {
     #[serde(flatten)]
     pub(crate) meta: RunMeta,
     pub(crate) tables: BTreeMap<String, TableFile>,
+    /// Every file of the record, written when it is published: whatever else lies in its folder is somebody else's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) files: Vec<String>,
 }
 
 /// Size and digest of one table's file: a truncated or changed table is told before Parquet has to cope with it.

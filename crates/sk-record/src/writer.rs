@@ -5,7 +5,7 @@
 //! Whatever is dropped before that leaves nothing behind. Nothing is synced to the disk platter: a run can be repeated.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,10 +19,10 @@ use parquet::schema::types::Type;
 
 use crate::column::{Cells, Column, Kind, Row, RowWriter};
 use crate::error::Error;
+use crate::folder::{Folder, META_FILE, write_file};
 use crate::meta::{Manifest, RECORD_VERSION, RunMeta, TableFile};
-use crate::reader::{Run, TABLES, digest_of, table_file};
+use crate::reader::{Run, digest_of, table_file};
 use crate::rows::{DecisionRow, NodeRow, PodRow, SeriesRow};
-use crate::stale::{self, Held};
 
 /// A row group is closed at this many rows or this much text, whichever comes first. What the four tables hold in
 /// memory is then at most 4 × (8 MiB of text + 32,768 rows × 19 columns × 40 bytes per cell ≈ 24 MiB) ≈ 128 MiB;
@@ -32,8 +32,6 @@ const ROW_GROUP_TEXT_BYTES: usize = 8 << 20;
 
 /// What `run_id` is called, as a column and in a table's key-value metadata.
 pub(crate) const RUN_ID: &str = "run_id";
-
-const META_FILE: &str = "run.json";
 
 /// Takes the rows of one run, in any order that does not depend on chance.
 #[derive(Debug)]
@@ -51,10 +49,10 @@ impl Writer {
     pub fn create(dir: &Path, run_id: &str) -> Result<Self, Error> {
         let folder = Folder::create(dir)?;
         Ok(Self {
-            pods: Table::create::<PodRow>(&folder.staging, run_id)?,
-            nodes: Table::create::<NodeRow>(&folder.staging, run_id)?,
-            series: Table::create::<SeriesRow>(&folder.staging, run_id)?,
-            decisions: Table::create::<DecisionRow>(&folder.staging, run_id)?,
+            pods: Table::create::<PodRow>(folder.staging(), run_id)?,
+            nodes: Table::create::<NodeRow>(folder.staging(), run_id)?,
+            series: Table::create::<SeriesRow>(folder.staging(), run_id)?,
+            decisions: Table::create::<DecisionRow>(folder.staging(), run_id)?,
             run_id: run_id.to_owned(),
             folder,
         })
@@ -94,10 +92,10 @@ impl Writer {
         for table in [self.pods, self.nodes, self.series, self.decisions] {
             tables.insert(table.name.to_owned(), table.finish()?);
         }
-        let manifest = Manifest { record: RECORD_VERSION, meta: meta.clone(), tables };
+        let manifest = Manifest { record: RECORD_VERSION, meta: meta.clone(), tables, files: Vec::new() };
         let mut json = serde_json::to_vec_pretty(&manifest).map_err(|source| Error::EncodeMeta { source })?;
         json.push(b'\n');
-        write_file(&self.folder.staging.join(META_FILE), &json)?;
+        write_file(&self.folder.staging().join(META_FILE), &json)?;
         Ok(Staged { folder: self.folder })
     }
 }
@@ -116,7 +114,7 @@ impl Staged {
 
     /// Reads the record, to compute what is to be added to it.
     pub fn run(&self) -> Result<Run, Error> {
-        Run::open(&self.folder.staging)
+        Run::open(self.folder.staging())
     }
 
     /// Adds a whole file beside the tables, e.g. `summary.json`.
@@ -125,102 +123,10 @@ impl Staged {
     }
 
     /// Gives the record its name and returns it. A record of that name is replaced: the same question has the same
-    /// folder. Anything else of that name is left alone and the call fails.
+    /// folder. A folder that holds anything that no run made is left alone and the call fails.
     pub fn publish(self) -> Result<PathBuf, Error> {
         self.folder.publish()
     }
-}
-
-/// The folder a record is written in and the one it shall become. Removed when dropped unpublished.
-#[derive(Debug)]
-pub(crate) struct Folder {
-    staging: PathBuf,
-    target: PathBuf,
-    published: bool,
-    /// Keeps other runs from taking it for a leftover.
-    _held: Held,
-}
-
-impl Folder {
-    pub(crate) fn create(target: &Path) -> Result<Self, Error> {
-        check_replaceable(target)?;
-        stale::remove(target);
-        // The process id keeps two runs of the same question apart; the leading dot keeps both out of `skctl list`.
-        let staging = sibling(target, "new")?;
-        if staging.exists() {
-            fs::remove_dir_all(&staging).map_err(|source| Error::Write { path: staging.clone(), source })?;
-        }
-        let held = Held::create(&staging).map_err(|source| Error::Write { path: staging.clone(), source })?;
-        Ok(Self { staging, target: target.to_owned(), published: false, _held: held })
-    }
-
-    /// Where the record is before it is published.
-    pub(crate) fn staging(&self) -> &Path {
-        &self.staging
-    }
-
-    fn add_file(&self, name: &str, content: &[u8]) -> Result<(), Error> {
-        let plain = Path::new(name).file_name().is_some_and(|file| file == name);
-        let taken = name == META_FILE || TABLES.iter().any(|table| table_file(table) == name);
-        if !plain || taken || name.starts_with('.') {
-            return Err(Error::FileName { name: name.to_owned() });
-        }
-        write_file(&self.staging.join(name), content)
-    }
-
-    /// Two renames: between them, for a moment, there is no record of that name, but never a half-made one.
-    pub(crate) fn publish(mut self) -> Result<PathBuf, Error> {
-        check_replaceable(&self.target)?;
-        let old = sibling(&self.target, "old")?;
-        let replaces = self.target.exists();
-        let _held = Held::existing(&self.target);
-        if replaces {
-            rename(&self.target, &old)?;
-        }
-        if let Err(error) = rename(&self.staging, &self.target) {
-            if replaces {
-                rename(&old, &self.target)?;
-            }
-            return Err(error);
-        }
-        self.published = true;
-        if replaces {
-            fs::remove_dir_all(&old).map_err(|source| Error::Write { path: old, source })?;
-        }
-        Ok(self.target.clone())
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        if !self.published {
-            // There is no one to tell, and a leftover does no harm: its name starts with a dot.
-            let _ = fs::remove_dir_all(&self.staging);
-        }
-    }
-}
-
-/// A place is free, an empty folder, or an older record; people's other folders are not ours to replace.
-fn check_replaceable(target: &Path) -> Result<(), Error> {
-    if !target.exists() || target.join(META_FILE).is_file() {
-        return Ok(());
-    }
-    let empty = fs::read_dir(target).is_ok_and(|mut entries| entries.next().is_none());
-    if empty { Ok(()) } else { Err(Error::Occupied { path: target.to_owned() }) }
-}
-
-fn sibling(target: &Path, role: &str) -> Result<PathBuf, Error> {
-    let refuse = || Error::NoFolder { path: target.to_owned() };
-    let name = target.file_name().and_then(|name| name.to_str()).ok_or_else(refuse)?;
-    Ok(target.with_file_name(format!(".{name}.{role}-{}", std::process::id())))
-}
-
-fn rename(from: &Path, to: &Path) -> Result<(), Error> {
-    fs::rename(from, to).map_err(|source| Error::Write { path: to.to_owned(), source })
-}
-
-fn write_file(path: &Path, content: &[u8]) -> Result<(), Error> {
-    fs::write(path, content).map_err(|source| Error::Write { path: path.to_owned(), source })
 }
 
 /// One table being written: rows gather in columns, a full set of columns becomes a row group.

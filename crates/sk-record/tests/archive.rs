@@ -36,6 +36,7 @@ fn record_in(dir: &Path) {
         groups: vec![],
         autoscaler: None,
         warnings: vec![],
+        missing: vec![],
         partial: true,
     };
     writer.finish(&meta).unwrap().publish().unwrap();

@@ -32,6 +32,7 @@ fn meta(run_id: &str) -> RunMeta {
         groups: vec![],
         autoscaler: None,
         warnings: vec![],
+        missing: vec![],
         partial: false,
     }
 }
@@ -180,6 +181,61 @@ fn a_record_replaces_its_predecessor_but_never_a_folder_of_another_kind() {
     let error = Writer::create(&precious, "nginx").unwrap_err();
     assert!(matches!(error, Error::Occupied { .. }), "{error}");
     assert!(precious.join("thesis.txt").exists());
+}
+
+#[test]
+fn a_record_with_somebodys_notes_beside_it_is_not_replaced() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path().join("nginx");
+    write(&dir, 3);
+    for (name, make) in [("notes.md", fs::write as fn(_, _) -> _), ("thesis", |path, _: &str| fs::create_dir(path))] {
+        make(dir.join(name), "years of work").unwrap();
+        let error = Writer::create(&dir, "nginx-3fa91c").unwrap_err();
+        assert!(error.to_string().contains(name), "{error}");
+        assert!(dir.join(name).exists() && Run::open(&dir).is_ok());
+        fs::rename(dir.join(name), temp.path().join(name)).unwrap();
+    }
+    write(&dir, 5);
+    assert_eq!(Run::open(&dir).unwrap().pods().unwrap().count(), 5);
+}
+
+#[test]
+fn notes_that_come_while_a_run_goes_on_are_left_alone_too() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path().join("nginx");
+    write(&dir, 3);
+    let staged = Writer::create(&dir, "nginx-3fa91c").unwrap().finish(&meta("nginx-3fa91c")).unwrap();
+    fs::write(dir.join("notes.md"), "years of work").unwrap();
+    let error = staged.publish().unwrap_err();
+    assert!(matches!(error, Error::SomebodyElses { .. }), "{error}");
+    assert_eq!(fs::read(dir.join("notes.md")).unwrap(), b"years of work");
+    assert_eq!(fs::read_dir(temp.path()).unwrap().count(), 1, "nothing else is left");
+}
+
+#[test]
+fn a_folder_with_somebody_elses_run_json_is_not_replaced() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path().join("marathon");
+    fs::create_dir(&dir).unwrap();
+    for text in ["{\"distance_km\": 42}", "not even JSON", "{\"record\": 1}"] {
+        fs::write(dir.join("run.json"), text).unwrap();
+        let error = Writer::create(&dir, "nginx").unwrap_err();
+        assert!(matches!(error, Error::Occupied { .. }), "{error}");
+        assert_eq!(fs::read_to_string(dir.join("run.json")).unwrap(), text);
+    }
+}
+
+#[test]
+fn what_a_run_added_to_its_record_is_replaced_with_it() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path().join("nginx");
+    for _ in 0..2 {
+        let mut writer = Writer::create(&dir, "nginx-3fa91c").unwrap();
+        writer.add_file("hooks.log", b"done\n").unwrap();
+        writer.finish(&meta("nginx-3fa91c")).unwrap().publish().unwrap();
+    }
+    write(&dir, 1);
+    assert!(!dir.join("hooks.log").exists());
 }
 
 #[test]

@@ -28,7 +28,7 @@ const LONGEST_STEP: SimDuration = SimDuration::from_mins(30);
 /// finalizer of somebody else's could hold it for ever.
 const NAMESPACE_PATIENCE: SimDuration = SimDuration::from_mins(2);
 const NAMESPACE_LOOK: SimDuration = SimDuration::from_millis(100);
-/// How many different refusals are told apart; the rest is counted as one.
+/// How many different deletions that failed are told apart; the rest is counted as one.
 const MAX_REFUSALS: usize = 20;
 
 /// What is replayed, and what to call it.
@@ -103,14 +103,16 @@ pub fn run(
     let mut replay = Replay::new(request, writer)?;
     let mut plan = Plan::new(request.trace.records()?, request.trace.config(), request.window);
     let mut finished = ControlFlow::Continue(());
-    for operation in &mut plan {
+    while let Some(operation) = plan.next() {
         let operation = operation?;
         check_pods(&operation)?;
         finished = replay.advance(operation.at, progress)?;
         if finished.is_break() {
             break;
         }
-        replay.perform(operation)?;
+        if let Some((object, error)) = replay.perform(operation)? {
+            plan.refused(&object, &error.to_string());
+        }
     }
     if finished.is_continue() {
         finished = replay.advance(request.window.end, progress)?;
@@ -124,7 +126,10 @@ pub fn run(
         message: finding.message.to_owned(),
         count,
     }));
-    let meta = meta(request, run_id, end, finished.is_break())?;
+    let gaps = plan.into_gaps();
+    let lives = request.trace.lives()?.collect::<Result<Vec<_>, _>>()?;
+    let mut meta = meta(request, run_id, end, finished.is_break())?;
+    meta.missing = gaps.into_missing(&lives, request.window);
     replay.finish(meta, warnings)
 }
 
@@ -134,6 +139,7 @@ struct Replay {
     recorder: Recorder,
     /// The version up to which the recorder has seen everything.
     cursor: u64,
+    /// Deletions that it refused, and how often.
     refusals: BTreeMap<String, u64>,
     /// Operations that came later than they were recorded.
     late: u64,
@@ -177,28 +183,28 @@ impl Replay {
         Ok(())
     }
 
-    /// A refused object is counted with the server's words, and the run goes on.
-    fn perform(&mut self, operation: Operation) -> Result<(), RunError> {
+    /// Performs an operation; the object and the server's words if it was refused. The run goes on all the same.
+    fn perform(&mut self, operation: Operation) -> Result<Option<(ObjectRef, ApiError)>, RunError> {
         self.late += u64::from(operation.at < self.engine.now());
-        let (target, answer) = match operation.action {
+        let mut refused = None;
+        match operation.action {
             Action::Apply(value) => {
                 let target = reference_of(&value);
                 self.wait_for_namespace(&target)?;
                 let answer = Object::from_json(value).and_then(|object| self.engine.handle(Request::apply(object)));
-                (target, answer)
+                refused = target.zip(answer.err());
             }
             Action::Delete(target) => {
                 // What was recorded is that the object was gone, not that somebody asked for it: no grace. What went
                 // with it was recorded too, or is collected.
                 let options = DeleteOptions { grace_secs: Some(0), ..DeleteOptions::default() };
-                let answer = self.engine.handle(Request::Delete { target: target.clone(), options });
-                (Some(target), answer)
+                if let Err(error) = self.engine.handle(Request::Delete { target: target.clone(), options }) {
+                    self.not_deleted(&target, &error);
+                }
             }
-        };
-        if let Err(error) = answer {
-            self.refused(target, &error);
         }
-        self.catch_up()
+        self.catch_up()?;
+        Ok(refused)
     }
 
     /// A namespace that was deleted and made again is made again once the old one is gone.
@@ -216,17 +222,17 @@ impl Replay {
         Ok(())
     }
 
-    fn refused(&mut self, target: Option<ObjectRef>, error: &ApiError) {
-        let target = target.map(|target| format!("{target}: ")).unwrap_or_default();
-        let message = format!("refused: {target}{error}");
+    fn not_deleted(&mut self, target: &ObjectRef, error: &ApiError) {
+        let message = format!("not deleted: {target}: {error}");
         let known = self.refusals.contains_key(&message);
-        let message = if known || self.refusals.len() < MAX_REFUSALS { message } else { "refused: others".to_owned() };
+        let message =
+            if known || self.refusals.len() < MAX_REFUSALS { message } else { "not deleted: others".to_owned() };
         *self.refusals.entry(message).or_default() += 1;
     }
 
     fn finish(self, mut meta: RunMeta, mut warnings: Vec<Warning>) -> Result<Staged, RunError> {
         warnings.extend(self.refusals.into_iter().map(|(message, count)| Warning {
-            code: "refused".to_owned(),
+            code: "not-deleted".to_owned(),
             kind: WarningKind::Gap,
             message,
             count,
@@ -262,7 +268,7 @@ fn check_pods(operation: &Operation) -> Result<(), RunError> {
 }
 
 /// What an object calls itself, if it does.
-fn reference_of(value: &serde_json::Value) -> Option<ObjectRef> {
+pub(crate) fn reference_of(value: &serde_json::Value) -> Option<ObjectRef> {
     sk_store::trace::Object::new(value.clone()).ok().map(|object| object.reference().clone())
 }
 
@@ -291,6 +297,7 @@ fn meta(request: &RunRequest<'_>, run_id: String, end: SimTime, partial: bool) -
         groups: setup.groups(),
         autoscaler: Some(setup.autoscaler()),
         warnings: Vec::new(),
+        missing: Vec::new(),
         partial,
     })
 }

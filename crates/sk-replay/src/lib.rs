@@ -23,6 +23,8 @@ pub mod fingerprint;
 pub mod mutate;
 pub mod plan;
 pub mod record;
+mod refusals;
 pub mod setup;
 
 pub use embedded::{RunError, run};
+pub use refusals::{Refusals, refusals};

@@ -235,7 +235,8 @@ fn stamped_owner(object: &Object) -> Option<String> {
     object.meta.annotations.get(OWNER_ANNOTATION).and_then(|text| parse_owner(text)).map(|owner| owner_name(&owner))
 }
 
-fn owner_name(owner: &ObjectRef) -> String {
+/// What an object is called in the record: `namespace/Kind/name`.
+pub(crate) fn owner_name(owner: &ObjectRef) -> String {
     match &owner.key.namespace {
         Some(namespace) => format!("{namespace}/{}/{}", owner.gvk.kind, owner.key.name),
         None => format!("{}/{}", owner.gvk.kind, owner.key.name),

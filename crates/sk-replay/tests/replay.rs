@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use serde_json::{Value, json};
 use sk_api::Scenario;
 use sk_core::SimTime;
-use sk_record::{PodRow, RunMeta};
+use sk_record::{MissingWhy, PodRow, RunMeta};
 use sk_replay::embedded::{self, RunError, RunRequest};
 use sk_replay::plan::Window;
 use sk_replay::setup::Setup;
@@ -109,12 +109,9 @@ fn a_refused_object_is_named_with_the_servers_words() {
     wrong["spec"]["containers"][0]["resources"] = json!({"requests": {"cpu": "-1"}});
     let (meta, pods) = replay(&[("09:00:00", "apply", wrong), ("09:00:00", "apply", pod("b"))]);
     assert_eq!(pods.len(), 1, "the run goes on");
-    let refused = meta.warnings.iter().find(|warning| warning.code == "refused").expect("it is said");
-    assert!(
-        refused.message.contains("Pod shop/a") && refused.message.contains("must be greater"),
-        "{}",
-        refused.message
-    );
+    let refused = &meta.missing[0];
+    assert_eq!((refused.object.as_str(), refused.why), ("shop/Pod/a", MissingWhy::Refused));
+    assert!(refused.message.as_ref().is_some_and(|words| words.contains("must be greater")), "{refused:?}");
 }
 
 #[test]
@@ -123,11 +120,11 @@ fn what_is_not_modelled_is_said() {
     demanding["spec"]["priorityClassName"] = json!("high");
     demanding["spec"]["affinity"] =
         json!({"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{}]}});
-    let job =
-        json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j", "namespace": "shop"}, "spec": {}});
-    let (meta, _) = replay(&[("09:00:00", "apply", demanding), ("09:00:00", "apply", job)]);
+    let budget = json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+        "metadata": {"name": "j", "namespace": "shop"}, "spec": {}});
+    let (meta, _) = replay(&[("09:00:00", "apply", demanding), ("09:00:00", "apply", budget)]);
     let codes = codes(&meta);
-    for code in ["preemption", "pod-anti-affinity", "job", "priority-class"] {
+    for code in ["preemption", "pod-anti-affinity", "pdb", "priority-class"] {
         assert!(codes.contains(&code), "{code} is missing in {codes:?}");
     }
 }
@@ -142,4 +139,43 @@ fn an_object_that_asks_for_more_pods_than_there_can_be_is_refused_at_once_by_its
     let refused = try_replay(&[("09:00:00", "apply", web)]).expect_err("nobody waits for a million pods").to_string();
     assert!(refused.contains("Deployment shop/web: `/spec/replicas` asks for 2147483647 pods"), "{refused}");
     assert!(refused.contains("at most 1048576 objects") && refused.contains("trace transform"), "{refused}");
+}
+
+fn workload(api_version: &str, kind: &str, spec: &serde_json::Value) -> serde_json::Value {
+    json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "w", "namespace": "shop"}, "spec": spec})
+}
+
+#[test]
+fn what_no_controller_acts_on_is_missing_with_its_size_and_by_its_name() {
+    let spec = pod("x")["spec"].clone();
+    let template = json!({"metadata": {"labels": {"app": "w"}}, "spec": spec});
+    let sized = json!({"replicas": 3, "selector": {"matchLabels": {"app": "w"}}, "template": template});
+    let cron = json!({"schedule": "* * * * *", "jobTemplate": {"spec": {"template": template}}});
+    let kinds = [
+        ("apps/v1", "StatefulSet", &sized, "apps/StatefulSet", Some(3)),
+        ("apps/v1", "DaemonSet", &sized, "apps/DaemonSet", None),
+        ("v1", "ReplicationController", &sized, "ReplicationController", Some(3)),
+        ("batch/v1", "Job", &sized, "batch/Job", Some(1)),
+        ("batch/v1", "CronJob", &cron, "batch/CronJob", None),
+        ("argoproj.io/v1alpha1", "Rollout", &sized, "argoproj.io/Rollout", Some(3)),
+    ];
+    for (api_version, kind, spec, name, pods) in kinds {
+        let (meta, rows) = replay(&[("09:00:00", "apply", workload(api_version, kind, spec))]);
+        assert_eq!(rows.len(), 0, "{kind}");
+        let missing = &meta.missing[0];
+        assert_eq!((missing.kind.as_str(), missing.pods), (name, pods), "{kind}");
+        assert_eq!(missing.object, format!("shop/{kind}/w"));
+        assert_eq!(missing.cpu_m, pods.map(|pods| pods * 1_000), "{kind}");
+    }
+    let (meta, rows) = replay(&[("09:00:00", "apply", workload("apps/v1", "Deployment", &sized))]);
+    assert_eq!((rows.len(), meta.missing.len()), (3, 0), "{:?}", meta.missing);
+}
+
+#[test]
+fn pods_for_another_scheduler_are_missing() {
+    let mut other = pod("a");
+    other["spec"]["schedulerName"] = json!("volcano");
+    let (meta, _) = replay(&[("09:00:00", "apply", other), ("09:00:00", "apply", pod("b"))]);
+    let missing: Vec<_> = meta.missing.iter().map(|missing| (missing.object.as_str(), missing.why)).collect();
+    assert_eq!(missing, [("shop/Pod/a", MissingWhy::OtherScheduler)]);
 }

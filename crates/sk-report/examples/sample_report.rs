@@ -5,7 +5,8 @@
 mod story;
 
 use sk_record::{Warning, WarningKind};
-use sk_report::{Analysis, Assertion, check};
+use sk_report::figure::ToFigure;
+use sk_report::{Analysis, Assertion, Judgement, Terms, check};
 
 const SCENARIO: &str = "apiVersion: simkube.io/v1\nkind: Scenario\ncluster:\n  groups:\n    small: {min: 1, max: 10, cpu: 1, \
                         memory: 4Gi, price: 0.05, ready: 60s}\nassert:\n- unschedulable.pods == 0\n- nodes.max <= 10\n";
@@ -21,7 +22,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let analysis = Analysis::of(&tables)?;
     let assertions = ["unschedulable.pods == 0", "nodes.max <= 100"];
     let assertions = assertions.map(|text| Assertion { name: None, text: text.into() });
-    let verdicts = check(&assertions, &tables.meta.groups)?.judge(&analysis.summary)?;
-    std::fs::write(path, sk_report::html::render(&analysis, &verdicts, Some(SCENARIO))?)?;
+    let verdicts = check(&assertions, &tables.meta.groups)?.judge(&analysis.summary.figure());
+    let judgement = Judgement::of(&analysis, verdicts, &Terms::default());
+    std::fs::write(path, sk_report::html::render(&analysis, &judgement, Some(SCENARIO))?)?;
     Ok(())
 }

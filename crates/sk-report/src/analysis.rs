@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use sk_core::{SimDuration, SimTime};
-use sk_record::{DecisionRow, Error, NodeRow, RunMeta, SeriesRow, WarningKind};
+use sk_record::{DecisionRow, Error, Missing, NodeRow, RunMeta, SeriesRow, WarningKind};
 
 use crate::causes::{EmptyCause, PendingCause, empty_causes};
 use crate::figures::{Churn, Summary, Warnings};
 use crate::fleet::Fleet;
+use crate::gaps;
 use crate::incidents::{Incident, decisions};
 use crate::pods::Pods;
 use crate::source::Source;
@@ -47,6 +48,10 @@ pub struct Analysis {
     pub nodes: Vec<NodeStory>,
     /// How many nodes there were to choose from.
     pub nodes_total: usize,
+    /// What of the trace was not simulated, worst first.
+    pub missing: Vec<Missing>,
+    /// Pods that a scheduler looked at. A run without any is no simulation.
+    pub simulated_pods: i64,
     /// The time to start that p % of pods did not exceed, for p = 0 … 100; empty if none started.
     pub latency_percentiles: Vec<SimDuration>,
 }
@@ -95,11 +100,14 @@ impl Analysis {
         let pods = Pods::read(source, &mut fleet, window)?;
         let (incidents, incidents_total) = pods.incidents;
         let (nodes, nodes_total) = node_stories(&fleet);
+        let missing = gaps::of(&meta);
         Ok(Self {
             marks: marks(source, window)?,
             empty_causes: empty_causes(&fleet, &meta, window),
             latency_percentiles: pods.latency_percentiles,
-            summary: summary(&meta, &fleet, pods.figures),
+            simulated_pods: pods.simulated,
+            summary: summary(&meta, &fleet, pods.figures, &missing),
+            missing,
             curves: Curves {
                 running: pods.running,
                 pending: pods.pending,
@@ -119,7 +127,7 @@ impl Analysis {
     }
 }
 
-fn summary(meta: &RunMeta, fleet: &Fleet, pods: Summary) -> Summary {
+fn summary(meta: &RunMeta, fleet: &Fleet, pods: Summary, missing: &[Missing]) -> Summary {
     let priced = |name: &str| {
         let group = meta.groups.iter().find(|group| group.name == name);
         group.is_none_or(|group| group.price_per_hour.is_some())
@@ -138,6 +146,7 @@ fn summary(meta: &RunMeta, fleet: &Fleet, pods: Summary) -> Summary {
         node_hours: all.node_hours,
         cost: all.cost,
         requested: all.requested,
+        missing: gaps::figures(missing),
         warnings: warnings(meta),
         ..pods
     }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use cel::objects::{Key, Map};
 use cel::{Context, ExecutionError, Program, Value};
+use serde::{Deserialize, Serialize};
 use sk_core::SimDuration;
 use sk_record::Group;
 
@@ -23,7 +24,7 @@ pub const TEXT_MAX_BYTES: usize = 2_048;
 const LATER: [&str; 3] = ["baseline", "ratio", "fidelity"];
 
 /// One claim about a run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Assertion {
     /// What a person calls it.
     pub name: Option<String>,
@@ -32,7 +33,7 @@ pub struct Assertion {
 }
 
 /// Why an assertion cannot be judged.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("assertion `{text}`: {problem}")]
 pub struct AssertionError {
     /// The expression.
@@ -47,20 +48,37 @@ pub struct AssertionError {
 #[derive(Debug)]
 pub struct Checked(Vec<(Assertion, Program)>);
 
-/// What became of one assertion.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What became of one assertion, whatever the rest of the run is worth.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {
     /// What a person calls it.
     pub name: Option<String>,
     /// The CEL expression.
     pub text: String,
-    /// It held.
-    pub passed: bool,
+    /// What evaluating it gave.
+    pub result: Evaluated,
     /// The figures it is about, and what they were: to be printed beside the limit.
     pub values: Vec<(String, String)>,
 }
 
+/// What evaluating an assertion gave.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Evaluated {
+    /// It holds for what was simulated.
+    Held,
+    /// It does not.
+    Failed,
+    /// Nobody can tell, and why: it names what the run does not have, or evaluating it took too much.
+    Unknown(String),
+}
+
 impl Verdict {
+    /// Did it fail? What could not be evaluated did not.
+    pub fn is_failed(&self) -> bool {
+        self.result == Evaluated::Failed
+    }
+
     /// `nodes.max <= 36   (nodes.max = 38)`: value beside limit.
     pub fn with_values(&self) -> String {
         let values: Vec<String> = self.values.iter().map(|(path, value)| format!("{path} = {value}")).collect();
@@ -80,12 +98,17 @@ pub fn check(assertions: &[Assertion], groups: &[Group]) -> Result<Checked, Asse
     Ok(Checked(checked))
 }
 
+/// One assertion, compiled and not checked again: it was before the run.
+pub(crate) fn compiled(assertion: Assertion) -> Result<Checked, AssertionError> {
+    let program = compile(&assertion.text)?;
+    Ok(Checked(vec![(assertion, program)]))
+}
+
 impl Checked {
-    /// Judges a run. Fails only where an assertion names a group, namespace or owner that the run does not have.
-    pub fn judge(&self, summary: &Summary) -> Result<Vec<Verdict>, AssertionError> {
-        let figures = summary.figure();
-        let context = context(&figures);
-        self.0.iter().map(|(assertion, program)| judge(assertion, program, &figures, &context)).collect()
+    /// Judges a run. What names a group, namespace or owner that the run does not have cannot be judged.
+    pub fn judge(&self, figures: &Figure) -> Vec<Verdict> {
+        let context = context(figures);
+        self.0.iter().map(|(assertion, program)| judge(assertion, program, figures, &context)).collect()
     }
 
     /// Is there nothing to judge?
@@ -94,20 +117,19 @@ impl Checked {
     }
 }
 
-fn judge(
-    assertion: &Assertion,
-    program: &Program,
-    figures: &Figure,
-    context: &Context<'_, '_>,
-) -> Result<Verdict, AssertionError> {
+fn judge(assertion: &Assertion, program: &Program, figures: &Figure, context: &Context<'_, '_>) -> Verdict {
     let paths = paths(program.expression());
-    let result = program.execute(context).map_err(|error| {
-        let missing = paths.iter().find_map(|path| missing_entry(path, figures));
-        refuse(&assertion.text, None, missing.unwrap_or_else(|| execution_problem(&error)))
-    })?;
-    let Value::Bool(passed) = result else { return Err(not_boolean(&assertion.text, &result)) };
+    let result = match program.execute(context) {
+        Ok(Value::Bool(true)) => Evaluated::Held,
+        Ok(Value::Bool(false)) => Evaluated::Failed,
+        Ok(other) => Evaluated::Unknown(not_boolean(&assertion.text, &other).problem),
+        Err(error) => {
+            let missing = paths.iter().find_map(|path| missing_entry(path, figures));
+            Evaluated::Unknown(missing.unwrap_or_else(|| execution_problem(&error)))
+        }
+    };
     let values = paths.iter().filter_map(|path| Some((path.to_string(), path.value_in(figures)?))).collect();
-    Ok(Verdict { name: assertion.name.clone(), text: assertion.text.clone(), passed, values })
+    Verdict { name: assertion.name.clone(), text: assertion.text.clone(), result, values }
 }
 
 fn compile(text: &str) -> Result<Program, AssertionError> {
@@ -307,7 +329,7 @@ fn context<'v>(figures: &Figure) -> Context<'v, 'v> {
     let mut context = Context::default();
     if let Figure::Fields(fields) = figures {
         for (name, figure) in fields.iter().filter(|(_, figure)| *figure != Figure::Absent) {
-            context.add_variable_from_value(*name, to_cel(figure));
+            context.add_variable_from_value(name.as_ref(), to_cel(figure));
         }
     }
     context
@@ -323,7 +345,7 @@ fn to_cel(figure: &Figure) -> Value {
         Figure::Count(count) => Value::Int(*count),
         Figure::Number(number) => Value::Float(*number),
         Figure::Time(time) => Value::Duration(chrono::Duration::microseconds(time.as_micros())),
-        Figure::Fields(fields) => map(fields.iter().map(|(name, figure)| (*name, figure)).collect()),
+        Figure::Fields(fields) => map(fields.iter().map(|(name, figure)| (name.as_ref(), figure)).collect()),
         Figure::Entries(entries) => map(entries.iter().map(|(name, figure)| (name.as_str(), figure)).collect()),
         Figure::Absent => Value::Null,
     }

@@ -1,4 +1,11 @@
-//! Text from a trace is anyone's text: made harmless for HTML, XML, Markdown and JSON inside a script.
+//! Text from a trace is anyone's text: made harmless for HTML, XML, Markdown, terminals and JSON inside a script.
+
+/// Characters that are not seen themselves but change how what is around them is seen: marks of direction, which turn
+/// text around, separators of lines and paragraphs, and the byte order mark. Controls are not among them.
+pub fn is_deceptive(char: char) -> bool {
+    matches!(char,
+        '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+}
 
 /// For HTML and XML, in content and in quoted attributes. What XML 1.0 cannot hold at all becomes `�`.
 pub(crate) fn markup(text: &str) -> String {
@@ -11,16 +18,18 @@ pub(crate) fn markup(text: &str) -> String {
             '"' => safe.push_str("&quot;"),
             '\'' => safe.push_str("&#39;"),
             '\t' | '\n' | '\r' => safe.push(c),
-            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => safe.push('\u{fffd}'),
+            c if c.is_control() || is_deceptive(c) || matches!(c, '\u{fffe}' | '\u{ffff}') => safe.push('\u{fffd}'),
             c => safe.push(c),
         }
     }
     safe
 }
 
-/// JSON that can stand inside `<script>`: no `<` means no `</script>` and no `<!--`.
+/// JSON that can stand inside `<script>`: no `<` means no `</script>` and no `<!--`. Deceptive characters, which can only
+/// stand in its texts, are shown as `�` there.
 pub(crate) fn json_in_script(json: &str) -> String {
-    json.replace('<', "\\u003c").replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029")
+    let safe = json.replace('<', "\\u003c");
+    if safe.contains(is_deceptive) { safe.replace(is_deceptive, "\u{fffd}") } else { safe }
 }
 
 /// For one cell of a Markdown table or one line of a list.
@@ -31,7 +40,7 @@ pub(crate) fn markdown(text: &str) -> String {
             '<' => safe.push_str("&lt;"),
             '&' => safe.push_str("&amp;"),
             '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '#' | '~' => safe.extend(['\\', c]),
-            c if c.is_control() => safe.push(' '),
+            c if c.is_control() || is_deceptive(c) => safe.push(' '),
             c => safe.push(c),
         }
     }
@@ -48,5 +57,8 @@ mod tests {
         assert_eq!(markup("a\u{0}b\u{1b}[0m\u{ffff}"), "a\u{fffd}b\u{fffd}[0m\u{fffd}");
         assert_eq!(json_in_script(r#"{"a":"</script><!--"}"#), r#"{"a":"\u003c/script>\u003c!--"}"#);
         assert_eq!(markdown("a|b <b>*c*\n"), "a\\|b &lt;b>\\*c\\* ");
+        assert_eq!(markup("pay\u{202e}roll\u{2066}"), "pay\u{fffd}roll\u{fffd}");
+        assert_eq!(markdown("pay\u{200f}roll\u{2028}"), "pay roll ");
+        assert_eq!(json_in_script("[\"a\u{202e}b\"]"), "[\"a\u{fffd}b\"]");
     }
 }

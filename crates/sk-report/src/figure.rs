@@ -4,8 +4,10 @@
 //! so a key in summary.json cannot differ from the variable of the same name. Time is a type of its own here: seconds
 //! in JSON, a duration in CEL.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use serde::Deserialize;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use sk_core::SimDuration;
 
@@ -19,7 +21,7 @@ pub enum Figure {
     /// How long: seconds in JSON, a duration in CEL.
     Time(SimDuration),
     /// Named figures, in the order a reader wants them.
-    Fields(Vec<(&'static str, Figure)>),
+    Fields(Vec<(Cow<'static, str>, Figure)>),
     /// Figures of each group, namespace or owner.
     Entries(BTreeMap<String, Figure>),
     /// There is no such figure in this run, e.g. no cost without prices. Left out everywhere.
@@ -41,7 +43,7 @@ impl Figure {
     pub fn names(&self) -> Vec<&str> {
         match self {
             Self::Fields(fields) => {
-                fields.iter().filter(|(_, figure)| *figure != Self::Absent).map(|(name, _)| *name).collect()
+                fields.iter().filter(|(_, figure)| *figure != Self::Absent).map(|(name, _)| name.as_ref()).collect()
             }
             Self::Entries(entries) => entries.keys().map(String::as_str).collect(),
             _ => Vec::new(),
@@ -64,6 +66,57 @@ impl Serialize for Figure {
             }
             Self::Entries(entries) => entries.serialize(serializer),
             Self::Absent => serializer.serialize_unit(),
+        }
+    }
+}
+
+/// The tree with its types, for another process: JSON tells neither a duration from a number nor an int from a double.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, Deserialize)]
+pub enum Typed {
+    /// How many.
+    Count(i64),
+    /// Money, a share, a mean.
+    Number(f64),
+    /// How long, in microseconds.
+    Time(i64),
+    /// Named figures, in order.
+    Fields(Vec<(String, Typed)>),
+    /// Figures of each group, namespace or owner.
+    Entries(BTreeMap<String, Typed>),
+    /// No such figure.
+    Absent,
+}
+
+impl From<&Figure> for Typed {
+    fn from(figure: &Figure) -> Self {
+        match figure {
+            Figure::Count(count) => Self::Count(*count),
+            Figure::Number(number) => Self::Number(*number),
+            Figure::Time(time) => Self::Time(time.as_micros()),
+            Figure::Fields(fields) => {
+                Self::Fields(fields.iter().map(|(name, figure)| (name.clone().into_owned(), figure.into())).collect())
+            }
+            Figure::Entries(entries) => {
+                Self::Entries(entries.iter().map(|(name, figure)| (name.clone(), figure.into())).collect())
+            }
+            Figure::Absent => Self::Absent,
+        }
+    }
+}
+
+impl From<Typed> for Figure {
+    fn from(typed: Typed) -> Self {
+        match typed {
+            Typed::Count(count) => Self::Count(count),
+            Typed::Number(number) => Self::Number(number),
+            Typed::Time(micros) => Self::Time(SimDuration::from_micros(micros)),
+            Typed::Fields(fields) => {
+                Self::Fields(fields.into_iter().map(|(name, figure)| (name.into(), figure.into())).collect())
+            }
+            Typed::Entries(entries) => {
+                Self::Entries(entries.into_iter().map(|(name, figure)| (name, figure.into())).collect())
+            }
+            Typed::Absent => Self::Absent,
         }
     }
 }
@@ -150,7 +203,7 @@ macro_rules! figures {
 
         impl $crate::figure::ToFigure for $name {
             fn figure(&self) -> $crate::figure::Figure {
-                $crate::figure::Figure::Fields(vec![ $( (stringify!($field), self.$field.figure()), )+ ])
+                $crate::figure::Figure::Fields(vec![ $( (stringify!($field).into(), self.$field.figure()), )+ ])
             }
 
             fn describe(path: &str, meaning: &str, lines: &mut Vec<$crate::figure::Described>) {

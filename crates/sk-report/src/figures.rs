@@ -42,6 +42,8 @@ figures! {
         namespaces: BTreeMap<String, PodFigures>,
         /// The same for the pods of each top-most owner, called `ns/Kind/name`.
         owners: BTreeMap<String, PodFigures>,
+        /// What of the trace was not simulated; `not_simulated` in summary.json has each object.
+        missing: NotSimulated,
         /// What limits how far the figures can be trusted; run.json has the words.
         warnings: Warnings,
     }
@@ -196,6 +198,19 @@ figures! {
         evicted: Counted,
         /// Those preempted.
         preempted: Counted,
+    }
+
+    /// What the run left out, as far as anybody can tell.
+    NotSimulated {
+        /// Objects with pods that the engine does not act on, refused objects, and objects whose pods are for another
+        /// scheduler.
+        objects: i64,
+        /// The pods that these would have had: recorded ones, or replicas or completions as the objects say.
+        pods: i64,
+        /// The CPU that these pods would have requested, each object's at its largest moment.
+        cpu: f64,
+        /// Of the objects, those of which nobody can tell how many pods they would have had.
+        unknown: i64,
     }
 
     /// Warnings by sort; each counts once however many objects it concerns.

@@ -11,20 +11,25 @@
 //! | [`step`] | step functions of time |
 //! | [`analysis`] | rows → figures, curves, causes |
 //! | [`assertion`] | CEL over the figures: checked before a run, judged after |
+//! | [`confined`] | assertions as questions and answers, for a process with limits |
 //! | [`causes`] | why pods waited, why nodes stood empty |
 //! | [`incidents`] | the longest waits, pods that waited together taken together |
-//! | [`verdict`] | how it went and how far to trust it |
+//! | [`gaps`] | what was not simulated, by kind, worst first |
+//! | [`verdict`] | the one judgement that terminal, page, JSON, JUnit and exit code show, and how far to trust it |
 //! | [`terminal`] | the summary that ends a run |
 //! | [`html`] | report.html |
+//! | [`escape`] | text that comes from others, made harmless |
 //! | [`json`], [`markdown`], [`junit`] | summary.json, pull requests, CI |
 
 pub mod analysis;
 pub mod assertion;
 pub mod causes;
-mod escape;
+pub mod confined;
+pub mod escape;
 pub mod figure;
 pub mod figures;
 mod fleet;
+pub mod gaps;
 pub mod html;
 pub mod incidents;
 pub mod json;
@@ -41,6 +46,7 @@ pub mod verdict;
 mod words;
 
 pub use analysis::Analysis;
-pub use assertion::{Assertion, AssertionError, Checked, Verdict, check};
+pub use assertion::{Assertion, AssertionError, Checked, Evaluated, Verdict, check};
 pub use figures::Summary;
 pub use source::{Source, Tables};
+pub use verdict::{Exit, Judgement, Mark, Terms};

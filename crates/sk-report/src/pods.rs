@@ -23,6 +23,8 @@ pub(crate) struct Pods {
     /// The longest, and how many there were.
     pub(crate) incidents: (Vec<Incident>, usize),
     pub(crate) latency_percentiles: Vec<SimDuration>,
+    /// Pods that the scheduler looked at: what was simulated.
+    pub(crate) simulated: i64,
 }
 
 impl Pods {
@@ -49,10 +51,12 @@ struct Gathered {
     causes: PendingCauses,
     incidents: Incidents,
     lost_their_node: i64,
+    simulated: i64,
 }
 
 impl Gathered {
     fn add(&mut self, pod: &PodRow, fleet: &Fleet, window: Window) {
+        self.simulated += i64::from(pod.scheduled.is_some() || pod.waited_for.is_some());
         if let Some(started) = pod.started {
             self.running.add(started, end_of(pod), 1);
         }
@@ -90,7 +94,7 @@ impl Gathered {
             ..Summary::default()
         };
         let (causes, incidents) = (self.causes.into_sorted(), self.incidents.into_longest());
-        Pods { figures, running, pending, causes, incidents, latency_percentiles }
+        Pods { figures, running, pending, causes, incidents, latency_percentiles, simulated: self.simulated }
     }
 }
 

@@ -1,4 +1,5 @@
-//! The summary that ends a run: at most 80 columns and 24 lines, the same with and without colour.
+//! The summary that ends a run: at most 80 columns and 24 lines, the same with and without colour. What was not simulated
+//! comes on top of that, a line for each kind: it is never cut short.
 //!
 //! Order: verdict, how far to trust it, the picture, the five deciding figures, the causes, where to go next. Colour
 //! comes as escape codes around whole words; whoever prints decides (anstream) whether they stay.
@@ -6,17 +7,18 @@
 use anstyle::{AnsiColor, Style};
 
 use crate::analysis::Analysis;
-use crate::assertion::Verdict;
-use crate::causes::{EmptyCause, PendingCause};
+use crate::assertion::{Evaluated, Verdict};
+use crate::causes::{EmptyCause, Ending, PendingCause};
 use crate::figures::Summary;
+use crate::gaps::Gap;
 use crate::spark;
 use crate::step::{Step, Window};
-use crate::verdict::{Mark, Trust, sentence};
+use crate::verdict::{Judgement, Mark, Trust};
 use crate::words::{self, fit, fit_middle, grouped, plural, width};
 
 /// Columns of a line.
 pub const COLUMNS: usize = 80;
-/// Lines of a summary.
+/// Lines of a summary, those about what was not simulated aside.
 pub const LINES: usize = 24;
 
 const PLAIN: Style = Style::new();
@@ -38,13 +40,22 @@ pub struct Occasion<'a> {
 }
 
 /// The whole summary, with a newline after each line.
-pub fn render(analysis: &Analysis, verdicts: &[Verdict], occasion: &Occasion<'_>) -> String {
+pub fn render(analysis: &Analysis, judgement: &Judgement, occasion: &Occasion<'_>) -> String {
     let blank = || vec![Line::default()];
-    let judged = judgement(analysis, verdicts);
+    let (headline, judged) = self::judged(analysis, judgement);
     let causes = causes(analysis);
-    let next = directions(occasion, LINES - FIXED_LINES - judged.len() - causes.len());
-    let sections =
-        [vec![header(analysis, occasion)], blank(), judged, blank(), picture(analysis), blank(), figures(analysis)];
+    let next = directions(occasion, LINES - FIXED_LINES - 1 - judged.len() - causes.len());
+    let sections = [
+        vec![header(analysis, occasion)],
+        blank(),
+        vec![headline],
+        not_simulated(judgement),
+        judged,
+        blank(),
+        picture(analysis),
+        blank(),
+        figures(analysis),
+    ];
     let mut lines: Vec<Line> = sections.into_iter().flatten().collect();
     for section in [causes, next].into_iter().filter(|section| !section.is_empty()) {
         lines.push(Line::default());
@@ -53,9 +64,9 @@ pub fn render(analysis: &Analysis, verdicts: &[Verdict], occasion: &Occasion<'_>
     lines.iter().map(Line::styled).collect()
 }
 
-/// Header 1, picture 5, figures 5, blank lines between the sections 5. Of the 24 the judgement takes at most 4 (one
-/// word, two failures and trust in one line, or no failure and trust in two) and the causes at most 2, so at least 2
-/// are left for where to go next.
+/// Header 1, picture 5, figures 5, blank lines between the sections 5. Of the 24 the judgement takes at most 5 (one
+/// word, two failures, who was never placed and trust in one line, or no failure and trust in two) and the causes at
+/// most 2, so at least 1 is left for where to go next.
 const FIXED_LINES: usize = 16;
 
 fn header(analysis: &Analysis, occasion: &Occasion<'_>) -> Line {
@@ -76,25 +87,76 @@ fn wall(seconds: f64) -> String {
     if seconds < 10.0 { format!("{seconds:.1}s") } else { sk_core::SimDuration::from_secs(seconds as i64).to_string() }
 }
 
-fn judgement(analysis: &Analysis, verdicts: &[Verdict]) -> Vec<Line> {
+/// The headline, and what stands below it: assertions that did not hold or could not be judged, and trust.
+fn judged(analysis: &Analysis, judgement: &Judgement) -> (Line, Vec<Line>) {
     const FAILURES_SHOWN: usize = 2;
-    let mark = Mark::of(verdicts);
-    let style = match mark {
-        Mark::Pass => GOOD,
+    let style = match judgement.mark {
+        Mark::Pass if judgement.accepted.is_empty() => GOOD,
         Mark::Fail => BAD,
-        Mark::Done => BOLD,
+        Mark::Done if judgement.accepted.is_empty() => BOLD,
+        Mark::Pass | Mark::Done | Mark::Incomplete | Mark::Partial => CAREFUL,
     };
-    let mut lines = vec![Line::of(style, mark.word()).and(PLAIN, &format!("   {}", sentence(analysis, verdicts)))];
-    let failed: Vec<&Verdict> = verdicts.iter().filter(|verdict| !verdict.passed).collect();
+    let lead = judgement.mark.lead();
+    let word = lead.trim_end();
+    let headline =
+        Line::of(style, word).and(PLAIN, &format!("{}{}", &lead[word.len()..], judgement.sentence(analysis)));
+    let failed = judgement.verdicts.iter().filter(|verdict| verdict.is_failed());
+    let unknown = judgement.verdicts.iter().filter(|verdict| matches!(verdict.result, Evaluated::Unknown(_)));
+    let failed: Vec<&Verdict> = failed.chain(unknown).collect();
     let shown = if failed.len() > FAILURES_SHOWN { FAILURES_SHOWN - 1 } else { failed.len() };
-    for verdict in &failed[..shown] {
-        lines.push(Line::of(PLAIN, &format!("       {}", verdict.with_values())));
-    }
+    let mut lines: Vec<Line> = failed[..shown].iter().map(|verdict| failure(verdict)).collect();
     if failed.len() > shown {
         lines.push(Line::of(DIM, &format!("       … and {} more in summary.json", failed.len() - shown)));
     }
+    lines.extend(never_placed(analysis, &failed));
     lines.extend(trust(analysis, if failed.is_empty() { 2 } else { 1 }));
-    lines
+    (headline, lines)
+}
+
+/// One assertion that did not hold, with its values; of one that cannot be judged the reason comes first.
+fn failure(verdict: &Verdict) -> Line {
+    let text = match &verdict.result {
+        Evaluated::Unknown(why) => format!("{why}: {}", verdict.text),
+        Evaluated::Held | Evaluated::Failed => verdict.with_values(),
+    };
+    Line::of(PLAIN, &format!("       {text}"))
+}
+
+/// Which pods make an assertion about unschedulable ones fail, and why no node took them; the longest waits first.
+fn never_placed(analysis: &Analysis, failed: &[&Verdict]) -> Option<Line> {
+    let is_about_them = |verdict: &&Verdict| verdict.values.iter().any(|(path, _)| path.contains("unschedulable"));
+    failed.iter().find(|verdict| is_about_them(verdict))?;
+    let waiting = analysis.incidents.iter().filter(|incident| incident.ending == Ending::Never);
+    let pods: Vec<String> = waiting
+        .map(|incident| format!("{} {}: {}", incident.owner, plural(incident.pods, "pod"), incident.reason))
+        .collect();
+    (!pods.is_empty()).then(|| Line::of(PLAIN, &format!("       never placed  {}", pods.join("; "))))
+}
+
+/// Each kind, worst first, with as many of its objects as three lines hold; all of them are in summary.json and in the
+/// page.
+fn not_simulated(judgement: &Judgement) -> Vec<Line> {
+    let open = judgement.gaps.iter().map(|gap| (gap, ""));
+    let accepted = judgement.accepted.iter().map(|gap| (gap, ", accepted"));
+    open.chain(accepted).flat_map(|(gap, accepted)| missing_kind(gap, accepted)).collect()
+}
+
+fn missing_kind(gap: &Gap, accepted: &str) -> Vec<Line> {
+    const LINES_EACH: usize = 3;
+    let mut lines = vec![format!("       {}{accepted}  {}:", gap.label(), gap.size.in_words())];
+    for (place, example) in gap.examples().enumerate() {
+        let (count, comma) = (lines.len(), if place == 0 { "" } else { "," });
+        let last = lines.last_mut().expect("there is always a first line");
+        if place == 0 || width(last) + width(&example) + 2 <= COLUMNS {
+            last.push_str(&format!("{comma} {example}"));
+        } else if count < LINES_EACH {
+            last.push_str(comma);
+            lines.push(format!("         {example}"));
+        } else {
+            break;
+        }
+    }
+    lines.iter().map(|line| Line::of(PLAIN, line)).collect()
 }
 
 /// What to know about the figures, in `lines` lines at most.

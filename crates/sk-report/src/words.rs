@@ -3,6 +3,8 @@
 use sk_core::{SimDuration, SimTime};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
+use crate::escape::is_deceptive;
+
 /// `1 pod`, `10 pods`, `1,234 pods`.
 pub(crate) fn plural(count: i64, noun: &str) -> String {
     format!("{} {noun}{}", grouped(count), if count == 1 { "" } else { "s" })
@@ -73,9 +75,29 @@ pub(crate) fn owner_name(owner: &str) -> String {
     }
 }
 
-/// Text from a trace for a terminal: control characters, which could move the cursor or hide what follows, become `?`.
+/// `data/kafka` of `data/StatefulSet/kafka`: which object, where its kind is said already.
+pub(crate) fn without_kind(object: &str) -> String {
+    let mut parts = object.splitn(3, '/');
+    match (parts.next(), parts.next(), parts.next()) {
+        (Some(namespace), Some(_), Some(name)) => format!("{namespace}/{name}"),
+        (Some(_), Some(name), None) => name.to_owned(),
+        _ => object.to_owned(),
+    }
+}
+
+/// `12 CPU`, `0.25 CPU`, `1,204 CPU`: two digits after the point below ten, none from ten on.
+pub(crate) fn cpu(milli: i64) -> String {
+    let cpu = milli as f64 / 1_000.0;
+    match cpu {
+        c if c >= 9.995 => format!("{} CPU", grouped(c.round() as i64)),
+        c if c > 0.0 && c < 0.01 => "<0.01 CPU".to_owned(),
+        c => format!("{} CPU", figure((c * 100.0).round() / 100.0)),
+    }
+}
+
+/// Text from a trace for a terminal: what could move the cursor, begin a line, turn text around or hide it becomes `?`.
 pub(crate) fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+    text.chars().map(|c| if c.is_control() || is_deceptive(c) { '?' } else { c }).collect()
 }
 
 /// How many columns a text takes.

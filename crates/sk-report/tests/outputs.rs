@@ -5,19 +5,21 @@
 mod story;
 
 use sk_record::{DecisionRow, NodeRow, PodRow, SeriesRow, Warning, WarningKind};
-use sk_report::{Analysis, Assertion, Tables, Verdict, check, html, json, junit, markdown};
+use sk_report::figure::ToFigure;
+use sk_report::{Analysis, Assertion, Judgement, Tables, Terms, check, html, json, junit, markdown};
 
-fn judged(tables: &Tables, assertions: &[&str]) -> (Analysis, Vec<Verdict>) {
+fn judged(tables: &Tables, assertions: &[&str]) -> (Analysis, Judgement) {
     let analysis = Analysis::of(tables).unwrap();
     let assertions: Vec<_> =
         assertions.iter().map(|text| Assertion { name: Some(format!("<b>{text}")), text: (*text).into() }).collect();
-    let verdicts = check(&assertions, &tables.meta.groups).unwrap().judge(&analysis.summary).unwrap();
-    (analysis, verdicts)
+    let verdicts = check(&assertions, &tables.meta.groups).unwrap().judge(&analysis.summary.figure());
+    let judgement = Judgement::of(&analysis, verdicts, &Terms::default());
+    (analysis, judgement)
 }
 
 fn page(tables: &Tables) -> String {
-    let (analysis, verdicts) = judged(tables, &["nodes.max <= 9"]);
-    html::render(&analysis, &verdicts, Some("kind: Scenario\n")).unwrap()
+    let (analysis, judgement) = judged(tables, &["nodes.max <= 9"]);
+    html::render(&analysis, &judgement, Some("kind: Scenario\n")).unwrap()
 }
 
 /// A run in which every text that a trace or scenario can bring is hostile.
@@ -56,8 +58,8 @@ fn a_hostile_name_stays_text() {
     for tag in ["<script", "</script", "<img", "<!--"] {
         assert_eq!(attacked.matches(tag).count(), calm.matches(tag).count(), "{tag}");
     }
-    let (analysis, verdicts) = judged(&hostile(attack), &["nodes.max <= 9"]);
-    for text in [junit::render(&analysis, &verdicts), markdown::render(&analysis, &verdicts)] {
+    let (analysis, judgement) = judged(&hostile(attack), &["nodes.max <= 9"]);
+    for text in [junit::render(&analysis, &judgement), markdown::render(&analysis, &judgement)] {
         assert!(!text.contains("<script>") && !text.contains("<img") && !text.contains("<b>"), "{text}");
     }
 }
@@ -95,7 +97,8 @@ fn the_largest_and_most_hostile_run_stays_below_ten_megabytes() {
         }
         let analysis = Analysis::of(&tables).unwrap();
         let scenario = "# <>&\n".repeat(1_000_000);
-        let page = html::render(&analysis, &[], Some(&scenario)).unwrap();
+        let judgement = Judgement::of(&analysis, Vec::new(), &Terms::default());
+        let page = html::render(&analysis, &judgement, Some(&scenario)).unwrap();
         assert!(page.len() < html::BYTES_MAX, "{filling}: {} bytes", page.len());
         assert!(page.contains("showing 200 of 3,000 owners"));
         assert!(page.contains("the rest is in scenario.yaml"));
@@ -105,12 +108,13 @@ fn the_largest_and_most_hostile_run_stays_below_ten_megabytes() {
 #[test]
 fn empty_and_momentary_runs_have_a_page_too() {
     let empty = Tables { pods: vec![], nodes: vec![], series: vec![], decisions: vec![], ..story::nginx() };
-    let (analysis, _) = judged(&empty, &[]);
-    let page = html::render(&analysis, &[], None).unwrap();
+    let (analysis, judgement) = judged(&empty, &[]);
+    let page = html::render(&analysis, &judgement, None).unwrap();
     assert!(page.contains("No pod had to wait for a node."));
     let mut momentary = story::nginx();
     momentary.meta.end = momentary.meta.start;
-    html::render(&judged(&momentary, &[]).0, &[], None).unwrap();
+    let (analysis, judgement) = judged(&momentary, &[]);
+    html::render(&analysis, &judgement, None).unwrap();
 }
 
 #[test]
@@ -125,11 +129,13 @@ fn what_is_assumed_makes_the_trust_band_amber() {
 
 #[test]
 fn summary_json_begins_with_the_run_and_its_assertions() {
-    let (analysis, verdicts) = judged(&story::nginx(), &["nodes.max <= 9"]);
-    let text = json::render(&analysis, &verdicts).unwrap();
+    let (analysis, judgement) = judged(&story::nginx(), &["nodes.max <= 9"]);
+    let text = json::render(&analysis, &judgement).unwrap();
     let summary: serde_json::Value = serde_json::from_str(&text).unwrap();
     let keys: Vec<&str> = summary.as_object().unwrap().keys().map(String::as_str).collect();
-    assert_eq!(keys[..4], ["run_id", "assertions", "pods", "pending"]);
+    let expected = ["run_id", "verdict", "headline", "strict", "assertions", "not_simulated", "pods", "pending"];
+    assert_eq!(keys[..8], expected);
+    assert_eq!(summary["verdict"], "FAIL");
     assert_eq!(summary["assertions"][0]["values"]["nodes.max"], "10");
     assert_eq!(summary["start_latency"]["p99"], 72.0);
     assert_eq!(summary["nodes"]["max"], 10);
@@ -137,16 +143,16 @@ fn summary_json_begins_with_the_run_and_its_assertions() {
 
 #[test]
 fn junit_counts_and_explains_failures() {
-    let (analysis, verdicts) = judged(&story::nginx(), &["nodes.max <= 9", "unschedulable.pods == 0"]);
-    let xml = junit::render(&analysis, &verdicts);
+    let (analysis, judgement) = judged(&story::nginx(), &["nodes.max <= 9", "unschedulable.pods == 0"]);
+    let xml = junit::render(&analysis, &judgement);
     assert!(xml.contains("<testsuite name=\"nginx-3fa91c\" tests=\"2\" failures=\"1\""), "{xml}");
     assert!(xml.contains("<failure message=\"nodes.max &lt;= 9   (nodes.max = 10)\"/>"), "{xml}");
 }
 
 #[test]
 fn markdown_shows_verdict_figures_and_trust() {
-    let (analysis, verdicts) = judged(&story::nginx(), &["nodes.max <= 9"]);
-    let text = markdown::render(&analysis, &verdicts);
+    let (analysis, judgement) = judged(&story::nginx(), &["nodes.max <= 9"]);
+    let text = markdown::render(&analysis, &judgement);
     for part in
         ["### nginx-3fa91c: FAIL", "- **FAIL** nodes.max &lt;= 9", "| cost | $0.22 |", "**Trust:** example trace"]
     {

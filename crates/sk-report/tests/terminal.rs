@@ -6,8 +6,9 @@ mod story;
 
 use sk_core::SimDuration;
 use sk_record::{NodeRow, PodRow, SeriesRow, Warning, WarningKind};
+use sk_report::figure::ToFigure;
 use sk_report::terminal::{COLUMNS, LINES, Occasion, render};
-use sk_report::{Analysis, Assertion, Tables, Verdict, check};
+use sk_report::{Analysis, Assertion, Judgement, Tables, Terms, check};
 use unicode_width::UnicodeWidthStr;
 
 const TRIES: [&str; 2] =
@@ -16,10 +17,11 @@ const TRIES: [&str; 2] =
 fn plain(tables: &Tables, assertions: &[&str]) -> String {
     let analysis = Analysis::of(tables).unwrap();
     let assertions: Vec<_> = assertions.iter().map(|text| Assertion { name: None, text: (*text).into() }).collect();
-    let verdicts: Vec<Verdict> = check(&assertions, &tables.meta.groups).unwrap().judge(&analysis.summary).unwrap();
+    let verdicts = check(&assertions, &tables.meta.groups).unwrap().judge(&analysis.summary.figure());
+    let judgement = Judgement::of(&analysis, verdicts, &Terms::default());
     let tries = TRIES.map(String::from);
     let occasion = Occasion { wall_s: Some(0.12), report: Some("runs/nginx-3fa91c/report.html"), tries: &tries };
-    let text = render(&analysis, &verdicts, &occasion);
+    let text = render(&analysis, &judgement, &occasion);
     anstream::adapter::strip_str(&text).to_string()
 }
 
@@ -70,7 +72,7 @@ fn what_limits_trust_is_part_of_the_answer() {
     assert!(text.contains("TRUST  stopped before its end · node sizes are assumed"), "{text}");
     assert!(text.contains("\n       volumes of 3 pods are not modelled · and 1 more"), "{text}");
     assert!(!text.contains("all of it is modelled"), "{text}");
-    assert!(text.contains("DONE   12 of 12 pods ran; the longest wait was 1m10s"), "{text}");
+    assert!(text.contains("PARTIAL: stopped before its end · 12 pods created, 12 ran"), "{text}");
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use sk_report::Exit;
+
 use crate::output;
 
 /// How a command ended when it did not fail.
@@ -11,8 +13,20 @@ pub(crate) enum Outcome {
     Good,
     /// It judged, and the judgement is bad.
     Bad,
+    /// It could not judge; the answer says why.
+    Unjudged,
     /// Somebody pressed Ctrl-C; what was done so far is kept.
     Interrupted,
+}
+
+impl From<Exit> for Outcome {
+    fn from(exit: Exit) -> Self {
+        match exit {
+            Exit::Good => Self::Good,
+            Exit::Bad => Self::Bad,
+            Exit::Unjudged => Self::Unjudged,
+        }
+    }
 }
 
 impl Outcome {
@@ -21,6 +35,7 @@ impl Outcome {
         match outcome {
             Ok(Self::Good) => ExitCode::SUCCESS,
             Ok(Self::Bad) => ExitCode::from(1),
+            Ok(Self::Unjudged) => ExitCode::from(2),
             Ok(Self::Interrupted) => ExitCode::from(130),
             Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
             Err(error) if is_interrupted(&error) => {
@@ -28,7 +43,7 @@ impl Outcome {
                 ExitCode::from(130)
             }
             Err(error) => {
-                anstream::eprintln!("error: {}", output::plain(&sentence(&error)));
+                anstream::eprintln!("error: {}", output::moved_in(&sentence(&error)));
                 ExitCode::from(2)
             }
         }

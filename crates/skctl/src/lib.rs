@@ -7,6 +7,7 @@
 pub mod cli;
 mod cluster;
 mod commands;
+mod confined;
 mod doctor;
 mod examples;
 mod failure;
@@ -34,6 +35,9 @@ use failure::Outcome;
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
+    if let Some(evaluated) = confined::serve() {
+        return evaluated;
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return failure::usage(&error),

@@ -8,14 +8,26 @@ use std::io::{self, Write};
 
 use anyhow::Result;
 use serde::Serialize;
+use sk_report::escape::is_deceptive;
 
 use crate::cli::Global;
 
-/// The text with every control character but the line feed written out, like `\u{1b}`.
+/// The text with every control character but the line feed, and every mark that turns text around, written out, like
+/// `\u{1b}`.
 pub(crate) fn plain(text: &str) -> String {
+    written_out(text, |char| char != '\n')
+}
+
+/// The text as one line: line feeds are written out too. What came from a trace or a cluster goes through here before it
+/// becomes a part of an answer, so that no name begins a line of its own.
+pub(crate) fn line(text: &str) -> String {
+    written_out(text, |_| true)
+}
+
+fn written_out(text: &str, counts: impl Fn(char) -> bool) -> String {
     let mut plain = String::with_capacity(text.len());
     for char in text.chars() {
-        if char.is_control() && char != '\n' {
+        if (char.is_control() || is_deceptive(char)) && counts(char) {
             // Writing into a String cannot fail.
             let _ = write!(plain, "{}", char.escape_default());
         } else {
@@ -23,6 +35,11 @@ pub(crate) fn plain(text: &str) -> String {
         }
     }
     plain
+}
+
+/// A message of several lines with all but the first one moved in, so that none of them looks like an answer.
+pub(crate) fn moved_in(text: &str) -> String {
+    plain(text).replace('\n', "\n  ")
 }
 
 /// Prints text for people.
@@ -62,5 +79,12 @@ mod tests {
     fn what_a_terminal_would_obey_is_written_out() {
         assert_eq!(plain("web\u{1b}[2J\r\nüñ"), "web\\u{1b}[2J\\r\nüñ");
         assert_eq!(plain("\u{9b}31m"), "\\u{9b}31m");
+        assert_eq!(plain("pay\u{202e}roll"), "pay\\u{202e}roll");
+    }
+
+    #[test]
+    fn a_name_begins_no_line() {
+        assert_eq!(line("web\nVALID  all is well"), "web\\nVALID  all is well");
+        assert_eq!(moved_in("web\nerror: none"), "web\n  error: none");
     }
 }

@@ -6,9 +6,9 @@
 use std::future::Future;
 use std::io::{self, IsTerminal};
 use std::ops::ControlFlow;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -92,6 +92,26 @@ impl Drop for Bar {
     }
 }
 
+/// Set by the first Ctrl-C; the same for all work of this process, so that none of it misses one that came before.
+static INTERRUPTION: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+
+fn interruption() -> io::Result<Arc<AtomicBool>> {
+    if let Some(interrupted) = INTERRUPTION.get() {
+        return Ok(interrupted.clone());
+    }
+    let interrupted = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register_conditional_default(signal, interrupted.clone())?;
+        signal_hook::flag::register(signal, interrupted.clone())?;
+    }
+    Ok(INTERRUPTION.get_or_init(|| interrupted).clone())
+}
+
+/// Has somebody pressed Ctrl-C since the first work began that can be told to stop? Before that, it ends the process.
+pub(crate) fn is_interrupted() -> bool {
+    INTERRUPTION.get().is_some_and(|interrupted| interrupted.load(Ordering::Relaxed))
+}
+
 /// Shows how far work is; breaks when the user does. A second Ctrl-C ends the process at once.
 pub(crate) struct Progress {
     bar: Bar,
@@ -115,12 +135,7 @@ impl Progress {
     }
 
     fn new(bar: Bar) -> io::Result<Self> {
-        let interrupted = Arc::new(AtomicBool::new(false));
-        for signal in [SIGINT, SIGTERM] {
-            signal_hook::flag::register_conditional_default(signal, interrupted.clone())?;
-            signal_hook::flag::register(signal, interrupted.clone())?;
-        }
-        Ok(Self { bar, interrupted })
+        Ok(Self { bar, interrupted: interruption()? })
     }
 
     /// The work has come this far; `say` says so in words.

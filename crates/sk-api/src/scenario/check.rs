@@ -19,6 +19,9 @@ use super::{Assertion, Holds, Scenario};
 /// A name that becomes part of node names and folders is at most this long (RFC 1123).
 const MAX_NAME_BYTES: usize = 63;
 
+/// The longest name of a gap: a namespace, a kind and a name of 63, 63 and 253 bytes, and two slashes.
+const MAX_GAP_BYTES: usize = 381;
+
 /// The shortest time between two looks at the cluster: a week then has 604,800 of them.
 const MIN_SCAN_INTERVAL: SimDuration = SimDuration::from_secs(1);
 
@@ -33,6 +36,7 @@ pub(crate) fn check(scenario: &Scenario, document: &Document) -> Result<(), Scen
     check_timeline(scenario, &mut faults);
     faults.unless(scenario.repetitions > 0, Path::of(["repetitions"]), || "a run happens at least once".to_owned());
     check_variants(scenario, &mut faults);
+    check_accepted(scenario, &mut faults);
     check_assertions(scenario, &mut faults);
     if faults.found.is_empty() { Ok(()) } else { Err(ScenarioError::Meaning(faults.found)) }
 }
@@ -166,6 +170,24 @@ fn check_variants(scenario: &Scenario, faults: &mut Faults<'_>) {
         let at = Path::of(["variants", &variant.name]);
         faults.unless(is_dns_label(&variant.name), at.clone(), || not_a_name(&variant.name));
         check_changes(variant.changes.keys(), &at, faults);
+    }
+}
+
+/// A kind, an object or a code; whether the run has such a gap, only the run can say.
+fn check_accepted(scenario: &Scenario, faults: &mut Faults<'_>) {
+    let mut names = BTreeSet::new();
+    for (index, name) in scenario.accept.iter().enumerate() {
+        let at = Path::of(["accept"]).index(index);
+        let is_name =
+            !name.is_empty() && name.len() <= MAX_GAP_BYTES && name.bytes().all(|byte| byte.is_ascii_graphic());
+        faults.unless(is_name, at.clone(), || {
+            format!(
+                "`{}` names no gap: write a kind such as apps/StatefulSet, an object such as data/StatefulSet/kafka, or a \
+                 code such as refused or volumes",
+                shown(name)
+            )
+        });
+        faults.unless(names.insert(name), at, || format!("`{}` stands here twice: keep one of them", shown(name)));
     }
 }
 

@@ -187,6 +187,7 @@ mod tests {
             groups: Vec::new(),
             autoscaler: None,
             warnings: Vec::new(),
+            missing: Vec::new(),
             partial: false,
         }
     }

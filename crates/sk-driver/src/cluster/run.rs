@@ -442,6 +442,7 @@ impl Run<'_> {
             groups: Vec::new(),
             autoscaler: None,
             warnings,
+            missing: Vec::new(),
             partial,
         })
     }

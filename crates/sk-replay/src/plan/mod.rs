@@ -1,10 +1,12 @@
 //! From a trace to timed operations: pure, the same for both engines.
 //!
 //! Records become operations one by one, so a plan never holds the trace. What a server allots is taken off
-//! ([`clean`]), what the engine does not model is counted ([`unmodelled`]), and every namespace is created before the
-//! first object in it.
+//! ([`clean`]), what the engine does not model is counted ([`unmodelled`]), what it does not simulate at all is named with
+//! its size ([`missing`]), and every namespace is created before the first object in it.
 
 mod clean;
+mod demand;
+mod missing;
 pub mod templates;
 mod unmodelled;
 
@@ -15,13 +17,14 @@ use sk_core::template::{TEMPLATE_ANNOTATION, TemplateId};
 use sk_core::{Gvk, ObjectRef, SimTime, SmolStr};
 use sk_store::trace::{Change, Object, Record, TraceError, TracerConfig};
 
+pub use missing::Gaps;
 pub use unmodelled::{Finding, Unmodelled};
 
 /// Annotation on a pod template: which recorded object its pods belong to.
 pub const OWNER_ANNOTATION: &str = "static.simkube.io/owner";
 
 /// Namespaces every cluster has.
-const BUILT_IN_NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
+pub(crate) const BUILT_IN_NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
 
 /// Something to do at a time.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,6 +53,7 @@ pub struct Plan<'t, R> {
     /// Operations made from records already read.
     ready: VecDeque<Operation>,
     unmodelled: Unmodelled,
+    gaps: Gaps,
 }
 
 /// Which part of a trace is replayed. Changes before the start make up the state at the start.
@@ -80,6 +84,7 @@ impl<'t, R: Iterator<Item = Result<Record, TraceError>>> Plan<'t, R> {
             known_namespaces: BUILT_IN_NAMESPACES.map(SmolStr::new_static).into(),
             ready: VecDeque::new(),
             unmodelled: Unmodelled::default(),
+            gaps: Gaps::default(),
         }
     }
 
@@ -88,11 +93,24 @@ impl<'t, R: Iterator<Item = Result<Record, TraceError>>> Plan<'t, R> {
         &self.unmodelled
     }
 
+    /// The API server refused an object of the last operation: it is not simulated.
+    pub fn refused(&mut self, object: &ObjectRef, words: &str) {
+        self.gaps.refused(object, words);
+    }
+
+    /// What was met so far that is not simulated, given away when there is nothing more to meet.
+    pub fn into_gaps(self) -> Gaps {
+        self.gaps
+    }
+
     fn take(&mut self, record: Record) {
         let at = record.at.max(self.window.start);
         match record.change {
             Change::Apply(object) => self.apply(at, object),
             Change::Delete(deletion) if is_replayed(&deletion.object.gvk) => {
+                if record.at < self.window.start {
+                    self.gaps.forget(&deletion.object);
+                }
                 if deletion.object.gvk.kind == "Namespace" {
                     self.known_namespaces.remove(&deletion.object.key.name);
                 }
@@ -105,6 +123,7 @@ impl<'t, R: Iterator<Item = Result<Record, TraceError>>> Plan<'t, R> {
     fn apply(&mut self, at: SimTime, object: Object) {
         let reference = object.reference().clone();
         self.unmodelled.look_at(&reference, object.value(), self.config);
+        self.gaps.look_at(&reference, object.value(), self.config, at <= self.window.start);
         if !is_replayed(&reference.gvk) {
             return;
         }

@@ -1,4 +1,5 @@
-//! What in a trace the embedded engine does not model. Said aloud in every answer, never passed over in silence.
+//! What in a trace the embedded engine models differently or not at all. Said in every answer, never passed over in
+//! silence. What makes no pods here and would on a cluster is more than that: [`super::missing`] counts it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,13 +18,8 @@ pub struct Finding {
     pub message: &'static str,
 }
 
-/// Kinds whose controllers would act on a real cluster and do not here.
-const KINDS: [(&str, &str, Finding); 12] = [
-    ("apps", "StatefulSet", Finding { code: "statefulset", message: "StatefulSets make no pods yet" }),
-    ("apps", "DaemonSet", Finding { code: "daemonset", message: "DaemonSets make no pods yet" }),
-    ("batch", "Job", Finding { code: "job", message: "Jobs make no pods yet" }),
-    ("batch", "CronJob", Finding { code: "cronjob", message: "CronJobs make no Jobs yet" }),
-    ("", "ReplicationController", Finding { code: "rc", message: "ReplicationControllers make no pods yet" }),
+/// Kinds that change what others do on a real cluster and do not here.
+const KINDS: [(&str, &str, Finding); 7] = [
     (
         "autoscaling",
         "HorizontalPodAutoscaler",
@@ -42,7 +38,7 @@ const KINDS: [(&str, &str, Finding); 12] = [
 ];
 
 /// Fields of a pod's spec that decide its placement on a real cluster and do not here.
-const FIELDS: [(&str, Finding); 10] = [
+const FIELDS: [(&str, Finding); 9] = [
     ("/affinity/podAffinity", Finding { code: "pod-affinity", message: "pod affinity is not modelled yet" }),
     (
         "/affinity/podAntiAffinity",
@@ -57,7 +53,6 @@ const FIELDS: [(&str, Finding); 10] = [
         Finding { code: "topology-spread", message: "topology spread constraints are not modelled yet" },
     ),
     ("/resourceClaims", Finding { code: "dra", message: "dynamic resource claims are not modelled" }),
-    ("/schedulerName", Finding { code: "scheduler-name", message: "other schedulers than the default one do not run" }),
     ("/hostNetwork", HOST_PORTS),
     ("/priorityClassName", PREEMPTION),
     ("/priority", PREEMPTION),
@@ -111,7 +106,7 @@ impl Unmodelled {
         for (field, finding) in FIELDS {
             // A bare pod's node is where it was placed; the plan takes it off.
             let is_placement = field == "/nodeName" && object.gvk.kind == "Pod";
-            if !is_placement && spec.pointer(field).is_some_and(|value| matters(field, value)) {
+            if !is_placement && spec.pointer(field).is_some_and(matters) {
                 self.found(finding, object);
             }
         }
@@ -132,14 +127,13 @@ impl Unmodelled {
     }
 }
 
-/// Empty lists, `false` and the default scheduler change nothing.
-fn matters(field: &str, value: &Value) -> bool {
+/// Empty lists and `false` change nothing.
+fn matters(value: &Value) -> bool {
     match value {
         Value::Null => false,
         Value::Bool(flag) => *flag,
         Value::Array(items) => !items.is_empty(),
         Value::Object(fields) => !fields.is_empty(),
-        Value::String(text) if field == "/schedulerName" => !text.is_empty() && text != "default-scheduler",
         Value::String(text) => !text.is_empty(),
         Value::Number(number) => number.as_i64() != Some(0),
     }

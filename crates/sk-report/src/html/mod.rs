@@ -8,10 +8,11 @@ mod data;
 mod tables;
 
 use crate::analysis::Analysis;
-use crate::assertion::Verdict;
+use crate::assertion::{Evaluated, Verdict};
 use crate::escape::{json_in_script, markup};
+use crate::gaps::Gap;
 use crate::incidents::Incident;
-use crate::verdict::{Mark, Trust, sentence};
+use crate::verdict::{Judged, Judgement, Mark, Trust};
 use crate::words::{self, grouped, plural};
 
 /// What a report may weigh. The largest parts, with texts of the 1 KiB that a record keeps at most: decisions 3 MB,
@@ -30,11 +31,11 @@ const STYLE: &str = include_str!("../../assets/report.css");
 const SCRIPT: &str = include_str!("../../assets/report.js");
 
 /// The whole page. `scenario`: the resolved scenario, as it lies beside the report.
-pub fn render(analysis: &Analysis, verdicts: &[Verdict], scenario: Option<&str>) -> Result<String, serde_json::Error> {
+pub fn render(analysis: &Analysis, judgement: &Judgement, scenario: Option<&str>) -> Result<String, serde_json::Error> {
     let data = json_in_script(&serde_json::to_string(&data::of(analysis))?);
-    let title = format!("{} {}", Mark::of(verdicts).word(), markup(&analysis.meta.run_id));
+    let title = format!("{} {}", judgement.mark.word(), markup(&analysis.meta.run_id));
     let body = [
-        header(analysis, verdicts),
+        header(analysis, judgement),
         trust(analysis),
         five_figures(analysis),
         PICTURE.to_owned(),
@@ -43,10 +44,11 @@ pub fn render(analysis: &Analysis, verdicts: &[Verdict], scenario: Option<&str>)
         causes(analysis),
         nodes(analysis),
         LATENCY.to_owned(),
+        tables::not_simulated(judgement),
         tables::groups(analysis),
         tables::workloads("Namespaces", "namespace", &analysis.summary.namespaces),
         tables::workloads("Owners", "owner", &analysis.summary.owners),
-        assertions(verdicts),
+        assertions(judgement),
         self::scenario(scenario),
         files(analysis),
     ]
@@ -61,26 +63,33 @@ pub fn render(analysis: &Analysis, verdicts: &[Verdict], scenario: Option<&str>)
     ))
 }
 
-fn header(analysis: &Analysis, verdicts: &[Verdict]) -> String {
+fn header(analysis: &Analysis, judgement: &Judgement) -> String {
     let meta = &analysis.meta;
-    let mark = Mark::of(verdicts);
-    let class = mark.word().to_lowercase();
-    let failed: String = verdicts
+    let mark = judgement.mark;
+    // Never green while something is left out, accepted or not.
+    let class = match mark {
+        Mark::Pass if !judgement.accepted.is_empty() => "incomplete".to_owned(),
+        mark => mark.word().to_lowercase(),
+    };
+    let failed: String = judgement
+        .verdicts
         .iter()
-        .filter(|verdict| !verdict.passed)
-        .map(|verdict| format!("<li><code>{}</code></li>", markup(&verdict.with_values())))
+        .filter(|verdict| verdict.result != Evaluated::Held)
+        .map(|verdict| format!("<li><code>{}</code>{}</li>", markup(&verdict.with_values()), why(judgement, verdict)))
         .collect();
     let failed = if failed.is_empty() { failed } else { format!("<ul class=\"failed\">{failed}</ul>\n") };
+    let missing: String = judgement.gaps.iter().map(missing_kind).collect();
+    let missing = if missing.is_empty() { missing } else { format!("<ul class=\"left-out\">{missing}</ul>\n") };
     format!(
         "<header>\n<p class=\"run\"><b>{}</b> · {} simulated · Kubernetes {} rules · seed {} · <code>{}</code></p>\n\
-         <h1><span class=\"mark {class}\">{}</span> {}</h1>\n{failed}</header>\n",
+         <h1><span class=\"mark {class}\">{}</span> {}</h1>\n{failed}{missing}</header>\n",
         markup(&meta.name),
         analysis.window.length(),
         markup(&meta.kubernetes),
         meta.seed,
         markup(&meta.run_id),
         mark.word(),
-        markup(&sentence(analysis, verdicts)),
+        markup(&judgement.sentence(analysis)),
     )
 }
 
@@ -208,21 +217,39 @@ fn causes(analysis: &Analysis) -> String {
     format!("<section>\n<h2>Why</h2>\n<div class=\"scroll\"><table><tbody>\n{rows}</tbody></table></div>\n</section>\n")
 }
 
-fn assertions(verdicts: &[Verdict]) -> String {
-    if verdicts.is_empty() {
+/// One kind of what was not simulated, with its worst objects.
+fn missing_kind(gap: &Gap) -> String {
+    const EXAMPLES: usize = 5;
+    let examples: Vec<String> = gap.examples().take(EXAMPLES).collect();
+    let text = format!("{}: {}", gap.size.in_words(), examples.join(", "));
+    format!("<li><b>{}</b> {}</li>", markup(&gap.label()), markup(&text))
+}
+
+/// Why an assertion is neither held nor failed, behind it.
+fn why(judgement: &Judgement, verdict: &Verdict) -> String {
+    match judgement.judged(verdict) {
+        Judged::Skipped(why) | Judged::Error(why) => format!(" {}", markup(&why)),
+        Judged::Pass | Judged::Fail => String::new(),
+    }
+}
+
+fn assertions(judgement: &Judgement) -> String {
+    if judgement.verdicts.is_empty() {
         return String::new();
     }
     let row = |verdict: &Verdict| {
-        let (class, word) = if verdict.passed { ("pass", "PASS") } else { ("fail", "FAIL") };
+        let judged = judgement.judged(verdict);
+        let (class, word) = (judged.word().to_lowercase(), judged.word());
         let values: Vec<String> = verdict.values.iter().map(|(path, value)| format!("{path} = {value}")).collect();
         let name = verdict.name.as_deref().map(|name| format!("{}<br>", markup(name))).unwrap_or_default();
         format!(
-            "<tr><td><span class=\"mark {class}\">{word}</span></td><td>{name}<code>{}</code></td><td>{}</td></tr>\n",
+            "<tr><td><span class=\"mark {class}\">{word}</span></td><td>{name}<code>{}</code>{}</td><td>{}</td></tr>\n",
             markup(&verdict.text),
+            why(judgement, verdict),
             markup(&values.join(", "))
         )
     };
-    let rows: String = verdicts.iter().map(row).collect();
+    let rows: String = judgement.verdicts.iter().map(row).collect();
     format!(
         "<section>\n<h2>Assertions</h2>\n<div class=\"scroll\"><table class=\"judged\"><tbody>\n{rows}</tbody></table></div>\n</section>\n"
     )

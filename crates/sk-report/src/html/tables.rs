@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use crate::analysis::Analysis;
 use crate::escape::markup;
 use crate::figures::PodFigures;
+use crate::gaps::Size;
+use crate::verdict::Judgement;
 use crate::words::{self, grouped};
 
 /// Rows of a table in the page; all of them are in summary.json.
@@ -13,6 +15,37 @@ const ROWS_MAX: usize = 200;
 /// `10`, or `showing 200 of 1,234 …`.
 pub(super) fn showing(shown: usize, total: usize, what: &str) -> String {
     if shown >= total { grouped(total as i64) } else { format!("showing {shown} of {} {what}", grouped(total as i64)) }
+}
+
+/// What was not simulated, object by object, worst first; the totals of each kind stand before its objects.
+pub(super) fn not_simulated(judgement: &Judgement) -> String {
+    let all =
+        || judgement.gaps.iter().map(|gap| (gap, "")).chain(judgement.accepted.iter().map(|gap| (gap, "accepted")));
+    let total: usize = all().map(|(gap, _)| gap.objects.len()).sum();
+    let mut room = ROWS_MAX;
+    let mut rows = String::new();
+    for (gap, accepted) in all() {
+        let label = format!("<b>{}</b>", markup(&gap.label()));
+        rows.push_str(&missing_row(&label, &gap.size.in_words(), &gap.kind, accepted));
+        for missing in gap.objects.iter().take(room) {
+            let name = markup(&missing.object);
+            let size = Size::of([missing]).in_words();
+            rows.push_str(&missing_row(&name, &size, missing.message.as_deref().unwrap_or_default(), accepted));
+        }
+        room = room.saturating_sub(gap.objects.len());
+    }
+    if rows.is_empty() {
+        return rows;
+    }
+    let count = showing(total.min(ROWS_MAX), total, "objects, worst first; all are in summary.json");
+    format!(
+        "<section class=\"missing\">\n<h2>Not simulated <span class=\"count\">{count}</span></h2>\n<div class=\"scroll\">\
+         <table><tbody>\n{rows}</tbody></table></div>\n</section>\n"
+    )
+}
+
+fn missing_row(name: &str, size: &str, about: &str, accepted: &str) -> String {
+    format!("<tr><td>{name}</td><td>{}</td><td>{}</td><td>{accepted}</td></tr>\n", markup(size), markup(about))
 }
 
 pub(super) fn groups(analysis: &Analysis) -> String {

@@ -45,6 +45,7 @@ pub(crate) fn meta() -> RunMeta {
             scale_down_utilization_threshold: 0.5,
         }),
         warnings: vec![],
+        missing: vec![],
         partial: false,
     }
 }

@@ -95,11 +95,11 @@ impl fmt::Display for ObjectDiff {
     /// The object, then `-` and `+` lines.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what = if self.dropped { " is dropped" } else { "" };
-        writeln!(f, "{} {}{what}", self.at, self.object)?;
+        writeln!(f, "{} {}{what}", self.at, in_line(&self.object.to_string()))?;
         for line in &self.lines {
             for (sign, value) in [('-', &line.before), ('+', &line.after)] {
                 if let Some(value) = value {
-                    writeln!(f, "{sign} {}: {}", line.pointer, shown(value))?;
+                    writeln!(f, "{sign} {}: {}", in_line(&line.pointer.to_string()), shown(value))?;
                 }
             }
         }
@@ -108,6 +108,11 @@ impl fmt::Display for ObjectDiff {
             more => writeln!(f, "  and {more} more"),
         }
     }
+}
+
+/// A name as a part of a line: what begins a new one is written out.
+fn in_line(text: &str) -> String {
+    text.replace('\n', "\\n").replace('\r', "\\r")
 }
 
 fn shown(value: &Value) -> String {

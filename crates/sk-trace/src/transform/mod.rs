@@ -6,6 +6,7 @@
 //! lives and observations, and must be the same for all versions. Because the last version may decide, the trace is
 //! read twice.
 
+mod confined;
 mod diff;
 mod plan;
 mod program;
@@ -20,9 +21,10 @@ use crate::rewrite::{SECTIONS, Sink};
 use crate::templates::ChangedTemplates;
 use crate::{EditError, Written};
 
+pub use confined::{Answer, Evaluator, Name, Question, decode, encode};
 pub use diff::{DiffLine, ObjectDiff};
 pub use plan::{KindSummary, Plan, Summary, plan};
-pub use program::{Outcome, Program, ProgramError};
+pub use program::{Evaluate, Outcome, Program, ProgramError};
 
 /// Why a trace could not be transformed.
 #[derive(Debug, thiserror::Error)]
@@ -62,7 +64,7 @@ impl From<WriteError> for TransformError {
 /// Writes the trace to `out` as the program makes it.
 pub fn transform<W: Write>(
     trace: &Trace,
-    program: &Program,
+    program: &dyn Evaluate,
     format: Format,
     out: W,
 ) -> Result<Written<W, Summary>, TransformError> {
@@ -93,7 +95,7 @@ pub fn transform<W: Write>(
 /// A delete follows its object's name. An object that stands in it (older v2 traces) goes through the program too, and
 /// only its names stay if the program has another name or nothing for it.
 fn delete(
-    program: &Program,
+    program: &dyn Evaluate,
     plan: &Plan,
     event: u64,
     at: SimTime,

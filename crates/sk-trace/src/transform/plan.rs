@@ -8,7 +8,7 @@ use sk_store::trace::{Change, Object, Trace};
 
 use super::TransformError;
 use super::diff::ObjectDiff;
-use super::program::{Outcome, Program};
+use super::program::{Evaluate, Outcome};
 use crate::names::{Names, number};
 
 pub(super) const POD: Gvk = Gvk::new_static("", "v1", "Pod");
@@ -59,7 +59,7 @@ pub struct Plan {
 }
 
 /// Runs the program over the trace, keeping the first `max_diffs` changes.
-pub fn plan(trace: &Trace, program: &Program, max_diffs: usize) -> Result<Plan, TransformError> {
+pub fn plan(trace: &Trace, program: &dyn Evaluate, max_diffs: usize) -> Result<Plan, TransformError> {
     let mut planner = Planner { max_diffs, ..Planner::default() };
     for (event, record) in (0..).zip(trace.records()?) {
         let record = record?;
@@ -72,7 +72,7 @@ pub fn plan(trace: &Trace, program: &Program, max_diffs: usize) -> Result<Plan, 
 
 /// Runs the program on one version of an object.
 pub(super) fn run(
-    program: &Program,
+    program: &dyn Evaluate,
     event: u64,
     at: SimTime,
     object: &Object,
@@ -97,7 +97,13 @@ struct Planner {
 }
 
 impl Planner {
-    fn version(&mut self, program: &Program, event: u64, at: SimTime, object: &Object) -> Result<(), TransformError> {
+    fn version(
+        &mut self,
+        program: &dyn Evaluate,
+        event: u64,
+        at: SimTime,
+        object: &Object,
+    ) -> Result<(), TransformError> {
         let reference = object.reference();
         self.plan.summary.versions += 1;
         let Some(after) = run(program, event, at, object)? else {

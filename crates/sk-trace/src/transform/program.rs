@@ -2,14 +2,14 @@
 //!
 //! The language is jq as the jaq crates implement it, without what would make two runs differ or reach outside the
 //! object: `now`, `env`, `input`, `halt`, local time and writing to stderr say so when they are called, and no
-//! modules are read. A program's output is bounded: it is stopped at its second value. Its time is not, because the
-//! interpreter cannot be interrupted: `def f: f; f` runs until the process is ended, and a recursion that is no tail
-//! call ends with the stack.
+//! modules are read. A program's output is bounded: it is stopped at its second value. Its time, memory and stack are not
+//! here, because the interpreter cannot be interrupted: whoever runs the programs of others runs them in a process with
+//! limits ([`super::confined`]) and gives that as an [`Evaluate`].
 
 use jaq_core::load::{Arena, File, Loader, lex, parse};
 use jaq_core::{Compiler, Ctx, Vars, compile, data, load};
 use jaq_json::{Num, Val};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Number, Value};
 use sk_core::{ObjectRef, SimTime};
 
@@ -52,7 +52,7 @@ pub struct Program {
 }
 
 /// Why a text is no program.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum ProgramError {
     /// Too long a text.
     #[error("a jq program of {0} bytes is refused: at most {MAX_PROGRAM_BYTES} are read")]
@@ -73,12 +73,19 @@ pub enum ProgramError {
 }
 
 /// What a program makes of an object.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Outcome {
     /// This object.
     Object(Value),
     /// Nothing: the object is dropped.
     Dropped,
+}
+
+/// Something that runs a program on one object at a time.
+pub trait Evaluate {
+    /// What the program makes of the object. The error is what jq says, what is wrong with its output, or which bound it
+    /// went over.
+    fn run(&self, object: &Value, reference: &ObjectRef, at: SimTime) -> Result<Outcome, String>;
 }
 
 impl Program {
@@ -106,9 +113,10 @@ impl Program {
         })?;
         Ok(Self { filter })
     }
+}
 
-    /// Runs it on one object. The error is what jq says, or what is wrong with its output.
-    pub fn run(&self, object: &Value, reference: &ObjectRef, at: SimTime) -> Result<Outcome, String> {
+impl Evaluate for Program {
+    fn run(&self, object: &Value, reference: &ObjectRef, at: SimTime) -> Result<Outcome, String> {
         let text = |text: &str| Val::utf8_str(text.to_owned());
         let (kind, key) = (&reference.gvk.kind, &reference.key);
         let variables = [text(&at.to_string()), text(kind), text(key.namespace_or_empty()), text(&key.name)];

@@ -1,10 +1,12 @@
-//! `skctl list`: the runs in ./runs, newest first.
+//! `skctl list`: the runs in ./runs, newest first, with how each went.
 
-use std::io::Write;
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use anyhow::Result;
-use serde_json::json;
+use serde_json::{Value, json};
+use sk_core::SimDuration;
 use sk_record::RunMeta;
 
 use crate::cli::{Global, ListArgs, ObjectFormat};
@@ -13,33 +15,104 @@ use crate::failure::Outcome;
 use crate::output;
 use crate::runs::RUNS;
 
+/// The longest summary.json that is looked into: a hundred thousand owners are about 100 MB.
+const MAX_SUMMARY_BYTES: u64 = 256 << 20;
+
+/// One run, as the list shows it.
+struct Listed {
+    dir: PathBuf,
+    meta: RunMeta,
+    /// What its summary.json says; nothing if it has none that can be read.
+    summary: Option<Value>,
+}
+
 pub(crate) fn run(args: &ListArgs, global: &Global) -> Result<Outcome> {
     if args.cluster {
         return simulations::list(args.output, global);
     }
-    let runs = sk_record::find_runs(Path::new(RUNS))?;
-    let row = |(dir, meta): &(PathBuf, RunMeta)| {
-        json!({
-            "dir": dir, "name": meta.name, "run_id": meta.run_id, "trace": meta.trace.name, "seed": meta.seed,
-            "simulated_s": meta.end.since(meta.start).as_secs_f64(), "partial": meta.partial,
-        })
-    };
-    let mut out = anstream::stdout().lock();
+    let runs: Vec<Listed> = sk_record::find_runs(Path::new(RUNS))?.into_iter().map(Listed::new).collect();
     match args.output {
-        ObjectFormat::Json => output::print_json(&runs.iter().map(row).collect::<Vec<_>>())?,
-        ObjectFormat::Yaml => output::print_yaml(&runs.iter().map(row).collect::<Vec<_>>())?,
+        ObjectFormat::Json => output::print_json(&runs.iter().map(Listed::for_programs).collect::<Vec<_>>())?,
+        ObjectFormat::Yaml => output::print_yaml(&runs.iter().map(Listed::for_programs).collect::<Vec<_>>())?,
         ObjectFormat::Table if runs.is_empty() => {
-            writeln!(out, "no runs in ./{RUNS} yet; `skctl demo` makes one")?;
+            output::print(&format!("no runs in ./{RUNS} yet; `skctl demo` makes one\n"))?;
         }
-        ObjectFormat::Table => {
-            writeln!(out, "{:<28} {:<24} {:>10}  SEED", "RUN", "TRACE", "SIMULATED")?;
-            for (dir, meta) in &runs {
-                let name = dir.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
-                let simulated = meta.end.since(meta.start).to_string();
-                let partial = if meta.partial { "  (partial)" } else { "" };
-                writeln!(out, "{name:<28} {:<24} {simulated:>10}  {}{partial}", meta.trace.name, meta.seed)?;
-            }
-        }
+        ObjectFormat::Table => output::print(&table(&runs, SystemTime::now()))?,
     }
     Ok(Outcome::Good)
+}
+
+fn table(runs: &[Listed], now: SystemTime) -> String {
+    let head = ["RUN", "VERDICT", "PODS", "COST", "SIMULATED", "SEED", "AGE"].map(str::to_owned);
+    let rows: Vec<[String; 7]> = runs.iter().map(|run| run.row(now)).collect();
+    let wide = |column: usize| rows.iter().chain([&head]).map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: [usize; 7] = std::array::from_fn(wide);
+    let mut text = String::new();
+    for (row, run) in [&head].into_iter().zip([None]).chain(rows.iter().zip(runs.iter().map(Some))) {
+        let [name, verdict, pods, cost, simulated, seed, age] = row;
+        let [a, b, c, d, e, f, g] = widths;
+        let trace = run.map_or_else(|| "TRACE".to_owned(), |run| output::line(&run.meta.trace.name));
+        // Writing into a String cannot fail.
+        let _ = writeln!(
+            text,
+            "{name:<a$}  {verdict:<b$}  {pods:>c$}  {cost:>d$}  {simulated:>e$}  {seed:>f$}  {age:>g$}  {trace}"
+        );
+    }
+    text
+}
+
+impl Listed {
+    fn new((dir, meta): (PathBuf, RunMeta)) -> Self {
+        let path = dir.join("summary.json");
+        let is_readable = std::fs::metadata(&path).is_ok_and(|file| file.len() <= MAX_SUMMARY_BYTES);
+        let text = is_readable.then(|| std::fs::read(&path).ok()).flatten();
+        let summary = text.and_then(|text| serde_json::from_slice(&text).ok());
+        Self { dir, meta, summary }
+    }
+
+    /// The word of its headline; runs that were never judged say so.
+    fn verdict(&self) -> &str {
+        let verdict = self.summary.as_ref().and_then(|summary| summary["verdict"].as_str());
+        verdict.unwrap_or(if self.meta.partial { "PARTIAL" } else { "–" })
+    }
+
+    fn pods(&self) -> Option<i64> {
+        self.summary.as_ref()?["pods"]["created"].as_i64()
+    }
+
+    fn cost(&self) -> Option<f64> {
+        self.summary.as_ref()?["cost"]["total"].as_f64()
+    }
+
+    fn row(&self, now: SystemTime) -> [String; 7] {
+        let unknown = || "–".to_owned();
+        let partial = if self.meta.partial && self.verdict() != "PARTIAL" { " (partial)" } else { "" };
+        [
+            output::line(&self.dir.file_name().unwrap_or_default().to_string_lossy()),
+            format!("{}{partial}", output::line(self.verdict())),
+            self.pods().map_or_else(unknown, |pods| pods.to_string()),
+            self.cost().map_or_else(unknown, |cost| format!("{cost:.2} {}", output::line(&self.meta.currency))),
+            self.meta.end.since(self.meta.start).to_string(),
+            self.meta.seed.to_string(),
+            self.age(now).map_or_else(unknown, |age| age.to_string()),
+        ]
+    }
+
+    /// How long ago its record was written, in whole seconds, minutes, hours or days.
+    fn age(&self, now: SystemTime) -> Option<SimDuration> {
+        let written = std::fs::metadata(self.dir.join("run.json")).and_then(|file| file.modified()).ok()?;
+        let secs = i64::try_from(now.duration_since(written).unwrap_or_default().as_secs()).ok()?;
+        let unit = [86_400, 3_600, 60].into_iter().find(|unit| secs >= 2 * unit).unwrap_or(1);
+        Some(SimDuration::from_secs(secs / unit * unit))
+    }
+
+    fn for_programs(&self) -> Value {
+        let meta = &self.meta;
+        let headline = self.summary.as_ref().map_or(&Value::Null, |summary| &summary["headline"]);
+        json!({
+            "dir": self.dir, "name": meta.name, "run_id": meta.run_id, "verdict": self.verdict(), "headline": headline,
+            "trace": meta.trace.name, "seed": meta.seed, "simulated_s": meta.end.since(meta.start).as_secs_f64(),
+            "partial": meta.partial, "pods": self.pods(), "cost": self.cost(), "currency": meta.currency,
+        })
+    }
 }

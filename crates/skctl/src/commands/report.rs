@@ -4,16 +4,19 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
+use serde_json::Value;
 use sk_api::scenario::Scenario;
 use sk_api::simulation::{Simulation, State};
 use sk_record::Run;
 use sk_report::terminal::Occasion;
-use sk_report::{Analysis, Assertion, Checked, Verdict};
+use sk_report::{Analysis, Judgement, Terms};
 
-use super::run::conclude;
+use super::run::conclude::{self, Judge};
+use super::run::for_report;
 use crate::cli::{Global, NEWEST, ReportArgs, ReportFormat};
 use crate::cluster::simulations::Simulations;
 use crate::cluster::{self, Cluster};
+use crate::confined::assertions::{self, Checked};
 use crate::failure::Outcome;
 use crate::runs::{self, RUNS};
 use crate::scenarios::ASSUMED;
@@ -26,24 +29,29 @@ pub(crate) fn run(args: &ReportArgs, global: &Global) -> Result<Outcome> {
     let analysis = Analysis::of(&run)?;
     let scenario = scenario_text(&run)?;
     let name = dir.join("scenario.yaml").display().to_string();
-    let verdicts = check(&name, &scenario, &analysis)?.judge(&analysis.summary)?;
+    let (checked, mut terms) = check(&name, &scenario, &analysis)?;
+    terms.strict = was_strict(&run)?;
+    let judgement = Judgement::of(&analysis, checked.judge(&analysis.summary)?, &terms);
     let report = dir.join("report.html").display().to_string();
     let text = match args.output {
         ReportFormat::Table => {
             let occasion = Occasion { report: Some(&report), ..Occasion::default() };
-            sk_report::terminal::render(&analysis, &verdicts, &occasion)
+            sk_report::terminal::render(&analysis, &judgement, &occasion)
         }
-        ReportFormat::Json => sk_report::json::render(&analysis, &verdicts)?,
-        ReportFormat::Markdown => sk_report::markdown::render(&analysis, &verdicts),
-        ReportFormat::Junit => sk_report::junit::render(&analysis, &verdicts),
-        ReportFormat::Html => sk_report::html::render(&analysis, &verdicts, Some(&scenario))?,
+        ReportFormat::Json => sk_report::json::render(&analysis, &judgement)?,
+        ReportFormat::Markdown => sk_report::markdown::render(&analysis, &judgement),
+        ReportFormat::Junit => sk_report::junit::render(&analysis, &judgement),
+        ReportFormat::Html => sk_report::html::render(&analysis, &judgement, Some(&scenario))?,
     };
     anstream::stdout().write_all(text.as_bytes())?;
-    Ok(outcome(&verdicts))
+    Ok(judgement.exit().into())
 }
 
-fn outcome(verdicts: &[Verdict]) -> Outcome {
-    if verdicts.iter().all(|verdict| verdict.passed) { Outcome::Good } else { Outcome::Bad }
+/// Was the run judged under `--strict`? Its own summary says so; a report must not be kinder than the run was.
+fn was_strict(run: &Run) -> Result<bool> {
+    let summary = run.file("summary.json")?;
+    let summary: Option<Value> = summary.and_then(|text| serde_json::from_slice(&text).ok());
+    Ok(summary.is_some_and(|summary| summary["strict"] == true))
 }
 
 fn scenario_text(run: &Run) -> Result<String> {
@@ -51,15 +59,11 @@ fn scenario_text(run: &Run) -> Result<String> {
     String::from_utf8(bytes).context("the run's scenario.yaml is no text; run it again")
 }
 
-/// The run's own assertions, to be judged from its record.
-fn check(name: &str, scenario: &str, analysis: &Analysis) -> Result<Checked> {
+/// The run's own assertions and what it accepts, to be judged from its record.
+fn check(name: &str, scenario: &str, analysis: &Analysis) -> Result<(Checked, Terms)> {
     let scenario = Scenario::parse(name, scenario)?;
-    let assertion = |assertion: &sk_api::scenario::Assertion| Assertion {
-        name: assertion.name.clone(),
-        text: assertion.that.clone(),
-    };
-    let assertions: Vec<_> = scenario.assertions.iter().map(assertion).collect();
-    Ok(sk_report::check(&assertions, &analysis.meta.groups)?)
+    let checked = assertions::check(for_report(&scenario), &analysis.meta.groups)?;
+    Ok((checked, Terms { accept: scenario.accept, strict: false }))
 }
 
 /// The folder of a Simulation's record, which is fetched and put there.
@@ -91,8 +95,8 @@ fn fetched(args: &ReportArgs, global: &Global) -> Result<PathBuf> {
     let scenario = annotations.and_then(|all| all.get(SCENARIO_ANNOTATION)).map_or(ASSUMED, String::as_str);
     staged.add_file("scenario.yaml", scenario.as_bytes())?;
     let name = format!("annotation {SCENARIO_ANNOTATION} of Simulation {}", args.run);
-    let checked = check(&name, scenario, &Analysis::of(&staged.run()?)?)?;
-    Ok(conclude::publish(staged, &checked, scenario)?.dir)
+    let (checked, terms) = check(&name, scenario, &Analysis::of(&staged.run()?)?)?;
+    Ok(conclude::publish(staged, Judge { checked: &checked, terms: &terms }, scenario)?.dir)
 }
 
 /// One that goes on says how far it is.

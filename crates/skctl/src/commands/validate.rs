@@ -1,12 +1,13 @@
-//! `skctl validate TRACE`: can it be replayed, and can it be mended?
+//! `skctl validate TRACE`: can it be replayed, and can it be mended? What a run would refuse is refused here.
 
 use std::fmt::Write as _;
 
 use anyhow::{Result, anyhow};
 use indicatif::HumanCount;
 use serde_json::{Value, json};
+use sk_replay::Refusals;
 use sk_store::Trace;
-use sk_trace::validate::{self, Code, Fixed, Report, Severity, Validation};
+use sk_trace::validate::{self, Code, Fixed, Severity, Validation};
 
 use crate::cli::{Global, PrintArgs, TableFormat, ValidateArgs, ValidateCommand};
 use crate::failure::Outcome;
@@ -29,16 +30,33 @@ fn judge(args: &ValidateArgs, global: &Global) -> Result<Outcome> {
     let found = look_at(&trace, global)?;
     let mended = to.map(|to| mend(&trace, &found, &to, global)).transpose()?;
     match args.output {
-        TableFormat::Table => output::print(&text(&trace, &found.report, mended.as_ref(), args.strict))?,
-        TableFormat::Json => output::print_json(&for_programs(&trace, &found.report, mended.as_ref(), args.strict)?)?,
+        TableFormat::Table => output::print(&text(&trace, &found, mended.as_ref(), args.strict))?,
+        TableFormat::Json => output::print_json(&for_programs(&trace, &found, mended.as_ref(), args.strict)?)?,
     }
-    let judged = mended.as_ref().map_or(&found.report, |mended| &mended.left);
-    Ok(if is_good(judged, args.strict) { Outcome::Good } else { Outcome::Bad })
+    let judged = mended.as_ref().map_or(&found, |mended| &mended.left);
+    Ok(if judged.is_good(args.strict) { Outcome::Good } else { Outcome::Bad })
 }
 
-fn look_at(trace: &Trace, global: &Global) -> Result<Validation> {
+/// What is wrong with a trace: what looking at it finds, and what a run's API server would refuse.
+struct Found {
+    validation: Validation,
+    refused: Refusals,
+}
+
+impl Found {
+    fn is_good(&self, strict: bool) -> bool {
+        let report = &self.validation.report;
+        self.refused.is_empty() && if strict { report.is_clean() } else { report.is_valid() }
+    }
+
+    fn errors(&self) -> u64 {
+        self.validation.report.count(Severity::Error) + self.refused.count()
+    }
+}
+
+fn look_at(trace: &Trace, global: &Global) -> Result<Found> {
     let _bar = Bar::of_unknown_length(format!("reading {}", trace.name()), global.quiet);
-    Ok(validate::validate(trace)?)
+    Ok(Found { validation: validate::validate(trace)?, refused: sk_replay::refusals(trace)? })
 }
 
 /// What came of mending.
@@ -46,21 +64,17 @@ struct Mended {
     place: String,
     fixed: Fixed,
     /// What is still wrong with the mended trace.
-    left: Report,
+    left: Found,
 }
 
-fn mend(trace: &Trace, found: &Validation, to: &Destination, global: &Global) -> Result<Mended> {
-    let fixed = to.write(global, |format, out| validate::fix(trace, found, format, out))?;
+fn mend(trace: &Trace, found: &Found, to: &Destination, global: &Global) -> Result<Mended> {
+    let fixed = to.write(global, |format, out| validate::fix(trace, &found.validation, format, out))?;
     // Mending one thing may bring out another, so the file itself is asked, not what was done to it.
-    let left = look_at(&to.open()?, global)?.report;
+    let left = look_at(&to.open()?, global)?;
     Ok(Mended { place: to.to_string(), fixed, left })
 }
 
-fn is_good(report: &Report, strict: bool) -> bool {
-    if strict { report.is_clean() } else { report.is_valid() }
-}
-
-fn text(trace: &Trace, found: &Report, mended: Option<&Mended>, strict: bool) -> String {
+fn text(trace: &Trace, found: &Found, mended: Option<&Mended>, strict: bool) -> String {
     let mut text = findings(found);
     text += &verdict(trace.name(), found, strict);
     if let Some(Mended { place, fixed, left }) = mended {
@@ -75,10 +89,17 @@ fn text(trace: &Trace, found: &Report, mended: Option<&Mended>, strict: bool) ->
 }
 
 /// The findings, a line each, and how many of each code are not shown.
-fn findings(report: &Report) -> String {
+fn findings(found: &Found) -> String {
+    let report = &found.validation.report;
     let mut text = String::new();
+    for (object, words) in &found.refused.objects {
+        let _ = writeln!(text, "refused  {}", output::line(&format!("{object}: {words}")));
+    }
+    if found.refused.others > 0 {
+        let _ = writeln!(text, "refused  {} more versions of objects", HumanCount(found.refused.others));
+    }
     for finding in &report.findings {
-        let _ = writeln!(text, "{finding}");
+        let _ = writeln!(text, "{}", output::line(&finding.to_string()));
     }
     for (rule, count) in &report.counts {
         let shown = report.findings.iter().filter(|finding| finding.code == *rule).count() as u64;
@@ -89,11 +110,11 @@ fn findings(report: &Report) -> String {
     text
 }
 
-fn verdict(name: &str, report: &Report, strict: bool) -> String {
-    let word = if is_good(report, strict) { "VALID" } else { "INVALID" };
-    let [errors, warnings] = [Severity::Error, Severity::Warning].map(|severity| report.count(severity));
-    let (errors, warnings) = (counted(errors, "error"), counted(warnings, "warning"));
-    let events = counted(report.events, "event");
+fn verdict(name: &str, found: &Found, strict: bool) -> String {
+    let report = &found.validation.report;
+    let word = if found.is_good(strict) { "VALID" } else { "INVALID" };
+    let (name, events) = (output::line(name), counted(report.events, "event"));
+    let (errors, warnings) = (counted(found.errors(), "error"), counted(report.count(Severity::Warning), "warning"));
     let mut text = format!("{word}  {name}: {errors}, {warnings} in {events}\n");
     if report.unjudged > 0 {
         let unjudged = HumanCount(report.unjudged);
@@ -110,13 +131,16 @@ fn counted(count: u64, what: &str) -> String {
     format!("{} {what}{}", HumanCount(count), if count == 1 { "" } else { "s" })
 }
 
-fn for_programs(trace: &Trace, found: &Report, mended: Option<&Mended>, strict: bool) -> Result<Value> {
-    let judged = |name: &str, report: &Report| -> Result<Value> {
+fn for_programs(trace: &Trace, found: &Found, mended: Option<&Mended>, strict: bool) -> Result<Value> {
+    let judged = |name: &str, found: &Found| -> Result<Value> {
+        let report = &found.validation.report;
+        let refused = found.refused.objects.iter();
         let mut value = serde_json::to_value(report)?;
         value["trace"] = name.into();
-        value["valid"] = is_good(report, strict).into();
-        value["errors"] = report.count(Severity::Error).into();
+        value["valid"] = found.is_good(strict).into();
+        value["errors"] = found.errors().into();
         value["warnings"] = report.count(Severity::Warning).into();
+        value["refused"] = refused.map(|(object, words)| json!({"object": object, "message": words})).collect();
         Ok(value)
     };
     let mut value = judged(trace.name(), found)?;

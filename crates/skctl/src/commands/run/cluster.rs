@@ -12,11 +12,11 @@ use kube::ResourceExt;
 use sk_api::simulation::{Simulation, State, names};
 use sk_core::SimDuration;
 use sk_record::Staged;
-use sk_report::Checked;
 use sk_store::Location;
 
+use super::conclude::{self, Judge};
 use super::request::{self, MAX_SCENARIO_BYTES, asked};
-use super::{check, conclude, hint_for_the_old_form, span};
+use super::{check, hint_for_the_old_form, span};
 use crate::cli::{Global, RunArgs};
 use crate::cluster::simulations::Simulations;
 use crate::cluster::{self as clusters, Cluster};
@@ -41,6 +41,8 @@ pub(super) fn run(args: &RunArgs, global: &Global) -> Result<Outcome> {
             &format!("{} has no length of its own: {assumed} of it; say yours with -D", resolved.trace),
         );
     }
+    let terms = conclude::terms(&resolved.scenario, args);
+    let judge = Judge { checked: &checked, terms: &terms };
     let began = Instant::now();
     let ended = clusters::block_on(async {
         let cluster = Cluster::connect(global).await?;
@@ -48,9 +50,9 @@ pub(super) fn run(args: &RunArgs, global: &Global) -> Result<Outcome> {
     })?;
     match ended {
         Ended::Left => Ok(Outcome::Interrupted),
-        Ended::Finished(staged) => judge_all(args, &resolved, staged, &checked, began.elapsed().as_secs_f64()),
+        Ended::Finished(staged) => judge_all(args, &resolved, staged, judge, began.elapsed().as_secs_f64()),
         Ended::Failed { name, why, staged } => {
-            keep_all(&resolved, staged, &checked, global)?;
+            keep_all(&resolved, staged, judge, global)?;
             bail!("Simulation {name} failed: {why}; `{} logs {name}` shows what the driver said last", global.again())
         }
     }
@@ -185,14 +187,14 @@ fn judge_all(
     args: &RunArgs,
     resolved: &Resolved,
     staged: Vec<Staged>,
-    checked: &Checked,
+    judge: Judge<'_>,
     wall_s: f64,
 ) -> Result<Outcome> {
     let text = resolved.scenario.to_yaml();
     let mut all = Outcome::Good;
     for mut staged in staged {
         staged.add_file("scenario.yaml", text.as_bytes())?;
-        let outcome = conclude::conclude(args, &resolved.trace, staged, checked, &text, wall_s)?;
+        let outcome = conclude::conclude(args, &resolved.trace, staged, judge, &text, wall_s)?;
         if outcome != Outcome::Good {
             all = outcome;
         }
@@ -201,11 +203,11 @@ fn judge_all(
 }
 
 /// Puts what a failed simulation has left in its place and says where; its figures are not this command's answer.
-fn keep_all(resolved: &Resolved, staged: Vec<Staged>, checked: &Checked, global: &Global) -> Result<()> {
+fn keep_all(resolved: &Resolved, staged: Vec<Staged>, judge: Judge<'_>, global: &Global) -> Result<()> {
     let text = resolved.scenario.to_yaml();
     for mut staged in staged {
         staged.add_file("scenario.yaml", text.as_bytes())?;
-        let concluded = conclude::publish(staged, checked, &text)?;
+        let concluded = conclude::publish(staged, judge, &text)?;
         let partial = if concluded.analysis.meta.partial { ", which is partial" } else { "" };
         let dir = concluded.dir.display();
         output::say(global, &format!("kept the record{partial}: {dir}; `skctl report {dir}` shows it"));

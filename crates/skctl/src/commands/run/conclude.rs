@@ -4,32 +4,46 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use sk_record::{Staged, WarningKind};
+use sk_api::Scenario;
+use sk_record::Staged;
 use sk_report::terminal::Occasion;
-use sk_report::{Analysis, AssertionError, Checked, Verdict};
+use sk_report::{Analysis, Judgement, Terms};
 
 use crate::cli::RunArgs;
+use crate::confined::assertions::Checked;
 use crate::failure::Outcome;
+use crate::progress;
+
+/// By what a run is judged.
+#[derive(Clone, Copy)]
+pub(crate) struct Judge<'a> {
+    pub(crate) checked: &'a Checked,
+    pub(crate) terms: &'a Terms,
+}
+
+/// What the scenario accepts, and whether warnings count.
+pub(super) fn terms(scenario: &Scenario, args: &RunArgs) -> Terms {
+    Terms { accept: scenario.accept.clone(), strict: args.strict }
+}
 
 /// A run in its place, and what is to be said of it.
 pub(crate) struct Concluded {
     pub(crate) analysis: Analysis,
-    /// What of the assertions holds; an error if they could not be judged.
-    pub(crate) judged: Result<Vec<Verdict>, AssertionError>,
+    pub(crate) judgement: Judgement,
     pub(crate) dir: PathBuf,
 }
 
-/// Judges the staged run and publishes it with its reports. A run that cannot be judged is published all the same.
-pub(crate) fn publish(mut staged: Staged, checked: &Checked, scenario: &str) -> Result<Concluded> {
+/// Judges the staged run and publishes it with its reports. A run that cannot be judged is published all the same, and
+/// says so.
+pub(crate) fn publish(mut staged: Staged, judge: Judge<'_>, scenario: &str) -> Result<Concluded> {
     let analysis = Analysis::of(&staged.run()?)?;
-    let judged = checked.judge(&analysis.summary);
-    let verdicts = judged.as_deref().unwrap_or_default();
-    let page = sk_report::html::render(&analysis, verdicts, Some(scenario))?;
-    staged.add_file("summary.json", sk_report::json::render(&analysis, verdicts)?.as_bytes())?;
+    let judgement = Judgement::of(&analysis, judge.checked.judge(&analysis.summary)?, judge.terms);
+    let page = sk_report::html::render(&analysis, &judgement, Some(scenario))?;
+    staged.add_file("summary.json", sk_report::json::render(&analysis, &judgement)?.as_bytes())?;
     staged.add_file("report.html", page.as_bytes())?;
-    staged.add_file("junit.xml", sk_report::junit::render(&analysis, verdicts).as_bytes())?;
+    staged.add_file("junit.xml", sk_report::junit::render(&analysis, &judgement).as_bytes())?;
     let dir = staged.publish()?;
-    Ok(Concluded { analysis, judged, dir })
+    Ok(Concluded { analysis, judgement, dir })
 }
 
 /// Judges the staged run, publishes it and prints the summary.
@@ -37,35 +51,24 @@ pub(super) fn conclude(
     args: &RunArgs,
     trace: &str,
     staged: Staged,
-    checked: &Checked,
+    judge: Judge<'_>,
     scenario: &str,
     wall_s: f64,
 ) -> Result<Outcome> {
-    let Concluded { analysis, judged, dir } = publish(staged, checked, scenario)?;
+    let Concluded { analysis, judgement, dir } = publish(staged, judge, scenario)?;
     let report = dir.join("report.html");
     let tries = tries(args, trace);
     let occasion = Occasion { wall_s: Some(wall_s), report: Some(&report.display().to_string()), tries: &tries };
-    let verdicts = judged.as_deref().unwrap_or_default();
-    write!(anstream::stdout(), "{}", sk_report::terminal::render(&analysis, verdicts, &occasion))?;
+    write!(anstream::stdout(), "{}", sk_report::terminal::render(&analysis, &judgement, &occasion))?;
     if args.open {
         open_report(&report);
     }
-    let verdicts = judged?;
-    Ok(outcome(args, &analysis, &verdicts))
-}
-
-fn outcome(args: &RunArgs, analysis: &Analysis, verdicts: &[Verdict]) -> Outcome {
-    let doubts = analysis.meta.warnings.iter().filter(|warning| warning.kind != WarningKind::Note).count();
-    if analysis.meta.partial {
-        Outcome::Interrupted
-    } else if verdicts.iter().any(|verdict| !verdict.passed) {
-        Outcome::Bad
-    } else if args.strict && doubts > 0 {
+    if judgement.strict && judgement.doubts > 0 {
+        let doubts = judgement.doubts;
         anstream::eprintln!("--strict: {doubts} warnings limit how far this run can be trusted; see TRUST above");
-        Outcome::Bad
-    } else {
-        Outcome::Good
     }
+    let is_broken_off = analysis.meta.partial || progress::is_interrupted();
+    Ok(if is_broken_off { Outcome::Interrupted } else { judgement.exit().into() })
 }
 
 /// Commands worth trying next.

@@ -14,15 +14,18 @@ use sk_core::{SimDuration, SimTime};
 use sk_record::{Warning, WarningKind};
 use sk_replay::embedded::{self, RunRequest};
 use sk_replay::setup::Setup;
-use sk_report::{AssertionError, Checked};
+use sk_report::AssertionError;
 use sk_store::trace::{Format, Trace};
 
 use crate::cli::{Global, RunArgs};
+use crate::confined::assertions::{self, Checked};
 use crate::failure::Outcome;
 use crate::progress::Progress;
 use crate::scenarios::{self, Resolved};
 use crate::times::{self, Asked, Clock};
 use crate::{runs, traces};
+
+use conclude::Judge;
 
 pub(crate) fn run(args: &RunArgs, global: &Global) -> Result<Outcome> {
     if args.cluster {
@@ -48,6 +51,7 @@ pub(crate) fn run(args: &RunArgs, global: &Global) -> Result<Outcome> {
     let name = args.name.clone().or_else(|| scenario.name.as_ref().map(ToString::to_string));
     let name = runs::folder_name(&name.unwrap_or_else(|| traces::default_name(&typed)));
     let text = scenario.to_yaml();
+    let terms = conclude::terms(&scenario, args);
     let request = RunRequest {
         trace: &trace,
         window,
@@ -67,7 +71,7 @@ pub(crate) fn run(args: &RunArgs, global: &Global) -> Result<Outcome> {
         progress.at(micros(done), || format!("{done} simulated"))
     })?;
     let wall_s = progress.finish().as_secs_f64();
-    conclude::conclude(args, &typed, staged, &checked, &text, wall_s)
+    conclude::conclude(args, &typed, staged, Judge { checked: &checked, terms: &terms }, &text, wall_s)
 }
 
 /// What only means something in wall time is refused by name, never passed over in silence.
@@ -96,8 +100,7 @@ fn refuse_what_needs_a_cluster(args: &RunArgs) -> Result<()> {
 /// The assertions, found to be well-formed before anything runs.
 fn check(resolved: &Resolved, args: &RunArgs) -> Result<Checked> {
     let scenario = &resolved.scenario;
-    let assertions: Vec<_> = scenario.assertions.iter().map(for_report).collect();
-    let checked = sk_report::check(&assertions, &Setup::new(scenario).groups());
+    let checked = assertions::check(for_report(scenario), &Setup::new(scenario).groups());
     checked.map_err(|error| in_file(scenario, args.assert.len(), error))
 }
 
@@ -117,18 +120,24 @@ fn hint_for_the_old_form(args: &RunArgs, error: anyhow::Error) -> anyhow::Error 
 }
 
 /// An assertion that is wrong is named with the place where it stands, if it stands in the file.
-fn in_file(scenario: &Scenario, typed: usize, error: AssertionError) -> anyhow::Error {
+fn in_file(scenario: &Scenario, typed: usize, error: anyhow::Error) -> anyhow::Error {
+    let Some(wrong) = error.downcast_ref::<AssertionError>() else { return error };
     let written = scenario.assertions.len().saturating_sub(typed);
-    let index = scenario.assertions[..written].iter().position(|assertion| assertion.that == error.text);
+    let index = scenario.assertions[..written].iter().position(|assertion| assertion.that == wrong.text);
     let place = index.and_then(|index| scenario.place(&ScenarioPath::of(["assert"]).index(index)));
     match place {
-        Some(place) => anyhow::Error::new(error).context(place.to_string()),
-        None => error.into(),
+        Some(place) => error.context(place.to_string()),
+        None => error,
     }
 }
 
-fn for_report(assertion: &sk_api::scenario::Assertion) -> sk_report::Assertion {
-    sk_report::Assertion { name: assertion.name.clone(), text: assertion.that.clone() }
+/// A scenario's assertions as those who judge take them.
+pub(crate) fn for_report(scenario: &Scenario) -> Vec<sk_report::Assertion> {
+    let assertion = |assertion: &sk_api::scenario::Assertion| sk_report::Assertion {
+        name: assertion.name.clone(),
+        text: assertion.that.clone(),
+    };
+    scenario.assertions.iter().map(assertion).collect()
 }
 
 fn span(trace: &Trace) -> (SimTime, SimTime) {

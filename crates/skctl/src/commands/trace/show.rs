@@ -4,8 +4,9 @@ use std::io::{self, BufWriter, Write};
 
 use anyhow::Result;
 use indicatif::HumanCount;
+use sk_core::Gvk;
 use sk_store::Trace;
-use sk_trace::show::{ValueRow, show, values};
+use sk_trace::show::{Summary, ValueRow, show, values};
 
 use crate::cli::{Global, ShowArgs, TableFormat};
 use crate::progress::Bar;
@@ -20,9 +21,25 @@ pub(crate) fn run(args: &ShowArgs, global: &Global) -> Result<()> {
     let summary = show(&trace, traces::bytes_of(&args.trace))?;
     drop(bar);
     match args.output {
-        TableFormat::Table => output::print(&summary.to_string()),
+        TableFormat::Table => output::print(&in_lines(summary).to_string()),
         TableFormat::Json => output::print_json(&summary),
     }
+}
+
+/// Names that came with the trace as parts of a line.
+fn in_lines(mut summary: Summary) -> Summary {
+    summary.name = output::line(&summary.name);
+    let namespaces = std::mem::take(&mut summary.namespaces);
+    summary.namespaces = namespaces.into_iter().map(|(name, counts)| (output::line(&name).into(), counts)).collect();
+    let in_line = |gvk: Gvk| Gvk {
+        group: output::line(&gvk.group).into(),
+        version: output::line(&gvk.version).into(),
+        kind: output::line(&gvk.kind).into(),
+    };
+    let kinds = std::mem::take(&mut summary.kinds);
+    summary.kinds = kinds.into_iter().map(|(kind, counts)| (in_line(kind), counts)).collect();
+    summary.tracked = std::mem::take(&mut summary.tracked).into_iter().map(in_line).collect();
+    summary
 }
 
 /// Lists the texts as they come, because there may be more of them than fit into memory.
@@ -58,7 +75,7 @@ struct Listing {
 
 impl Listing {
     fn text(&mut self, out: &mut impl Write, row: ValueRow<'_>) -> io::Result<()> {
-        let place = output::plain(&format!("{} {}", row.part, row.pointer));
+        let place = output::line(&format!("{} {}", row.part, row.pointer));
         if self.place != place {
             writeln!(out, "{place}")?;
             self.place = place;

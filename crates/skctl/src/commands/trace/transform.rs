@@ -1,17 +1,20 @@
 //! `skctl trace transform IN -f PROGRAM -O OUT`: a trace through a jq program.
 
 use std::fmt::Write as _;
+use std::io;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use indicatif::HumanCount;
 use sk_store::Trace;
-use sk_trace::transform::{Program, Summary, plan, transform};
+use sk_trace::transform::{Summary, plan, transform};
 
 use crate::cli::{Global, TransformArgs};
+use crate::confined::program::Confined;
+use crate::failure::Interrupted;
 use crate::outputs::Destination;
 use crate::progress::Bar;
-use crate::{output, text_file, traces};
+use crate::{output, progress, text_file, traces};
 
 /// How many changed versions `--dry-run` shows: a few screens.
 const MAX_DIFFS: usize = 50;
@@ -19,13 +22,18 @@ const MAX_DIFFS: usize = 50;
 pub(crate) fn run(args: &TransformArgs, global: &Global) -> Result<()> {
     let path = program_path(args)?;
     let program =
-        Program::compile(&text_file::read("jq program", path)?).with_context(|| path.display().to_string())?;
+        Confined::compile(&text_file::read("jq program", path)?).with_context(|| path.display().to_string())?;
     let Some(out) = &args.out else {
         return dry_run(&traces::open(&args.input, global)?, &program, global);
     };
     let destination = Destination::new(out, args.to)?;
     let trace = traces::open(&args.input, global)?;
-    let summary = destination.write(global, |format, out| transform(&trace, &program, format, out))?;
+    let written = destination.write(global, |format, out| transform(&trace, &program, format, out));
+    // A program that was ended with the work it was part of has not failed.
+    let summary = match written {
+        Err(_) if progress::is_interrupted() => return Err(io::Error::other(Interrupted).into()),
+        written => written?,
+    };
     if !global.quiet {
         anstream::eprint!("{}", output::plain(&in_words(&summary)));
     }
@@ -45,7 +53,7 @@ fn program_path(args: &TransformArgs) -> Result<&Path> {
     Ok(path)
 }
 
-fn dry_run(trace: &Trace, program: &Program, global: &Global) -> Result<()> {
+fn dry_run(trace: &Trace, program: &Confined, global: &Global) -> Result<()> {
     let bar = Bar::of_unknown_length(format!("reading {}", trace.name()), global.quiet);
     let plan = plan(trace, program, MAX_DIFFS)?;
     drop(bar);

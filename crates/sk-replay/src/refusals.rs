@@ -1,0 +1,82 @@
+//! Which objects of a trace the API server would refuse: what `validate` asks, so that it and a run refuse the same.
+//!
+//! Every operation of the plan goes to an API server alone, without controllers and without time. What is refused for
+//! reasons of time (a namespace that is going) is not found here.
+
+use std::collections::BTreeMap;
+
+use sk_core::{ObjectRef, SimTime};
+use sk_engine::api::{ApiServer, DeleteOptions, Object, Propagation, Request};
+use sk_engine::kinds::NAMESPACE;
+use sk_engine::new_namespace;
+use sk_store::trace::{Trace, TraceError};
+
+use crate::plan::{Action, Operation, Plan, Window};
+
+/// How many refused objects are named; the rest is counted. 1,000 × 1 KiB of words are 1 MiB.
+const MAX_NAMED: usize = 1_000;
+/// Whatever it is: uids and names are made and looked at by nobody.
+const SEED: u64 = 1;
+
+/// Objects that would be refused, each with the server's words about its first version that is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Refusals {
+    /// By object.
+    pub objects: BTreeMap<ObjectRef, String>,
+    /// Objects that are not named.
+    pub others: u64,
+}
+
+/// Asks an API server about every object of the trace.
+pub fn refusals(trace: &Trace) -> Result<Refusals, TraceError> {
+    let (start, end) = trace.span().unwrap_or((SimTime::EPOCH, SimTime::EPOCH));
+    let window = Window { start, end, includes_end: true };
+    let mut server = ApiServer::new(SEED);
+    for name in crate::plan::BUILT_IN_NAMESPACES {
+        server.handle(start, Request::create(new_namespace(name))).expect("an empty server takes its first namespaces");
+    }
+    let mut found = Refusals::default();
+    for operation in Plan::new(trace.records()?, trace.config(), window) {
+        let Operation { at, action } = operation?;
+        // Nobody reads the log here.
+        server.reclaim(server.store().resource_version());
+        match action {
+            Action::Apply(value) => {
+                let target = crate::embedded::reference_of(&value);
+                let answer = Object::from_json(value).and_then(|object| server.handle(at, Request::apply(object)));
+                if let (Some(target), Err(error)) = (target, answer) {
+                    found.add(target, error.to_string());
+                }
+            }
+            // A namespace ends when its controller has emptied it, and there is no controller here.
+            Action::Delete(target) if target.gvk == NAMESPACE => {}
+            Action::Delete(target) => {
+                let options =
+                    DeleteOptions { grace_secs: Some(0), propagation: Propagation::Orphan, ..DeleteOptions::default() };
+                // What is deleted and was never there, or was refused before, is no object that is refused.
+                let _ = server.handle(at, Request::Delete { target, options });
+            }
+        }
+    }
+    Ok(found)
+}
+
+impl Refusals {
+    fn add(&mut self, object: ObjectRef, words: String) {
+        if self.objects.len() < MAX_NAMED || self.objects.contains_key(&object) {
+            self.objects.entry(object).or_insert(words);
+        } else {
+            self.others += 1;
+        }
+    }
+
+    /// Are there any?
+    pub fn is_empty(&self) -> bool {
+        self.objects.is_empty()
+    }
+
+    /// How many there are; objects that are not named count once per version.
+    pub fn count(&self) -> u64 {
+        self.objects.len() as u64 + self.others
+    }
+}

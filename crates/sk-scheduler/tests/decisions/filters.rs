@@ -31,7 +31,8 @@ fn everything_that_is_missing_is_named_and_counted() {
     wish["containers"][0]["resources"]["requests"]["example.com/gpu"] = json!("1");
     wish["containers"][0]["resources"]["requests"]["ephemeral-storage"] = json!("1Gi");
     let said = world.place(&pod("p", json!({}), wish));
-    let words = "1 Insufficient memory, 1 Too many pods, 2 Insufficient ephemeral-storage, 2 Insufficient example.com/gpu";
+    let words =
+        "1 Insufficient memory, 1 Too many pods, 2 Insufficient ephemeral-storage, 2 Insufficient example.com/gpu";
     assert_eq!(said, format!("0/2 nodes are available: {words}.{}", not_helpful(2)));
 }
 
@@ -57,9 +58,7 @@ fn init_containers_sidecars_overhead_and_limits_count_as_kubernetes_counts_them(
 
 #[test]
 fn a_host_port_is_taken_once_unless_addresses_differ() {
-    let port = |ip: &str, number: i64| {
-        json!({"containers": [{"name": "m", "image": "x", "ports": [{"hostPort": number, "hostIP": ip, "containerPort": 1}]}]})
-    };
+    let port = |ip: &str, number: i64| json!({"containers": [{"name": "m", "image": "x", "ports": [{"hostPort": number, "hostIP": ip, "containerPort": 1}]}]});
     let mut world = World::new([node("a", json!({}))]);
     assert_eq!(world.place(&pod("first", json!({}), port("10.0.0.1", 80))), "a");
     assert_eq!(world.place(&pod("other-address", json!({}), port("10.0.0.2", 80))), "a");
@@ -84,7 +83,10 @@ fn terms_that_name_nodes_limit_the_search_to_them() {
     let mut world = World::new([node("a", json!({})), node("b", json!({}))]);
     assert_eq!(world.place(&pod("p", json!({}), by_name(&["b"]))), "b");
     let said = world.place(&pod("q", json!({}), by_name(&["c"])));
-    assert_eq!(said, format!("0/2 nodes are available: 2 node(s) didn't satisfy plugin(s) [NodeAffinity].{}", not_helpful(2)));
+    assert_eq!(
+        said,
+        format!("0/2 nodes are available: 2 node(s) didn't satisfy plugin(s) [NodeAffinity].{}", not_helpful(2))
+    );
     let mut world = World::new([node("a", json!({"status": {"allocatable": {"cpu": "1"}}})), node("b", json!({}))]);
     let said = world.place(&pod("r", json!({}), all([by_name(&["a"]), asks("2", "1Gi")])));
     let words = "1 Insufficient cpu, 1 node(s) didn't satisfy plugin(s) [NodeAffinity]";

@@ -200,7 +200,10 @@ fn what_is_kept_between_pods_changes_no_decision() {
         placements += placed;
         preemptions += preempted;
     }
-    assert!(placements > 600 && preemptions > 20, "{placements} placements and {preemptions} preemptions show too little");
+    assert!(
+        placements > 600 && preemptions > 20,
+        "{placements} placements and {preemptions} preemptions show too little"
+    );
 }
 
 #[test]

@@ -26,7 +26,11 @@ fn recorded_pod(short: &str) -> Value {
         [cpu, memory] => json!({"cpu": cpu, "memory": memory}),
         _ => json!({}),
     };
-    pod(parts[0], json!({}), json!({"containers": [{"name": "main", "image": "example/app:1", "resources": {"requests": requests}}]}))
+    pod(
+        parts[0],
+        json!({}),
+        json!({"containers": [{"name": "main", "image": "example/app:1", "resources": {"requests": requests}}]}),
+    )
 }
 
 /// Every change of a recorded pod, merged one after the other.

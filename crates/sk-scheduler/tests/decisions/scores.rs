@@ -32,13 +32,19 @@ fn other_strategies_and_resources_score_as_configured() {
     most.fit.resources = vec![("cpu".into(), 3), ("memory".into(), 1)];
     let mut world = World::with_profiles([sized("a", "4", "8Gi"), sized("b", "8", "8Gi")], vec![most]);
     // a: (25·3 + 25)/4 = 25; b: (12·3 + 25)/4 = 15.
-    assert_eq!(world.scores(&pod("p", json!({}), asks("1", "2Gi")), "NodeResourcesFit"), named(&[("a", 25), ("b", 15)]));
+    assert_eq!(
+        world.scores(&pod("p", json!({}), asks("1", "2Gi")), "NodeResourcesFit"),
+        named(&[("a", 25), ("b", 15)])
+    );
 
     let mut ratio = Profile::default();
     ratio.fit.strategy = Strategy::RequestedToCapacityRatio(vec![(0, 0), (50, 10), (100, 2)]);
     let mut world = World::with_profiles([sized("a", "4", "8Gi"), sized("b", "8", "8Gi")], vec![ratio]);
     // 25 % is half way to 10 points: 50; b has 12 % of its CPU: 24. (24+50)/2 = 37.
-    assert_eq!(world.scores(&pod("p", json!({}), asks("1", "2Gi")), "NodeResourcesFit"), named(&[("a", 50), ("b", 37)]));
+    assert_eq!(
+        world.scores(&pod("p", json!({}), asks("1", "2Gi")), "NodeResourcesFit"),
+        named(&[("a", 50), ("b", 37)])
+    );
 }
 
 #[test]
@@ -55,7 +61,9 @@ fn balance_is_scored_against_what_it_was() {
 
 #[test]
 fn soft_taints_and_preferences_are_normalised_over_the_feasible_nodes() {
-    let soft = |count: usize| -> Vec<Value> { (0..count).map(|n| json!({"key": format!("k{n}"), "effect": "PreferNoSchedule"})).collect() };
+    let soft = |count: usize| -> Vec<Value> {
+        (0..count).map(|n| json!({"key": format!("k{n}"), "effect": "PreferNoSchedule"})).collect()
+    };
     let disk = |disk: &str| json!({"metadata": {"labels": {"disk": disk}}});
     let mut world = World::new([
         node("a", all([json!({"spec": {"taints": soft(2)}}), disk("ssd")])),
@@ -64,17 +72,17 @@ fn soft_taints_and_preferences_are_normalised_over_the_feasible_nodes() {
     ]);
     let plain = pod("p", json!({}), json!({}));
     assert_eq!(world.scores(&plain, "TaintToleration"), named(&[("a", 0), ("b", 150), ("c", 300)]));
-    let prefers = |weight: i64, disk: &str| {
-        json!({"weight": weight, "preference": {"matchExpressions": [{"key": "disk", "operator": "In", "values": [disk]}]}})
-    };
+    let prefers = |weight: i64, disk: &str| json!({"weight": weight, "preference": {"matchExpressions": [{"key": "disk", "operator": "In", "values": [disk]}]}});
     let affinity = json!({"affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [prefers(30, "ssd"), prefers(10, "hdd")]}}});
     assert_eq!(world.scores(&pod("q", json!({}), affinity), "NodeAffinity"), named(&[("a", 200), ("b", 66), ("c", 0)]));
 }
 
 #[test]
 fn images_count_by_size_and_by_how_many_nodes_have_them() {
-    let with = |name: &str, size: i64| node(name, json!({"status": {"images": [{"names": ["app:1"], "sizeBytes": size}]}}));
-    let mut world = World::new([with("a", 500 << 20), with("b", 500 << 20), node("c", json!({})), node("d", json!({}))]);
+    let with =
+        |name: &str, size: i64| node(name, json!({"status": {"images": [{"names": ["app:1"], "sizeBytes": size}]}}));
+    let mut world =
+        World::new([with("a", 500 << 20), with("b", 500 << 20), node("c", json!({})), node("d", json!({}))]);
     // 500 MiB on half of the nodes count as 250 MiB: 100·(250-23)/(1000-23) = 23.
     let scores = world.scores(&pod("p", json!({}), json!({})), "ImageLocality");
     assert_eq!(scores, named(&[("a", 23), ("b", 23), ("c", 0), ("d", 0)]));

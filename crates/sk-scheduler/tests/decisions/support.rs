@@ -136,7 +136,8 @@ impl World {
                 self.name(node)
             }
             Decision::Nominated { node, victims, .. } => {
-                let victims: Vec<&str> = victims.iter().map(|pod| self.scheduler.cluster.pod(*pod).name.as_str()).collect();
+                let victims: Vec<&str> =
+                    victims.iter().map(|pod| self.scheduler.cluster.pod(*pod).name.as_str()).collect();
                 format!("-> {}: {}", self.name(node), victims.join(" "))
             }
             Decision::Unschedulable(diagnosis) => diagnosis.to_string(),

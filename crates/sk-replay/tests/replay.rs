@@ -118,13 +118,12 @@ fn a_refused_object_is_named_with_the_servers_words() {
 fn what_is_not_modelled_is_said() {
     let mut demanding = pod("a");
     demanding["spec"]["priorityClassName"] = json!("high");
-    demanding["spec"]["affinity"] =
-        json!({"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{}]}});
+    demanding["spec"]["volumes"] = json!([{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]);
     let budget = json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
         "metadata": {"name": "j", "namespace": "shop"}, "spec": {}});
     let (meta, _) = replay(&[("09:00:00", "apply", demanding), ("09:00:00", "apply", budget)]);
     let codes = codes(&meta);
-    for code in ["preemption", "pod-anti-affinity", "pdb", "priority-class"] {
+    for code in ["volumes", "pdb", "priority-class"] {
         assert!(codes.contains(&code), "{code} is missing in {codes:?}");
     }
 }

@@ -162,10 +162,13 @@ fn validate_and_run_refuse_the_same_object_by_its_name() {
 #[test]
 fn strict_fails_what_warnings_limit_everywhere_and_accepts_what_is_named() {
     let dir = folder();
-    let args = ["run", "example:nginx", "--strict", "-O", "runs/shop"];
-    skctl(&dir).args(args).assert().code(1).stdout(contains("\nFAIL   --strict and "));
+    let budget = "apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: b, namespace: shop}\nspec: {}\n";
+    write(&dir, "shop.yaml", workload("apps/v1", "Deployment", "web", "2") + budget);
+    write(&dir, "nodes.yaml", NODES);
+    let strict = ["--strict", "--assert", "unschedulable.pods == 0"];
+    run(&dir, &strict).code(1).stdout(contains("\nFAIL   --strict and "));
     agree(&dir, "FAIL", 1);
-    skctl(&dir).args(args).args(["--set", "accept=[default-spreading]"]).assert().success().stdout(contains("\nPASS"));
+    run(&dir, &[&strict[..], &["--set", "accept=[pdb]"]].concat()).success().stdout(contains("\nPASS"));
     agree(&dir, "PASS", 0);
 }
 

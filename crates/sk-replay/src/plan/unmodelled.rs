@@ -38,37 +38,16 @@ const KINDS: [(&str, &str, Finding); 7] = [
 ];
 
 /// Fields of a pod's spec that decide its placement on a real cluster and do not here.
-const FIELDS: [(&str, Finding); 9] = [
-    ("/affinity/podAffinity", Finding { code: "pod-affinity", message: "pod affinity is not modelled yet" }),
-    (
-        "/affinity/podAntiAffinity",
-        Finding { code: "pod-anti-affinity", message: "pod anti-affinity is not modelled yet" },
-    ),
-    (
-        "/affinity/nodeAffinity/preferredDuringSchedulingIgnoredDuringExecution",
-        Finding { code: "preferred-node-affinity", message: "preferred node affinity is not scored yet" },
-    ),
-    (
-        "/topologySpreadConstraints",
-        Finding { code: "topology-spread", message: "topology spread constraints are not modelled yet" },
-    ),
+const FIELDS: [(&str, Finding); 2] = [
     ("/resourceClaims", Finding { code: "dra", message: "dynamic resource claims are not modelled" }),
-    ("/hostNetwork", HOST_PORTS),
-    ("/priorityClassName", PREEMPTION),
-    ("/priority", PREEMPTION),
     ("/nodeName", Finding { code: "node-name", message: "templates that name a node are scheduled all the same" }),
 ];
 
 const WEBHOOKS: Finding = Finding { code: "webhooks", message: "admission webhooks are not called" };
-const PREEMPTION: Finding =
-    Finding { code: "preemption", message: "preemption is not modelled yet: pods of higher priority wait" };
 const CUSTOM: Finding =
     Finding { code: "custom-resource", message: "nothing acts on custom resources: their controllers are not there" };
 const CLAIMS: Finding =
     Finding { code: "volumes", message: "volumes that bind pods to zones or nodes are not modelled yet" };
-const HOST_PORTS: Finding = Finding { code: "host-ports", message: "host ports are not modelled yet" };
-const SPREADING: Finding =
-    Finding { code: "default-spreading", message: "default spreading of a workload's pods is not scored yet" };
 
 /// Objects by what of them is not modelled.
 #[derive(Clone, Debug, Default)]
@@ -89,9 +68,6 @@ impl Unmodelled {
             self.found(*finding, object);
         } else if is_custom(&object.gvk) {
             self.found(CUSTOM, object);
-        }
-        if makes_several_pods(&object.gvk, value) {
-            self.found(SPREADING, object);
         }
         for pattern in templates::paths(&object.gvk, config) {
             for (_, template) in pattern.find(value) {
@@ -116,10 +92,6 @@ impl Unmodelled {
         if list(spec, "volumes").iter().any(claims) {
             self.found(CLAIMS, object);
         }
-        let host_port = |port: &Value| port.get("hostPort").and_then(Value::as_i64).is_some_and(|port| port != 0);
-        if list(spec, "containers").iter().any(|container| list(container, "ports").iter().any(host_port)) {
-            self.found(HOST_PORTS, object);
-        }
     }
 
     fn found(&mut self, finding: Finding, object: &ObjectRef) {
@@ -142,9 +114,4 @@ fn matters(value: &Value) -> bool {
 /// Groups of Kubernetes itself have no dot, or end in `.k8s.io`.
 fn is_custom(gvk: &Gvk) -> bool {
     gvk.group.contains('.') && !gvk.group.ends_with(".k8s.io")
-}
-
-fn makes_several_pods(gvk: &Gvk, value: &Value) -> bool {
-    let replicas = value.pointer("/spec/replicas").and_then(Value::as_i64);
-    gvk.group == "apps" && matches!(gvk.kind.as_str(), "Deployment" | "ReplicaSet") && replicas.is_some_and(|n| n > 1)
 }

@@ -21,6 +21,7 @@ pub(crate) fn write(dir: &TempDir, name: &str, text: impl AsRef<[u8]>) {
 }
 
 /// The names in a folder, sorted.
+#[allow(dead_code, reason = "not every test program lists a folder")]
 pub(crate) fn names(dir: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(dir).expect("the folder is there");
     let mut names: Vec<_> =

@@ -107,3 +107,15 @@ fn autoscaler(written: &sk_api::scenario::Autoscaler) -> Autoscaler {
         skip_nodes_with_system_pods: written.skip_nodes_with_system_pods,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_scenario_does_not_say_of_the_autoscaler_is_the_engines_default() {
+        let scenario = Scenario::parse("test.yaml", "apiVersion: simkube.io/v1\nkind: Scenario\n").unwrap();
+        assert_eq!(format!("{:?}", autoscaler(&scenario.autoscaler)), format!("{:?}", Autoscaler::default()));
+        assert_eq!(Autoscaler::default().expander, sk_engine::Expander::LeastWaste);
+    }
+}

@@ -13,6 +13,7 @@ use serde_json::Value;
 use sk_api::simulation::{crds as definitions, names};
 use sk_api::tracer::Config;
 use sk_core::Gvk;
+use sk_ctrl::install::policy::is_policy;
 use sk_ctrl::install::{Kinds, Options, mark};
 use sk_tracer::install;
 
@@ -162,6 +163,7 @@ fn options(args: &SimArgs, namespace: &str) -> Options {
         metrics: args.metrics,
         cert_manager: args.cert_manager,
         more_kinds: kinds(&args.also),
+        more_cluster_kinds: kinds(&args.also_cluster),
         ..usual
     }
 }
@@ -182,6 +184,12 @@ fn kinds(resources: &[Resource]) -> Vec<Kinds> {
 /// The kinds alone.
 pub(crate) fn crds() -> Result<Vec<Value>> {
     definitions().iter().map(|crd| Ok(serde_json::to_value(crd)?)).collect()
+}
+
+/// Is it something that everything else can do without where the cluster does not know its kind? KWOK brings Stages, and
+/// Kubernetes policies since 1.30; the doctor says what is missing.
+pub(crate) fn is_dispensable(object: &Value) -> bool {
+    is_stage(object) || is_policy(object)
 }
 
 /// Is it something that tells KWOK what to do? Those need KWOK's own kinds.

@@ -151,9 +151,14 @@ pub struct SimArgs {
     /// Let the controller ask cert-manager for certificates where a Simulation names an issuer.
     #[arg(long)]
     pub cert_manager: bool,
-    /// Let drivers replay this resource too, as kubectl writes it: secrets, widgets.example.com; may be repeated.
+    /// Let drivers replay this resource too, in the namespaces of their runs, as kubectl writes it: secrets,
+    /// widgets.example.com; may be repeated.
     #[arg(long, value_name = "RESOURCE[.GROUP]")]
     pub also: Vec<Resource>,
+    /// Let drivers replay this resource, which has no namespace, too. They may then change every object of it; may be
+    /// repeated.
+    #[arg(long, value_name = "RESOURCE[.GROUP]")]
+    pub also_cluster: Vec<Resource>,
 }
 
 /// A resource as kubectl writes it: the plural, and the group unless it is the core's.
@@ -298,6 +303,9 @@ pub struct NodesApplyArgs {
     /// Remove these nodes instead.
     #[arg(long)]
     pub delete: bool,
+    /// Do not wait until KWOK has made them ready.
+    #[arg(long, conflicts_with = "delete")]
+    pub no_wait: bool,
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! What can be typed: `sk-driver run`, in a cluster by the controller or anywhere by a person.
 
 use std::collections::BTreeSet;
+use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -15,6 +16,7 @@ use kube::{Api, Client, Config};
 use sk_api::simulation::{Simulation, names};
 use sk_core::duration::TimeSpec;
 use sk_core::{Gvk, SimDuration, SimTime};
+use sk_report::terminal::Occasion;
 use sk_store::Location;
 use sk_store::location::shown;
 use sk_store::trace::{OpenError, Trace};
@@ -23,7 +25,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::cluster::controller::ControllerError;
 use crate::cluster::request::{Patience, patiently};
 use crate::cluster::tally::Tally;
-use crate::cluster::{self, Controller, Destination, Options, Outcome, Stop, Turn, Webhook};
+use crate::cluster::{self, Controller, Destination, Judge, Judged, Options, Outcome, Stop, Turn, Webhook};
 use crate::log::LastLines;
 use sk_replay::plan::Window;
 
@@ -36,7 +38,7 @@ const TERMINATION_LOG: &str = "/dev/termination-log";
 const TERMINATION_BYTES: usize = 4096;
 /// In the driver's environment: `true` if the installation lets Simulations run hooks.
 const ALLOW_HOOKS: &str = "SIMKUBE_ALLOW_HOOKS";
-/// A Simulation is a few kilobytes.
+/// A Simulation is a few kilobytes, and so is a scenario.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 /// How many seconds it may take until the API server reaches the webhook: a new Service and its endpoints take a few.
 const WEBHOOK_WITHIN: u64 = 60;
@@ -58,7 +60,9 @@ enum Command {
     /// Replay a Simulation's trace and leave a run record
     ///
     /// In a cluster with SimKube installed, the controller runs this. Without one:
-    /// sk-driver run -f simulation.yaml --kubeconfig ~/.kube/config --out runs/mine
+    /// sk-driver run -f simulation.yaml --kubeconfig ~/.kube/config --scenario ci.yaml --out runs/mine
+    /// which leaves a whole run, to be read with `skctl report runs/mine`. Exit 0: all is good; 1: an assertion does not
+    /// hold, or the run was stopped; 2: it failed, or could not be judged; 130: interrupted.
     Run(Box<RunArgs>),
 }
 
@@ -70,6 +74,9 @@ struct RunArgs {
     /// A file with the Simulation to run; nothing needs to be installed in the cluster but KWOK and its stages
     #[arg(short, long, value_name = "FILE", required_unless_present = "simulation")]
     file: Option<PathBuf>,
+    /// With -f: the scenario whose assertions must hold [default: the one that the Simulation carries, if it does]
+    #[arg(long, value_name = "FILE", requires = "file")]
+    scenario: Option<PathBuf>,
     /// The kubeconfig of the cluster to run on
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
@@ -150,13 +157,23 @@ pub async fn main() -> ExitCode {
 /// Why a run that was told to stop by a signal stopped.
 const SIGNALLED: &str = "the driver was asked to stop; the record is partial";
 
+/// How a run ended that did not fail.
+#[derive(Debug, Default)]
+struct Ended {
+    /// Why it was stopped, if it was.
+    stopped: Option<String>,
+    /// The assertions that do not hold, with the figures that say so.
+    broken: Vec<String>,
+}
+
 /// The exit code and the last words.
-fn verdict(ended: Result<Option<String>>, stopped: Option<&str>) -> (u8, Option<String>) {
+fn verdict(ended: Result<Ended>, stopped: Option<&str>) -> (u8, Option<String>) {
     let was_signalled = stopped == Some(SIGNALLED);
     match ended {
-        Ok(None) => (0, None),
-        Ok(Some(why)) if was_signalled => (INTERRUPTED, Some(format!("Interrupted: {why}"))),
-        Ok(Some(why)) => (BAD, Some(format!("Stopped: {why}"))),
+        Ok(Ended { stopped: Some(why), .. }) if was_signalled => (INTERRUPTED, Some(format!("Interrupted: {why}"))),
+        Ok(Ended { stopped: Some(why), .. }) => (BAD, Some(format!("Stopped: {why}"))),
+        Ok(Ended { broken, .. }) if broken.is_empty() => (0, None),
+        Ok(Ended { broken, .. }) => (BAD, Some(format!("AssertionFailed: {}", broken.join("; ")))),
         // What a stopped run could not do any more is no failure of its own.
         Err(error) if was_signalled => (INTERRUPTED, Some(format!("Interrupted: {SIGNALLED}; {error:#}"))),
         Err(error) => (FAILED, Some(format!("{}: {error:#}", reason(&error)))),
@@ -193,8 +210,8 @@ fn stop_on_signals(stop: &Stop) {
     }
 }
 
-/// Runs all repetitions that were asked for; why the last one was stopped, if it was.
-async fn run(args: &RunArgs, stop: &Stop) -> Result<Option<String>> {
+/// Runs all repetitions that were asked for.
+async fn run(args: &RunArgs, stop: &Stop) -> Result<Ended> {
     let client = connect(args).await?;
     let grace = Duration::from_secs(args.stop_within) / 10;
     let patience = Patience::new(&Tally::default(), stop, grace).in_need();
@@ -214,32 +231,48 @@ async fn run(args: &RunArgs, stop: &Stop) -> Result<Option<String>> {
         (None, true) => 0..simulation.spec.repetitions,
         (None, false) => 0..1,
     };
-    let options = |repetition| options(args, &simulation, window, repetition);
+    let judge = judge(args, &simulation, window)?;
+    let options = |repetition| options(args, &simulation, window, judge.clone(), repetition);
     let turn = Turn::take(client, &simulation, &options(repetitions.start)?, stop.clone()).await?;
     let last = repeat(&turn, &trace, repetitions.map(options)).await;
     let left = turn.end().await;
-    let Outcome { stopped, record, .. } = last?;
+    let (ended, record) = last?;
     left.map_err(|error| cluster::RunError::LeftBehind { record, error: Box::new(error) })?;
-    Ok(stopped)
+    Ok(ended)
 }
 
-/// Runs one repetition after the other, until one is stopped. What the last of them came to.
+/// What the run is judged by: with a controller, whoever fetches the record judges it.
+fn judge(args: &RunArgs, simulation: &Simulation, window: Window) -> Result<Option<Arc<Judge>>> {
+    if args.file.is_none() {
+        return Ok(None);
+    }
+    let file = args.scenario.as_deref().map(|file| anyhow::Ok((file.display().to_string(), read_text(file)?)));
+    let file = file.transpose()?;
+    let file = file.as_ref().map(|(name, text)| (name.as_str(), text.as_str()));
+    let is_part = args.start.is_some() || args.end.is_some() || simulation.spec.duration.is_some();
+    Ok(Some(Arc::new(Judge::new(simulation, file, is_part.then_some(window))?)))
+}
+
+/// Runs one repetition after the other, until one is stopped. What they came to, and where the last one's record is.
 async fn repeat(
     turn: &Turn<'_>,
     trace: &Arc<Trace>,
     repetitions: impl Iterator<Item = Result<Options>>,
-) -> Result<Outcome> {
-    let mut last = None;
+) -> Result<(Ended, String)> {
+    let (mut ended, mut last) = (Ended::default(), None);
     for options in repetitions {
         let outcome = turn.repeat(trace.clone(), &options?).await?;
-        summarise(&outcome);
-        let is_stopped = outcome.stopped.is_some();
-        last = Some(outcome);
-        if is_stopped {
+        summarise(&outcome)?;
+        let verdicts = outcome.judged.map(|judged| judged.verdicts).transpose().context("the run cannot be judged")?;
+        let broken = verdicts.iter().flatten().filter(|verdict| !verdict.passed);
+        ended.broken.extend(broken.map(sk_report::Verdict::with_values));
+        ended.stopped = outcome.stopped;
+        last = Some(outcome.record);
+        if ended.stopped.is_some() {
             break;
         }
     }
-    last.context("the simulation has no repetitions")
+    Ok((ended, last.context("the simulation has no repetitions")?))
 }
 
 /// Opens the trace, wherever it is.
@@ -265,8 +298,9 @@ async fn trace(args: &RunArgs, simulation: &Simulation, patience: &Patience) -> 
     opened.with_context(|| format!("cannot read the trace {}", shown(place)))
 }
 
-fn summarise(outcome: &Outcome) {
-    let Outcome { totals, record, .. } = outcome;
+/// Says what a repetition came to: how the replay went, and what the run is like if it was judged.
+fn summarise(outcome: &Outcome) -> Result<()> {
+    let Outcome { totals, record, judged, .. } = outcome;
     let lateness = &totals.lateness;
     println!(
         "{} operations, {} pods, {} refused, {} left alone; lateness p50 {:.0} ms, p99 {:.0} ms, max {:.0} ms; record {record}",
@@ -278,6 +312,13 @@ fn summarise(outcome: &Outcome) {
         lateness.p99_ms,
         lateness.max_ms,
     );
+    if let Some(Judged { analysis, verdicts }) = judged {
+        let report = format!("{record}/report.html");
+        let occasion = Occasion { report: Some(&report), ..Occasion::default() };
+        let verdicts = verdicts.as_deref().unwrap_or_default();
+        write!(anstream::stdout(), "\n{}", sk_report::terminal::render(analysis, verdicts, &occasion))?;
+    }
+    Ok(())
 }
 
 async fn connect(args: &RunArgs) -> Result<Client> {
@@ -294,13 +335,18 @@ async fn connect(args: &RunArgs) -> Result<Client> {
     Ok(Client::try_from(config)?)
 }
 
-fn read_simulation(file: &Path) -> Result<Simulation> {
+/// A file that somebody has written.
+fn read_text(file: &Path) -> Result<String> {
     let shown = file.display();
     let size = std::fs::metadata(file).with_context(|| format!("cannot read {shown}"))?.len();
     if size > MAX_FILE_BYTES {
-        bail!("{shown} has {size} bytes, and a Simulation has at most {MAX_FILE_BYTES}");
+        bail!("{shown} has {size} bytes, and such a file has at most {MAX_FILE_BYTES}");
     }
-    let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {shown}"))?;
+    std::fs::read_to_string(file).with_context(|| format!("cannot read {shown}"))
+}
+
+fn read_simulation(file: &Path) -> Result<Simulation> {
+    let (shown, text) = (file.display(), read_text(file)?);
     let simulation: Simulation = serde_saphyr::from_str(&text).with_context(|| format!("{shown} is no Simulation"))?;
     let speed = simulation.spec.speed;
     if !(speed.is_finite() && speed > 0.0) {
@@ -328,7 +374,13 @@ fn window(args: &RunArgs, simulation: &Simulation, trace: &Trace) -> Result<Wind
     Ok(Window { start, end, includes_end: asked.is_none() })
 }
 
-fn options(args: &RunArgs, simulation: &Simulation, window: Window, repetition: u32) -> Result<Options> {
+fn options(
+    args: &RunArgs,
+    simulation: &Simulation,
+    window: Window,
+    judge: Option<Arc<Judge>>,
+    repetition: u32,
+) -> Result<Options> {
     Ok(Options {
         repetition,
         window,
@@ -337,6 +389,7 @@ fn options(args: &RunArgs, simulation: &Simulation, window: Window, repetition: 
         listed: args.also.iter().cloned().collect::<BTreeSet<_>>(),
         webhook: webhook(args, simulation)?,
         destination: destination(args, simulation, repetition)?,
+        judge,
         in_cluster: args.file.is_none(),
         allow_hooks: args.file.is_some() || args.allow_hooks,
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -513,7 +566,7 @@ mod tests {
             let words: Vec<_> = words.iter().chain(&["--webhook-url", "https://h"]).copied().collect();
             let (start, end) = trace().span().unwrap();
             let window = Window { start, end, includes_end: true };
-            options(&parse(&words), &simulation(&json!({})), window, 0).unwrap().allow_hooks
+            options(&parse(&words), &simulation(&json!({})), window, None, 0).unwrap().allow_hooks
         };
         assert!(allowed(&["-f", "x"]));
         assert!(!allowed(&["--simulation", "s"]));
@@ -533,6 +586,19 @@ mod tests {
         assert_eq!(reason(&opened(&file.display().to_string())), "TraceUnreadable");
         assert_eq!(reason(&cluster::RunError::HooksNotAllowed.into()), "HooksNotAllowed");
         assert_eq!(reason(&anyhow::anyhow!("something else")), "DriverFailed");
+    }
+
+    #[test]
+    fn assertions_that_do_not_hold_are_a_judgement_and_not_a_failure() {
+        let ended = |stopped: Option<&str>, broken: &[&str]| {
+            let broken = broken.iter().map(|text| (*text).to_owned()).collect();
+            verdict(Ok(Ended { stopped: stopped.map(str::to_owned), broken }), stopped)
+        };
+        assert_eq!(ended(None, &[]), (0, None));
+        let words = "AssertionFailed: pods.created >= 9   (pods.created = 5); nodes.max <= 1   (nodes.max = 3)".to_owned();
+        let broken = ["pods.created >= 9   (pods.created = 5)", "nodes.max <= 1   (nodes.max = 3)"];
+        assert_eq!(ended(None, &broken), (BAD, Some(words)));
+        assert_eq!(ended(Some(SIGNALLED), &broken).0, INTERRUPTED, "half a run is not judged by its end");
     }
 
     #[test]

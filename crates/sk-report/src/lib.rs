@@ -40,6 +40,19 @@ pub mod terminal;
 pub mod verdict;
 mod words;
 
+/// The files that lie beside a run's tables, by name, made of nothing but the run and its scenario.
+pub fn files(
+    analysis: &Analysis,
+    verdicts: &[Verdict],
+    scenario: &str,
+) -> Result<[(&'static str, String); 3], serde_json::Error> {
+    Ok([
+        ("summary.json", json::render(analysis, verdicts)?),
+        ("report.html", html::render(analysis, verdicts, Some(scenario))?),
+        ("junit.xml", junit::render(analysis, verdicts)),
+    ])
+}
+
 pub use analysis::Analysis;
 pub use assertion::{Assertion, AssertionError, Checked, Verdict, check};
 pub use figures::Summary;

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use sk_api::simulation::{LifecycleParams, Simulation};
 use sk_core::{Gvk, SimDuration, SimTime, SmolStr};
 use sk_record::{Engine as EngineName, RunMeta, Staged, Warning, Writer};
-use sk_store::trace::{Trace, TraceError, What};
+use sk_store::trace::{Head, Trace, TraceError, What};
 use tempfile::TempDir;
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinHandle, JoinSet};
@@ -20,11 +20,13 @@ use super::context::{Context, Sighting};
 use super::deliver::{DeliverError, Destination};
 use super::error::RunError;
 use super::hooks;
+use super::judge::{Judge, Judged};
 use super::kinds::Kinds;
 use super::lease;
 use super::pace::Pace;
 use super::replay::{self, Ended};
 use super::request::{Patience, patiently};
+use super::rights::Rights;
 use super::root::{RootError, Roots};
 use super::serving::{self, Webhook};
 use super::status::Told;
@@ -37,7 +39,7 @@ use super::webhook::Admission;
 use sk_replay::embedded::gaps;
 use sk_replay::fingerprint::Fingerprint;
 use sk_replay::mutate::{Mutator, StartDelays};
-use sk_replay::plan::Window;
+use sk_replay::plan::{Window, is_replayed};
 use sk_replay::record::{Recorder, about};
 
 /// Changes that wait for the recorder: below 10 KB each, so 80 MB at most. A watch that fills it waits.
@@ -68,6 +70,8 @@ pub struct Options {
     pub webhook: Webhook,
     /// Where the record goes.
     pub destination: Destination,
+    /// What the run is judged by, where no controller keeps its record for somebody else to judge.
+    pub judge: Option<Arc<Judge>>,
     /// Is the Simulation in the cluster, to be watched and told of progress?
     pub in_cluster: bool,
     /// May the Simulation's hooks run? In a cluster, whoever installed the controller decides that.
@@ -98,7 +102,7 @@ impl Options {
 }
 
 /// What came of a run.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Outcome {
     /// What was counted.
     pub totals: Totals,
@@ -106,6 +110,8 @@ pub struct Outcome {
     pub stopped: Option<String>,
     /// Where the record is.
     pub record: String,
+    /// How it was judged, if there was somebody to judge it.
+    pub judged: Option<Judged>,
 }
 
 /// Runs one repetition and no more.
@@ -252,7 +258,8 @@ impl Run<'_> {
         let has_died = serving.is_finished();
         tasks.shutdown().await;
         let partial = !matches!(replayed, Ok(Ended::Whole));
-        let staged = self.finish(&context, recorder, end, partial, kubernetes).await?;
+        let mut staged = self.finish(&context, recorder, end, partial, kubernetes).await?;
+        let judged = self.options.judge.as_ref().map(|judge| judge.complete(&mut staged)).transpose()?;
         let patience = Patience::new(&context.tally, &self.stop, self.options.grace(Phase::Record)).in_need();
         let hooked = hooks::run_all("postRun", &hooks.post_run_hooks, self.simulation, &patience).await;
         let totals = context.tally.totals();
@@ -271,7 +278,7 @@ impl Run<'_> {
             return Err(RunError::WebhookDied);
         }
         let stopped = self.stop.reason().filter(|_| ended == Ended::Stopped);
-        Ok(Outcome { totals, stopped, record })
+        Ok(Outcome { totals, stopped, record, judged })
     }
 
     /// Sends the record to where it goes. One that does not arrive is kept where it was written.
@@ -293,7 +300,7 @@ impl Run<'_> {
     async fn begin(&self, scratch: &Path, root: &Root, servers: &mut JoinSet<()>) -> Result<Begun, RunError> {
         let (sightings, receiver) = mpsc::channel(MAX_SIGHTINGS);
         let recorder = self.record(scratch, receiver)?;
-        let context = self.share(root, sightings);
+        let context = self.share(root, sightings, self.rights().await?);
         let mut tasks = JoinSet::new();
         let lives = self.trace.lives()?.collect::<Result<Vec<_>, _>>()?;
         let delays = delays(&self.simulation.spec.lifecycle_params);
@@ -322,8 +329,17 @@ impl Run<'_> {
         Ok(tokio::task::spawn_blocking(move || record(writer, sightings, end, &stop)))
     }
 
+    /// A controller's driver has its installation's rights, and binds them in each namespace; others have their own.
+    async fn rights(&self) -> Result<Rights, RunError> {
+        if !self.options.in_cluster {
+            return Ok(Rights::default());
+        }
+        let patience = Patience::new(&Tally::default(), &self.stop, self.options.grace(Phase::Replay)).in_need();
+        Rights::of_account(&self.client, &patience).await.map_err(RunError::Rights)
+    }
+
     /// Makes what all parts share.
-    fn share(&self, root: &Root, sightings: mpsc::Sender<Sighting>) -> Arc<Context> {
+    fn share(&self, root: &Root, sightings: mpsc::Sender<Sighting>, rights: Rights) -> Arc<Context> {
         let spec = &self.simulation.spec;
         let tally = Tally::default();
         Arc::new(Context {
@@ -334,6 +350,7 @@ impl Run<'_> {
                 root: root.clone(),
                 listed: self.options.listed.clone(),
             },
+            rights,
             config: self.trace.config().clone(),
             kinds: Kinds::new(self.client.clone()),
             patience: Patience::new(&tally, &self.stop, self.options.grace(Phase::Replay)),
@@ -482,10 +499,13 @@ fn delays(written: &LifecycleParams) -> StartDelays {
     }
 }
 
-/// How many operations the window has, as far as the trace's heads tell.
+/// How many events of the trace the window has, as the plan will have them: marks are none, and nodes are not replayed.
 fn count(trace: &Trace, window: Window) -> Result<u64, TraceError> {
-    let is_operation = |head: &sk_store::trace::Head| !matches!(head.what, What::Mark) && !window.is_after(head.at);
-    trace.heads()?.try_fold(0, |count, head| head.map(|head| count + u64::from(is_operation(&head))))
+    let is_event = |head: &Head| match &head.what {
+        What::Apply(object, _) | What::Delete(object, _) => is_replayed(&object.gvk) && !window.is_after(head.at),
+        What::Mark => false,
+    };
+    trace.heads()?.try_fold(0, |count, head| head.map(|head| count + u64::from(is_event(&head))))
 }
 
 #[cfg(test)]
@@ -507,5 +527,36 @@ mod tests {
         }
         // These are the controller's.
         may_run_hooks(&simulation(json!({"preStartHooks": hook})), false).unwrap();
+    }
+
+    #[test]
+    fn the_total_of_events_is_what_the_plan_makes_of_the_trace_itself() {
+        let row = |at: &str, kind: &str, name: &str, verb: &str| {
+            let mut metadata = json!({"name": name});
+            if kind != "Node" {
+                metadata["namespace"] = json!("shop");
+            }
+            json!({"at": format!("2026-01-05T09:00:{at}Z"), verb: {"apiVersion": "v1", "kind": kind, "metadata": metadata}})
+        };
+        let mut text = json!({"simkube": "trace", "version": 1, "config": {"trackedObjects": {}}}).to_string();
+        for (at, kind, name, verb) in [
+            ("00", "ConfigMap", "a", "apply"),
+            ("00", "Node", "n", "apply"),
+            ("10", "ConfigMap", "b", "apply"),
+            ("20", "ConfigMap", "a", "delete"),
+            ("30", "ConfigMap", "c", "apply"),
+        ] {
+            text += &format!("\n{}", row(at, kind, name, verb));
+        }
+        let trace = sk_store::trace::from_bytes("test", text.into_bytes()).unwrap();
+        let at = |seconds: &str| SimTime::parse_rfc3339(&format!("2026-01-05T09:00:{seconds}Z")).unwrap();
+        for (start, end) in [("00", "30"), ("00", "25"), ("15", "30")] {
+            let window = Window { start: at(start), end: at(end), includes_end: true };
+            let plan = crate::plan::Plan::new(trace.records().unwrap(), trace.config(), window);
+            let planned: Vec<_> = plan.map(Result::unwrap).collect();
+            let recorded = planned.iter().filter(|operation| operation.is_recorded).count() as u64;
+            assert_eq!(count(&trace, window).unwrap(), recorded, "{start} to {end}");
+            assert_eq!(planned.len() as u64, recorded + 1, "and the namespace, which the trace does not have");
+        }
     }
 }

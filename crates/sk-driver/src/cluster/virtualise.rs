@@ -167,6 +167,11 @@ impl Virtualiser {
         self.object(&object, json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}), &[])
     }
 
+    /// Selects what the run has made in the cluster, and nothing of the machinery that runs it.
+    pub fn selector(&self) -> String {
+        format!("{}={},{}=true", names::SIMULATION_LABEL, self.simulation, names::VIRTUAL_LABEL)
+    }
+
     fn label(&self, metadata: &mut Map<String, Value>) {
         let labels = map_at(metadata, "labels");
         labels.insert(names::SIMULATION_LABEL.into(), self.simulation.as_str().into());

@@ -24,10 +24,9 @@ pub(crate) fn publish(mut staged: Staged, checked: &Checked, scenario: &str) -> 
     let analysis = Analysis::of(&staged.run()?)?;
     let judged = checked.judge(&analysis.summary);
     let verdicts = judged.as_deref().unwrap_or_default();
-    let page = sk_report::html::render(&analysis, verdicts, Some(scenario))?;
-    staged.add_file("summary.json", sk_report::json::render(&analysis, verdicts)?.as_bytes())?;
-    staged.add_file("report.html", page.as_bytes())?;
-    staged.add_file("junit.xml", sk_report::junit::render(&analysis, verdicts).as_bytes())?;
+    for (name, text) in sk_report::files(&analysis, verdicts, scenario)? {
+        staged.add_file(name, text.as_bytes())?;
+    }
     let dir = staged.publish()?;
     Ok(Concluded { analysis, judged, dir })
 }

@@ -1,6 +1,7 @@
 //! What can be typed: `sk-driver run`, in a cluster by the controller or anywhere by a person.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
@@ -127,9 +128,24 @@ struct RunArgs {
     verbosity: String,
 }
 
-/// Runs the program.
-pub async fn main() -> ExitCode {
-    let Command::Run(args) = Cli::parse().command;
+/// Runs the program with these words, of which the first is its name.
+pub fn start(words: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let cli = Cli::parse_from(words);
+    let runtime = match tokio::runtime::Runtime::new() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("sk-driver: cannot start: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let code = runtime.block_on(main(cli));
+    // A thread that still fetches or sends something is not waited for: the driver may have been asked to stop.
+    runtime.shutdown_background();
+    code
+}
+
+async fn main(cli: Cli) -> ExitCode {
+    let Command::Run(args) = cli.command;
     // TLS needs one provider of cryptography for the whole process; whoever came first may have chosen another.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let lines = match LastLines::start(&args.verbosity) {

@@ -11,7 +11,7 @@ use jiff::tz::TimeZone;
 
 pub use cluster::{
     DescribeArgs, DoctorArgs, ExportArgs, ExportForm, InstallArgs, InstallPart, LogsArgs, ManifestsCommand, NamedArgs,
-    NodesApplyArgs, NodesCommand, ObjectFormat, Part, RecordArgs, Resource, SimArgs, SnapshotArgs, TracerArgs,
+    LabCommand, LabPlaceArgs, LabStatusArgs, LabWords, NodesApplyArgs, NodesCommand, ObjectFormat, Part, RecordArgs, Resource, SimArgs, SnapshotArgs, TracerArgs,
 };
 pub use trace::{
     ConvertArgs, Form, GenerateArgs, MergeArgs, OutArgs, ScaleArgs, ShiftArgs, ShowArgs, SliceArgs, TraceCommand,
@@ -176,6 +176,9 @@ pub enum Command {
     /// Nodes that KWOK plays.
     #[command(subcommand)]
     Nodes(NodesCommand),
+    /// A throw-away cluster on this machine: control plane, KWOK and controller as processes, without containers.
+    #[command(subcommand, after_help = cluster::LAB_EXAMPLES)]
+    Lab(LabCommand),
     /// Print a completion script for a shell.
     #[command(after_help = "Example:  skctl completions bash > /etc/bash_completion.d/skctl")]
     Completions(CompletionsArgs),

@@ -80,7 +80,7 @@ fn tracer_manifests(
     names: &[(Gvk, install::Readable)],
 ) -> Vec<Value> {
     let usual = install::Options::default();
-    let image = args.image.clone().unwrap_or_else(|| usual.image.clone());
+    let image = image(args.image.as_ref(), args.image_prefix.as_ref(), &usual.image);
     let options = install::Options { namespace: namespace.to_owned(), image, ..usual };
     install::manifests(config, &options, names)
 }
@@ -154,8 +154,8 @@ fn options(args: &SimArgs, namespace: &str) -> Options {
     let usual = Options::default();
     Options {
         namespace: namespace.to_owned(),
-        image: args.ctrl_image.clone().unwrap_or_else(|| usual.image.clone()),
-        driver_image: args.driver_image.clone().unwrap_or_else(|| usual.driver_image.clone()),
+        image: image(args.ctrl_image.as_ref(), args.image_prefix.as_ref(), &usual.image),
+        driver_image: image(args.driver_image.as_ref(), args.image_prefix.as_ref(), &usual.driver_image),
         allowed_images: args.allowed_images.clone(),
         allow_hooks: args.allow_hooks,
         local_traces: args.local_traces,
@@ -165,6 +165,15 @@ fn options(args: &SimArgs, namespace: &str) -> Options {
         more_kinds: kinds(&args.also),
         more_cluster_kinds: kinds(&args.also_cluster),
         ..usual
+    }
+}
+
+/// The image that was named, or the usual one, wherever images are.
+fn image(named: Option<&String>, prefix: Option<&String>, usual: &str) -> String {
+    match (named, prefix) {
+        (Some(named), _) => named.clone(),
+        (None, Some(prefix)) => format!("{prefix}/{usual}"),
+        (None, None) => usual.to_owned(),
     }
 }
 
@@ -195,4 +204,22 @@ pub(crate) fn is_dispensable(object: &Value) -> bool {
 /// Is it something that tells KWOK what to do? Those need KWOK's own kinds.
 pub(crate) fn is_stage(object: &Value) -> bool {
     object["kind"] == "Stage"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn images_that_are_not_named_come_from_where_images_are() {
+        let prefix = Some("registry.example.com/simkube".to_owned());
+        let args = SimArgs { image_prefix: prefix.clone(), driver_image: Some("mine:1".to_owned()), ..SimArgs::default() };
+        let options = options(&args, "simkube");
+        let version = env!("CARGO_PKG_VERSION");
+        assert_eq!(options.image, format!("registry.example.com/simkube/sk-ctrl:{version}"));
+        assert_eq!(options.driver_image, "mine:1");
+        let tracer = TracerArgs { image_prefix: prefix, ..TracerArgs::default() };
+        let text = serde_json::to_string(&tracer_manifests(&usual().unwrap(), &tracer, "simkube", &[])).unwrap();
+        assert!(text.contains(&format!("registry.example.com/simkube/sk-tracer:{version}")), "{text}");
+    }
 }

@@ -11,6 +11,7 @@ mod doctor;
 mod examples;
 mod failure;
 mod installation;
+mod lab;
 mod logging;
 mod output;
 mod outputs;
@@ -40,6 +41,11 @@ pub fn main() -> ExitCode {
     };
     let global = cli.global;
     global.color.apply();
+    if let Command::Lab(command) = &cli.command
+        && let Some(code) = commands::lab::program(command)
+    {
+        return code;
+    }
     logging::begin(global.verbosity);
     let outcome = match cli.command {
         Command::Demo(args) => commands::demo::run(&args, &global),
@@ -63,6 +69,7 @@ pub fn main() -> ExitCode {
         Command::Resume(args) => commands::simulations::resume(&args, &global),
         Command::Delete(args) => commands::simulations::delete(&args, &global),
         Command::Nodes(NodesCommand::Apply(args)) => commands::nodes::apply(&args, &global),
+        Command::Lab(command) => commands::lab::run(&command, &global),
         Command::Completions(args) => commands::completions::run(&args),
         Command::Version => commands::version::run(),
     };

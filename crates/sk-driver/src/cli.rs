@@ -611,7 +611,8 @@ mod tests {
             verdict(Ok(Ended { stopped: stopped.map(str::to_owned), broken }), stopped)
         };
         assert_eq!(ended(None, &[]), (0, None));
-        let words = "AssertionFailed: pods.created >= 9   (pods.created = 5); nodes.max <= 1   (nodes.max = 3)".to_owned();
+        let words =
+            "AssertionFailed: pods.created >= 9   (pods.created = 5); nodes.max <= 1   (nodes.max = 3)".to_owned();
         let broken = ["pods.created >= 9   (pods.created = 5)", "nodes.max <= 1   (nodes.max = 3)"];
         assert_eq!(ended(None, &broken), (BAD, Some(words)));
         assert_eq!(ended(Some(SIGNALLED), &broken).0, INTERRUPTED, "half a run is not judged by its end");

@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use crate::folder::Folder;
-use crate::ports::Ports;
 use crate::options::{Component, Options};
+use crate::ports::Ports;
 
 /// The annotation by which KWOK knows its nodes.
 const KWOK_NODE_ANNOTATION: (&str, &str) = ("kwok.x-k8s.io/node", "fake");

@@ -14,8 +14,8 @@ use tempfile::TempDir;
 
 use crate::certificates::{Authority, Keys};
 use crate::error::StartError;
-use crate::ports::Ports;
 use crate::options::{Component, Options};
+use crate::ports::Ports;
 
 /// The account that tests use.
 pub(crate) const ADMIN: &str = "admin";

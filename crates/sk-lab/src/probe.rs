@@ -8,8 +8,8 @@ use kube::{Client, Config};
 use crate::error::StartError;
 use crate::leash::Leashed;
 use crate::logs;
-use crate::ports::Ports;
 use crate::options::Component;
+use crate::ports::Ports;
 
 /// Who has taken a component's port may accept connections and say nothing.
 const ANSWER_LIMIT: Duration = Duration::from_secs(1);

@@ -31,8 +31,8 @@ pub mod scenario;
 pub mod versions;
 
 pub use fixture::{Fixture, OracleFixture};
+pub use scenario::Scenario;
 pub use sk_lab::options::{self, Component, Options};
 #[cfg(feature = "control-plane")]
 pub use sk_lab::runner as process_runner;
-pub use scenario::Scenario;
 pub use versions::Versions;

@@ -10,8 +10,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use jiff::tz::TimeZone;
 
 pub use cluster::{
-    DescribeArgs, DoctorArgs, ExportArgs, ExportForm, InstallArgs, InstallPart, LogsArgs, ManifestsCommand, NamedArgs,
-    LabCommand, LabPlaceArgs, LabStatusArgs, LabWords, NodesApplyArgs, NodesCommand, ObjectFormat, Part, RecordArgs, Resource, SimArgs, SnapshotArgs, TracerArgs,
+    DescribeArgs, DoctorArgs, ExportArgs, ExportForm, InstallArgs, InstallPart, LabCommand, LabPlaceArgs,
+    LabStatusArgs, LabWords, LogsArgs, ManifestsCommand, NamedArgs, NodesApplyArgs, NodesCommand, ObjectFormat, Part,
+    RecordArgs, Resource, SimArgs, SnapshotArgs, TracerArgs,
 };
 pub use trace::{
     ConvertArgs, Form, GenerateArgs, MergeArgs, OutArgs, ScaleArgs, ShiftArgs, ShowArgs, SliceArgs, TraceCommand,

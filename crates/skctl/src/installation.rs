@@ -213,7 +213,8 @@ mod tests {
     #[test]
     fn images_that_are_not_named_come_from_where_images_are() {
         let prefix = Some("registry.example.com/simkube".to_owned());
-        let args = SimArgs { image_prefix: prefix.clone(), driver_image: Some("mine:1".to_owned()), ..SimArgs::default() };
+        let args =
+            SimArgs { image_prefix: prefix.clone(), driver_image: Some("mine:1".to_owned()), ..SimArgs::default() };
         let options = options(&args, "simkube");
         let version = env!("CARGO_PKG_VERSION");
         assert_eq!(options.image, format!("registry.example.com/simkube/sk-ctrl:{version}"));

@@ -63,11 +63,7 @@ pub enum ReportError {
 impl Judge {
     /// By the scenario in this file, if there is one, or the one that the Simulation carries; everything that can be wrong
     /// with it is found before the run. `part` is what is replayed, if it is not the whole trace.
-    pub fn new(
-        simulation: &Simulation,
-        file: Option<(&str, &str)>,
-        part: Option<Window>,
-    ) -> Result<Self, JudgeError> {
+    pub fn new(simulation: &Simulation, file: Option<(&str, &str)>, part: Option<Window>) -> Result<Self, JudgeError> {
         let carried = simulation.metadata.annotations.as_ref().and_then(|all| all.get(names::SCENARIO_ANNOTATION));
         let (name, text) = match (file, carried) {
             (Some(file), _) => file,
@@ -123,7 +119,8 @@ mod tests {
 
     fn simulation() -> Simulation {
         let spec = json!({"driver": {"tracePath": "/t"}, "lifecycleParams": {"podStartupDelay": 3000}});
-        let json = json!({"apiVersion": "simkube.io/v1", "kind": "Simulation", "metadata": {"name": "s"}, "spec": spec});
+        let json =
+            json!({"apiVersion": "simkube.io/v1", "kind": "Simulation", "metadata": {"name": "s"}, "spec": spec});
         serde_json::from_value(json).unwrap()
     }
 
@@ -133,7 +130,8 @@ mod tests {
 
     #[test]
     fn the_scenario_that_is_kept_says_what_the_simulation_made_of_it() {
-        let text = format!("{NOTHING}timing: {{podStartupDelay: 9s}}\ntrace: {{start: +30m}}\nassert: [pods.created >= 1]\n");
+        let text =
+            format!("{NOTHING}timing: {{podStartupDelay: 9s}}\ntrace: {{start: +30m}}\nassert: [pods.created >= 1]\n");
         let (start, end) = (SimTime::from_secs(100), SimTime::from_secs(190));
         let part = Window { start, end, includes_end: false };
         let kept = read(&Judge::new(&simulation(), Some(("mine.yaml", &text)), Some(part)).unwrap());

@@ -172,12 +172,7 @@ impl Dispatcher {
     }
 
     /// Sees to what the operation needs; `None` if it is not to be carried out.
-    async fn prepare(
-        &mut self,
-        due: Due,
-        object: &ObjectRef,
-        value: Option<Value>,
-    ) -> Result<Option<Task>, Refusal> {
+    async fn prepare(&mut self, due: Due, object: &ObjectRef, value: Option<Value>) -> Result<Option<Task>, Refusal> {
         let kind = self.context.kinds.get(&object.gvk, &self.context.patience).await?;
         let object = in_scope(object, &kind);
         let key = self.context.virtualiser.key(&object);

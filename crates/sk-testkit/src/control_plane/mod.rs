@@ -25,8 +25,8 @@ use std::ops::{Deref, DerefMut};
 
 pub use binaries::{Binaries, BinariesError};
 pub use sk_lab::access::eventually;
-use sk_lab::{Component, Leash, Options};
 pub use sk_lab::{Authority, Certified, ControlError, StartError};
+use sk_lab::{Component, Leash, Options};
 
 /// A running control plane for one test: [`sk_lab::ControlPlane`] in a temporary folder, its processes on guard's leash.
 pub struct ControlPlane(sk_lab::ControlPlane);

@@ -391,7 +391,9 @@ mod tests {
 
     #[test]
     fn a_prefix_of_images_is_a_registry_and_a_path() {
-        for (typed, read) in [("registry.example.com:5000/a/", "registry.example.com:5000/a"), ("localhost", "localhost")] {
+        for (typed, read) in
+            [("registry.example.com:5000/a/", "registry.example.com:5000/a"), ("localhost", "localhost")]
+        {
             assert_eq!(image_prefix(typed).as_deref(), Ok(read));
         }
         for wrong in ["", "/", "https://registry.example.com", "a b"] {

@@ -62,7 +62,8 @@ fn controller(words: Vec<OsString>) -> ExitCode {
 fn exec(words: &[OsString]) -> Result<Outcome> {
     let [pid_file, parent, command @ ..] = words else { bail!("a pid file, a parent and a program are needed") };
     let parent = parent.to_string_lossy().parse().context("the parent's number")?;
-    Err(anyhow!(sk_lab::leash::become_program(Path::new(pid_file), parent, command)).context("cannot start the program"))
+    Err(anyhow!(sk_lab::leash::become_program(Path::new(pid_file), parent, command))
+        .context("cannot start the program"))
 }
 
 fn up(place: &Place, global: &Global) -> Result<Outcome> {
@@ -78,8 +79,10 @@ fn up(place: &Place, global: &Global) -> Result<Outcome> {
         let forced = place.end()?;
         output::say(global, &format!("removed what an earlier lab had left, {forced} processes among it"));
     }
+    serve::check_programs()?;
     place.make()?;
-    let progress = Progress::of_unknown_length("starting a control plane, KWOK and the controller".to_owned(), global.quiet)?;
+    let progress =
+        Progress::of_unknown_length("starting a control plane, KWOK and the controller".to_owned(), global.quiet)?;
     let began = Instant::now();
     let mut keeper = start_keeper(place)?;
     let ready = loop {
@@ -101,7 +104,10 @@ fn up(place: &Place, global: &Global) -> Result<Outcome> {
         std::thread::sleep(POLL);
     };
     drop(progress);
-    output::say(global, &format!("ready after {:.0} s; logs in {}", began.elapsed().as_secs_f64(), place.folder().display()));
+    output::say(
+        global,
+        &format!("ready after {:.0} s; logs in {}", began.elapsed().as_secs_f64(), place.folder().display()),
+    );
     output::print(&how_to_use(&ready))?;
     Ok(Outcome::Good)
 }

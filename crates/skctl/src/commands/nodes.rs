@@ -78,8 +78,12 @@ async fn wait_until_ready(cluster: &Cluster, nodes: &[Value]) -> Result<BTreeSet
     loop {
         let listed = api.list(&ListParams::default().labels(GROUP_LABEL)).await;
         let listed = listed.map_err(|error| refused(cluster, "list", &error))?;
-        let ready: BTreeSet<&str> =
-            listed.items.iter().filter(|node| is_ready(node)).filter_map(|node| node.metadata.name.as_deref()).collect();
+        let ready: BTreeSet<&str> = listed
+            .items
+            .iter()
+            .filter(|node| is_ready(node))
+            .filter_map(|node| node.metadata.name.as_deref())
+            .collect();
         let missing: BTreeSet<String> =
             nodes.iter().map(name).filter(|name| !ready.contains(name)).map(str::to_owned).collect();
         if missing.is_empty() || began.elapsed() >= READY_PATIENCE {

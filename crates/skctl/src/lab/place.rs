@@ -141,7 +141,8 @@ impl Place {
             Err(error) => return Err(error.into()),
         };
         let mut processes = Vec::new();
-        for file in entries.iter().map(fs::DirEntry::path).filter(|file| file.extension().is_some_and(|it| it == "json"))
+        for file in
+            entries.iter().map(fs::DirEntry::path).filter(|file| file.extension().is_some_and(|it| it == "json"))
         {
             let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
             // Gone since the folder was read: it has ended by itself.

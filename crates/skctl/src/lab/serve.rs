@@ -8,12 +8,12 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 use sk_api::simulation::{crds, names};
 use sk_lab::access::eventually;
 use sk_lab::pid_file::{Named, leave_session};
-use sk_lab::{ControlPlane, Leash, Options, ProcessRunner, Programs, RunnerOptions};
+use sk_lab::{Component, ControlPlane, Leash, Options, ProcessRunner, Programs, RunnerOptions};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::place::{Place, Ready};
@@ -33,8 +33,8 @@ const CONTROLLER_LIMIT: Duration = Duration::from_secs(60);
 /// Longer answers than this are no readiness.
 const MAX_ANSWER_BYTES: usize = 64 << 10;
 /// What to do about a component's program that is nowhere.
-const ADVICE: &str = "put etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kwok on the PATH, or into a \
-                      folder that KUBEBUILDER_ASSETS names; docs/cluster.md says where to get them";
+const ADVICE: &str = "put them into a folder that KUBEBUILDER_ASSETS names, or on the PATH; docs/cluster.md says where they \
+                      come from";
 
 /// Keeps the lab until it is told to end.
 pub(crate) fn serve(place: &Place, global: &Global) -> Result<Outcome> {
@@ -90,6 +90,18 @@ fn programs() -> Programs {
     let assets = std::env::var_os("KUBEBUILDER_ASSETS").filter(|value| !value.is_empty()).map(PathBuf::from);
     let path = std::env::var_os("PATH").unwrap_or_default();
     Programs::in_folders(assets.into_iter().chain(std::env::split_paths(&path)), ADVICE)
+}
+
+/// Refuses to begin where a program is missing, and names all that are.
+pub(crate) fn check_programs() -> Result<()> {
+    let (programs, options) = (programs(), Options::default());
+    let wanted = Component::ALL.into_iter().filter(|component| options.runs(*component));
+    let missing: Vec<_> =
+        wanted.filter(|component| programs.component(*component).is_err()).map(Component::name).collect();
+    if !missing.is_empty() {
+        bail!("not in $KUBEBUILDER_ASSETS, nor on the PATH: {}; {ADVICE}", missing.join(", "));
+    }
+    Ok(())
 }
 
 fn options(controller_port: u16) -> Result<Options> {

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use assert_cmd::Command;
 use k8s_openapi::api::authentication::v1::TokenRequest;
 use k8s_openapi::api::core::v1::{Namespace, Pod, ServiceAccount};
+use kube::Client;
 use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use kube::core::{ApiResource, GroupVersionKind};
-use kube::Client;
 use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::{Value, json};
@@ -133,8 +133,9 @@ async fn a_trace_leaves_the_same_record_through_a_labs_controller_by_the_driver_
     let told = ["embedded", "controller", "alone"].map(|name| story(&lab.path(name)));
     assert_eq!(told[1], told[0], "through the controller (left) and embedded (right)");
     assert_eq!(told[2], told[0], "by the driver alone (left) and embedded (right)");
-    let totals: Value = serde_json::from_slice(&std::fs::read(lab.path("controller/cluster.json")).expect("it is there"))
-        .expect("JSON");
+    let totals: Value =
+        serde_json::from_slice(&std::fs::read(lab.path("controller/cluster.json")).expect("it is there"))
+            .expect("JSON");
     assert_eq!((&totals["pods"], &totals["podsWithoutWebhook"]), (&json!(5), &json!(0)), "{totals}");
     assert_eq!(totals["events"], 5, "namespaces that were made are no events: {totals}");
 
@@ -214,22 +215,29 @@ async fn the_accounts_can_do_nothing_outside_of_runs(lab: &Lab) {
     let pods: Api<Pod> = Api::namespaced(driver.clone(), "default");
     refused(pods.create(&PostParams::default(), &pod).await, "cannot create resource \"pods\"");
     let namespaces: Api<Namespace> = Api::all(driver.clone());
-    let label = Patch::Merge(json!({"metadata": {"labels": {names::VIRTUAL_LABEL: "true", names::SIMULATION_LABEL: "x"}}}));
+    let label =
+        Patch::Merge(json!({"metadata": {"labels": {names::VIRTUAL_LABEL: "true", names::SIMULATION_LABEL: "x"}}}));
     let taken = namespaces.patch("kube-system", &PatchParams::default(), &label).await;
     refused(taken, "a driver changes and deletes only what a run has made");
     refused(namespaces.delete("kube-public", &Default::default()).await, "only what a run has made");
-    let role = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": names::DRIVER_REPLAY_ROLE});
+    let role =
+        json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": names::DRIVER_REPLAY_ROLE});
     let subject = json!({"kind": "ServiceAccount", "name": names::DRIVER_ACCOUNT, "namespace": names::NAMESPACE});
     let binding = json!({"metadata": {"name": "mine"}, "roleRef": role, "subjects": [subject]});
     let bindings: Api<DynamicObject> =
         Api::namespaced_with(driver, "kube-system", &resource("rbac.authorization.k8s.io", "RoleBinding"));
     let binding: DynamicObject = serde_json::from_value(binding).expect("a binding");
-    refused(bindings.create(&PostParams::default(), &binding).await, "a driver binds roles only in namespaces of a run");
+    refused(
+        bindings.create(&PostParams::default(), &binding).await,
+        "a driver binds roles only in namespaces of a run",
+    );
 
     let controller = lab.client_as(names::NAMESPACE, names::CONTROLLER_NAME).await;
     let webhooks: Api<DynamicObject> =
         Api::all_with(controller, &resource("admissionregistration.k8s.io", "MutatingWebhookConfiguration"));
-    for (name, words) in [("spy", "only the webhook configurations of runs"), ("sk-a-mutatepods", "namespaces of a run only")] {
+    for (name, words) in
+        [("spy", "only the webhook configurations of runs"), ("sk-a-mutatepods", "namespaces of a run only")]
+    {
         let webhook = json!({
             "name": "spy.simkube.io", "sideEffects": "None", "admissionReviewVersions": ["v1"],
             "clientConfig": {"url": "https://127.0.0.1:1"},

@@ -1,5 +1,7 @@
 //! What can be typed: `sk-driver run`, in a cluster by the controller or anywhere by a person.
 
+mod arguments;
+
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io::Write;
@@ -10,19 +12,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use clap::{Args, Parser, Subcommand};
+use clap::Parser;
 use jiff::tz::TimeZone;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config};
 use sk_api::simulation::{Simulation, names};
 use sk_core::duration::TimeSpec;
-use sk_core::{Gvk, SimDuration, SimTime};
+use sk_core::{SimDuration, SimTime};
 use sk_report::terminal::Occasion;
 use sk_store::Location;
 use sk_store::location::shown;
 use sk_store::trace::{OpenError, Trace};
 use tokio::signal::unix::{SignalKind, signal};
 
+use self::arguments::{Cli, Command, RunArgs};
 use crate::cluster::controller::ControllerError;
 use crate::cluster::request::{Patience, patiently};
 use crate::cluster::tally::Tally;
@@ -37,96 +40,12 @@ const INTERRUPTED: u8 = 130;
 /// Where Kubernetes looks for a container's last words, of which it reads 4 KiB.
 const TERMINATION_LOG: &str = "/dev/termination-log";
 const TERMINATION_BYTES: usize = 4096;
-/// In the driver's environment: `true` if the installation lets Simulations run hooks.
-const ALLOW_HOOKS: &str = "SIMKUBE_ALLOW_HOOKS";
 /// A Simulation is a few kilobytes, and so is a scenario.
 const MAX_FILE_BYTES: u64 = 1 << 20;
-/// How many seconds it may take until the API server reaches the webhook: a new Service and its endpoints take a few.
-const WEBHOOK_WITHIN: u64 = 60;
 /// How often what is new in the log goes to the controller, so that it is there even if the driver is killed.
 const LOG_EVERY: Duration = Duration::from_secs(10);
 /// After a stop, the log may take so much longer than everything else.
 const LOG_GRACE: Duration = Duration::from_secs(5);
-
-/// Replays a trace on a real cluster with virtual nodes.
-#[derive(Debug, Parser)]
-#[command(name = "sk-driver", version, about)]
-struct Cli {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Debug, Subcommand)]
-enum Command {
-    /// Replay a Simulation's trace and leave a run record
-    ///
-    /// In a cluster with SimKube installed, the controller runs this. Without one:
-    /// sk-driver run -f simulation.yaml --kubeconfig ~/.kube/config --scenario ci.yaml --out runs/mine
-    /// which leaves a whole run, to be read with `skctl report runs/mine`. Exit 0: all is good; 1: an assertion does not
-    /// hold, or the run was stopped; 2: it failed, or could not be judged; 130: interrupted.
-    Run(Box<RunArgs>),
-}
-
-#[derive(Debug, Args)]
-struct RunArgs {
-    /// The Simulation in the cluster to run
-    #[arg(long, value_name = "NAME", env = names::ENV_SIMULATION, conflicts_with = "file")]
-    simulation: Option<String>,
-    /// A file with the Simulation to run; nothing needs to be installed in the cluster but KWOK and its stages
-    #[arg(short, long, value_name = "FILE", required_unless_present = "simulation")]
-    file: Option<PathBuf>,
-    /// With -f: the scenario whose assertions must hold [default: the one that the Simulation carries, if it does]
-    #[arg(long, value_name = "FILE", requires = "file")]
-    scenario: Option<PathBuf>,
-    /// The kubeconfig of the cluster to run on
-    #[arg(long, value_name = "FILE")]
-    kubeconfig: Option<PathBuf>,
-    /// The context of the kubeconfig
-    #[arg(long, value_name = "NAME")]
-    context: Option<String>,
-    /// The trace, instead of the Simulation's tracePath
-    #[arg(long, value_name = "PATH|URL")]
-    trace: Option<String>,
-    /// The folder for the record, instead of spec.record.path
-    #[arg(short = 'O', long, value_name = "DIR")]
-    out: Option<PathBuf>,
-    /// Replay from here on, e.g. +30m or a moment; what was before makes up the state at the start
-    #[arg(short, long, value_name = "TIME")]
-    start: Option<String>,
-    /// Replay up to here
-    #[arg(short = 't', long, value_name = "TIME")]
-    end: Option<String>,
-    /// Only this repetition, from 0
-    #[arg(long, value_name = "N", env = "JOB_COMPLETION_INDEX")]
-    repetition: Option<u32>,
-    /// Where all randomness comes from
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-    /// Stop at the first object that the API server refuses
-    #[arg(long)]
-    stop_on_refusal: bool,
-    /// Also replay objects of this kind, which change the cluster itself, e.g. rbac.authorization.k8s.io/v1.Role
-    #[arg(long, value_name = "GROUP/VERSION.KIND")]
-    also: Vec<Gvk>,
-    /// Where the API server reaches the driver, where no controller has seen to it [default: this host's address]
-    #[arg(long, value_name = "https://HOST[:PORT]")]
-    webhook_url: Option<String>,
-    /// Where to listen for the API server [default: all addresses; the Simulation's port, or a free one with -f]
-    #[arg(long, value_name = "ADDRESS:PORT")]
-    bind: Option<SocketAddr>,
-    /// How long to wait until the API server reaches the driver, before its controller is told that it cannot
-    #[arg(long, value_name = "SECONDS", default_value_t = WEBHOOK_WITHIN, value_parser = clap::value_parser!(u64).range(1..))]
-    webhook_within: u64,
-    /// Let a Simulation of the cluster run its preRun and postRun hooks here; with -f they are your own and always run
-    #[arg(long, env = ALLOW_HOOKS)]
-    allow_hooks: bool,
-    /// How long to take at most when asked to stop: what is under way, the record, and the clean-up have to fit
-    #[arg(long, value_name = "SECONDS", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..))]
-    stop_within: u64,
-    /// error, warn, info, debug or trace
-    #[arg(short, long, value_name = "LEVEL", default_value = "info")]
-    verbosity: String,
-}
 
 /// Runs the program with these words, of which the first is its name.
 pub fn start(words: impl IntoIterator<Item = OsString>) -> ExitCode {
@@ -508,126 +427,4 @@ fn leave_last_words(words: &str) {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn parse(words: &[&str]) -> RunArgs {
-        let Command::Run(args) = Cli::try_parse_from(["sk-driver", "run"].iter().chain(words)).unwrap().command;
-        *args
-    }
-
-    fn simulation(spec: &serde_json::Value) -> Simulation {
-        let mut json = json!({
-            "apiVersion": "simkube.io/v1", "kind": "Simulation", "metadata": {"name": "s"},
-            "spec": {"driver": {"tracePath": "/t"}},
-        });
-        json["spec"].as_object_mut().unwrap().extend(spec.as_object().cloned().unwrap());
-        serde_json::from_value(json).unwrap()
-    }
-
-    /// An hour from 09:00.
-    fn trace() -> Trace {
-        let text = "{\"simkube\":\"trace\",\"version\":1,\"config\":{\"trackedObjects\":{}}}\n\
-                    {\"at\":\"2026-01-05T09:00:00Z\",\"mark\":\"moment\"}\n{\"at\":\"2026-01-05T10:00:00Z\",\"mark\":\"moment\"}\n";
-        sk_store::trace::from_bytes("test", text.as_bytes().to_vec()).unwrap()
-    }
-
-    #[test]
-    fn the_part_to_replay_is_the_whole_trace_unless_told() {
-        let of = |words: &[&str], spec| {
-            let words: Vec<_> = ["-f", "x"].iter().chain(words).copied().collect();
-            window(&parse(&words), &simulation(&spec), &trace()).map(|window| {
-                let Window { start, end, includes_end } = window;
-                format!("{} {} {includes_end}", &start.to_rfc3339_secs()[11..16], &end.to_rfc3339_secs()[11..16])
-            })
-        };
-        assert_eq!(of(&[], json!({})).unwrap(), "09:00 10:00 true");
-        assert_eq!(of(&["-s", "+30m"], json!({"duration": "10m"})).unwrap(), "09:30 09:40 false");
-        assert_eq!(of(&["--end", "+30m"], json!({"duration": "10m"})).unwrap(), "09:00 09:30 false");
-        for (words, duration) in [(["-s", "2026-01-05T08:00:00Z"], "1h"), (["-t", "2026-01-05T08:00:00Z"], "1h")] {
-            let error = of(&words, json!({"duration": duration})).unwrap_err().to_string();
-            assert!(error.contains("empty or outside"), "{error}");
-        }
-    }
-
-    #[test]
-    fn the_record_goes_where_it_was_asked_to_and_each_repetition_has_its_own_place() {
-        let to = |words: &[&str], spec| {
-            let words: Vec<_> = ["-f", "x"].iter().chain(words).copied().collect();
-            match destination(&parse(&words), &simulation(&spec), 1).unwrap() {
-                Destination::Folder(folder) => folder.display().to_string(),
-                Destination::Store(place) => place,
-                Destination::Controller(controller) => controller.url,
-            }
-        };
-        assert_eq!(to(&["--out", "o"], json!({"record": {"path": "/p"}})), "o");
-        assert_eq!(to(&[], json!({"record": {"path": "s3://b/p"}, "repetitions": 2})), "s3://b/p/1");
-        assert_eq!(to(&[], json!({"repetitions": 2})), "runs/s/1");
-    }
-
-    #[test]
-    fn a_simulation_comes_from_the_cluster_or_from_a_file_and_not_from_both() {
-        for words in [&["run", "-f", "x", "--simulation", "y"][..], &["run"], &["run", "-f", "x", "--also", "Role"]] {
-            assert!(Cli::try_parse_from(["sk-driver"].iter().chain(words)).is_err(), "{words:?}");
-        }
-        let missing = read_simulation(Path::new("no-such.yaml")).unwrap_err();
-        assert!(format!("{missing:#}").contains("no-such.yaml"));
-    }
-
-    #[test]
-    fn hooks_of_a_file_are_the_users_own_and_those_of_a_cluster_need_leave() {
-        let allowed = |words: &[&str]| {
-            let words: Vec<_> = words.iter().chain(&["--webhook-url", "https://h"]).copied().collect();
-            let (start, end) = trace().span().unwrap();
-            let window = Window { start, end, includes_end: true };
-            options(&parse(&words), &simulation(&json!({})), window, None, 0).unwrap().allow_hooks
-        };
-        assert!(allowed(&["-f", "x"]));
-        assert!(!allowed(&["--simulation", "s"]));
-        assert!(allowed(&["--simulation", "s", "--allow-hooks"]));
-    }
-
-    #[tokio::test]
-    async fn the_last_words_begin_with_a_reason() {
-        let opened = |place: &str| {
-            let location: Location = place.parse().unwrap();
-            anyhow::Error::from(location.open().unwrap_err()).context("cannot read the trace")
-        };
-        assert_eq!(reason(&opened("no-such.sktrace")), "TraceMissing");
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("t.sktrace");
-        std::fs::write(&file, "").unwrap();
-        assert_eq!(reason(&opened(&file.display().to_string())), "TraceUnreadable");
-        assert_eq!(reason(&cluster::RunError::HooksNotAllowed.into()), "HooksNotAllowed");
-        assert_eq!(reason(&anyhow::anyhow!("something else")), "DriverFailed");
-    }
-
-    #[test]
-    fn assertions_that_do_not_hold_are_a_judgement_and_not_a_failure() {
-        let ended = |stopped: Option<&str>, broken: &[&str]| {
-            let broken = broken.iter().map(|text| (*text).to_owned()).collect();
-            verdict(Ok(Ended { stopped: stopped.map(str::to_owned), broken }), stopped)
-        };
-        assert_eq!(ended(None, &[]), (0, None));
-        let words =
-            "AssertionFailed: pods.created >= 9   (pods.created = 5); nodes.max <= 1   (nodes.max = 3)".to_owned();
-        let broken = ["pods.created >= 9   (pods.created = 5)", "nodes.max <= 1   (nodes.max = 3)"];
-        assert_eq!(ended(None, &broken), (BAD, Some(words)));
-        assert_eq!(ended(Some(SIGNALLED), &broken).0, INTERRUPTED, "half a run is not judged by its end");
-    }
-
-    #[test]
-    fn a_simulation_that_stands_still_is_refused() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("s.yaml");
-        for (speed, fits) in [("2.5", true), ("0", false), ("-1", false), (".inf", false)] {
-            let text = format!(
-                "apiVersion: simkube.io/v1\nkind: Simulation\nmetadata: {{name: s}}\nspec: {{driver: {{tracePath: /t}}, speed: {speed}}}\n"
-            );
-            std::fs::write(&file, text).unwrap();
-            assert_eq!(read_simulation(&file).is_ok(), fits, "{speed}");
-        }
-    }
-}
+mod tests;

@@ -1,4 +1,4 @@
-//! A simulation's turn on a cluster, and each of its repetitions, from its root to its record.
+//! One repetition of a simulation on a cluster, from its root to its record.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -22,12 +22,11 @@ use super::error::RunError;
 use super::hooks;
 use super::judge::{Judge, Judged};
 use super::kinds::Kinds;
-use super::lease;
 use super::pace::Pace;
 use super::replay::{self, Ended};
 use super::request::{Patience, patiently};
 use super::rights::Rights;
-use super::root::{RootError, Roots};
+use super::root::Roots;
 use super::serving::{self, Webhook};
 use super::status::Told;
 use super::stop::Stop;
@@ -85,14 +84,14 @@ pub struct Options {
 
 /// What a run that was asked to stop has time for.
 #[derive(Clone, Copy)]
-enum Phase {
+pub(super) enum Phase {
     Replay,
     Record,
     CleanUp,
 }
 
 impl Options {
-    fn grace(&self, phase: Phase) -> Duration {
+    pub(super) fn grace(&self, phase: Phase) -> Duration {
         match phase {
             Phase::Replay => self.stop_within / 10,
             Phase::Record => self.stop_within * 6 / 10,
@@ -114,94 +113,14 @@ pub struct Outcome {
     pub judged: Option<Judged>,
 }
 
-/// Runs one repetition and no more.
-pub async fn run(
-    client: Client,
-    simulation: &Simulation,
-    trace: Arc<Trace>,
-    options: &Options,
-    stop: Stop,
-) -> Result<Outcome, RunError> {
-    let turn = Turn::take(client, simulation, options, stop).await?;
-    let outcome = turn.repeat(trace, options).await;
-    let left = turn.end().await;
-    // What failed first is what matters.
-    let outcome = outcome?;
-    match left {
-        Ok(()) => Ok(outcome),
-        Err(error) => Err(RunError::LeftBehind { record: outcome.record, error: Box::new(error) }),
-    }
-}
-
-/// A simulation's turn on a cluster, for all of its repetitions: without a controller the Lease is held and the kind of
-/// roots is there from the first one to the last, so that nobody comes in between. A turn has to be ended.
-pub struct Turn<'t> {
-    client: Client,
-    simulation: &'t Simulation,
-    name: String,
-    stop: Stop,
-    /// For the end.
-    clean_up: Patience,
-    /// With a controller, it sees to it that one simulation runs at a time.
-    lease: Option<lease::Held>,
-}
-
-impl<'t> Turn<'t> {
-    /// Waits for the turn, or says who has it.
-    pub async fn take(
-        client: Client,
-        simulation: &'t Simulation,
-        options: &Options,
-        stop: Stop,
-    ) -> Result<Self, RunError> {
-        let name = simulation.metadata.name.clone().ok_or(RunError::NoName)?;
-        may_run_hooks(simulation, options.allow_hooks)?;
-        // What is counted before the run begins is not the run's.
-        let patience = |phase| Patience::new(&Tally::default(), &stop, options.grace(phase)).in_need();
-        let (begin, clean_up) = (patience(Phase::Replay), patience(Phase::CleanUp));
-        let lease = match options.in_cluster {
-            true => None,
-            false => Some(lease::Held::take(&client, &begin, &name, &stop).await?),
-        };
-        let turn = Self { client, simulation, name, stop, clean_up, lease };
-        if turn.lease.is_some()
-            && let Err(error) = turn.roots(&begin).need_kind().await
-        {
-            // What failed first is what matters.
-            let _ = turn.end().await;
-            return Err(error.into());
-        }
-        Ok(turn)
-    }
-
-    /// Runs one repetition. Whatever happens, what it made in the cluster is removed again.
-    pub async fn repeat(&self, trace: Arc<Trace>, options: &Options) -> Result<Outcome, RunError> {
-        let begin = Patience::new(&Tally::default(), &self.stop, options.grace(Phase::Replay)).in_need();
-        let (client, simulation, name) = (self.client.clone(), self.simulation, self.name.clone());
-        let run = Run { client, name, simulation, trace, options, stop: self.stop.clone() };
-        run.under_a_root(&begin, &self.clean_up).await
-    }
-
-    /// Takes the kind of roots away, if nobody else needs it, and gives the Lease up.
-    pub async fn end(self) -> Result<(), RootError> {
-        let Some(lease) = &self.lease else { return Ok(()) };
-        let released = self.roots(&self.clean_up).release_kind().await;
-        lease.release(&self.clean_up).await;
-        released
-    }
-
-    fn roots<'r>(&'r self, patience: &'r Patience) -> Roots<'r> {
-        Roots { client: &self.client, patience, simulation: &self.name }
-    }
-}
-
-struct Run<'r> {
-    client: Client,
-    name: String,
-    simulation: &'r Simulation,
-    trace: Arc<Trace>,
-    options: &'r Options,
-    stop: Stop,
+/// One repetition.
+pub(super) struct Run<'r> {
+    pub(super) client: Client,
+    pub(super) name: String,
+    pub(super) simulation: &'r Simulation,
+    pub(super) trace: Arc<Trace>,
+    pub(super) options: &'r Options,
+    pub(super) stop: Stop,
 }
 
 /// The thread that writes rows; it gives the writer back when there is nothing more to record.
@@ -218,7 +137,7 @@ struct Begun {
 
 impl Run<'_> {
     /// Makes the root, performs, and removes the root with all that it owns.
-    async fn under_a_root(&self, begin: &Patience, clean_up: &Patience) -> Result<Outcome, RunError> {
+    pub(super) async fn under_a_root(&self, begin: &Patience, clean_up: &Patience) -> Result<Outcome, RunError> {
         let roots = |patience| Roots { client: &self.client, patience, simulation: &self.name };
         roots(begin).remove_leftovers(self.options.in_cluster).await?;
         let root = roots(begin).create(self.options.repetition, self.options.in_cluster).await?;
@@ -258,8 +177,8 @@ impl Run<'_> {
         let has_died = serving.is_finished();
         tasks.shutdown().await;
         let partial = !matches!(replayed, Ok(Ended::Whole));
-        let mut staged = self.finish(&context, recorder, end, partial, kubernetes).await?;
-        let judged = self.options.judge.as_ref().map(|judge| judge.complete(&mut staged)).transpose()?;
+        let staged = self.finish(&context, recorder, end, partial, kubernetes).await?;
+        let (staged, judged) = self.judge(staged).await?;
         let patience = Patience::new(&context.tally, &self.stop, self.options.grace(Phase::Record)).in_need();
         let hooked = hooks::run_all("postRun", &hooks.post_run_hooks, self.simulation, &patience).await;
         let totals = context.tally.totals();
@@ -279,6 +198,17 @@ impl Run<'_> {
         }
         let stopped = self.stop.reason().filter(|_| ended == Ended::Stopped);
         Ok(Outcome { totals, stopped, record, judged })
+    }
+
+    /// Judges the run and makes its record whole, in a thread of its own: a large record takes seconds to read, and the
+    /// webhook has to answer meanwhile.
+    async fn judge(&self, mut staged: Staged) -> Result<(Staged, Option<Judged>), RunError> {
+        let Some(judge) = self.options.judge.clone() else { return Ok((staged, None)) };
+        let completing = tokio::task::spawn_blocking(move || {
+            let judged = judge.complete(&mut staged)?;
+            Ok::<_, RunError>((staged, Some(judged)))
+        });
+        completing.await.map_err(|_| RunError::Recorder)?
     }
 
     /// Sends the record to where it goes. One that does not arrive is kept where it was written.
@@ -483,7 +413,7 @@ fn record(
 }
 
 /// Hooks are commands of whoever wrote the Simulation, run with the driver's rights.
-fn may_run_hooks(simulation: &Simulation, allowed: bool) -> Result<(), RunError> {
+pub(super) fn may_run_hooks(simulation: &Simulation, allowed: bool) -> Result<(), RunError> {
     let hooks = &simulation.spec.hooks;
     let has_ours = !hooks.pre_run_hooks.is_empty() || !hooks.post_run_hooks.is_empty();
     if has_ours && !allowed { Err(RunError::HooksNotAllowed) } else { Ok(()) }

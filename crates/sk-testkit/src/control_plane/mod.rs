@@ -26,7 +26,7 @@ use std::ops::{Deref, DerefMut};
 pub use binaries::{Binaries, BinariesError};
 pub use sk_lab::access::eventually;
 pub use sk_lab::{Authority, Certified, ControlError, StartError};
-use sk_lab::{Component, Leash, Options};
+use sk_lab::{Leash, Options};
 
 /// A running control plane for one test: [`sk_lab::ControlPlane`] in a temporary folder, its processes on guard's leash.
 pub struct ControlPlane(sk_lab::ControlPlane);

@@ -363,6 +363,18 @@ mod tests {
     }
 
     #[test]
+    fn the_drivers_own_pod_is_not_among_what_a_run_has_made() {
+        let selector: sk_core::LabelSelector = Virtualiser::example().selector().parse().unwrap();
+        let labels = |virtual_label: Option<&str>| {
+            let name = (SmolStr::from(names::SIMULATION_LABEL), SmolStr::from("s"));
+            let virtual_label = virtual_label.map(|value| (SmolStr::from(names::VIRTUAL_LABEL), SmolStr::from(value)));
+            [name].into_iter().chain(virtual_label).collect::<std::collections::BTreeMap<_, _>>()
+        };
+        assert!(selector.matches(&labels(Some("true"))));
+        assert!(!selector.matches(&labels(None)), "it carries the simulation's name and nothing else");
+    }
+
+    #[test]
     fn a_workload_moves_says_whose_it_is_and_asks_for_virtual_nodes() {
         let deployment = json!({
             "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "shop"},

@@ -313,6 +313,7 @@ pub enum NodesCommand {
     /// Make KWOK nodes as a scenario's groups or a trace's recorded nodes are. Other nodes are never touched.
     #[command(after_help = "Examples:
   skctl --context lab nodes apply -f pack.yaml
+  skctl --context lab nodes apply -f example:nginx --set cluster.groups.small.min=10
   skctl --context lab nodes apply week.sktrace
   skctl --context lab nodes apply -f pack.yaml --delete")]
     Apply(NodesApplyArgs),
@@ -324,9 +325,12 @@ pub struct NodesApplyArgs {
     #[arg(help = TRACE_HELP, required_unless_present = "scenario")]
     #[allow(missing_docs, reason = "the help text says it")]
     pub trace: Option<String>,
-    /// The scenario whose groups to make.
+    /// The scenario whose groups to make: a file, or `example:NAME`.
     #[arg(short = 'f', long = "scenario", value_name = "SCENARIO", conflicts_with = "trace")]
     pub scenario: Option<PathBuf>,
+    /// Change one field of the scenario, as in cluster.groups.small.min=10; may be repeated.
+    #[arg(long, value_name = "PATH=VALUE", requires = "scenario")]
+    pub set: Vec<String>,
     /// Remove these nodes instead.
     #[arg(long)]
     pub delete: bool,

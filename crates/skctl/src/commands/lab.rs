@@ -130,8 +130,7 @@ fn how_to_use(ready: &Ready) -> String {
     format!(
         "Kubernetes {kubernetes} with KWOK and the controller, context {}\n\
          export KUBECONFIG={}\n\n\
-         try  skctl scenario schema    # or take examples/nginx.yaml\n     \
-         skctl nodes apply -f SCENARIO\n     \
+         try  skctl nodes apply -f example:nginx --set cluster.groups.small.min=10\n     \
          skctl run example:nginx --cluster --speed 60\n     \
          skctl lab down\n",
         serve::NAME,

@@ -7,13 +7,14 @@
 //! KWOK or without SimKube's stages is found out here and not by pods that wait.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow, bail};
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
 use serde_json::Value;
-use sk_api::scenario::Scenario;
+use sk_api::scenario::{Assignment, Scenario};
 use sk_api::simulation::names;
 use sk_core::SimTime;
 use sk_driver::nodes::{from_scenario, from_trace};
@@ -24,7 +25,7 @@ use crate::cluster::simulations::Simulations;
 use crate::cluster::{self, Cluster, words};
 use crate::failure::Outcome;
 use crate::progress::Progress;
-use crate::{output, text_file, traces};
+use crate::{examples, output, text_file, traces};
 
 /// The label by which SimKube's nodes are known, with their group as its value.
 const GROUP_LABEL: &str = "simkube.io/node-group";
@@ -113,13 +114,23 @@ fn readiness(missing: &BTreeSet<String>, waited: Duration) -> (String, Outcome) 
 
 fn nodes(args: &NodesApplyArgs, global: &Global) -> Result<Vec<Value>> {
     if let Some(path) = &args.scenario {
-        let text = text_file::read("scenario", path)?;
-        return Ok(from_scenario(&Scenario::parse(&path.display().to_string(), &text)?));
+        return Ok(from_scenario(&scenario(path, &args.set)?));
     }
     let typed = args.trace.as_deref().unwrap_or_default();
     let trace = traces::open(typed, global)?;
     let first = trace.span().map_or(SimTime::EPOCH, |(first, _)| first);
     Ok(from_trace(&trace, first)?)
+}
+
+/// A scenario of a file or of an example, with some fields changed.
+fn scenario(path: &Path, set: &[String]) -> Result<Scenario> {
+    let name = path.display().to_string();
+    let text = match name.strip_prefix(examples::PREFIX) {
+        Some(example) => examples::find(example)?.scenario.to_owned(),
+        None => text_file::read("scenario", path)?,
+    };
+    let set = set.iter().map(|text| text.parse()).collect::<Result<Vec<Assignment>, _>>()?;
+    Ok(Scenario::parse_with(&name, &text, &set)?)
 }
 
 fn name(node: &Value) -> &str {
@@ -179,6 +190,14 @@ fn refused(cluster: &Cluster, verb: &str, error: &kube::Error) -> anyhow::Error 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_bundled_scenario_can_be_made_with_more_nodes() {
+        let set = ["cluster.groups.small.min=3".to_owned()];
+        let nodes = from_scenario(&scenario(Path::new("example:nginx"), &set).unwrap());
+        assert_eq!(nodes.iter().map(name).collect::<Vec<_>>(), ["small-1", "small-2", "small-3"]);
+        assert!(scenario(Path::new("example:none"), &[]).is_err());
+    }
 
     #[test]
     fn nodes_that_do_not_get_ready_are_named_with_what_to_do_next() {

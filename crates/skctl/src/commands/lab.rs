@@ -17,8 +17,8 @@ use crate::lab::{Place, serve};
 use crate::output;
 use crate::progress::Progress;
 
-/// How long a lab may take to be ready: seconds on an idle machine, a minute or two on a busy one. What fails says so itself.
-const START_LIMIT: Duration = Duration::from_secs(300);
+/// How long a lab may take to be ready: seconds on an idle machine, minutes on a busy one. What fails says so itself.
+const START_LIMIT: Duration = Duration::from_secs(900);
 const POLL: Duration = Duration::from_millis(100);
 /// The components that a lab is not whole without.
 const COMPONENTS: [&str; 5] = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok"];
@@ -90,9 +90,9 @@ fn up(place: &Place, global: &Global) -> Result<Outcome> {
             break ready;
         }
         if let Some(status) = keeper.try_wait()? {
-            let words = sk_lab::tail(&place.log());
+            let words = place.why_it_ended();
             let _ = place.end();
-            bail!("the lab did not start ({status}):\n{words}");
+            bail!("the lab did not start ({status}): {words}");
         }
         if progress.at(0, String::new).is_break() {
             place.end()?;

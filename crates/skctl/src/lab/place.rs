@@ -81,6 +81,14 @@ impl Place {
         self.0.join("lab.log")
     }
 
+    /// What the keeper said last: its error, which names the component and ends with that component's own last words.
+    pub(crate) fn why_it_ended(&self) -> String {
+        let said = fs::read(self.log()).unwrap_or_default();
+        let said = String::from_utf8_lossy(&said);
+        let error = said.rsplit_once("error: ").map_or(said.as_ref(), |(_, error)| error);
+        error.trim().to_owned()
+    }
+
     pub(crate) fn keeper_file(&self) -> PathBuf {
         self.pids().join(format!("{KEEPER}.json"))
     }
@@ -220,6 +228,13 @@ mod tests {
         assert!(!place.folder().exists());
         stranger.kill().unwrap();
         stranger.wait().unwrap();
+    }
+
+    #[test]
+    fn a_keeper_that_failed_is_quoted_from_its_error_on() {
+        let (_folder, place) = lab();
+        fs::write(place.log(), "starting\nerror: kube-apiserver ended at once\n  its log\n").unwrap();
+        assert_eq!(place.why_it_ended(), "kube-apiserver ended at once\n  its log");
     }
 
     #[test]

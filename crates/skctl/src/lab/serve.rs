@@ -29,7 +29,10 @@ pub(crate) const NAME: &str = "simkube-lab";
 /// The node whose pods are processes.
 const NODE: &str = "lab";
 /// How long the controller may take until it answers: it is a process of this machine.
-const CONTROLLER_LIMIT: Duration = Duration::from_secs(60);
+const CONTROLLER_LIMIT: Duration = Duration::from_secs(180);
+/// How long each component may take to be ready. An idle machine needs a few seconds; two cores with a load of 30 needed 95
+/// for the API server, and whoever waits has Ctrl-C.
+const READY_WITHIN_SECS: u64 = 300;
 /// Longer answers than this are no readiness.
 const MAX_ANSWER_BYTES: usize = 64 << 10;
 /// What to do about a component's program that is nowhere.
@@ -111,6 +114,7 @@ fn options(controller_port: u16) -> Result<Options> {
         .name(NAME)
         .stages(&stages(controller_port))
         .kinds(ours.into_iter().chain([kind_of_stages()]))
+        .ready_within_secs(READY_WITHIN_SECS)
         .webhook_routing()
         .service_account_admission())
 }

@@ -65,7 +65,7 @@ fn driver_rules() -> [Value; 3] {
 }
 
 fn driver_validations() -> [Value; 3] {
-    let is_binding = "request.resource.resource == 'rolebindings'";
+    let is_binding = "(request.resource.resource == 'rolebindings')";
     let role = names::DRIVER_REPLAY_ROLE;
     [
         validation(

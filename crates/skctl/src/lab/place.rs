@@ -85,8 +85,9 @@ impl Place {
     pub(crate) fn why_it_ended(&self) -> String {
         let said = fs::read(self.log()).unwrap_or_default();
         let said = String::from_utf8_lossy(&said);
-        let error = said.rsplit_once("error: ").map_or(said.as_ref(), |(_, error)| error);
-        error.trim().to_owned()
+        // Of whole lines only: what components said is indented, and speaks of errors too.
+        let error = format!("\n{said}").rsplit_once("\nerror: ").map(|(_, error)| error.trim().to_owned());
+        error.unwrap_or_else(|| said.trim().to_owned())
     }
 
     pub(crate) fn keeper_file(&self) -> PathBuf {
@@ -233,8 +234,8 @@ mod tests {
     #[test]
     fn a_keeper_that_failed_is_quoted_from_its_error_on() {
         let (_folder, place) = lab();
-        fs::write(place.log(), "starting\nerror: kube-apiserver ended at once\n  its log\n").unwrap();
-        assert_eq!(place.why_it_ended(), "kube-apiserver ended at once\n  its log");
+        fs::write(place.log(), "starting\nerror: kube-apiserver ended at once\n  its log: error: x\n").unwrap();
+        assert_eq!(place.why_it_ended(), "kube-apiserver ended at once\n  its log: error: x");
     }
 
     #[test]

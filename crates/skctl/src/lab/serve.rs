@@ -33,6 +33,9 @@ const CONTROLLER_LIMIT: Duration = Duration::from_secs(180);
 /// How long each component may take to be ready. An idle machine needs a few seconds; two cores with a load of 30 needed 95
 /// for the API server, and whoever waits has Ctrl-C.
 const READY_WITHIN_SECS: u64 = 300;
+/// How often an object of the installation is tried, and what is between two tries.
+const APPLY_TRIES: u32 = 5;
+const APPLY_PAUSE: Duration = Duration::from_secs(2);
 /// Longer answers than this are no readiness.
 const MAX_ANSWER_BYTES: usize = 64 << 10;
 /// What to do about a component's program that is nowhere.
@@ -164,13 +167,27 @@ async fn install(cluster: &Cluster, place: &Place, controller_port: u16) -> Resu
     // Drivers are processes of whoever started the lab, who may read their own files anyway.
     let arguments = SimArgs { local_traces: true, ..SimArgs::default() };
     let mut applier = Applier::new(cluster, Manner { manager: "skctl-sim", dry_run: false, force: true });
-    applier.apply(&volume(place)).await?;
+    apply(&mut applier, &volume(place)).await?;
     for mut object in installation::sim_in(&arguments, &cluster.namespace) {
         if object["kind"] == "Deployment" {
             listen_here(&mut object, controller_port);
         }
-        applier.apply(&object).await?;
+        apply(&mut applier, &object).await?;
     }
+    Ok(())
+}
+
+/// Applies an object. A control plane that has just started on a busy machine answers some requests with a time-out of its
+/// own admission; nothing else can be wrong with objects that every installation has.
+async fn apply(applier: &mut Applier<'_>, object: &Value) -> Result<()> {
+    for _ in 1..APPLY_TRIES {
+        match applier.apply(object).await {
+            Ok(_) => return Ok(()),
+            Err(error) => eprintln!("trying again: {error}"),
+        }
+        tokio::time::sleep(APPLY_PAUSE).await;
+    }
+    applier.apply(object).await?;
     Ok(())
 }
 

@@ -46,7 +46,10 @@ pub fn main() -> ExitCode {
     {
         return code;
     }
-    logging::begin(global.verbosity);
+    // A lab's keeper asks components that are not up yet; that they are not is no news.
+    if !matches!(cli.command, Command::Lab(cli::LabCommand::Serve(_))) {
+        logging::begin(global.verbosity);
+    }
     let outcome = match cli.command {
         Command::Demo(args) => commands::demo::run(&args, &global),
         Command::Run(args) => commands::run::run(&args, &global),

@@ -12,10 +12,7 @@ use sk_record::Staged;
 use sk_report::{Analysis, Assertion, AssertionError, Checked, Verdict};
 
 use crate::plan::Window;
-use crate::setup::Setup;
-
-/// A scenario that says nothing: what is judged by it must only have happened.
-const NOTHING: &str = "apiVersion: simkube.io/v1\nkind: Scenario\n";
+use crate::setup::{ASSUMED, Setup};
 
 /// Why there is nothing to judge by.
 #[derive(Debug, thiserror::Error)]
@@ -68,7 +65,7 @@ impl Judge {
         let (name, text) = match (file, carried) {
             (Some(file), _) => file,
             (None, Some(text)) => (names::SCENARIO_ANNOTATION, text.as_str()),
-            (None, None) => ("the empty scenario", NOTHING),
+            (None, None) => ("the assumed scenario", ASSUMED),
         };
         let mut scenario = Scenario::parse(name, text)?;
         let assertion = |written: &sk_api::scenario::Assertion| Assertion {
@@ -131,7 +128,7 @@ mod tests {
     #[test]
     fn the_scenario_that_is_kept_says_what_the_simulation_made_of_it() {
         let text =
-            format!("{NOTHING}timing: {{podStartupDelay: 9s}}\ntrace: {{start: +30m}}\nassert: [pods.created >= 1]\n");
+            format!("{ASSUMED}timing: {{podStartupDelay: 9s}}\ntrace: {{start: +30m}}\nassert: [pods.created >= 1]\n");
         let (start, end) = (SimTime::from_secs(100), SimTime::from_secs(190));
         let part = Window { start, end, includes_end: false };
         let kept = read(&Judge::new(&simulation(), Some(("mine.yaml", &text)), Some(part)).unwrap());
@@ -141,18 +138,24 @@ mod tests {
     }
 
     #[test]
+    fn a_simulation_that_carries_no_scenario_is_judged_by_nothing() {
+        let kept = read(&Judge::new(&simulation(), None, None).unwrap());
+        assert_eq!((kept.assertions.len(), kept.name.as_deref()), (0, Some("s")));
+    }
+
+    #[test]
     fn a_scenario_that_travels_with_the_simulation_is_judged_by_unless_a_file_is_given() {
         let mut simulation = simulation();
-        let carried = format!("{NOTHING}assert: [pods.created >= 1, unschedulable.pods == 0]\n");
+        let carried = format!("{ASSUMED}assert: [pods.created >= 1, unschedulable.pods == 0]\n");
         simulation.metadata.annotations = Some([(names::SCENARIO_ANNOTATION.to_owned(), carried)].into());
         assert_eq!(read(&Judge::new(&simulation, None, None).unwrap()).assertions.len(), 2);
-        let given = Judge::new(&simulation, Some(("mine.yaml", NOTHING)), None).unwrap();
+        let given = Judge::new(&simulation, Some(("mine.yaml", ASSUMED)), None).unwrap();
         assert_eq!(read(&given).assertions.len(), 0);
     }
 
     #[test]
     fn an_assertion_that_is_none_is_refused_before_the_run_and_named_with_its_file() {
-        let text = format!("{NOTHING}assert: [pods.maximal >= 1]\n");
+        let text = format!("{ASSUMED}assert: [pods.maximal >= 1]\n");
         let refused = Judge::new(&simulation(), Some(("mine.yaml", &text)), None).unwrap_err().to_string();
         assert!(refused.contains("mine.yaml") && refused.contains("pods.maximal"), "{refused}");
     }

@@ -218,7 +218,7 @@ async fn the_accounts_can_do_nothing_outside_of_runs(lab: &Lab) {
         Patch::Merge(json!({"metadata": {"labels": {names::VIRTUAL_LABEL: "true", names::SIMULATION_LABEL: "x"}}}));
     let taken = namespaces.patch("kube-system", &PatchParams::default(), &label).await;
     refused(taken, "a driver changes and deletes only what a run has made");
-    refused(namespaces.delete("kube-public", &Default::default()).await, "only what a run has made");
+    refused(namespaces.delete(names::NAMESPACE, &Default::default()).await, "only what a run has made");
     let role =
         json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": names::DRIVER_REPLAY_ROLE});
     let subject = json!({"kind": "ServiceAccount", "name": names::DRIVER_ACCOUNT, "namespace": names::NAMESPACE});

@@ -12,9 +12,8 @@ use sk_api::simulation::names;
 use sk_core::{SimDuration, SimTime, Taint};
 use sk_engine::NodeGroup;
 use sk_engine::api::directives::NODE_GROUP;
+use sk_replay::setup::Setup;
 use sk_store::trace::{Trace, TraceError};
-
-use crate::setup::Setup;
 
 /// The annotation by which KWOK knows its nodes.
 pub const KWOK_ANNOTATION: (&str, &str) = ("kwok.x-k8s.io/node", "fake");

@@ -7,7 +7,7 @@ use sk_record::{Warning, WarningKind};
 use crate::cli::RunArgs;
 use crate::{examples, text_file};
 
-pub(crate) use sk_driver::setup::ASSUMED;
+pub(crate) use sk_replay::setup::ASSUMED;
 
 /// A scenario and what had to be assumed for it.
 pub(crate) struct Resolved {

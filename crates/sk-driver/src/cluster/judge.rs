@@ -9,10 +9,9 @@ use sk_api::scenario::{Scenario, ScenarioError};
 use sk_api::simulation::{Simulation, names};
 use sk_core::{SimDuration, SmolStr, TimeSpec};
 use sk_record::Staged;
+use sk_replay::plan::Window;
+use sk_replay::setup::{ASSUMED, Setup};
 use sk_report::{Analysis, Assertion, AssertionError, Checked, Verdict};
-
-use crate::plan::Window;
-use crate::setup::{ASSUMED, Setup};
 
 /// Why there is nothing to judge by.
 #[derive(Debug, thiserror::Error)]

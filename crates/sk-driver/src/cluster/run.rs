@@ -482,7 +482,7 @@ mod tests {
         let at = |seconds: &str| SimTime::parse_rfc3339(&format!("2026-01-05T09:00:{seconds}Z")).unwrap();
         for (start, end) in [("00", "30"), ("00", "25"), ("15", "30")] {
             let window = Window { start: at(start), end: at(end), includes_end: true };
-            let plan = crate::plan::Plan::new(trace.records().unwrap(), trace.config(), window);
+            let plan = sk_replay::plan::Plan::new(trace.records().unwrap(), trace.config(), window);
             let planned: Vec<_> = plan.map(Result::unwrap).collect();
             let recorded = planned.iter().filter(|operation| operation.is_recorded).count() as u64;
             assert_eq!(count(&trace, window).unwrap(), recorded, "{start} to {end}");

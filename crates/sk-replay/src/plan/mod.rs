@@ -173,7 +173,8 @@ pub fn parse_owner(text: &str) -> Option<ObjectRef> {
     Some(ObjectRef::new(gvk.parse().ok()?, key.parse().ok()?))
 }
 
-/// Nodes come from the scenario, never from the trace's objects, so that a run has one inventory and not two.
-pub(crate) fn is_replayed(gvk: &Gvk) -> bool {
+/// Does a plan replay objects of this kind? Nodes come from the scenario, never from the trace's objects, so that a run has
+/// one inventory and not two.
+pub fn is_replayed(gvk: &Gvk) -> bool {
     !(gvk.group.is_empty() && gvk.kind == "Node")
 }

@@ -3,11 +3,12 @@
 //! An installation is marked with the label `simkube.io/installed=true`, by which `skctl run --cluster` knows a cluster
 //! that somebody has made for simulations; it refuses every other. What carries the mark stands in [`mark`].
 //!
-//! Rights are as small as they can be and stand in [`rbac`]. The controller's pod keeps to the restricted Pod Security
+//! Rights are as small as they can be and stand in [`rbac`]; what RBAC cannot say stands in [`policy`]. The controller's pod keeps to the restricted Pod Security
 //! Standard; so does the namespace, unless traces are to be mounted from nodes, which that standard forbids. A namespace
 //! that was there before stays as it is: neither labelled nor restricted, for others live in it.
 
 pub mod mark;
+pub mod policy;
 pub mod rbac;
 
 use serde_json::{Value, json};
@@ -51,8 +52,10 @@ pub struct Options {
     pub metrics: bool,
     /// May the controller ask cert-manager for certificates, where a Simulation names an issuer?
     pub cert_manager: bool,
-    /// Kinds that may be replayed beyond Kubernetes' own workloads.
+    /// Kinds with namespaces that may be replayed beyond Kubernetes' own workloads, in the namespaces of runs.
     pub more_kinds: Vec<Kinds>,
+    /// Kinds without namespaces that may be replayed, and so be changed everywhere.
+    pub more_cluster_kinds: Vec<Kinds>,
 }
 
 impl Default for Options {
@@ -71,6 +74,7 @@ impl Default for Options {
             metrics: false,
             cert_manager: false,
             more_kinds: Vec::new(),
+            more_cluster_kinds: Vec::new(),
         }
     }
 }
@@ -83,6 +87,7 @@ pub fn manifests(options: &Options) -> Vec<Value> {
     all.extend(options.own_namespace.then(|| namespace(options)));
     all.push(mark::config_map(&options.namespace));
     all.extend(rbac::manifests(options));
+    all.extend(policy::manifests(options));
     all.extend([volume(options), deployment(options), service(options), network_policy(options)]);
     all
 }
@@ -227,6 +232,32 @@ mod tests {
             let rules = object["rules"].as_array().cloned().unwrap_or_default();
             assert!(rules.iter().all(|rule| !rule.to_string().contains("\"*\"")), "{text}");
         }
+    }
+
+    #[test]
+    fn a_driver_may_write_workloads_only_where_it_has_bound_itself() {
+        let kinds = |group: &str, plural: &str| Kinds { group: group.to_owned(), resources: vec![plural.to_owned()] };
+        let options = Options {
+            more_kinds: vec![kinds("", "secrets")],
+            more_cluster_kinds: vec![kinds("example.com", "planets")],
+            ..Options::default()
+        };
+        let all = manifests(&options);
+        let writes = |role: &str, resource: &str| {
+            let is_it = |object: &&Value| object["kind"] == "ClusterRole" && object["metadata"]["name"] == role;
+            let rules = all.iter().find(is_it).unwrap()["rules"].as_array().unwrap().clone();
+            let has = |rule: &Value, field: &str, wanted: &str| {
+                rule[field].as_array().is_some_and(|values| values.iter().any(|value| value == wanted))
+            };
+            rules.iter().any(|rule| has(rule, "resources", resource) && has(rule, "verbs", "patch"))
+        };
+        for resource in ["pods", "configmaps", "deployments", "jobs", "secrets", "serviceaccounts"] {
+            assert!(!writes(names::DRIVER_ACCOUNT, resource), "{resource} everywhere");
+            assert!(writes(names::DRIVER_REPLAY_ROLE, resource), "{resource} in a run's namespace");
+        }
+        assert!(writes(names::DRIVER_ACCOUNT, "planets"), "what has no namespace cannot be narrower");
+        let binds = |object: &&Value| object["roleRef"]["name"] == names::DRIVER_REPLAY_ROLE;
+        assert_eq!(all.iter().filter(binds).count(), 0, "the installation binds it nowhere");
     }
 
     #[test]

@@ -50,6 +50,7 @@ async fn replay(cluster: &ControlPlane, events: u32, speed: f64, rate: f64) -> R
         listed: BTreeSet::new(),
         webhook: Webhook::Own { bind: ([127, 0, 0, 1], 0).into(), url: "https://127.0.0.1".into() },
         destination: Destination::Folder(folder.path().join("run")),
+        judge: None,
         in_cluster: false,
         allow_hooks: true,
         version: env!("CARGO_PKG_VERSION").into(),

@@ -1,6 +1,10 @@
 //! What can be typed: `sk-driver run`, in a cluster by the controller or anywhere by a person.
 
+mod arguments;
+
 use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -8,22 +12,25 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use clap::{Args, Parser, Subcommand};
+use clap::Parser;
 use jiff::tz::TimeZone;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config};
 use sk_api::simulation::{Simulation, names};
 use sk_core::duration::TimeSpec;
-use sk_core::{Gvk, SimDuration, SimTime};
+use sk_core::{SimDuration, SimTime};
+use sk_report::terminal::Occasion;
+use sk_report::verdict::Exit;
 use sk_store::Location;
 use sk_store::location::shown;
 use sk_store::trace::{OpenError, Trace};
 use tokio::signal::unix::{SignalKind, signal};
 
+use self::arguments::{Cli, Command, RunArgs};
 use crate::cluster::controller::ControllerError;
 use crate::cluster::request::{Patience, patiently};
 use crate::cluster::tally::Tally;
-use crate::cluster::{self, Controller, Destination, Options, Outcome, Stop, Turn, Webhook};
+use crate::cluster::{self, Controller, Destination, Judge, Judged, Options, Outcome, Stop, Turn, Webhook};
 use crate::log::LastLines;
 use sk_replay::plan::Window;
 
@@ -34,95 +41,31 @@ const INTERRUPTED: u8 = 130;
 /// Where Kubernetes looks for a container's last words, of which it reads 4 KiB.
 const TERMINATION_LOG: &str = "/dev/termination-log";
 const TERMINATION_BYTES: usize = 4096;
-/// In the driver's environment: `true` if the installation lets Simulations run hooks.
-const ALLOW_HOOKS: &str = "SIMKUBE_ALLOW_HOOKS";
-/// A Simulation is a few kilobytes.
+/// A Simulation is a few kilobytes, and so is a scenario.
 const MAX_FILE_BYTES: u64 = 1 << 20;
-/// How many seconds it may take until the API server reaches the webhook: a new Service and its endpoints take a few.
-const WEBHOOK_WITHIN: u64 = 60;
 /// How often what is new in the log goes to the controller, so that it is there even if the driver is killed.
 const LOG_EVERY: Duration = Duration::from_secs(10);
 /// After a stop, the log may take so much longer than everything else.
 const LOG_GRACE: Duration = Duration::from_secs(5);
 
-/// Replays a trace on a real cluster with virtual nodes.
-#[derive(Debug, Parser)]
-#[command(name = "sk-driver", version, about)]
-struct Cli {
-    #[command(subcommand)]
-    command: Command,
+/// Runs the program with these words, of which the first is its name.
+pub fn start(words: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let cli = Cli::parse_from(words);
+    let runtime = match tokio::runtime::Runtime::new() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("sk-driver: cannot start: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let code = runtime.block_on(main(cli));
+    // A thread that still fetches or sends something is not waited for: the driver may have been asked to stop.
+    runtime.shutdown_background();
+    code
 }
 
-#[derive(Debug, Subcommand)]
-enum Command {
-    /// Replay a Simulation's trace and leave a run record
-    ///
-    /// In a cluster with SimKube installed, the controller runs this. Without one:
-    /// sk-driver run -f simulation.yaml --kubeconfig ~/.kube/config --out runs/mine
-    Run(Box<RunArgs>),
-}
-
-#[derive(Debug, Args)]
-struct RunArgs {
-    /// The Simulation in the cluster to run
-    #[arg(long, value_name = "NAME", env = names::ENV_SIMULATION, conflicts_with = "file")]
-    simulation: Option<String>,
-    /// A file with the Simulation to run; nothing needs to be installed in the cluster but KWOK and its stages
-    #[arg(short, long, value_name = "FILE", required_unless_present = "simulation")]
-    file: Option<PathBuf>,
-    /// The kubeconfig of the cluster to run on
-    #[arg(long, value_name = "FILE")]
-    kubeconfig: Option<PathBuf>,
-    /// The context of the kubeconfig
-    #[arg(long, value_name = "NAME")]
-    context: Option<String>,
-    /// The trace, instead of the Simulation's tracePath
-    #[arg(long, value_name = "PATH|URL")]
-    trace: Option<String>,
-    /// The folder for the record, instead of spec.record.path
-    #[arg(short = 'O', long, value_name = "DIR")]
-    out: Option<PathBuf>,
-    /// Replay from here on, e.g. +30m or a moment; what was before makes up the state at the start
-    #[arg(short, long, value_name = "TIME")]
-    start: Option<String>,
-    /// Replay up to here
-    #[arg(short = 't', long, value_name = "TIME")]
-    end: Option<String>,
-    /// Only this repetition, from 0
-    #[arg(long, value_name = "N", env = "JOB_COMPLETION_INDEX")]
-    repetition: Option<u32>,
-    /// Where all randomness comes from
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-    /// Stop at the first object that the API server refuses
-    #[arg(long)]
-    stop_on_refusal: bool,
-    /// Also replay objects of this kind, which change the cluster itself, e.g. rbac.authorization.k8s.io/v1.Role
-    #[arg(long, value_name = "GROUP/VERSION.KIND")]
-    also: Vec<Gvk>,
-    /// Where the API server reaches the driver, where no controller has seen to it [default: this host's address]
-    #[arg(long, value_name = "https://HOST[:PORT]")]
-    webhook_url: Option<String>,
-    /// Where to listen for the API server [default: all addresses; the Simulation's port, or a free one with -f]
-    #[arg(long, value_name = "ADDRESS:PORT")]
-    bind: Option<SocketAddr>,
-    /// How long to wait until the API server reaches the driver, before its controller is told that it cannot
-    #[arg(long, value_name = "SECONDS", default_value_t = WEBHOOK_WITHIN, value_parser = clap::value_parser!(u64).range(1..))]
-    webhook_within: u64,
-    /// Let a Simulation of the cluster run its preRun and postRun hooks here; with -f they are your own and always run
-    #[arg(long, env = ALLOW_HOOKS)]
-    allow_hooks: bool,
-    /// How long to take at most when asked to stop: what is under way, the record, and the clean-up have to fit
-    #[arg(long, value_name = "SECONDS", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..))]
-    stop_within: u64,
-    /// error, warn, info, debug or trace
-    #[arg(short, long, value_name = "LEVEL", default_value = "info")]
-    verbosity: String,
-}
-
-/// Runs the program.
-pub async fn main() -> ExitCode {
-    let Command::Run(args) = Cli::parse().command;
+async fn main(cli: Cli) -> ExitCode {
+    let Command::Run(args) = cli.command;
     // TLS needs one provider of cryptography for the whole process; whoever came first may have chosen another.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let lines = match LastLines::start(&args.verbosity) {
@@ -150,13 +93,23 @@ pub async fn main() -> ExitCode {
 /// Why a run that was told to stop by a signal stopped.
 const SIGNALLED: &str = "the driver was asked to stop; the record is partial";
 
+/// How a run ended that did not fail.
+#[derive(Debug, Default)]
+struct Ended {
+    /// Why it was stopped, if it was.
+    stopped: Option<String>,
+    /// The assertions that do not hold, with the figures that say so.
+    broken: Vec<String>,
+}
+
 /// The exit code and the last words.
-fn verdict(ended: Result<Option<String>>, stopped: Option<&str>) -> (u8, Option<String>) {
+fn verdict(ended: Result<Ended>, stopped: Option<&str>) -> (u8, Option<String>) {
     let was_signalled = stopped == Some(SIGNALLED);
     match ended {
-        Ok(None) => (0, None),
-        Ok(Some(why)) if was_signalled => (INTERRUPTED, Some(format!("Interrupted: {why}"))),
-        Ok(Some(why)) => (BAD, Some(format!("Stopped: {why}"))),
+        Ok(Ended { stopped: Some(why), .. }) if was_signalled => (INTERRUPTED, Some(format!("Interrupted: {why}"))),
+        Ok(Ended { stopped: Some(why), .. }) => (BAD, Some(format!("Stopped: {why}"))),
+        Ok(Ended { broken, .. }) if broken.is_empty() => (0, None),
+        Ok(Ended { broken, .. }) => (BAD, Some(format!("AssertionFailed: {}", broken.join("; ")))),
         // What a stopped run could not do any more is no failure of its own.
         Err(error) if was_signalled => (INTERRUPTED, Some(format!("Interrupted: {SIGNALLED}; {error:#}"))),
         Err(error) => (FAILED, Some(format!("{}: {error:#}", reason(&error)))),
@@ -193,8 +146,8 @@ fn stop_on_signals(stop: &Stop) {
     }
 }
 
-/// Runs all repetitions that were asked for; why the last one was stopped, if it was.
-async fn run(args: &RunArgs, stop: &Stop) -> Result<Option<String>> {
+/// Runs all repetitions that were asked for.
+async fn run(args: &RunArgs, stop: &Stop) -> Result<Ended> {
     let client = connect(args).await?;
     let grace = Duration::from_secs(args.stop_within) / 10;
     let patience = Patience::new(&Tally::default(), stop, grace).in_need();
@@ -214,32 +167,53 @@ async fn run(args: &RunArgs, stop: &Stop) -> Result<Option<String>> {
         (None, true) => 0..simulation.spec.repetitions,
         (None, false) => 0..1,
     };
-    let options = |repetition| options(args, &simulation, window, repetition);
+    let judge = judge(args, &simulation, window)?;
+    let options = |repetition| options(args, &simulation, window, judge.clone(), repetition);
     let turn = Turn::take(client, &simulation, &options(repetitions.start)?, stop.clone()).await?;
     let last = repeat(&turn, &trace, repetitions.map(options)).await;
     let left = turn.end().await;
-    let Outcome { stopped, record, .. } = last?;
+    let (ended, record) = last?;
     left.map_err(|error| cluster::RunError::LeftBehind { record, error: Box::new(error) })?;
-    Ok(stopped)
+    Ok(ended)
 }
 
-/// Runs one repetition after the other, until one is stopped. What the last of them came to.
+/// What the run is judged by: with a controller, whoever fetches the record judges it.
+fn judge(args: &RunArgs, simulation: &Simulation, window: Window) -> Result<Option<Arc<Judge>>> {
+    if args.file.is_none() {
+        return Ok(None);
+    }
+    let file = args.scenario.as_deref().map(|file| anyhow::Ok((file.display().to_string(), read_text(file)?)));
+    let file = file.transpose()?;
+    let file = file.as_ref().map(|(name, text)| (name.as_str(), text.as_str()));
+    let is_part = args.start.is_some() || args.end.is_some() || simulation.spec.duration.is_some();
+    Ok(Some(Arc::new(Judge::new(simulation, file, is_part.then_some(window))?)))
+}
+
+/// Runs one repetition after the other, until one is stopped. What they came to, and where the last one's record is.
 async fn repeat(
     turn: &Turn<'_>,
     trace: &Arc<Trace>,
     repetitions: impl Iterator<Item = Result<Options>>,
-) -> Result<Outcome> {
-    let mut last = None;
+) -> Result<(Ended, String)> {
+    let (mut ended, mut last) = (Ended::default(), None);
     for options in repetitions {
         let outcome = turn.repeat(trace.clone(), &options?).await?;
-        summarise(&outcome);
-        let is_stopped = outcome.stopped.is_some();
-        last = Some(outcome);
-        if is_stopped {
+        summarise(&outcome)?;
+        if let Some(Judged { judgement, .. }) = &outcome.judged {
+            let broken = judgement.verdicts.iter().filter(|verdict| verdict.is_failed());
+            ended.broken.extend(broken.map(sk_report::Verdict::with_values));
+            if judgement.exit() == Exit::Unjudged {
+                let why = judgement.why_not_whole().unwrap_or_else(|| "an assertion cannot be evaluated".to_owned());
+                bail!("the run cannot be judged: {why}; its record is {}", outcome.record);
+            }
+        }
+        ended.stopped = outcome.stopped;
+        last = Some(outcome.record);
+        if ended.stopped.is_some() {
             break;
         }
     }
-    last.context("the simulation has no repetitions")
+    Ok((ended, last.context("the simulation has no repetitions")?))
 }
 
 /// Opens the trace, wherever it is.
@@ -265,8 +239,9 @@ async fn trace(args: &RunArgs, simulation: &Simulation, patience: &Patience) -> 
     opened.with_context(|| format!("cannot read the trace {}", shown(place)))
 }
 
-fn summarise(outcome: &Outcome) {
-    let Outcome { totals, record, .. } = outcome;
+/// Says what a repetition came to: how the replay went, and what the run is like if it was judged.
+fn summarise(outcome: &Outcome) -> Result<()> {
+    let Outcome { totals, record, judged, .. } = outcome;
     let lateness = &totals.lateness;
     println!(
         "{} operations, {} pods, {} refused, {} left alone; lateness p50 {:.0} ms, p99 {:.0} ms, max {:.0} ms; record {record}",
@@ -278,6 +253,12 @@ fn summarise(outcome: &Outcome) {
         lateness.p99_ms,
         lateness.max_ms,
     );
+    if let Some(Judged { analysis, judgement }) = judged {
+        let report = format!("{record}/report.html");
+        let occasion = Occasion { report: Some(&report), ..Occasion::default() };
+        write!(anstream::stdout(), "\n{}", sk_report::terminal::render(analysis, judgement, &occasion))?;
+    }
+    Ok(())
 }
 
 async fn connect(args: &RunArgs) -> Result<Client> {
@@ -294,13 +275,18 @@ async fn connect(args: &RunArgs) -> Result<Client> {
     Ok(Client::try_from(config)?)
 }
 
-fn read_simulation(file: &Path) -> Result<Simulation> {
+/// A file that somebody has written.
+fn read_text(file: &Path) -> Result<String> {
     let shown = file.display();
     let size = std::fs::metadata(file).with_context(|| format!("cannot read {shown}"))?.len();
     if size > MAX_FILE_BYTES {
-        bail!("{shown} has {size} bytes, and a Simulation has at most {MAX_FILE_BYTES}");
+        bail!("{shown} has {size} bytes, and such a file has at most {MAX_FILE_BYTES}");
     }
-    let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {shown}"))?;
+    std::fs::read_to_string(file).with_context(|| format!("cannot read {shown}"))
+}
+
+fn read_simulation(file: &Path) -> Result<Simulation> {
+    let (shown, text) = (file.display(), read_text(file)?);
     let simulation: Simulation = serde_saphyr::from_str(&text).with_context(|| format!("{shown} is no Simulation"))?;
     let speed = simulation.spec.speed;
     if !(speed.is_finite() && speed > 0.0) {
@@ -328,7 +314,13 @@ fn window(args: &RunArgs, simulation: &Simulation, trace: &Trace) -> Result<Wind
     Ok(Window { start, end, includes_end: asked.is_none() })
 }
 
-fn options(args: &RunArgs, simulation: &Simulation, window: Window, repetition: u32) -> Result<Options> {
+fn options(
+    args: &RunArgs,
+    simulation: &Simulation,
+    window: Window,
+    judge: Option<Arc<Judge>>,
+    repetition: u32,
+) -> Result<Options> {
     Ok(Options {
         repetition,
         window,
@@ -337,6 +329,7 @@ fn options(args: &RunArgs, simulation: &Simulation, window: Window, repetition: 
         listed: args.also.iter().cloned().collect::<BTreeSet<_>>(),
         webhook: webhook(args, simulation)?,
         destination: destination(args, simulation, repetition)?,
+        judge,
         in_cluster: args.file.is_none(),
         allow_hooks: args.file.is_some() || args.allow_hooks,
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -439,112 +432,4 @@ fn leave_last_words(words: &str) {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn parse(words: &[&str]) -> RunArgs {
-        let Command::Run(args) = Cli::try_parse_from(["sk-driver", "run"].iter().chain(words)).unwrap().command;
-        *args
-    }
-
-    fn simulation(spec: &serde_json::Value) -> Simulation {
-        let mut json = json!({
-            "apiVersion": "simkube.io/v1", "kind": "Simulation", "metadata": {"name": "s"},
-            "spec": {"driver": {"tracePath": "/t"}},
-        });
-        json["spec"].as_object_mut().unwrap().extend(spec.as_object().cloned().unwrap());
-        serde_json::from_value(json).unwrap()
-    }
-
-    /// An hour from 09:00.
-    fn trace() -> Trace {
-        let text = "{\"simkube\":\"trace\",\"version\":1,\"config\":{\"trackedObjects\":{}}}\n\
-                    {\"at\":\"2026-01-05T09:00:00Z\",\"mark\":\"moment\"}\n{\"at\":\"2026-01-05T10:00:00Z\",\"mark\":\"moment\"}\n";
-        sk_store::trace::from_bytes("test", text.as_bytes().to_vec()).unwrap()
-    }
-
-    #[test]
-    fn the_part_to_replay_is_the_whole_trace_unless_told() {
-        let of = |words: &[&str], spec| {
-            let words: Vec<_> = ["-f", "x"].iter().chain(words).copied().collect();
-            window(&parse(&words), &simulation(&spec), &trace()).map(|window| {
-                let Window { start, end, includes_end } = window;
-                format!("{} {} {includes_end}", &start.to_rfc3339_secs()[11..16], &end.to_rfc3339_secs()[11..16])
-            })
-        };
-        assert_eq!(of(&[], json!({})).unwrap(), "09:00 10:00 true");
-        assert_eq!(of(&["-s", "+30m"], json!({"duration": "10m"})).unwrap(), "09:30 09:40 false");
-        assert_eq!(of(&["--end", "+30m"], json!({"duration": "10m"})).unwrap(), "09:00 09:30 false");
-        for (words, duration) in [(["-s", "2026-01-05T08:00:00Z"], "1h"), (["-t", "2026-01-05T08:00:00Z"], "1h")] {
-            let error = of(&words, json!({"duration": duration})).unwrap_err().to_string();
-            assert!(error.contains("empty or outside"), "{error}");
-        }
-    }
-
-    #[test]
-    fn the_record_goes_where_it_was_asked_to_and_each_repetition_has_its_own_place() {
-        let to = |words: &[&str], spec| {
-            let words: Vec<_> = ["-f", "x"].iter().chain(words).copied().collect();
-            match destination(&parse(&words), &simulation(&spec), 1).unwrap() {
-                Destination::Folder(folder) => folder.display().to_string(),
-                Destination::Store(place) => place,
-                Destination::Controller(controller) => controller.url,
-            }
-        };
-        assert_eq!(to(&["--out", "o"], json!({"record": {"path": "/p"}})), "o");
-        assert_eq!(to(&[], json!({"record": {"path": "s3://b/p"}, "repetitions": 2})), "s3://b/p/1");
-        assert_eq!(to(&[], json!({"repetitions": 2})), "runs/s/1");
-    }
-
-    #[test]
-    fn a_simulation_comes_from_the_cluster_or_from_a_file_and_not_from_both() {
-        for words in [&["run", "-f", "x", "--simulation", "y"][..], &["run"], &["run", "-f", "x", "--also", "Role"]] {
-            assert!(Cli::try_parse_from(["sk-driver"].iter().chain(words)).is_err(), "{words:?}");
-        }
-        let missing = read_simulation(Path::new("no-such.yaml")).unwrap_err();
-        assert!(format!("{missing:#}").contains("no-such.yaml"));
-    }
-
-    #[test]
-    fn hooks_of_a_file_are_the_users_own_and_those_of_a_cluster_need_leave() {
-        let allowed = |words: &[&str]| {
-            let words: Vec<_> = words.iter().chain(&["--webhook-url", "https://h"]).copied().collect();
-            let (start, end) = trace().span().unwrap();
-            let window = Window { start, end, includes_end: true };
-            options(&parse(&words), &simulation(&json!({})), window, 0).unwrap().allow_hooks
-        };
-        assert!(allowed(&["-f", "x"]));
-        assert!(!allowed(&["--simulation", "s"]));
-        assert!(allowed(&["--simulation", "s", "--allow-hooks"]));
-    }
-
-    #[tokio::test]
-    async fn the_last_words_begin_with_a_reason() {
-        let opened = |place: &str| {
-            let location: Location = place.parse().unwrap();
-            anyhow::Error::from(location.open().unwrap_err()).context("cannot read the trace")
-        };
-        assert_eq!(reason(&opened("no-such.sktrace")), "TraceMissing");
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("t.sktrace");
-        std::fs::write(&file, "").unwrap();
-        assert_eq!(reason(&opened(&file.display().to_string())), "TraceUnreadable");
-        assert_eq!(reason(&cluster::RunError::HooksNotAllowed.into()), "HooksNotAllowed");
-        assert_eq!(reason(&anyhow::anyhow!("something else")), "DriverFailed");
-    }
-
-    #[test]
-    fn a_simulation_that_stands_still_is_refused() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("s.yaml");
-        for (speed, fits) in [("2.5", true), ("0", false), ("-1", false), (".inf", false)] {
-            let text = format!(
-                "apiVersion: simkube.io/v1\nkind: Simulation\nmetadata: {{name: s}}\nspec: {{driver: {{tracePath: /t}}, speed: {speed}}}\n"
-            );
-            std::fs::write(&file, text).unwrap();
-            assert_eq!(read_simulation(&file).is_ok(), fits, "{speed}");
-        }
-    }
-}
+mod tests;

@@ -7,10 +7,12 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
-use sk_api::scenario::{Ready, Scenario};
+use sk_api::scenario::Scenario;
 use sk_api::simulation::names;
-use sk_core::{SimTime, SmolStr, Taint};
-use sk_engine::api::directives::{NODE_GROUP, NODE_READY_DELAY, millis};
+use sk_core::{SimDuration, SimTime, Taint};
+use sk_engine::NodeGroup;
+use sk_engine::api::directives::NODE_GROUP;
+use sk_replay::setup::Setup;
 use sk_store::trace::{Trace, TraceError};
 
 /// The annotation by which KWOK knows its nodes.
@@ -26,32 +28,27 @@ const CLOUD_GROUPS: [&str; 5] = [
     "node.kubernetes.io/instance-type",
 ];
 
-/// The nodes that a scenario's run begins with: of each group its minimum.
+/// The nodes that a scenario's run begins with: of each group its minimum, ready as soon as KWOK sees them. They are the
+/// embedded engine's own first nodes: the same names, in the same order, with the same labels, taints and sizes. How long
+/// a group's nodes take to be ready is about those that an autoscaler adds later.
 pub fn from_scenario(scenario: &Scenario) -> Vec<Value> {
-    let groups = scenario.cluster.groups.iter();
-    let nodes = groups.flat_map(|(name, group)| {
-        (0..group.min).map(move |number| {
-            let quantities = |amounts: &BTreeMap<SmolStr, sk_core::Quantity>| {
-                amounts.iter().map(|(name, amount)| (name.to_string(), amount.to_string().into())).collect()
-            };
-            let ready = match group.ready {
-                Ready::After(delay) => delay,
-                Ready::Spread { p50, .. } => p50,
-            };
-            let node = Node {
-                name: format!("{name}-{number}"),
-                group: name,
-                labels: group.labels.iter().map(|(key, value)| (key.to_string(), value.as_str().into())).collect(),
-                taints: group.taints.iter().map(taint).collect(),
-                capacity: quantities(&group.capacity()),
-                allocatable: quantities(&group.allocatable),
-            };
-            let mut node = node.into_value();
-            node["metadata"]["annotations"][NODE_READY_DELAY.as_str()] = millis(ready).as_str().into();
-            node
-        })
-    });
-    nodes.collect()
+    let groups = Setup::new(scenario).settings.groups;
+    groups.iter().flat_map(|group| (1..=group.min).map(move |number| of_group(group, number))).collect()
+}
+
+fn of_group(group: &NodeGroup, number: u32) -> Value {
+    let name = format!("{}-{number}", group.name);
+    let engines = sk_engine::new_node(group, &name, SimTime::EPOCH, SimDuration::ZERO).to_json();
+    let map = |pointer: &str| engines.pointer(pointer).and_then(Value::as_object).cloned().unwrap_or_default();
+    Node {
+        labels: map("/metadata/labels"),
+        taints: group.taints.iter().map(taint).collect(),
+        capacity: map("/status/capacity"),
+        allocatable: map("/status/allocatable"),
+        group: &group.name,
+        name,
+    }
+    .into_value()
 }
 
 /// The nodes that were there at a moment of a trace.
@@ -82,7 +79,7 @@ struct Node<'n> {
 impl Node<'_> {
     fn into_value(self) -> Value {
         let Self { name, group, mut labels, mut taints, capacity, allocatable } = self;
-        labels.insert("kubernetes.io/hostname".to_owned(), name.as_str().into());
+        labels.entry("kubernetes.io/hostname").or_insert_with(|| name.as_str().into());
         labels.insert(names::NODE_SELECTOR.0.to_owned(), names::NODE_SELECTOR.1.into());
         labels.insert(NODE_GROUP.to_string(), group.into());
         taints.push(json!({"key": names::NODE_TAINT, "value": "true", "effect": "NoSchedule"}));
@@ -128,17 +125,43 @@ mod tests {
         let text = "apiVersion: simkube.io/v1\nkind: Scenario\ncluster:\n  groups:\n    big: {min: 2, max: 5, cpu: 4, memory: 8Gi, \
                     ready: 30s, labels: {zone: a}, taints: [{key: spot, effect: NoSchedule}]}\n    none: {max: 5, cpu: 1, memory: 1Gi}\n";
         let nodes = from_scenario(&Scenario::parse("test.yaml", text).unwrap());
-        assert_eq!(nodes.len(), 2);
+        let names: Vec<_> = nodes.iter().map(|node| node["metadata"]["name"].as_str().unwrap()).collect();
+        assert_eq!(names, ["big-1", "big-2"]);
         let node = &nodes[1];
-        assert_eq!(node["metadata"]["name"], "big-1");
         assert_eq!(node["metadata"]["labels"]["type"], "virtual");
         assert_eq!(node["metadata"]["labels"]["simkube.io/node-group"], "big");
         assert_eq!(node["metadata"]["labels"]["zone"], "a");
         assert_eq!(node["metadata"]["annotations"]["kwok.x-k8s.io/node"], "fake");
-        assert_eq!(node["metadata"]["annotations"]["simkube.io/node-ready-delay"], "30000ms");
+        let delay = node["metadata"]["annotations"].get("simkube.io/node-ready-delay");
+        assert_eq!(delay, None, "a run begins with them, so nobody waits for them");
         assert_eq!(node["status"]["allocatable"], json!({"cpu": "4", "memory": "8Gi", "pods": "110"}));
         let keys: Vec<_> = node["spec"]["taints"].as_array().unwrap().iter().map(|taint| &taint["key"]).collect();
         assert_eq!(keys, ["spot", "kwok-provider"]);
+    }
+
+    #[test]
+    fn a_scenarios_nodes_are_those_that_the_embedded_engine_begins_with() {
+        let text = "apiVersion: simkube.io/v1\nkind: Scenario\ncluster:\n  groups:\n    \
+                    zeta: {min: 1, max: 5, cpu: 4, memory: 8Gi, labels: {zone: a}}\n    \
+                    alpha: {min: 3, max: 5, cpu: 2, memory: 4Gi, ready: 2m, taints: [{key: spot, effect: NoSchedule}]}\n";
+        let scenario = Scenario::parse("test.yaml", text).unwrap();
+        let engine = sk_engine::Engine::new(&Setup::new(&scenario).settings, SimTime::EPOCH);
+        let created = engine.watch(0).unwrap().filter(|event| event.object.node().is_some());
+        let embedded: Vec<Value> = created.map(|event| event.object.to_json()).collect();
+        let ours = from_scenario(&scenario);
+        assert_eq!(ours.len(), embedded.len());
+        for (ours, embedded) in ours.iter().zip(&embedded) {
+            assert_eq!(ours["metadata"]["name"], embedded["metadata"]["name"], "in the same order");
+            assert_eq!(ours["status"]["capacity"], embedded["status"]["capacity"]);
+            assert_eq!(ours["status"]["allocatable"], embedded["status"]["allocatable"]);
+            assert_eq!(embedded["status"]["conditions"][0]["status"], "True", "ready from the start there too");
+            let mut labels = ours["metadata"]["labels"].clone();
+            labels.as_object_mut().unwrap().remove(names::NODE_SELECTOR.0);
+            assert_eq!(labels, embedded["metadata"]["labels"]);
+            let taints = ours["spec"]["taints"].as_array().unwrap();
+            let others: Vec<_> = taints.iter().filter(|taint| taint["key"] != names::NODE_TAINT).collect();
+            assert_eq!(others.len(), embedded["spec"]["taints"].as_array().map_or(0, Vec::len));
+        }
     }
 
     #[test]

@@ -128,7 +128,7 @@ impl Default for Autoscaler {
     fn default() -> Self {
         Self {
             scan_interval: SimDuration::from_secs(10),
-            expander: Expander::Random,
+            expander: Expander::LeastWaste,
             scale_down_enabled: true,
             scale_down_unneeded_time: SimDuration::from_mins(10),
             scale_down_delay_after_add: SimDuration::from_mins(10),
@@ -144,9 +144,9 @@ impl Default for Autoscaler {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Expander {
     /// Any of them.
-    #[default]
     Random,
-    /// The one that is left with the least unused.
+    /// The one that is left with the least unused: cluster-autoscaler's own default.
+    #[default]
     LeastWaste,
     /// The one that takes the most pods.
     MostPods,

@@ -37,7 +37,7 @@ pub fn refusals(trace: &Trace) -> Result<Refusals, TraceError> {
     }
     let mut found = Refusals::default();
     for operation in Plan::new(trace.records()?, trace.config(), window) {
-        let Operation { at, action } = operation?;
+        let Operation { at, action, .. } = operation?;
         // Nobody reads the log here.
         server.reclaim(server.store().resource_version());
         match action {

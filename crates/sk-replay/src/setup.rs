@@ -7,6 +7,9 @@ use sk_record::{Autoscaler as AutoscalerMeta, Group as GroupMeta};
 
 use crate::mutate::StartDelays;
 
+/// The scenario of a run whose nodes nobody has described, and by which nothing must hold.
+pub const ASSUMED: &str = include_str!("assumed.yaml");
+
 /// How a simulated cluster is set up.
 #[derive(Clone, Debug)]
 pub struct Setup {
@@ -105,5 +108,17 @@ fn autoscaler(written: &sk_api::scenario::Autoscaler) -> Autoscaler {
         max_scale_down_parallelism: written.max_scale_down_parallelism as usize,
         max_drain_parallelism: written.max_drain_parallelism as usize,
         skip_nodes_with_system_pods: written.skip_nodes_with_system_pods,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_scenario_does_not_say_of_the_autoscaler_is_the_engines_default() {
+        let scenario = Scenario::parse("test.yaml", ASSUMED).unwrap();
+        assert_eq!(format!("{:?}", autoscaler(&scenario.autoscaler)), format!("{:?}", Autoscaler::default()));
+        assert_eq!(Autoscaler::default().expander, sk_engine::Expander::LeastWaste);
     }
 }

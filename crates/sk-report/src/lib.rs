@@ -45,6 +45,19 @@ pub mod terminal;
 pub mod verdict;
 mod words;
 
+/// The files that lie beside a run's tables, by name, made of nothing but the run and its scenario.
+pub fn files(
+    analysis: &Analysis,
+    judgement: &Judgement,
+    scenario: &str,
+) -> Result<[(&'static str, String); 3], serde_json::Error> {
+    Ok([
+        ("summary.json", json::render(analysis, judgement)?),
+        ("report.html", html::render(analysis, judgement, Some(scenario))?),
+        ("junit.xml", junit::render(analysis, judgement)),
+    ])
+}
+
 pub use analysis::Analysis;
 pub use assertion::{Assertion, AssertionError, Checked, Evaluated, Verdict, check};
 pub use figures::Summary;

@@ -11,10 +11,10 @@
 //! | [`canonical`] | what happened, told so that two clusters can be compared |
 //! | [`compare`] | what two recordings must agree on |
 //! | [`fixture`] | recorded answers on disk |
-//! | [`options`] | how a control plane is to be started |
+//! | [`options`] | how a control plane is to be started (sk-lab's) |
 //! | [`versions`] | which Kubernetes the project is checked against |
 //! | `control_plane` | starting the real thing (with the feature) |
-//! | `process_runner` | running chosen pods as local processes, in place of a kubelet (with the feature) |
+//! | `process_runner` | running chosen pods as local processes, in place of a kubelet (sk-lab's, with the feature) |
 //! | `recorder` | playing a scenario against it and keeping what happened (with the feature) |
 
 pub mod canonical;
@@ -24,9 +24,6 @@ pub mod control_plane;
 pub mod fixture;
 pub mod merge;
 pub mod objects;
-pub mod options;
-#[cfg(feature = "control-plane")]
-pub mod process_runner;
 pub mod programs;
 #[cfg(feature = "control-plane")]
 pub mod recorder;
@@ -34,6 +31,8 @@ pub mod scenario;
 pub mod versions;
 
 pub use fixture::{Fixture, OracleFixture};
-pub use options::{Component, Options};
 pub use scenario::Scenario;
+pub use sk_lab::options::{self, Component, Options};
+#[cfg(feature = "control-plane")]
+pub use sk_lab::runner as process_runner;
 pub use versions::Versions;

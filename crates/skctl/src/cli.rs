@@ -10,8 +10,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use jiff::tz::TimeZone;
 
 pub use cluster::{
-    DescribeArgs, DoctorArgs, ExportArgs, ExportForm, InstallArgs, InstallPart, LogsArgs, ManifestsCommand, NamedArgs,
-    NodesApplyArgs, NodesCommand, ObjectFormat, Part, RecordArgs, Resource, SimArgs, SnapshotArgs, TracerArgs,
+    DescribeArgs, DoctorArgs, ExportArgs, ExportForm, InstallArgs, InstallPart, LabCommand, LabPlaceArgs,
+    LabStatusArgs, LabWords, LogsArgs, ManifestsCommand, NamedArgs, NodesApplyArgs, NodesCommand, ObjectFormat, Part,
+    RecordArgs, Resource, SimArgs, SnapshotArgs, TracerArgs,
 };
 pub use trace::{
     ConvertArgs, Form, GenerateArgs, MergeArgs, OutArgs, ScaleArgs, ShiftArgs, ShowArgs, SliceArgs, TraceCommand,
@@ -176,6 +177,9 @@ pub enum Command {
     /// Nodes that KWOK plays.
     #[command(subcommand)]
     Nodes(NodesCommand),
+    /// A throw-away cluster on this machine: control plane, KWOK and controller as processes, without containers.
+    #[command(subcommand, after_help = cluster::LAB_EXAMPLES)]
+    Lab(LabCommand),
     /// Print a completion script for a shell.
     #[command(after_help = "Example:  skctl completions bash > /etc/bash_completion.d/skctl")]
     Completions(CompletionsArgs),

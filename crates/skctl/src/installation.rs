@@ -13,6 +13,7 @@ use serde_json::Value;
 use sk_api::simulation::{crds as definitions, names};
 use sk_api::tracer::Config;
 use sk_core::Gvk;
+use sk_ctrl::install::policy::is_policy;
 use sk_ctrl::install::{Kinds, Options, mark};
 use sk_tracer::install;
 
@@ -79,7 +80,7 @@ fn tracer_manifests(
     names: &[(Gvk, install::Readable)],
 ) -> Vec<Value> {
     let usual = install::Options::default();
-    let image = args.image.clone().unwrap_or_else(|| usual.image.clone());
+    let image = image(args.image.as_ref(), args.image_prefix.as_ref(), &usual.image);
     let options = install::Options { namespace: namespace.to_owned(), image, ..usual };
     install::manifests(config, &options, names)
 }
@@ -153,8 +154,8 @@ fn options(args: &SimArgs, namespace: &str) -> Options {
     let usual = Options::default();
     Options {
         namespace: namespace.to_owned(),
-        image: args.ctrl_image.clone().unwrap_or_else(|| usual.image.clone()),
-        driver_image: args.driver_image.clone().unwrap_or_else(|| usual.driver_image.clone()),
+        image: image(args.ctrl_image.as_ref(), args.image_prefix.as_ref(), &usual.image),
+        driver_image: image(args.driver_image.as_ref(), args.image_prefix.as_ref(), &usual.driver_image),
         allowed_images: args.allowed_images.clone(),
         allow_hooks: args.allow_hooks,
         local_traces: args.local_traces,
@@ -162,7 +163,17 @@ fn options(args: &SimArgs, namespace: &str) -> Options {
         metrics: args.metrics,
         cert_manager: args.cert_manager,
         more_kinds: kinds(&args.also),
+        more_cluster_kinds: kinds(&args.also_cluster),
         ..usual
+    }
+}
+
+/// The image that was named, or the usual one, wherever images are.
+fn image(named: Option<&String>, prefix: Option<&String>, usual: &str) -> String {
+    match (named, prefix) {
+        (Some(named), _) => named.clone(),
+        (None, Some(prefix)) => format!("{prefix}/{usual}"),
+        (None, None) => usual.to_owned(),
     }
 }
 
@@ -184,7 +195,32 @@ pub(crate) fn crds() -> Result<Vec<Value>> {
     definitions().iter().map(|crd| Ok(serde_json::to_value(crd)?)).collect()
 }
 
+/// Is it something that everything else can do without where the cluster does not know its kind? KWOK brings Stages, and
+/// Kubernetes policies since 1.30; the doctor says what is missing.
+pub(crate) fn is_dispensable(object: &Value) -> bool {
+    is_stage(object) || is_policy(object)
+}
+
 /// Is it something that tells KWOK what to do? Those need KWOK's own kinds.
 pub(crate) fn is_stage(object: &Value) -> bool {
     object["kind"] == "Stage"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn images_that_are_not_named_come_from_where_images_are() {
+        let prefix = Some("registry.example.com/simkube".to_owned());
+        let args =
+            SimArgs { image_prefix: prefix.clone(), driver_image: Some("mine:1".to_owned()), ..SimArgs::default() };
+        let options = options(&args, "simkube");
+        let version = env!("CARGO_PKG_VERSION");
+        assert_eq!(options.image, format!("registry.example.com/simkube/sk-ctrl:{version}"));
+        assert_eq!(options.driver_image, "mine:1");
+        let tracer = TracerArgs { image_prefix: prefix, ..TracerArgs::default() };
+        let text = serde_json::to_string(&tracer_manifests(&usual().unwrap(), &tracer, "simkube", &[])).unwrap();
+        assert!(text.contains(&format!("registry.example.com/simkube/sk-tracer:{version}")), "{text}");
+    }
 }

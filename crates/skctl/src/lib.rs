@@ -12,6 +12,7 @@ mod doctor;
 mod examples;
 mod failure;
 mod installation;
+mod lab;
 mod logging;
 mod output;
 mod outputs;
@@ -44,7 +45,15 @@ pub fn main() -> ExitCode {
     };
     let global = cli.global;
     global.color.apply();
-    logging::begin(global.verbosity);
+    if let Command::Lab(command) = &cli.command
+        && let Some(code) = commands::lab::program(command)
+    {
+        return code;
+    }
+    // A lab's keeper asks components that are not up yet; that they are not is no news.
+    if !matches!(cli.command, Command::Lab(cli::LabCommand::Serve(_))) {
+        logging::begin(global.verbosity);
+    }
     let outcome = match cli.command {
         Command::Demo(args) => commands::demo::run(&args, &global),
         Command::Run(args) => commands::run::run(&args, &global),
@@ -67,6 +76,7 @@ pub fn main() -> ExitCode {
         Command::Resume(args) => commands::simulations::resume(&args, &global),
         Command::Delete(args) => commands::simulations::delete(&args, &global),
         Command::Nodes(NodesCommand::Apply(args)) => commands::nodes::apply(&args, &global),
+        Command::Lab(command) => commands::lab::run(&command, &global),
         Command::Completions(args) => commands::completions::run(&args),
         Command::Version => commands::version::run(),
     };

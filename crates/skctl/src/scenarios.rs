@@ -7,8 +7,7 @@ use sk_record::{Warning, WarningKind};
 use crate::cli::RunArgs;
 use crate::{examples, text_file};
 
-/// The nodes a run gets when nobody says which.
-pub(crate) const ASSUMED: &str = include_str!("assumed.yaml");
+pub(crate) use sk_replay::setup::ASSUMED;
 
 /// A scenario and what had to be assumed for it.
 pub(crate) struct Resolved {

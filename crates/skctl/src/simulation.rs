@@ -14,9 +14,6 @@ use crate::cli::Global;
 use crate::cluster::simulations::{Simulations, state_name};
 use crate::progress::Progress;
 
-/// On a Simulation: the scenario that its runs are judged by. Only skctl writes and reads it.
-pub(crate) const SCENARIO_ANNOTATION: &str = "simkube.io/scenario";
-
 /// How often the bar is drawn and Ctrl-C is looked for, even if nothing happens.
 const TICK: Duration = Duration::from_millis(200);
 

@@ -197,14 +197,31 @@ fn a_report_from_the_cluster_is_of_a_simulation_that_is_named() {
 }
 
 #[test]
+fn a_lab_names_all_programs_that_it_lacks_and_makes_nothing() {
+    let dir = folder();
+    let lab = |words: &[&str]| {
+        let mut command = without_cluster(&dir);
+        command.env("PATH", "").env_remove("KUBEBUILDER_ASSETS").arg("lab").args(words).args(["--dir", "lab"]);
+        command.assert()
+    };
+    let all = "etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kwok";
+    lab(&["up"]).code(2).stderr(contains(all).and(contains("KUBEBUILDER_ASSETS")));
+    assert!(!dir.path().join("lab").exists());
+    lab(&["status"]).code(1).stdout(contains("there is no lab").and(contains("skctl lab up")));
+    lab(&["status", "-o", "json"]).code(1).stdout(contains("\"up\": false"));
+    lab(&["down"]).success().stderr(contains("there is no lab"));
+}
+
+#[test]
 fn more_kinds_to_replay_are_named_as_kubectl_writes_them() {
     let dir = folder();
     let words =
         ["manifests", "sim", "--also", "secrets", "--also", "widgets.example.com", "--also", "gears.example.com"];
     let out = without_cluster(&dir).args(words).assert().success();
     let objects = documents(&out.get_output().stdout);
-    let driver =
-        objects.iter().find(|object| object["kind"] == "ClusterRole" && object["metadata"]["name"] == "sk-driver");
+    let driver = objects
+        .iter()
+        .find(|object| object["kind"] == "ClusterRole" && object["metadata"]["name"] == "sk-driver-replay");
     let rules = driver.expect("the driver has a role")["rules"].as_array().expect("rules").clone();
     let granted = |group: &str| {
         let rules = rules.iter().filter(|rule| rule["apiGroups"][0] == group);

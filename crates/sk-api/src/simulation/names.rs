@@ -26,6 +26,9 @@ pub const DRIVER_SECRET_LABEL: &str = "simkube.io/driver-secret";
 /// On a Simulation whose trace was uploaded: the name that the person typed.
 pub const TRACE_NAME_ANNOTATION: &str = "simkube.io/trace-name";
 
+/// On a Simulation: the scenario that its runs are judged by. skctl writes it, whoever judges reads it.
+pub const SCENARIO_ANNOTATION: &str = "simkube.io/scenario";
+
 /// Where a replayed pod template was recorded.
 pub const ORIGINAL_NAMESPACE_ANNOTATION: &str = "static.simkube.io/original-namespace";
 /// Which of its owner's templates a pod was made from.
@@ -85,8 +88,10 @@ pub const UPLOADED_TRACE: &str = "uploaded:";
 pub const RECORD_READER: &str = "sk-record-reader";
 /// The ClusterRole for people who run simulations; an installation binds it to nobody.
 pub const USER_ROLE: &str = "simkube-user";
-/// The driver's ServiceAccount, and the ClusterRole that it has.
+/// The driver's ServiceAccount, and the ClusterRole that it has everywhere.
 pub const DRIVER_ACCOUNT: &str = "sk-driver";
+/// The ClusterRole that a driver binds for itself in each namespace of its run, and that binding.
+pub const DRIVER_REPLAY_ROLE: &str = "sk-driver-replay";
 
 /// In the driver's environment: the Simulation's name.
 pub const ENV_SIMULATION: &str = "SIMKUBE_SIMULATION";

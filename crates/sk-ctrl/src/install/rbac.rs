@@ -3,12 +3,13 @@
 //! | account | may |
 //! |---|---|
 //! | `sk-ctrl` | make and watch the objects of a run, in its own namespace unless told; ask who is who |
-//! | `sk-driver` | make, change and delete what is replayed; write its Simulation's progress; fetch its trace; send its record |
+//! | `sk-driver` | make namespaces for a run, and replay workloads in these; write its Simulation's progress; fetch its trace; send its record |
 //! | `sk-record-reader` | read records and logs, send traces: skctl asks for a token of this account |
 //!
-//! RBAC knows no prefixes, so that the driver's rights over replayed kinds hold in all namespaces; that it keeps to its
-//! own is the driver's care. Secrets are not among those kinds: the right to change them anywhere is the right to read
-//! them everywhere, and virtual pods need none. Neither are roles, webhooks, nodes and definitions of kinds.
+//! A driver writes workloads in no namespace but its runs' own: the ClusterRole `sk-driver-replay` is bound nowhere by the
+//! installation, and the driver binds it in each namespace that it makes. What RBAC cannot hold it to, because kinds without
+//! a namespace have no narrower right than all of the kind, [`super::policy`] does. Secrets are not among the replayed
+//! kinds: virtual pods need none. Neither are roles, webhooks, nodes and definitions of kinds.
 
 use serde_json::{Value, json};
 use sk_api::simulation::names;
@@ -28,15 +29,21 @@ pub struct Kinds {
     pub resources: Vec<String>,
 }
 
-/// The kinds that are replayed unless told otherwise.
-fn workloads() -> [(&'static str, &'static [&'static str]); 7] {
+impl Kinds {
+    fn replayed(&self) -> Value {
+        let resources: Vec<_> = self.resources.iter().map(String::as_str).collect();
+        rule(&self.group, &resources, &REPLAY)
+    }
+}
+
+/// The kinds with namespaces that are replayed unless told otherwise.
+fn workloads() -> [(&'static str, &'static [&'static str]); 6] {
     [
         (
             "",
             &[
                 "configmaps",
                 "limitranges",
-                "namespaces",
                 "persistentvolumeclaims",
                 "pods",
                 "replicationcontrollers",
@@ -50,7 +57,6 @@ fn workloads() -> [(&'static str, &'static [&'static str]); 7] {
         ("batch", &["cronjobs", "jobs"]),
         ("networking.k8s.io", &["ingresses", "networkpolicies"]),
         ("policy", &["poddisruptionbudgets"]),
-        ("scheduling.k8s.io", &["priorityclasses"]),
     ]
 }
 
@@ -71,6 +77,7 @@ pub(super) fn manifests(options: &Options) -> Vec<Value> {
     all.extend(granted(options, names::CONTROLLER_NAME, "sk-ctrl-runs", run_scope, &runs(options)));
     all.extend(granted(options, names::CONTROLLER_NAME, "sk-ctrl-default", Some("default"), &controller_in_default()));
     all.extend(granted(options, names::DRIVER_ACCOUNT, names::DRIVER_ACCOUNT, None, &driver(options)));
+    all.push(role(names::DRIVER_REPLAY_ROLE, None, &replay(options)));
     let read = [
         rule(names::GROUP, &["simulations/record"], &["get"]),
         rule(names::GROUP, &["simulations/trace"], &["create"]),
@@ -142,24 +149,34 @@ fn runs(options: &Options) -> Vec<Value> {
     rules
 }
 
+/// What a driver may everywhere: look at what becomes of its run, and make what has no namespace.
 fn driver(options: &Options) -> Vec<Value> {
+    let look = ["get", "list", "watch"];
+    let mut bind = rule(RBAC, &["clusterroles"], &["bind"]);
+    bind["resourceNames"] = json!([names::DRIVER_REPLAY_ROLE]);
     let mut rules = vec![
-        rule(names::GROUP, &["simulations"], &["get", "list", "watch"]),
+        rule(names::GROUP, &["simulations"], &look),
         rule(names::GROUP, &["simulations/status"], &["patch"]),
         rule(names::GROUP, &["simulations/record"], &["update"]),
         rule(names::GROUP, &["simulations/trace"], &["get"]),
         rule(names::GROUP, &["simulationroots"], &["get", "list", "watch", "create", "patch", "delete"]),
         rule(names::GROUP, &["simulationroots/finalizers"], &["update"]),
-        rule("", &["nodes"], &["get", "list", "watch"]),
+        rule("", &["nodes", "persistentvolumeclaims", "pods"], &look),
+        rule("", &["namespaces"], &REPLAY),
+        rule("scheduling.k8s.io", &["priorityclasses"], &REPLAY),
         // Claims of a run are bound to volumes that the driver makes, and never reach a provisioner.
         rule("", &["persistentvolumes"], &["create", "delete"]),
+        rule(RBAC, &["rolebindings"], &["create"]),
+        bind,
     ];
-    rules.extend(workloads().map(|(group, resources)| rule(group, resources, &REPLAY)));
-    rules.extend(options.more_kinds.iter().map(|kinds| {
-        let resources: Vec<_> = kinds.resources.iter().map(String::as_str).collect();
-        rule(&kinds.group, &resources, &REPLAY)
-    }));
+    rules.extend(options.more_cluster_kinds.iter().map(Kinds::replayed));
     rules
+}
+
+/// What a driver may in the namespaces of its runs.
+fn replay(options: &Options) -> Vec<Value> {
+    let workloads = workloads().map(|(group, resources)| rule(group, resources, &REPLAY));
+    workloads.into_iter().chain(options.more_kinds.iter().map(Kinds::replayed)).collect()
 }
 
 /// For people who run simulations: a role that somebody else binds.

@@ -17,6 +17,7 @@ use sk_core::{ObjectKey, ObjectRef, SmolStr};
 
 use super::kinds::Kind;
 use super::request::{Patience, Refusal, patiently};
+use super::rights::Rights;
 use super::virtualise::Virtualiser;
 
 /// How long an operation waits for an object of the run that is going, so that it can be made again, and how often it
@@ -39,6 +40,7 @@ pub(crate) enum Done {
 pub(crate) struct Applier<'r> {
     pub(crate) client: &'r Client,
     pub(crate) virtualiser: &'r Virtualiser,
+    pub(crate) rights: &'r Rights,
     pub(crate) patience: &'r Patience,
     pub(crate) parted: &'r Parted,
 }
@@ -72,12 +74,21 @@ impl Applier<'_> {
         if kind.is_namespaced {
             return self.apply_ours(&api, kind, key, value).await;
         }
-        match patiently(self.patience, || api.get_metadata_opt(&key.name)).await? {
-            Some(there) if !self.is_ours(&there) => Ok(Done::LeftAlone),
-            Some(there) if is_going(&there) => Ok(Done::Going),
-            Some(_) => self.apply_ours(&api, kind, key, value).await,
-            None => self.create(&api, value).await,
+        let done = match patiently(self.patience, || api.get_metadata_opt(&key.name)).await? {
+            Some(there) if !self.is_ours(&there) => Done::LeftAlone,
+            Some(there) if is_going(&there) => Done::Going,
+            Some(_) => self.apply_ours(&api, kind, key, value).await?,
+            None => self.create(&api, value).await?,
+        };
+        self.open(kind, key, done).await
+    }
+
+    /// Sees to it that what is to be put into a namespace of the run can be.
+    async fn open(&self, kind: &Kind, key: &ObjectKey, done: Done) -> Result<Done, Refusal> {
+        if done == Done::Yes && kind.resource.group.is_empty() && kind.resource.kind == "Namespace" {
+            self.rights.bind(self.client, self.patience, &key.name).await?;
         }
+        Ok(done)
     }
 
     async fn wait_until_gone(&self, api: &Api<DynamicObject>, key: &ObjectKey, began: Instant) -> Result<(), Refusal> {

@@ -16,6 +16,7 @@ use super::applier::{Applier, Parted};
 use super::kinds::Kinds;
 use super::pace::Pace;
 use super::request::{Patience, Refusal};
+use super::rights::Rights;
 use super::stop::Stop;
 use super::tally::Tally;
 use super::virtualise::Virtualiser;
@@ -37,6 +38,8 @@ pub(crate) enum Sighting {
 pub(crate) struct Context {
     pub(crate) client: Client,
     pub(crate) virtualiser: Virtualiser,
+    /// What is bound in new namespaces.
+    pub(crate) rights: Rights,
     pub(crate) config: TracerConfig,
     pub(crate) kinds: Kinds,
     pub(crate) tally: Tally,
@@ -56,7 +59,13 @@ pub(crate) struct Context {
 
 impl Context {
     pub(crate) fn applier(&self) -> Applier<'_> {
-        Applier { client: &self.client, virtualiser: &self.virtualiser, patience: &self.patience, parted: &self.parted }
+        Applier {
+            client: &self.client,
+            virtualiser: &self.virtualiser,
+            rights: &self.rights,
+            patience: &self.patience,
+            parted: &self.parted,
+        }
     }
 
     /// Counts a refusal; the run stops if that was asked for.

@@ -7,6 +7,7 @@ use sk_store::trace::TraceError;
 
 use super::deliver::DeliverError;
 use super::hooks::HookError;
+use super::judge::ReportError;
 use super::lease::LeaseError;
 use super::request::Refusal;
 use super::root::RootError;
@@ -21,6 +22,9 @@ pub enum RunError {
     /// The root could not be made or removed.
     #[error(transparent)]
     Root(#[from] RootError),
+    /// The driver does not know who it is.
+    #[error("cannot ask the API server whose account the driver has: {0}")]
+    Rights(#[source] Refusal),
     /// The webhook cannot be served.
     #[error(transparent)]
     Tls(#[from] TlsError),
@@ -53,6 +57,9 @@ pub enum RunError {
     /// The record could not be written.
     #[error(transparent)]
     Record(#[from] sk_record::Error),
+    /// The record could not be made whole.
+    #[error(transparent)]
+    Report(#[from] ReportError),
     /// The record could not be delivered.
     #[error("{error}; it is kept in {}", kept.display())]
     Deliver {
@@ -98,8 +105,9 @@ impl RunError {
             Self::Lease(LeaseError::Held { .. } | LeaseError::Turn { .. }) => "LeaseHeld",
             Self::Lease(_) => "LeaseFailed",
             Self::Hook(_) => "HookFailed",
+            Self::Rights(_) => "RightsUnknown",
             Self::HooksNotAllowed => "HooksNotAllowed",
-            Self::Record(_) | Self::Scratch(_) | Self::Recorder => "RecordFailed",
+            Self::Record(_) | Self::Report(_) | Self::Scratch(_) | Self::Recorder => "RecordFailed",
             Self::Deliver { .. } => "RecordNotDelivered",
             Self::NoName => "InvalidSimulation",
         }

@@ -87,6 +87,9 @@ impl Informer {
     /// An object is there, new or changed.
     pub(crate) fn see(&mut self, value: Value, at: SimTime) -> Result<Vec<Effect>, ApiError> {
         let (object, pod) = self.read(value, at)?;
+        if pod.as_ref().is_some_and(|pod| !self.is_ours(pod)) {
+            return Ok(Vec::new());
+        }
         if let Some(listed) = &mut self.listed {
             listed.insert(object.key.clone());
         }
@@ -116,6 +119,11 @@ impl Informer {
             }
             _ => Ok(Vec::new()),
         }
+    }
+
+    /// Does the pod stand in a namespace of the run? Labels alone can be on anybody's pod.
+    fn is_ours(&self, pod: &Pod) -> bool {
+        self.virtualiser.original_namespace(&pod.namespace).is_some()
     }
 
     fn forget(&mut self, key: &ObjectKey, at: SimTime) -> Vec<Effect> {
@@ -276,6 +284,15 @@ mod tests {
         let first = names(&informer.see(pod(1, "Pending", &json!({})), AT).unwrap());
         assert_eq!(first, ["admit virtual-shop/p", "Added shop/p"]);
         assert_eq!(names(&informer.see(pod(1, "Pending", &json!({})), AT).unwrap()), ["Modified shop/p"]);
+    }
+
+    #[test]
+    fn a_pod_outside_the_runs_namespaces_is_neither_recorded_nor_patched() {
+        let mut informer = informer();
+        let mut driver = pod(1, "Running", &json!({}));
+        driver["metadata"]["namespace"] = json!("simkube");
+        assert_eq!(names(&informer.see(driver.clone(), AT).unwrap()), Vec::<String>::new());
+        assert_eq!(names(&informer.lose(driver, AT).unwrap()), Vec::<String>::new());
     }
 
     #[test]

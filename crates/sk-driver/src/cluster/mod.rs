@@ -12,7 +12,7 @@
 //! the wall clock ([`clock`]) whose lateness is measured ([`lateness`]), and great care with what belongs to others: the
 //! run creates a root that owns all it makes, touches nothing that it did not make, and removes the root in the end. Its
 //! claims get volumes of the run's own (`volumes`), its webhook is probed before anything depends on it (`probe`), and
-//! without a controller it holds a [`lease`] while it runs. Start with [`run`], then `replay`, then `applier`.
+//! without a controller it holds a [`lease`] while it runs. Start with [`run()`], then `replay`, then `applier`.
 
 mod applier;
 pub mod clock;
@@ -22,6 +22,7 @@ pub mod deliver;
 mod error;
 pub mod hooks;
 mod informer;
+pub mod judge;
 mod kinds;
 pub mod lateness;
 pub mod lease;
@@ -30,6 +31,7 @@ mod pace;
 mod probe;
 mod replay;
 pub mod request;
+mod rights;
 pub mod root;
 mod run;
 mod serving;
@@ -37,6 +39,7 @@ mod status;
 mod stop;
 pub(crate) mod tally;
 pub mod tls;
+mod turn;
 pub mod virtualise;
 mod volumes;
 mod watch;
@@ -45,7 +48,9 @@ mod webhook;
 pub use controller::{Controller, ControllerError};
 pub use deliver::Destination;
 pub use error::RunError;
-pub use run::{Options, Outcome, Turn, run};
+pub use judge::{Judge, Judged};
+pub use run::{Options, Outcome};
 pub use serving::Webhook;
 pub use stop::Stop;
 pub use tally::Totals;
+pub use turn::{Turn, run};

@@ -8,7 +8,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
-use std::time::Instant;
 
 use serde_json::Value;
 use sk_core::{ObjectKey, ObjectRef, SimTime, SmolStr};
@@ -20,6 +19,7 @@ use super::applier::{Done, Namespaces, is_namespace};
 use super::context::Context;
 use super::kinds::Kind;
 use super::request::Refusal;
+use super::tally::Due;
 use super::virtualise::service_accounts;
 use sk_replay::plan::{Action, Operation, Plan, Window, templates};
 
@@ -54,8 +54,7 @@ enum Work {
 }
 
 struct Task {
-    /// When it was to be done.
-    due: Instant,
+    due: Due,
     /// As the trace calls it.
     object: ObjectRef,
     kind: Kind,
@@ -103,7 +102,10 @@ pub(crate) async fn replay(
         tokio::select! {
             biased;
             () = context.stop.asked() => return Ok(dispatcher.abandon().await),
-            due = context.pace.until(operation.at) => dispatcher.take(operation.action, due).await,
+            at = context.pace.until(operation.at) => {
+                let due = Due { at, is_event: operation.is_recorded };
+                dispatcher.take(operation.action, due).await;
+            }
         }
     }
     dispatcher.flush().await;
@@ -145,7 +147,7 @@ impl Dispatcher {
     }
 
     /// Carries an operation out, or gives it to a worker. A refusal is counted, and the run goes on.
-    async fn take(&mut self, action: Action, due: Instant) {
+    async fn take(&mut self, action: Action, due: Due) {
         let (object, value) = match action {
             Action::Apply(value) => match Object::new(value) {
                 Ok(object) => (object.reference().clone(), Some(object.into_value())),
@@ -156,26 +158,21 @@ impl Dispatcher {
         };
         if let Some(why) = self.context.virtualiser.left_out(&object, value.as_ref()) {
             self.context.tally.left_out(why);
-            return self.context.tally.answered(due.elapsed());
+            return self.context.tally.answered(due);
         }
         match self.prepare(due, &object, value).await {
             Ok(Some(task)) => self.give(task).await,
-            Ok(None) => self.context.tally.answered(due.elapsed()),
+            Ok(None) => self.context.tally.answered(due),
             Err(Refusal::Stopped { .. }) => self.context.tally.count(|totals| totals.abandoned += 1),
             Err(refusal) => {
                 self.context.refused(&object, &refusal);
-                self.context.tally.answered(due.elapsed());
+                self.context.tally.answered(due);
             }
         }
     }
 
     /// Sees to what the operation needs; `None` if it is not to be carried out.
-    async fn prepare(
-        &mut self,
-        due: Instant,
-        object: &ObjectRef,
-        value: Option<Value>,
-    ) -> Result<Option<Task>, Refusal> {
+    async fn prepare(&mut self, due: Due, object: &ObjectRef, value: Option<Value>) -> Result<Option<Task>, Refusal> {
         let kind = self.context.kinds.get(&object.gvk, &self.context.patience).await?;
         let object = in_scope(object, &kind);
         let key = self.context.virtualiser.key(&object);
@@ -400,7 +397,7 @@ async fn attempt(context: &Context, task: &Task) -> Result<Done, Refusal> {
 async fn settle(context: &Context, task: Task, answer: Result<Done, Refusal>) -> Option<Done> {
     let Task { due, object, kind, deed, .. } = task;
     if !matches!(answer, Err(Refusal::Stopped { .. })) {
-        context.tally.answered(due.elapsed());
+        context.tally.answered(due);
     }
     match answer {
         Ok(Done::LeftAlone) => {
@@ -421,7 +418,7 @@ async fn settle(context: &Context, task: Task, answer: Result<Done, Refusal>) ->
             None
         }
         Err(refusal) => {
-            if let Some(hint) = refusal.hint(&kind.resource.plural, &kind.resource.group) {
+            if let Some(hint) = refusal.hint(&kind.resource.plural, &kind.resource.group, kind.is_namespaced) {
                 context.tally.missing_right(&hint);
             }
             context.refused(&object, &refusal);

@@ -94,11 +94,12 @@ impl Refusal {
     }
 
     /// What whoever may install can do about it, if there is something.
-    pub(crate) fn hint(&self, plural: &str, group: &str) -> Option<String> {
+    pub(crate) fn hint(&self, plural: &str, group: &str, is_namespaced: bool) -> Option<String> {
+        let flag = if is_namespaced { "--also" } else { "--also-cluster" };
         let dot = if group.is_empty() { "" } else { "." };
         self.is_missing_right().then(|| {
             format!(
-                "the driver has no right to replay this kind; `skctl install sim --also {plural}{dot}{group}` gives it"
+                "the driver has no right to replay this kind; `skctl install sim {flag} {plural}{dot}{group}` gives it"
             )
         })
     }
@@ -366,8 +367,9 @@ mod tests {
             "secrets \"a\" is forbidden: User \"system:serviceaccount:simkube:sk-driver\" cannot patch resource \"secrets\" \
              in API group \"\" in the namespace \"virtual-a\"",
         );
-        assert!(rbac.hint("secrets", "").unwrap().contains("`skctl install sim --also secrets`"));
-        assert!(rbac.hint("widgets", "example.com").unwrap().contains("--also widgets.example.com`"));
-        assert_eq!(refused("exceeded quota: pods=100").hint("pods", ""), None);
+        assert!(rbac.hint("secrets", "", true).unwrap().contains("`skctl install sim --also secrets`"));
+        assert!(rbac.hint("widgets", "example.com", true).unwrap().contains("--also widgets.example.com`"));
+        assert!(rbac.hint("planets", "example.com", false).unwrap().contains("--also-cluster planets.example.com`"));
+        assert_eq!(refused("exceeded quota: pods=100").hint("pods", "", true), None);
     }
 }

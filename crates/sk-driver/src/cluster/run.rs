@@ -1,4 +1,4 @@
-//! A simulation's turn on a cluster, and each of its repetitions, from its root to its record.
+//! One repetition of a simulation on a cluster, from its root to its record.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use sk_api::simulation::{LifecycleParams, Simulation};
 use sk_core::{Gvk, SimDuration, SimTime, SmolStr};
 use sk_record::{Engine as EngineName, RunMeta, Staged, Warning, Writer};
-use sk_store::trace::{Trace, TraceError, What};
+use sk_store::trace::{Head, Trace, TraceError, What};
 use tempfile::TempDir;
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinHandle, JoinSet};
@@ -20,12 +20,13 @@ use super::context::{Context, Sighting};
 use super::deliver::{DeliverError, Destination};
 use super::error::RunError;
 use super::hooks;
+use super::judge::{Judge, Judged};
 use super::kinds::Kinds;
-use super::lease;
 use super::pace::Pace;
 use super::replay::{self, Ended};
 use super::request::{Patience, patiently};
-use super::root::{RootError, Roots};
+use super::rights::Rights;
+use super::root::Roots;
 use super::serving::{self, Webhook};
 use super::status::Told;
 use super::stop::Stop;
@@ -37,7 +38,7 @@ use super::webhook::Admission;
 use sk_replay::embedded::gaps;
 use sk_replay::fingerprint::Fingerprint;
 use sk_replay::mutate::{Mutator, StartDelays};
-use sk_replay::plan::Window;
+use sk_replay::plan::{Window, is_replayed};
 use sk_replay::record::{Recorder, about};
 
 /// Changes that wait for the recorder: below 10 KB each, so 80 MB at most. A watch that fills it waits.
@@ -68,6 +69,8 @@ pub struct Options {
     pub webhook: Webhook,
     /// Where the record goes.
     pub destination: Destination,
+    /// What the run is judged by, where no controller keeps its record for somebody else to judge.
+    pub judge: Option<Arc<Judge>>,
     /// Is the Simulation in the cluster, to be watched and told of progress?
     pub in_cluster: bool,
     /// May the Simulation's hooks run? In a cluster, whoever installed the controller decides that.
@@ -81,14 +84,14 @@ pub struct Options {
 
 /// What a run that was asked to stop has time for.
 #[derive(Clone, Copy)]
-enum Phase {
+pub(super) enum Phase {
     Replay,
     Record,
     CleanUp,
 }
 
 impl Options {
-    fn grace(&self, phase: Phase) -> Duration {
+    pub(super) fn grace(&self, phase: Phase) -> Duration {
         match phase {
             Phase::Replay => self.stop_within / 10,
             Phase::Record => self.stop_within * 6 / 10,
@@ -98,7 +101,7 @@ impl Options {
 }
 
 /// What came of a run.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Outcome {
     /// What was counted.
     pub totals: Totals,
@@ -106,96 +109,18 @@ pub struct Outcome {
     pub stopped: Option<String>,
     /// Where the record is.
     pub record: String,
+    /// How it was judged, if there was somebody to judge it.
+    pub judged: Option<Judged>,
 }
 
-/// Runs one repetition and no more.
-pub async fn run(
-    client: Client,
-    simulation: &Simulation,
-    trace: Arc<Trace>,
-    options: &Options,
-    stop: Stop,
-) -> Result<Outcome, RunError> {
-    let turn = Turn::take(client, simulation, options, stop).await?;
-    let outcome = turn.repeat(trace, options).await;
-    let left = turn.end().await;
-    // What failed first is what matters.
-    let outcome = outcome?;
-    match left {
-        Ok(()) => Ok(outcome),
-        Err(error) => Err(RunError::LeftBehind { record: outcome.record, error: Box::new(error) }),
-    }
-}
-
-/// A simulation's turn on a cluster, for all of its repetitions: without a controller the Lease is held and the kind of
-/// roots is there from the first one to the last, so that nobody comes in between. A turn has to be ended.
-pub struct Turn<'t> {
-    client: Client,
-    simulation: &'t Simulation,
-    name: String,
-    stop: Stop,
-    /// For the end.
-    clean_up: Patience,
-    /// With a controller, it sees to it that one simulation runs at a time.
-    lease: Option<lease::Held>,
-}
-
-impl<'t> Turn<'t> {
-    /// Waits for the turn, or says who has it.
-    pub async fn take(
-        client: Client,
-        simulation: &'t Simulation,
-        options: &Options,
-        stop: Stop,
-    ) -> Result<Self, RunError> {
-        let name = simulation.metadata.name.clone().ok_or(RunError::NoName)?;
-        may_run_hooks(simulation, options.allow_hooks)?;
-        // What is counted before the run begins is not the run's.
-        let patience = |phase| Patience::new(&Tally::default(), &stop, options.grace(phase)).in_need();
-        let (begin, clean_up) = (patience(Phase::Replay), patience(Phase::CleanUp));
-        let lease = match options.in_cluster {
-            true => None,
-            false => Some(lease::Held::take(&client, &begin, &name, &stop).await?),
-        };
-        let turn = Self { client, simulation, name, stop, clean_up, lease };
-        if turn.lease.is_some()
-            && let Err(error) = turn.roots(&begin).need_kind().await
-        {
-            // What failed first is what matters.
-            let _ = turn.end().await;
-            return Err(error.into());
-        }
-        Ok(turn)
-    }
-
-    /// Runs one repetition. Whatever happens, what it made in the cluster is removed again.
-    pub async fn repeat(&self, trace: Arc<Trace>, options: &Options) -> Result<Outcome, RunError> {
-        let begin = Patience::new(&Tally::default(), &self.stop, options.grace(Phase::Replay)).in_need();
-        let (client, simulation, name) = (self.client.clone(), self.simulation, self.name.clone());
-        let run = Run { client, name, simulation, trace, options, stop: self.stop.clone() };
-        run.under_a_root(&begin, &self.clean_up).await
-    }
-
-    /// Takes the kind of roots away, if nobody else needs it, and gives the Lease up.
-    pub async fn end(self) -> Result<(), RootError> {
-        let Some(lease) = &self.lease else { return Ok(()) };
-        let released = self.roots(&self.clean_up).release_kind().await;
-        lease.release(&self.clean_up).await;
-        released
-    }
-
-    fn roots<'r>(&'r self, patience: &'r Patience) -> Roots<'r> {
-        Roots { client: &self.client, patience, simulation: &self.name }
-    }
-}
-
-struct Run<'r> {
-    client: Client,
-    name: String,
-    simulation: &'r Simulation,
-    trace: Arc<Trace>,
-    options: &'r Options,
-    stop: Stop,
+/// One repetition.
+pub(super) struct Run<'r> {
+    pub(super) client: Client,
+    pub(super) name: String,
+    pub(super) simulation: &'r Simulation,
+    pub(super) trace: Arc<Trace>,
+    pub(super) options: &'r Options,
+    pub(super) stop: Stop,
 }
 
 /// The thread that writes rows; it gives the writer back when there is nothing more to record.
@@ -212,7 +137,7 @@ struct Begun {
 
 impl Run<'_> {
     /// Makes the root, performs, and removes the root with all that it owns.
-    async fn under_a_root(&self, begin: &Patience, clean_up: &Patience) -> Result<Outcome, RunError> {
+    pub(super) async fn under_a_root(&self, begin: &Patience, clean_up: &Patience) -> Result<Outcome, RunError> {
         let roots = |patience| Roots { client: &self.client, patience, simulation: &self.name };
         roots(begin).remove_leftovers(self.options.in_cluster).await?;
         let root = roots(begin).create(self.options.repetition, self.options.in_cluster).await?;
@@ -253,6 +178,7 @@ impl Run<'_> {
         tasks.shutdown().await;
         let partial = !matches!(replayed, Ok(Ended::Whole));
         let staged = self.finish(&context, recorder, end, partial, kubernetes).await?;
+        let (staged, judged) = self.judge(staged).await?;
         let patience = Patience::new(&context.tally, &self.stop, self.options.grace(Phase::Record)).in_need();
         let hooked = hooks::run_all("postRun", &hooks.post_run_hooks, self.simulation, &patience).await;
         let totals = context.tally.totals();
@@ -271,7 +197,18 @@ impl Run<'_> {
             return Err(RunError::WebhookDied);
         }
         let stopped = self.stop.reason().filter(|_| ended == Ended::Stopped);
-        Ok(Outcome { totals, stopped, record })
+        Ok(Outcome { totals, stopped, record, judged })
+    }
+
+    /// Judges the run and makes its record whole, in a thread of its own: a large record takes seconds to read, and the
+    /// webhook has to answer meanwhile.
+    async fn judge(&self, mut staged: Staged) -> Result<(Staged, Option<Judged>), RunError> {
+        let Some(judge) = self.options.judge.clone() else { return Ok((staged, None)) };
+        let completing = tokio::task::spawn_blocking(move || {
+            let judged = judge.complete(&mut staged)?;
+            Ok::<_, RunError>((staged, Some(judged)))
+        });
+        completing.await.map_err(|_| RunError::Recorder)?
     }
 
     /// Sends the record to where it goes. One that does not arrive is kept where it was written.
@@ -293,7 +230,7 @@ impl Run<'_> {
     async fn begin(&self, scratch: &Path, root: &Root, servers: &mut JoinSet<()>) -> Result<Begun, RunError> {
         let (sightings, receiver) = mpsc::channel(MAX_SIGHTINGS);
         let recorder = self.record(scratch, receiver)?;
-        let context = self.share(root, sightings);
+        let context = self.share(root, sightings, self.rights().await?);
         let mut tasks = JoinSet::new();
         let lives = self.trace.lives()?.collect::<Result<Vec<_>, _>>()?;
         let delays = delays(&self.simulation.spec.lifecycle_params);
@@ -322,8 +259,17 @@ impl Run<'_> {
         Ok(tokio::task::spawn_blocking(move || record(writer, sightings, end, &stop)))
     }
 
+    /// A controller's driver has its installation's rights, and binds them in each namespace; others have their own.
+    async fn rights(&self) -> Result<Rights, RunError> {
+        if !self.options.in_cluster {
+            return Ok(Rights::default());
+        }
+        let patience = Patience::new(&Tally::default(), &self.stop, self.options.grace(Phase::Replay)).in_need();
+        Rights::of_account(&self.client, &patience).await.map_err(RunError::Rights)
+    }
+
     /// Makes what all parts share.
-    fn share(&self, root: &Root, sightings: mpsc::Sender<Sighting>) -> Arc<Context> {
+    fn share(&self, root: &Root, sightings: mpsc::Sender<Sighting>, rights: Rights) -> Arc<Context> {
         let spec = &self.simulation.spec;
         let tally = Tally::default();
         Arc::new(Context {
@@ -334,6 +280,7 @@ impl Run<'_> {
                 root: root.clone(),
                 listed: self.options.listed.clone(),
             },
+            rights,
             config: self.trace.config().clone(),
             kinds: Kinds::new(self.client.clone()),
             patience: Patience::new(&tally, &self.stop, self.options.grace(Phase::Replay)),
@@ -467,7 +414,7 @@ fn record(
 }
 
 /// Hooks are commands of whoever wrote the Simulation, run with the driver's rights.
-fn may_run_hooks(simulation: &Simulation, allowed: bool) -> Result<(), RunError> {
+pub(super) fn may_run_hooks(simulation: &Simulation, allowed: bool) -> Result<(), RunError> {
     let hooks = &simulation.spec.hooks;
     let has_ours = !hooks.pre_run_hooks.is_empty() || !hooks.post_run_hooks.is_empty();
     if has_ours && !allowed { Err(RunError::HooksNotAllowed) } else { Ok(()) }
@@ -483,10 +430,13 @@ fn delays(written: &LifecycleParams) -> StartDelays {
     }
 }
 
-/// How many operations the window has, as far as the trace's heads tell.
+/// How many events of the trace the window has, as the plan will have them: marks are none, and nodes are not replayed.
 fn count(trace: &Trace, window: Window) -> Result<u64, TraceError> {
-    let is_operation = |head: &sk_store::trace::Head| !matches!(head.what, What::Mark) && !window.is_after(head.at);
-    trace.heads()?.try_fold(0, |count, head| head.map(|head| count + u64::from(is_operation(&head))))
+    let is_event = |head: &Head| match &head.what {
+        What::Apply(object, _) | What::Delete(object, _) => is_replayed(&object.gvk) && !window.is_after(head.at),
+        What::Mark => false,
+    };
+    trace.heads()?.try_fold(0, |count, head| head.map(|head| count + u64::from(is_event(&head))))
 }
 
 #[cfg(test)]
@@ -508,5 +458,36 @@ mod tests {
         }
         // These are the controller's.
         may_run_hooks(&simulation(json!({"preStartHooks": hook})), false).unwrap();
+    }
+
+    #[test]
+    fn the_total_of_events_is_what_the_plan_makes_of_the_trace_itself() {
+        let row = |at: &str, kind: &str, name: &str, verb: &str| {
+            let mut metadata = json!({"name": name});
+            if kind != "Node" {
+                metadata["namespace"] = json!("shop");
+            }
+            json!({"at": format!("2026-01-05T09:00:{at}Z"), verb: {"apiVersion": "v1", "kind": kind, "metadata": metadata}})
+        };
+        let mut text = json!({"simkube": "trace", "version": 1, "config": {"trackedObjects": {}}}).to_string();
+        for (at, kind, name, verb) in [
+            ("00", "ConfigMap", "a", "apply"),
+            ("00", "Node", "n", "apply"),
+            ("10", "ConfigMap", "b", "apply"),
+            ("20", "ConfigMap", "a", "delete"),
+            ("30", "ConfigMap", "c", "apply"),
+        ] {
+            text += &format!("\n{}", row(at, kind, name, verb));
+        }
+        let trace = sk_store::trace::from_bytes("test", text.into_bytes()).unwrap();
+        let at = |seconds: &str| SimTime::parse_rfc3339(&format!("2026-01-05T09:00:{seconds}Z")).unwrap();
+        for (start, end) in [("00", "30"), ("00", "25"), ("15", "30")] {
+            let window = Window { start: at(start), end: at(end), includes_end: true };
+            let plan = sk_replay::plan::Plan::new(trace.records().unwrap(), trace.config(), window);
+            let planned: Vec<_> = plan.map(Result::unwrap).collect();
+            let recorded = planned.iter().filter(|operation| operation.is_recorded).count() as u64;
+            assert_eq!(count(&trace, window).unwrap(), recorded, "{start} to {end}");
+            assert_eq!(planned.len() as u64, recorded + 1, "and the namespace, which the trace does not have");
+        }
     }
 }

@@ -85,7 +85,7 @@ impl Told {
         json!({
             "percent": (share * 100.0).clamp(0.0, 100.0) as u32,
             "simulatedTime": now.to_rfc3339_secs(),
-            "eventsDone": context.tally.operations().min(self.events_total),
+            "eventsDone": context.tally.events(),
             "eventsTotal": self.events_total,
         })
     }
@@ -108,7 +108,7 @@ fn told_totals(totals: &Totals, partial: bool) -> status::Totals {
     let lateness = &totals.lateness;
     let millis = |figure: f64| figure.ceil().max(0.0) as u64;
     status::Totals {
-        events: totals.operations,
+        events: totals.events,
         refused: totals.refused,
         left_alone: totals.left_alone,
         pods: totals.pods,
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn a_run_that_was_stopped_says_so_in_its_totals() {
-        let totals = Totals { operations: 7, pods: 3, ..Totals::default() };
+        let totals = Totals { operations: 9, events: 7, pods: 3, ..Totals::default() };
         for partial in [true, false] {
             let told = json!(told_totals(&totals, partial));
             assert_eq!((&told["partial"], &told["events"], &told["pods"]), (&json!(partial), &json!(7), &json!(3)));

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::Instant;
 
 use serde::Serialize;
 use sk_core::ObjectRef;
@@ -18,6 +18,15 @@ use super::virtualise::LeftOut;
 const MAX_MESSAGES: usize = 20;
 /// Of one message, so much is kept: the API server's longest are lists of field errors.
 const MAX_MESSAGE_CHARS: usize = 1_000;
+
+/// An operation that is due.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Due {
+    /// When it was to be done.
+    pub(crate) at: Instant,
+    /// Is it one of the trace's, and not one that the plan has added?
+    pub(crate) is_event: bool,
+}
 
 /// Counters of a run, shared. Clones are the same counters.
 #[derive(Clone, Debug, Default)]
@@ -38,8 +47,10 @@ struct Counts {
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Totals {
-    /// Operations that were carried out.
+    /// Operations that were carried out: the trace's events, and the namespaces that were made for them.
     pub operations: u64,
+    /// Those of them that the trace has.
+    pub events: u64,
     /// Objects that the API server refused.
     pub refused: u64,
     /// Objects that were there before, or stand in a namespace that was.
@@ -85,11 +96,12 @@ impl Tally {
         change(&mut self.counts().totals);
     }
 
-    /// An operation was answered so long after it was due.
-    pub(crate) fn answered(&self, late: Duration) {
+    /// An operation was answered.
+    pub(crate) fn answered(&self, due: Due) {
         let mut counts = self.counts();
-        counts.lateness.add(late);
+        counts.lateness.add(due.at.elapsed());
         counts.totals.operations += 1;
+        counts.totals.events += u64::from(due.is_event);
     }
 
     /// The API server refused an object.
@@ -129,9 +141,9 @@ impl Tally {
         note(&mut counts.namespaces_lost, &message, "somebody deleted other namespaces of the run");
     }
 
-    /// How many operations were answered.
-    pub(crate) fn operations(&self) -> u64 {
-        self.counts().totals.operations
+    /// How many events of the trace were answered.
+    pub(crate) fn events(&self) -> u64 {
+        self.counts().totals.events
     }
 
     /// Everything so far.
@@ -205,10 +217,23 @@ fn note(messages: &mut BTreeMap<String, u64>, message: &str, others: &str) {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn object(name: &str) -> ObjectRef {
         ObjectRef::new("v1.Pod".parse().unwrap(), name.parse().unwrap())
+    }
+
+    fn due(ago: Duration, is_event: bool) -> Due {
+        Due { at: Instant::now().checked_sub(ago).unwrap(), is_event }
+    }
+
+    #[test]
+    fn a_namespace_that_the_plan_has_added_is_an_operation_and_no_event() {
+        let tally = Tally::default();
+        [true, false, true].into_iter().for_each(|is_event| tally.answered(due(Duration::ZERO, is_event)));
+        assert_eq!((tally.totals().operations, tally.events()), (3, 2));
     }
 
     #[test]
@@ -225,13 +250,13 @@ mod tests {
     #[test]
     fn a_run_that_kept_up_has_nothing_to_say_and_one_that_did_not_says_how_late_it_was() {
         let tally = Tally::default();
-        tally.answered(Duration::from_millis(5));
+        tally.answered(due(Duration::from_millis(5), true));
         assert_eq!(tally.warnings(1.0), []);
-        tally.answered(Duration::from_secs(4));
+        tally.answered(due(Duration::from_secs(4), true));
         let warnings = tally.warnings(50.0);
         let codes: Vec<_> = warnings.iter().map(|warning| warning.code.as_str()).collect();
         assert_eq!(codes, ["lateness", "speed"]);
-        assert!(warnings[0].message.contains("max 4000 ms"), "{}", warnings[0].message);
+        assert!(warnings[0].message.contains("max 40"), "{}", warnings[0].message);
         assert_eq!(warnings[0].count, 1);
     }
 }

@@ -167,6 +167,11 @@ impl Virtualiser {
         self.object(&object, json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}), &[])
     }
 
+    /// Selects what the run has made in the cluster, and nothing of the machinery that runs it.
+    pub fn selector(&self) -> String {
+        format!("{}={},{}=true", names::SIMULATION_LABEL, self.simulation, names::VIRTUAL_LABEL)
+    }
+
     fn label(&self, metadata: &mut Map<String, Value>) {
         let labels = map_at(metadata, "labels");
         labels.insert(names::SIMULATION_LABEL.into(), self.simulation.as_str().into());
@@ -355,6 +360,18 @@ mod tests {
         let object = sk_store::trace::Object::new(value).unwrap();
         let reference = object.reference().clone();
         Virtualiser::example().object(&reference, object.into_value(), &templates)
+    }
+
+    #[test]
+    fn the_drivers_own_pod_is_not_among_what_a_run_has_made() {
+        let selector: sk_core::LabelSelector = Virtualiser::example().selector().parse().unwrap();
+        let labels = |virtual_label: Option<&str>| {
+            let name = (SmolStr::from(names::SIMULATION_LABEL), SmolStr::from("s"));
+            let virtual_label = virtual_label.map(|value| (SmolStr::from(names::VIRTUAL_LABEL), SmolStr::from(value)));
+            [name].into_iter().chain(virtual_label).collect::<std::collections::BTreeMap<_, _>>()
+        };
+        assert!(selector.matches(&labels(Some("true"))));
+        assert!(!selector.matches(&labels(None)), "it carries the simulation's name and nothing else");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Follows the run's pods and the virtual nodes, and does what follows from seeing them.
 //!
-//! Rows go to the recorder. Pods that the webhook did not see get their delays and lives late; pods that run get the time
+//! Pods are the run's if they carry both labels of a replayed object and stand in one of its namespaces: the driver's own
+//! pod carries the simulation's name too, and is neither recorded nor patched. Rows go to the recorder. Pods that the webhook did not see get their delays and lives late; pods that run get the time
 //! of their end; interrupted bare pods are made again, if that was asked for. A namespace of the run that somebody else
 //! deletes is noted: what was in it is missing in the record through no fault of the replay.
 
@@ -40,7 +41,7 @@ pub(crate) const FOLLOWED: usize = 2;
 pub(crate) async fn follow(context: Arc<Context>, mutator: Arc<Mutex<Mutator>>, listed: mpsc::Sender<()>) {
     let (chores, waiting) = mpsc::channel(MAX_CHORES);
     let waiting = tokio::sync::Mutex::new(waiting);
-    let simulation = format!("{}={}", names::SIMULATION_LABEL, context.virtualiser.simulation);
+    let ours = context.virtualiser.selector();
     let virtual_nodes = format!("{}={}", names::NODE_SELECTOR.0, names::NODE_SELECTOR.1);
     let workers = (0..PATCHES).map(|_| async {
         while let Some(chore) = next(&waiting).await {
@@ -48,9 +49,9 @@ pub(crate) async fn follow(context: Arc<Context>, mutator: Arc<Mutex<Mutator>>, 
         }
     });
     tokio::join!(
-        follow_kind(&context, "Pod", &simulation, &chores, &listed),
+        follow_kind(&context, "Pod", &ours, &chores, &listed),
         follow_kind(&context, "Node", &virtual_nodes, &chores, &listed),
-        follow_namespaces(&context, &simulation),
+        follow_namespaces(&context, &ours),
         futures::future::join_all(workers),
     );
 }

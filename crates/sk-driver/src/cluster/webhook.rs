@@ -101,7 +101,10 @@ impl Admission {
         };
         let hash = (names::POD_HASH_ANNOTATION.to_owned(), stable_hash(&pod["spec"]).to_string().into());
         let annotations = annotations_of(&decision, &self.context.pace).chain([hash]);
-        let labels = [(names::SIMULATION_LABEL.to_owned(), self.context.virtualiser.simulation.as_str().into())];
+        let labels = [
+            (names::SIMULATION_LABEL.to_owned(), self.context.virtualiser.simulation.as_str().into()),
+            (names::VIRTUAL_LABEL.to_owned(), "true".into()),
+        ];
         let mut patch = json_patch(pod, annotations, labels);
         if let Some(operations) = patch.as_array_mut() {
             operations.extend(to_virtual_nodes(&pod["spec"]));
@@ -231,6 +234,7 @@ mod tests {
             kinds: Kinds::new(client.clone()),
             client,
             virtualiser: Virtualiser::example(),
+            rights: super::super::rights::Rights::default(),
             config: TracerConfig::default(),
             tally,
             pace: Pace::new(Clock::paused(SimTime::EPOCH, 10.0, Instant::now())),
@@ -275,6 +279,8 @@ mod tests {
         assert_eq!(added(&patch, names::CREATE_DELAY_ANNOTATION), "100ms", "a recorded second at ten times the speed");
         assert_eq!(added(&patch, names::CREATE_DELAY_JITTER_ANNOTATION), "100ms");
         assert_ne!(added(&patch, names::POD_HASH_ANNOTATION), Value::Null);
+        let label = json!({"op": "add", "path": "/metadata/labels/simkube.io~1virtual", "value": "true"});
+        assert!(patch.as_array().unwrap().contains(&label), "the watch selects pods by it: {patch}");
     }
 
     #[tokio::test]

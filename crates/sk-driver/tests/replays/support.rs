@@ -234,6 +234,7 @@ impl Play {
             listed: BTreeSet::new(),
             webhook: Webhook::Own { bind: ([127, 0, 0, 1], 0).into(), url: "https://127.0.0.1".into() },
             destination: Destination::Folder(folder.path().join("run")),
+            judge: None,
             in_cluster: false,
             allow_hooks: true,
             version: "0".into(),

@@ -33,6 +33,8 @@ pub struct Operation {
     pub at: SimTime,
     /// What.
     pub action: Action,
+    /// Does it stand for a record of the trace? Otherwise the plan has added it because others need it: a namespace.
+    pub is_recorded: bool,
 }
 
 /// What to do.
@@ -114,7 +116,7 @@ impl<'t, R: Iterator<Item = Result<Record, TraceError>>> Plan<'t, R> {
                 if deletion.object.gvk.kind == "Namespace" {
                     self.known_namespaces.remove(&deletion.object.key.name);
                 }
-                self.ready.push_back(Operation { at, action: Action::Delete(deletion.object) });
+                self.ready.push_back(Operation { at, action: Action::Delete(deletion.object), is_recorded: true });
             }
             Change::Delete(_) | Change::Mark(_) => {}
         }
@@ -136,12 +138,12 @@ impl<'t, R: Iterator<Item = Result<Record, TraceError>>> Plan<'t, R> {
         };
         if let Some(namespace) = namespace.filter(|namespace| self.known_namespaces.insert(namespace.clone())) {
             let json = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
-            self.ready.push_back(Operation { at, action: Action::Apply(json) });
+            self.ready.push_back(Operation { at, action: Action::Apply(json), is_recorded: false });
         }
         let mut value = object.into_value();
         clean::remove_what_a_server_allots(&reference.gvk, &mut value);
         self.stamp(&reference, &mut value);
-        self.ready.push_back(Operation { at, action: Action::Apply(value) });
+        self.ready.push_back(Operation { at, action: Action::Apply(value), is_recorded: true });
     }
 
     /// Writes into every pod template which it is, so that a pod made from it can be given a recorded life.
@@ -190,7 +192,8 @@ pub fn parse_owner(text: &str) -> Option<ObjectRef> {
     Some(ObjectRef::new(gvk.parse().ok()?, key.parse().ok()?))
 }
 
-/// Nodes come from the scenario, never from the trace's objects, so that a run has one inventory and not two.
-fn is_replayed(gvk: &Gvk) -> bool {
+/// Does a plan replay objects of this kind? Nodes come from the scenario, never from the trace's objects, so that a run has
+/// one inventory and not two.
+pub fn is_replayed(gvk: &Gvk) -> bool {
     !(gvk.group.is_empty() && gvk.kind == "Node")
 }

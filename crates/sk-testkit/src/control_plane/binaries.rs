@@ -4,26 +4,24 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
+use sk_lab::{MissingProgram, Programs, StartError};
+
 use crate::options::Component;
 use crate::versions::Versions;
 
+/// What to do about a binary that is missing.
+const ADVICE: &str = "run `make control-plane`, which builds it once";
+
 /// The binaries of one control plane. Finding them all before the first start saves a test from failing half-way.
 #[derive(Clone, Debug)]
-pub struct Binaries {
-    folders: Vec<PathBuf>,
-}
+pub struct Binaries(Programs);
 
 /// Why there are no binaries to start.
 #[derive(Debug, thiserror::Error)]
 pub enum BinariesError {
     /// Nobody has built them here.
-    #[error("{name} is not in {}: run `make control-plane`, which builds it once", listed(folders))]
-    Missing {
-        /// The binary.
-        name: String,
-        /// Where it was looked for.
-        folders: Vec<PathBuf>,
-    },
+    #[error(transparent)]
+    Missing(#[from] MissingProgram),
     /// There is no telling where they would be.
     #[error("there is no cache folder: set HOME, XDG_CACHE_HOME or SIMKUBE_CACHE, then run `make control-plane`")]
     NoCache,
@@ -38,12 +36,12 @@ impl Binaries {
             .or_else(|| folder_from("HOME").map(|home| home.join(".cache/simkube")))
             .ok_or(BinariesError::NoCache)?;
         let built = cache.join("control-plane").join(Versions::pinned().to_string());
-        Ok(Self { folders: assets.into_iter().chain([built]).collect() })
+        Ok(Self(Programs::in_folders(assets.into_iter().chain([built]), ADVICE)))
     }
 
     /// Looks only in these folders.
     pub fn in_folders(folders: &[&Path]) -> Self {
-        Self { folders: folders.iter().map(|folder| (*folder).to_owned()).collect() }
+        Self(Programs::in_folders(folders.iter().map(|folder| (*folder).to_owned()), ADVICE))
     }
 
     /// A component's binary.
@@ -71,23 +69,27 @@ impl Binaries {
         self.find("prometheus-operator-crds.yaml")
     }
 
-    /// The custom resource definitions that Karpenter needs, as a YAML stream.
-    pub fn karpenter_kinds(&self) -> Result<PathBuf, BinariesError> {
-        self.find("karpenter-crds.yaml")
+    /// As a control plane takes them.
+    pub(crate) fn programs(&self) -> &Programs {
+        &self.0
     }
 
     fn find(&self, name: &str) -> Result<PathBuf, BinariesError> {
-        let found = self.folders.iter().map(|folder| folder.join(name)).find(|path| path.is_file());
-        found.ok_or_else(|| BinariesError::Missing { name: name.to_owned(), folders: self.folders.clone() })
+        Ok(self.0.find(name)?)
+    }
+}
+
+impl From<BinariesError> for StartError {
+    fn from(error: BinariesError) -> Self {
+        match error {
+            BinariesError::Missing(missing) => Self::Program(missing),
+            BinariesError::NoCache => Self::NoPrograms(error.to_string()),
+        }
     }
 }
 
 fn folder_from(variable: &str) -> Option<PathBuf> {
     env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from)
-}
-
-fn listed(folders: &[PathBuf]) -> String {
-    folders.iter().map(|folder| folder.display().to_string()).collect::<Vec<_>>().join(" or ")
 }
 
 #[cfg(test)]

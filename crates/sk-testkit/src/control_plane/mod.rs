@@ -18,56 +18,18 @@
 
 pub(crate) mod access;
 mod binaries;
-mod certificates;
-mod command;
-mod error;
-mod folder;
-pub(crate) mod guarded;
 mod inventory;
-mod kinds;
-mod logs;
-mod ports;
-mod probe;
 mod webhook;
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::ops::{Deref, DerefMut};
 
-use futures::future::try_join_all;
-use kube::Client;
-use kube::config::{Config, KubeConfigOptions, Kubeconfig};
-
-pub use access::eventually;
 pub use binaries::{Binaries, BinariesError};
-pub use certificates::{Authority, Certified};
-pub use error::{ControlError, StartError};
+pub use sk_lab::access::eventually;
+pub use sk_lab::{Authority, Certified, ControlError, StartError};
+use sk_lab::{Leash, Options};
 
-pub(crate) use folder::Connection;
-use folder::{ADMIN, Folder};
-use guarded::{Guarded, Program};
-use ports::{PortSource, Ports};
-use probe::Probe;
-
-use crate::options::{Component, Options};
-
-/// Starts that are tried when ports turn out to be taken. Two in a row is bad luck, three is something else.
-const MAX_STARTS: usize = 3;
-/// How long a component may take to end when it is asked to: the API server lets requests finish for a few seconds.
-const GRACE: Duration = Duration::from_secs(20);
-/// Grace, and time for the killing after it.
-const END_LIMIT: Duration = Duration::from_secs(30);
-
-/// A running control plane.
-pub struct ControlPlane {
-    options: Options,
-    binaries: Binaries,
-    folder: Folder,
-    ports: Ports,
-    running: BTreeMap<Component, Guarded>,
-    client: Client,
-    took: Duration,
-}
+/// A running control plane for one test: [`sk_lab::ControlPlane`] in a temporary folder, its processes on guard's leash.
+pub struct ControlPlane(sk_lab::ControlPlane);
 
 impl ControlPlane {
     /// Starts one with the binaries that the environment names (see [`Binaries::from_env`]) and waits until all of it
@@ -78,178 +40,30 @@ impl ControlPlane {
 
     /// Starts one with these binaries.
     pub async fn start_with(binaries: Binaries, options: Options) -> Result<Self, StartError> {
-        let mut ports = PortSource::new(&options.first_ports);
-        let mut starts = 1;
-        loop {
-            let set = ports.next_set().map_err(StartError::Ports)?;
-            match Self::start_on(&binaries, &options, set).await {
-                Err(StartError::PortTaken { .. }) if starts < MAX_STARTS => starts += 1,
-                Err(StartError::PortTaken { component, tail, .. }) => {
-                    return Err(StartError::PortTaken { component, starts, tail });
-                }
-                started_or_failed => return started_or_failed,
-            }
-        }
+        let leash = Leash::Guard(binaries.guard()?);
+        Ok(Self(sk_lab::ControlPlane::start(binaries.programs(), &leash, &options, None).await?))
     }
+}
 
-    async fn start_on(binaries: &Binaries, options: &Options, ports: Ports) -> Result<Self, StartError> {
-        let began = Instant::now();
-        let folder = Folder::new()?;
-        folder.configure(options, &ports)?;
-        let client = admin_client(&folder).await?;
-        let (binaries, options) = (binaries.clone(), options.clone());
-        let mut plane =
-            Self { options, binaries, folder, ports, running: BTreeMap::new(), client, took: Duration::ZERO };
-        // The API server waits for etcd by itself; the others give up, or back off for long, if they find no API server.
-        plane.launch(&[Component::Etcd, Component::ApiServer]).await?;
-        plane.bring_kinds().await?;
-        plane
-            .launch(&[Component::ControllerManager, Component::Scheduler, Component::Kwok, Component::Karpenter])
-            .await?;
-        plane.took = began.elapsed();
-        Ok(plane)
+impl Deref for ControlPlane {
+    type Target = sk_lab::ControlPlane;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
     }
+}
 
-    /// How long the start took, until everything was ready.
-    pub fn took(&self) -> Duration {
-        self.took
-    }
-
-    /// A client that may do everything.
-    pub fn client(&self) -> Client {
-        self.client.clone()
-    }
-
-    /// A kubeconfig file that may do everything. It goes with the control plane.
-    pub fn kubeconfig(&self) -> PathBuf {
-        self.folder.kubeconfig(ADMIN)
-    }
-
-    /// The port on which KWOK plays the kubelet of its nodes. The ports that were wished for are only tried first.
-    pub fn kubelet_port(&self) -> u16 {
-        self.ports.kwok
-    }
-
-    /// How clients find this control plane.
-    pub(crate) fn connection(&self) -> Connection {
-        self.folder.connection(&self.ports)
-    }
-
-    /// The binaries that it was started with.
-    pub(crate) fn binaries(&self) -> &Binaries {
-        &self.binaries
-    }
-
-    /// The folder with one log per component.
-    pub fn logs_dir(&self) -> PathBuf {
-        self.folder.logs()
-    }
-
-    /// What one component has written to its log.
-    pub fn log(&self, component: Component) -> PathBuf {
-        self.folder.log(component)
-    }
-
-    /// The end of each component's log: what a failing test shows.
-    pub fn last_words(&self) -> String {
-        let running = Component::ALL.into_iter().filter(|component| self.options.runs(*component));
-        running
-            .map(|component| {
-                format!("--- the last words of {component}\n{}\n", logs::tail(&self.folder.log(component)))
-            })
-            .collect()
-    }
-
-    /// The authority that signed the API server's certificate; a test's webhook may have one from it too.
-    pub fn authority(&self) -> &Authority {
-        self.folder.authority()
-    }
-
-    /// Asks a component to end (SIGTERM) and waits until it has.
-    pub async fn stop(&mut self, component: Component) -> Result<(), ControlError> {
-        self.end(component, Guarded::ask_to_end).await
-    }
-
-    /// Kills a component (SIGKILL) and waits until it is gone.
-    pub async fn kill(&mut self, component: Component) -> Result<(), ControlError> {
-        self.end(component, Guarded::kill).await
-    }
-
-    /// Stops a component if it runs, starts it again on the same port and data, and waits until it is ready.
-    pub async fn restart(&mut self, component: Component) -> Result<(), ControlError> {
-        if self.running.contains_key(&component) {
-            self.stop(component).await?;
-        }
-        self.options.without.remove(&component);
-        Ok(self.launch(&[component]).await?)
-    }
-
-    async fn end(&mut self, component: Component, how: fn(&mut Guarded)) -> Result<(), ControlError> {
-        let mut process = self.running.remove(&component).ok_or(ControlError::NotRunning(component))?;
-        how(&mut process);
-        let ended = tokio::time::timeout(END_LIMIT, process.wait()).await;
-        ended.map(drop).map_err(|_| ControlError::DoesNotEnd { component, waited: END_LIMIT })
-    }
-
-    /// Starts those of the components that are wanted, all at once, and waits until all of them are ready.
-    async fn launch(&mut self, components: &[Component]) -> Result<(), StartError> {
-        let wanted: Vec<_> = components.iter().copied().filter(|component| self.options.runs(*component)).collect();
-        for component in &wanted {
-            let process = self.spawn(*component)?;
-            self.running.insert(*component, process);
-        }
-        let authority = self.folder.path("ca.crt");
-        let limit = Duration::from_secs(self.options.ready_within_secs);
-        let mut waits = Vec::new();
-        for (component, process) in &mut self.running {
-            if wanted.contains(component) {
-                let probe = Probe::new(*component, &self.ports, &authority)?;
-                let log = self.folder.log(*component);
-                waits.push(async move { probe.until_ready(process, &log, limit).await });
-            }
-        }
-        let ready = try_join_all(waits).await;
-        ready.map(drop).map_err(|error| self.first_to_end().unwrap_or(error))
-    }
-
-    /// Who ended first in the order of need: an API server that ends because its etcd has is not the one to blame.
-    fn first_to_end(&mut self) -> Option<StartError> {
-        self.running.iter_mut().find_map(|(component, process)| {
-            let status = process.ended()?;
-            Some(StartError::of_ended(*component, status, &self.folder.log(*component)))
-        })
-    }
-
-    fn spawn(&self, component: Component) -> Result<Guarded, StartError> {
-        let program = self.binaries.component(component)?;
-        let arguments = command::arguments(component, &self.options, &self.folder, &self.ports);
-        let guarded = Program {
-            guard: self.binaries.guard()?,
-            command: std::iter::once(program.clone().into()).chain(arguments.into_iter().map(Into::into)).collect(),
-            env: command::environment(component, &self.folder),
-            folder: Some(self.folder.path("")),
-            log: self.folder.log(component),
-            grace: GRACE,
-        };
-        guarded.start().map_err(|source| StartError::Spawn { program, source })
+impl DerefMut for ControlPlane {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.0
     }
 }
 
 impl Drop for ControlPlane {
-    /// Ends every process. If a test is panicking, shows what each component said last and keeps the logs.
+    /// If a test is panicking, shows what each component said last and keeps the logs. The processes end with the rest.
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!("{}--- all logs are kept in {}", self.last_words(), self.folder.keep().join("logs").display());
+            eprintln!("{}--- all logs are kept in {}", self.last_words(), self.keep_logs().join("logs").display());
         }
-        // Those that need the others go first, so that nobody fills a log with complaints about the missing.
-        while self.running.pop_last().is_some() {}
     }
-}
-
-async fn admin_client(folder: &Folder) -> Result<Client, StartError> {
-    let wrong = |error: &dyn std::fmt::Display| StartError::Client(error.to_string());
-    let kubeconfig = Kubeconfig::read_from(folder.kubeconfig(ADMIN)).map_err(|error| wrong(&error))?;
-    let options = KubeConfigOptions::default();
-    let config = Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(|error| wrong(&error))?;
-    Client::try_from(config).map_err(|error| wrong(&error))
 }

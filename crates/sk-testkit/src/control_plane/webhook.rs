@@ -3,32 +3,17 @@
 //! Nothing here forwards traffic. With `Options::webhook_routing` the API server looks the Service's EndpointSlice up
 //! and connects to the address in it, which must not be a loopback address: it is the host's own.
 
-use std::io;
-use std::net::{IpAddr, Ipv4Addr, UdpSocket};
+use std::net::IpAddr;
 
 use serde_json::json;
 
 use super::{ControlError, ControlPlane};
 use crate::objects;
 
-/// An address that is documentation only (RFC 5737). Connecting a UDP socket sends nothing, but has the system choose
-/// the address that it would send from.
-const ELSEWHERE: (Ipv4Addr, u16) = (Ipv4Addr::new(192, 0, 2, 1), 9);
-
 impl ControlPlane {
     /// This machine's own address, which a webhook has to listen on.
     pub fn host_address() -> Result<IpAddr, ControlError> {
-        let chosen = || {
-            let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
-            socket.connect(ELSEWHERE)?;
-            Ok(socket.local_addr()?.ip())
-        };
-        match chosen() {
-            Ok(address) if address.is_loopback() || address.is_unspecified() => {
-                Err(ControlError::NoAddress(io::Error::other(format!("only {address}"))))
-            }
-            other => other.map_err(ControlError::NoAddress),
-        }
+        sk_lab::runner::host_address()
     }
 
     /// Makes a Service (port 443) that leads to `port` on [`ControlPlane::host_address`].

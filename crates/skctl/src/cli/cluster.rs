@@ -1,5 +1,6 @@
 //! What can be typed about a real cluster.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -30,11 +31,19 @@ pub(super) const MANIFESTS_EXAMPLES: &str = "Examples:
 pub(super) const INSTALL_EXAMPLES: &str = "Examples:
   skctl --context prod-eu1 install tracer -c tracer.yaml --dry-run
   skctl --context lab install sim
+  skctl --context lab install sim --image-prefix registry.example.com/simkube
   skctl --context lab install sim --also secrets --also widgets.example.com";
 
 pub(super) const DOCTOR_EXAMPLES: &str = "Examples:
   skctl --context prod-eu1 doctor tracer
   skctl doctor -o json | jq '.[] | select(.state == \"fail\")'";
+
+pub(super) const LAB_EXAMPLES: &str = "Examples:
+  KUBEBUILDER_ASSETS=~/kubernetes/bin skctl lab up
+  skctl lab status -o json
+  skctl lab down
+
+Needs etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kwok, in $KUBEBUILDER_ASSETS or on the PATH.";
 
 /// `skctl export`
 #[derive(Debug, Args)]
@@ -121,6 +130,10 @@ pub struct TracerArgs {
     /// The tracer's image.
     #[arg(long = "tracer-image", value_name = "IMAGE")]
     pub image: Option<String>,
+    /// Where the image is that is not named: registry.example.com/simkube stands for
+    /// registry.example.com/simkube/sk-tracer:VERSION.
+    #[arg(long, value_name = "PREFIX", value_parser = image_prefix)]
+    pub image_prefix: Option<String>,
 }
 
 /// What the simulator's installation is made from.
@@ -132,6 +145,10 @@ pub struct SimArgs {
     /// The driver's image.
     #[arg(long, value_name = "IMAGE")]
     pub driver_image: Option<String>,
+    /// Where images are that are not named: registry.example.com/simkube stands for
+    /// registry.example.com/simkube/sk-ctrl:VERSION and …/sk-driver:VERSION.
+    #[arg(long, value_name = "PREFIX", value_parser = image_prefix)]
+    pub image_prefix: Option<String>,
     /// Let Simulations name such images for their driver too: a whole one, or the beginning of several up to a `/`, `:`
     /// or `@`; may be repeated.
     #[arg(long = "allow-driver-image", value_name = "IMAGE")]
@@ -151,9 +168,24 @@ pub struct SimArgs {
     /// Let the controller ask cert-manager for certificates where a Simulation names an issuer.
     #[arg(long)]
     pub cert_manager: bool,
-    /// Let drivers replay this resource too, as kubectl writes it: secrets, widgets.example.com; may be repeated.
+    /// Let drivers replay this resource too, in the namespaces of their runs, as kubectl writes it: secrets,
+    /// widgets.example.com; may be repeated.
     #[arg(long, value_name = "RESOURCE[.GROUP]")]
     pub also: Vec<Resource>,
+    /// Let drivers replay this resource, which has no namespace, too. They may then change every object of it; may be
+    /// repeated.
+    #[arg(long, value_name = "RESOURCE[.GROUP]")]
+    pub also_cluster: Vec<Resource>,
+}
+
+/// A registry and a path in it, without the slash that follows.
+fn image_prefix(text: &str) -> Result<String, String> {
+    let prefix = text.trim_end_matches('/');
+    let is_plain = |char: char| char.is_ascii_alphanumeric() || "-._:/".contains(char);
+    if prefix.is_empty() || !prefix.chars().all(is_plain) || prefix.contains("//") {
+        return Err("a registry and a path, as in registry.example.com:5000/simkube; no https://".to_owned());
+    }
+    Ok(prefix.to_owned())
 }
 
 /// A resource as kubectl writes it: the plural, and the group unless it is the core's.
@@ -281,6 +313,7 @@ pub enum NodesCommand {
     /// Make KWOK nodes as a scenario's groups or a trace's recorded nodes are. Other nodes are never touched.
     #[command(after_help = "Examples:
   skctl --context lab nodes apply -f pack.yaml
+  skctl --context lab nodes apply -f example:nginx --set cluster.groups.small.min=10
   skctl --context lab nodes apply week.sktrace
   skctl --context lab nodes apply -f pack.yaml --delete")]
     Apply(NodesApplyArgs),
@@ -292,17 +325,85 @@ pub struct NodesApplyArgs {
     #[arg(help = TRACE_HELP, required_unless_present = "scenario")]
     #[allow(missing_docs, reason = "the help text says it")]
     pub trace: Option<String>,
-    /// The scenario whose groups to make.
+    /// The scenario whose groups to make: a file, or `example:NAME`.
     #[arg(short = 'f', long = "scenario", value_name = "SCENARIO", conflicts_with = "trace")]
     pub scenario: Option<PathBuf>,
+    /// Change one field of the scenario, as in cluster.groups.small.min=10; may be repeated.
+    #[arg(long, value_name = "PATH=VALUE", requires = "scenario")]
+    pub set: Vec<String>,
     /// Remove these nodes instead.
     #[arg(long)]
     pub delete: bool,
+    /// Do not wait until KWOK has made them ready.
+    #[arg(long, conflicts_with = "delete")]
+    pub no_wait: bool,
+}
+
+/// `skctl lab …`
+#[derive(Debug, Subcommand)]
+pub enum LabCommand {
+    /// Start it, and say how to reach it.
+    Up(LabPlaceArgs),
+    /// End it, and remove everything of it; also what a lab that was killed has left.
+    Down(LabPlaceArgs),
+    /// Is it up, and which processes is it? Exit code 1 if it is not up.
+    Status(LabStatusArgs),
+    /// The process that keeps it.
+    #[command(hide = true)]
+    Serve(LabPlaceArgs),
+    /// Becomes one of its programs.
+    #[command(hide = true)]
+    Exec(LabWords),
+    /// The controller, as `sk-ctrl`.
+    #[command(hide = true)]
+    Ctrl(LabWords),
+    /// A driver, as `sk-driver`.
+    #[command(hide = true)]
+    Driver(LabWords),
+}
+
+/// Which lab.
+#[derive(Debug, Args)]
+pub struct LabPlaceArgs {
+    /// The folder of the lab; ~/.local/state/simkube/lab if not said.
+    #[arg(long, value_name = "DIR")]
+    pub dir: Option<PathBuf>,
+}
+
+/// `skctl lab status`
+#[derive(Debug, Args)]
+pub struct LabStatusArgs {
+    /// Which lab.
+    #[command(flatten)]
+    pub place: LabPlaceArgs,
+    /// In which form.
+    #[arg(short = 'o', long = "output", value_enum, default_value = "table", value_name = "FORMAT")]
+    pub output: TableFormat,
+}
+
+/// Words that are another program's.
+#[derive(Debug, Args)]
+pub struct LabWords {
+    /// All of them.
+    #[arg(last = true)]
+    pub words: Vec<OsString>,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_prefix_of_images_is_a_registry_and_a_path() {
+        for (typed, read) in
+            [("registry.example.com:5000/a/", "registry.example.com:5000/a"), ("localhost", "localhost")]
+        {
+            assert_eq!(image_prefix(typed).as_deref(), Ok(read));
+        }
+        for wrong in ["", "/", "https://registry.example.com", "a b"] {
+            assert!(image_prefix(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn a_resource_is_written_as_kubectl_does() {

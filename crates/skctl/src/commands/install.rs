@@ -11,7 +11,7 @@ use crate::cluster::{self, Cluster};
 use crate::commands::doctor::{outcome, text};
 use crate::doctor::{self, Finding, State};
 use crate::failure::Outcome;
-use crate::installation::{self, is_stage};
+use crate::installation::{self, is_dispensable};
 use crate::output;
 use crate::progress::Progress;
 
@@ -53,8 +53,7 @@ async fn apply(cluster: &Cluster, objects: &[Value], manner: Manner, global: &Gl
         match progress.waiting(applier.apply(object)).await? {
             Ok(Change::Unchanged) => unchanged += 1,
             Ok(change) => output::print(&format!("{change:<9} {}\n", name_of(object)))?,
-            // Without KWOK everything else can still be installed; the doctor says what is missing.
-            Err(error @ ApplyError::UnknownKind { .. }) if is_stage(object) => {
+            Err(error @ ApplyError::UnknownKind { .. }) if is_dispensable(object) => {
                 output::say(global, &format!("left out: {error}"));
             }
             Err(error) => return Err(error.into()),

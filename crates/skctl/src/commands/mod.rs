@@ -5,6 +5,7 @@ pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod export;
 pub(crate) mod install;
+pub(crate) mod lab;
 pub(crate) mod list;
 pub(crate) mod manifests;
 pub(crate) mod nodes;

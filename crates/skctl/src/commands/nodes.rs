@@ -2,12 +2,19 @@
 //!
 //! Only nodes with SimKube's label of a group are ever changed or removed. A node of the same name without it is
 //! somebody's own and is a refusal, before anything is done.
+//!
+//! A run begins with these nodes, so the command waits until KWOK has made them ready, and says so; a cluster without
+//! KWOK or without SimKube's stages is found out here and not by pods that wait.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow, bail};
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
 use serde_json::Value;
-use sk_api::scenario::Scenario;
+use sk_api::scenario::{Assignment, Scenario};
 use sk_api::simulation::names;
 use sk_core::SimTime;
 use sk_driver::nodes::{from_scenario, from_trace};
@@ -18,10 +25,14 @@ use crate::cluster::simulations::Simulations;
 use crate::cluster::{self, Cluster, words};
 use crate::failure::Outcome;
 use crate::progress::Progress;
-use crate::{output, text_file, traces};
+use crate::{examples, output, text_file, traces};
 
 /// The label by which SimKube's nodes are known, with their group as its value.
 const GROUP_LABEL: &str = "simkube.io/node-group";
+/// How long KWOK may take to make nodes ready: it does hundreds a second, so that 5,000 take less than half of this.
+const READY_PATIENCE: Duration = Duration::from_secs(60);
+/// How often it is looked meanwhile.
+const READY_LOOK: Duration = Duration::from_millis(500);
 /// As many nodes as Kubernetes itself is made for.
 const MAX_NODES: usize = 5_000;
 
@@ -43,25 +54,83 @@ pub(crate) fn apply(args: &NodesApplyArgs, global: &Global) -> Result<Outcome> {
             progress.waiting(Simulations::of(&cluster).check_mark()).await??;
         }
         progress.waiting(refuse_foreign(&cluster, &nodes)).await??;
-        let done = if args.delete {
-            progress.waiting(remove(&cluster, &nodes)).await??
-        } else {
-            progress.waiting(make(&cluster, &nodes)).await??
-        };
-        output::print(&format!("{done} in {cluster}\n"))?;
-        Ok(Outcome::Good)
+        if args.delete {
+            let done = progress.waiting(remove(&cluster, &nodes)).await??;
+            output::print(&format!("{done} in {cluster}\n"))?;
+            return Ok(Outcome::Good);
+        }
+        let made = progress.waiting(make(&cluster, &nodes)).await??;
+        if args.no_wait {
+            output::print(&format!("{made} in {cluster}; each is ready when KWOK has seen it\n"))?;
+            return Ok(Outcome::Good);
+        }
+        let began = Instant::now();
+        let missing = progress.waiting(wait_until_ready(&cluster, &nodes)).await??;
+        let (words, outcome) = readiness(&missing, began.elapsed());
+        output::print(&format!("{made} in {cluster}; {words}\n"))?;
+        Ok(outcome)
     })
+}
+
+/// Waits until all nodes are ready, or patience is at an end. Those that are not.
+async fn wait_until_ready(cluster: &Cluster, nodes: &[Value]) -> Result<BTreeSet<String>> {
+    let api: Api<Node> = Api::all(cluster.client.clone());
+    let began = Instant::now();
+    loop {
+        let listed = api.list(&ListParams::default().labels(GROUP_LABEL)).await;
+        let listed = listed.map_err(|error| refused(cluster, "list", &error))?;
+        let ready: BTreeSet<&str> = listed
+            .items
+            .iter()
+            .filter(|node| is_ready(node))
+            .filter_map(|node| node.metadata.name.as_deref())
+            .collect();
+        let missing: BTreeSet<String> =
+            nodes.iter().map(name).filter(|name| !ready.contains(name)).map(str::to_owned).collect();
+        if missing.is_empty() || began.elapsed() >= READY_PATIENCE {
+            return Ok(missing);
+        }
+        tokio::time::sleep(READY_LOOK).await;
+    }
+}
+
+fn is_ready(node: &Node) -> bool {
+    let conditions = node.status.as_ref().and_then(|status| status.conditions.as_ref());
+    conditions.into_iter().flatten().any(|condition| condition.type_ == "Ready" && condition.status == "True")
+}
+
+/// What is said of nodes that were waited for, and whether that is well.
+fn readiness(missing: &BTreeSet<String>, waited: Duration) -> (String, Outcome) {
+    let Some(first) = missing.first() else {
+        return (format!("all of them are ready after {:.1} s", waited.as_secs_f64()), Outcome::Good);
+    };
+    let words = format!(
+        "{} of them, {first} first, are not ready after {:.0} s: KWOK makes them so; `skctl doctor sim` says what it lacks",
+        missing.len(),
+        waited.as_secs_f64()
+    );
+    (words, Outcome::Bad)
 }
 
 fn nodes(args: &NodesApplyArgs, global: &Global) -> Result<Vec<Value>> {
     if let Some(path) = &args.scenario {
-        let text = text_file::read("scenario", path)?;
-        return Ok(from_scenario(&Scenario::parse(&path.display().to_string(), &text)?));
+        return Ok(from_scenario(&scenario(path, &args.set)?));
     }
     let typed = args.trace.as_deref().unwrap_or_default();
     let trace = traces::open(typed, global)?;
     let first = trace.span().map_or(SimTime::EPOCH, |(first, _)| first);
     Ok(from_trace(&trace, first)?)
+}
+
+/// A scenario of a file or of an example, with some fields changed.
+fn scenario(path: &Path, set: &[String]) -> Result<Scenario> {
+    let name = path.display().to_string();
+    let text = match name.strip_prefix(examples::PREFIX) {
+        Some(example) => examples::find(example)?.scenario.to_owned(),
+        None => text_file::read("scenario", path)?,
+    };
+    let set = set.iter().map(|text| text.parse()).collect::<Result<Vec<Assignment>, _>>()?;
+    Ok(Scenario::parse_with(&name, &text, &set)?)
 }
 
 fn name(node: &Value) -> &str {
@@ -116,4 +185,27 @@ async fn remove(cluster: &Cluster, nodes: &[Value]) -> Result<String> {
 fn refused(cluster: &Cluster, verb: &str, error: &kube::Error) -> anyhow::Error {
     let why = words(error);
     anyhow!("cannot {verb} nodes in {cluster}: {why}; whoever may change nodes can make them, once for all runs")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bundled_scenario_can_be_made_with_more_nodes() {
+        let set = ["cluster.groups.small.min=3".to_owned()];
+        let nodes = from_scenario(&scenario(Path::new("example:nginx"), &set).unwrap());
+        assert_eq!(nodes.iter().map(name).collect::<Vec<_>>(), ["small-1", "small-2", "small-3"]);
+        assert!(scenario(Path::new("example:none"), &[]).is_err());
+    }
+
+    #[test]
+    fn nodes_that_do_not_get_ready_are_named_with_what_to_do_next() {
+        let (words, outcome) = readiness(&BTreeSet::new(), Duration::from_millis(1234));
+        assert_eq!((words.as_str(), outcome), ("all of them are ready after 1.2 s", Outcome::Good));
+        let missing = BTreeSet::from(["small-1".to_owned(), "small-2".to_owned()]);
+        let (words, outcome) = readiness(&missing, READY_PATIENCE);
+        assert!(words.contains("2 of them, small-1 first") && words.contains("skctl doctor sim"), "{words}");
+        assert_eq!(outcome, Outcome::Bad);
+    }
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow, bail};
 use serde_json::Value;
 use sk_api::scenario::Scenario;
+use sk_api::simulation::names::SCENARIO_ANNOTATION;
 use sk_api::simulation::{Simulation, State};
 use sk_record::Run;
 use sk_report::terminal::Occasion;
@@ -20,7 +21,7 @@ use crate::confined::assertions::{self, Checked};
 use crate::failure::Outcome;
 use crate::runs::{self, RUNS};
 use crate::scenarios::ASSUMED;
-use crate::simulation::{SCENARIO_ANNOTATION, name_of, why_it_failed, words};
+use crate::simulation::{name_of, why_it_failed, words};
 use crate::{output, records};
 
 pub(crate) fn run(args: &ReportArgs, global: &Global) -> Result<Outcome> {

@@ -29,7 +29,7 @@ cluster:
     simkubes-own: {min: 1, max: 1, cpu: 1, memory: 4Gi, ready: 0s}
 ";
 const OWN_GROUP: &str = "simkubes-own";
-const OWN_NODE: &str = "simkubes-own-0";
+const OWN_NODE: &str = "simkubes-own-1";
 
 const REPLICAS: u32 = 6;
 

@@ -3,6 +3,7 @@
 
 mod fixture;
 mod karpenter;
+mod lab;
 mod nginx;
 mod recording;
 mod simulation;

@@ -65,7 +65,7 @@ async fn somebody_with_the_role_of_a_user_simulates_on_a_cluster_and_leaves_noth
     let _runner = install(&fixture).await;
     let _controller = start_controller(&fixture).await;
     let out = fixture.skctl().args(["nodes", "apply", "-f", "nodes.yaml"]).assert().success();
-    out.stdout(contains("3 of 3 nodes created"));
+    out.stdout(contains("3 of 3 nodes created").and(contains("all of them are ready after")));
     fixture.skctl().args(["nodes", "apply", "-f", "nodes.yaml"]).assert().success().stdout(contains("0 of 3 nodes"));
     fixture.until_well("sim").await;
     the_doctor_sees_what_would_spoil_a_run(&fixture).await;
@@ -336,14 +336,14 @@ fn nodes_of_a_trace_are_made_by_who_may(user: &User<'_>) {
 
 /// A node that has the name of one of the scenario's, but is somebody's own.
 async fn foreign_nodes_are_left_alone(fixture: &Fixture) {
-    fixture.cluster.create(&objects::node().name("virtual-1").label("team", "theirs")).await.expect("a node");
+    fixture.cluster.create(&objects::node().name("virtual-2").label("team", "theirs")).await.expect("a node");
     for words in [&["nodes", "apply", "-f", "nodes.yaml"][..], &["nodes", "apply", "-f", "nodes.yaml", "--delete"]] {
         let out = fixture.skctl().args(words).assert().code(2);
-        out.stderr(contains("a node virtual-1 that is not SimKube's"));
+        out.stderr(contains("a node virtual-2 that is not SimKube's"));
     }
     let nodes: Api<k8s_openapi::api::core::v1::Node> = Api::all(fixture.cluster.client());
-    assert!(nodes.get_opt("virtual-0").await.expect("the server answers").is_none(), "nothing was done");
-    assert!(nodes.get_opt("virtual-1").await.expect("the server answers").is_some(), "it is still there");
+    assert!(nodes.get_opt("virtual-1").await.expect("the server answers").is_none(), "nothing was done");
+    assert!(nodes.get_opt("virtual-2").await.expect("the server answers").is_some(), "it is still there");
 }
 
 async fn reaches(fixture: &Fixture, name: &str, state: State) {

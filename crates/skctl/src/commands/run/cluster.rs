@@ -22,7 +22,7 @@ use crate::cluster::simulations::Simulations;
 use crate::cluster::{self as clusters, Cluster};
 use crate::failure::Outcome;
 use crate::scenarios::{self, Resolved};
-use crate::simulation::{Followed, SCENARIO_ANNOTATION, follow, name_of, trace_of, why_it_failed};
+use crate::simulation::{Followed, follow, name_of, trace_of, why_it_failed};
 use crate::times::{self, Clock};
 use crate::upload::Parcel;
 use crate::{examples, output, records, runs, traces};
@@ -106,7 +106,7 @@ fn say_what_is_not_used(args: &RunArgs, global: &Global) {
 
 /// A scenario that an annotation cannot hold stays here, and only this command can judge by it.
 fn say_what_does_not_travel(simulation: &Simulation, global: &Global) {
-    if !simulation.annotations().contains_key(SCENARIO_ANNOTATION) {
+    if !simulation.annotations().contains_key(names::SCENARIO_ANNOTATION) {
         let most = MAX_SCENARIO_BYTES >> 10;
         let text = format!(
             "the scenario has more than {most} KiB, so it does not travel with the Simulation: this run is judged by it, \

@@ -38,10 +38,9 @@ pub(crate) struct Concluded {
 pub(crate) fn publish(mut staged: Staged, judge: Judge<'_>, scenario: &str) -> Result<Concluded> {
     let analysis = Analysis::of(&staged.run()?)?;
     let judgement = Judgement::of(&analysis, judge.checked.judge(&analysis.summary)?, judge.terms);
-    let page = sk_report::html::render(&analysis, &judgement, Some(scenario))?;
-    staged.add_file("summary.json", sk_report::json::render(&analysis, &judgement)?.as_bytes())?;
-    staged.add_file("report.html", page.as_bytes())?;
-    staged.add_file("junit.xml", sk_report::junit::render(&analysis, &judgement).as_bytes())?;
+    for (name, text) in sk_report::files(&analysis, &judgement, scenario)? {
+        staged.add_file(name, text.as_bytes())?;
+    }
     let dir = staged.publish()?;
     Ok(Concluded { analysis, judgement, dir })
 }

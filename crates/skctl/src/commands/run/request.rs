@@ -14,7 +14,6 @@ use sk_store::Location;
 
 use crate::cli::RunArgs;
 use crate::scenarios::Resolved;
-use crate::simulation::SCENARIO_ANNOTATION;
 use crate::times::Asked;
 use crate::traces;
 
@@ -135,7 +134,7 @@ fn annotations(resolved: &Resolved, place: &str) -> Vec<(String, String)> {
     }
     let scenario = resolved.scenario.to_yaml();
     if scenario.len() <= MAX_SCENARIO_BYTES {
-        annotations.push((SCENARIO_ANNOTATION.to_owned(), scenario));
+        annotations.push((names::SCENARIO_ANNOTATION.to_owned(), scenario));
     }
     annotations
 }
@@ -239,7 +238,7 @@ mod tests {
         assert_eq!((spec.repetitions, spec.duration.as_deref()), (2, Some("90000ms")));
         let annotations = metadata.annotations.unwrap();
         assert_eq!(annotations[names::TRACE_NAME_ANNOTATION], "example:nginx");
-        let scenario = Scenario::parse("annotation", &annotations[SCENARIO_ANNOTATION]).unwrap();
+        let scenario = Scenario::parse("annotation", &annotations[names::SCENARIO_ANNOTATION]).unwrap();
         assert!(!scenario.assertions.is_empty(), "what must hold travels along");
     }
 

@@ -12,13 +12,13 @@ use tokio::sync::watch;
 use super::prepare::{Prepared, Refusal, prepare};
 use super::status::{self, ContainerLife};
 use super::{Context, Order};
-use crate::control_plane::guarded::{Guarded, Program};
+use crate::leash::{Leashed, Program};
 
-/// Before a container is started again. A kubelet begins with 10 s; tests should not have to wait for that.
+/// Before a container is started again. A kubelet begins with 10 s; nobody here should have to wait for that.
 const RESTART_DELAY: Duration = Duration::from_secs(1);
 /// How long a pod has to end if it does not say: Kubernetes' default.
 const DEFAULT_GRACE: Duration = Duration::from_secs(30);
-/// Tries to report a status. The API server may be down because a test has killed it; this is longer than its restart.
+/// Tries to report a status. The API server may be restarting; this is longer than that takes.
 const REPORT_TRIES: u32 = 60;
 /// The end of a log that a kubelet takes for last words.
 const MAX_LAST_WORDS: usize = 2048;
@@ -106,7 +106,7 @@ impl Life {
 
     fn program(&self, prepared: &Prepared, restarts: u32) -> Program {
         Program {
-            guard: self.context.guard.clone(),
+            leash: self.context.leash.clone(),
             command: prepared.command.clone(),
             env: prepared.env.clone(),
             folder: Some(prepared.folder.clone()),
@@ -152,7 +152,7 @@ impl Life {
 }
 
 /// Waits for the process, and passes on the order to end. Returns its exit code.
-async fn until_ended(process: &mut Guarded, orders: &mut watch::Receiver<Order>) -> i32 {
+async fn until_ended(process: &mut Leashed, orders: &mut watch::Receiver<Order>) -> i32 {
     let told = tokio::select! {
         status = process.wait() => return status.code().unwrap_or(-1),
         // A runner that is gone gives no orders; the process goes with it.

@@ -8,21 +8,23 @@ use std::time::Duration;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, ListParams, PostParams};
 
-use super::{ControlPlane, StartError, eventually};
+use crate::access::eventually;
+use crate::error::StartError;
 use crate::options::Component;
+use crate::plane::ControlPlane;
 
 /// How long the API server may take to serve new kinds; it is a second when nothing else goes on.
 const KINDS_LIMIT: Duration = Duration::from_secs(60);
 
 impl ControlPlane {
     /// Creates the kinds that were asked for, and Karpenter's if it is to run, and waits until they are served.
-    pub(super) async fn bring_kinds(&self) -> Result<(), StartError> {
+    pub(crate) async fn bring_kinds(&self) -> Result<(), StartError> {
         let mut kinds: Vec<CustomResourceDefinition> = Vec::new();
         for definition in &self.options.kinds {
             kinds.push(serde_json::from_value(definition.clone()).map_err(wrong)?);
         }
         if self.options.runs(Component::Karpenter) {
-            let text = fs::read_to_string(self.binaries.karpenter_kinds()?).map_err(wrong)?;
+            let text = fs::read_to_string(self.programs.find("karpenter-crds.yaml")?).map_err(wrong)?;
             kinds.extend(serde_saphyr::from_multiple::<CustomResourceDefinition>(&text).map_err(wrong)?);
         }
         if kinds.is_empty() {

@@ -63,6 +63,8 @@ impl fmt::Display for Component {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct Options {
+    /// What the cluster and its context are called in kubeconfigs.
+    pub name: String,
     /// Components to leave out; etcd and the API server always run.
     pub without: BTreeSet<Component>,
     /// Start Karpenter too, once its kinds are served. It does nothing until somebody makes a NodePool.
@@ -95,6 +97,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
+            name: "testkit".to_owned(),
             without: BTreeSet::new(),
             karpenter: false,
             kinds: Vec::new(),
@@ -180,6 +183,12 @@ impl Options {
     /// Gives components so many seconds to become ready.
     pub fn ready_within_secs(mut self, seconds: u64) -> Self {
         self.ready_within_secs = seconds;
+        self
+    }
+
+    /// Calls the cluster so in kubeconfigs.
+    pub fn name(mut self, name: &str) -> Self {
+        name.clone_into(&mut self.name);
         self
     }
 

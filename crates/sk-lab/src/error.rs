@@ -5,16 +5,19 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::Duration;
 
-use super::binaries::BinariesError;
-use super::logs;
+use crate::logs;
 use crate::options::Component;
+use crate::programs::MissingProgram;
 
 /// Why a control plane, or a component of it, did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// There is nothing to start.
     #[error(transparent)]
-    Binaries(#[from] BinariesError),
+    Program(#[from] MissingProgram),
+    /// There is no telling where programs would be.
+    #[error("{0}")]
+    NoPrograms(String),
     /// The temporary folder cannot be written.
     #[error("write {}: {source}; free some disk, or set TMPDIR to a folder on another one", path.display())]
     Folder {
@@ -30,7 +33,7 @@ pub enum StartError {
     #[error("find a free port on 127.0.0.1: {0}; end what holds so many")]
     Ports(#[source] io::Error),
     /// The operating system would not run a binary.
-    #[error("run {}: {source}; `make control-plane` builds it anew after you delete it", program.display())]
+    #[error("run {}: {source}; is it a program for this machine? Put another one there", program.display())]
     Spawn {
         /// The binary.
         program: PathBuf,
@@ -71,7 +74,7 @@ pub enum StartError {
     },
     /// Kinds that have to be there before the controllers start are not.
     #[error(
-        "bring custom resource definitions: {0}; correct Options::kinds, or build Karpenter's with `make control-plane`"
+        "bring custom resource definitions: {0}; correct Options::kinds, or put Karpenter's definitions beside its program"
     )]
     Kinds(String),
     /// A client for the new control plane cannot be made.
@@ -81,7 +84,7 @@ pub enum StartError {
 
 impl StartError {
     /// What a component that has ended says about it in its log.
-    pub(super) fn of_ended(component: Component, status: ExitStatus, log: &Path) -> Self {
+    pub(crate) fn of_ended(component: Component, status: ExitStatus, log: &Path) -> Self {
         let tail = logs::tail(log);
         if tail.contains("address already in use") {
             return Self::PortTaken { component, starts: 1, tail };
@@ -144,7 +147,8 @@ pub enum ControlError {
 }
 
 impl ControlError {
-    pub(crate) fn request(step: impl Into<String>) -> impl FnOnce(kube::Error) -> Self {
+    /// A request that was refused while this was being done.
+    pub fn request(step: impl Into<String>) -> impl FnOnce(kube::Error) -> Self {
         let step = step.into();
         move |source| Self::Request { step, source: Box::new(source) }
     }

@@ -5,18 +5,18 @@ use std::time::{Duration, Instant};
 
 use kube::{Client, Config};
 
-use super::error::StartError;
-use super::guarded::Guarded;
-use super::logs;
-use super::ports::Ports;
+use crate::error::StartError;
+use crate::leash::Leashed;
+use crate::logs;
 use crate::options::Component;
+use crate::ports::Ports;
 
 /// Who has taken a component's port may accept connections and say nothing.
 const ANSWER_LIMIT: Duration = Duration::from_secs(1);
 const POLL: Duration = Duration::from_millis(25);
 
 /// Asks one component whether it is ready.
-pub(super) struct Probe {
+pub(crate) struct Probe {
     component: Component,
     client: Client,
     path: &'static str,
@@ -24,7 +24,7 @@ pub(super) struct Probe {
 
 impl Probe {
     /// A probe for a component that serves on one of these ports with a certificate of this authority.
-    pub(super) fn new(component: Component, ports: &Ports, authority_pem: &Path) -> Result<Self, StartError> {
+    pub(crate) fn new(component: Component, ports: &Ports, authority_pem: &Path) -> Result<Self, StartError> {
         let (scheme, port, path) = match component {
             Component::Etcd => ("http", ports.etcd, "/health"),
             Component::ApiServer => ("https", ports.api_server, "/readyz"),
@@ -44,9 +44,9 @@ impl Probe {
     }
 
     /// Waits until the component is ready, or has ended, or has had its time.
-    pub(super) async fn until_ready(
+    pub(crate) async fn until_ready(
         &self,
-        process: &mut Guarded,
+        process: &mut Leashed,
         log: &Path,
         limit: Duration,
     ) -> Result<(), StartError> {

@@ -10,7 +10,7 @@ const TAIL_LINES: usize = 15;
 const TAIL_BYTES: u64 = 32 << 10;
 
 /// The last lines of a log, indented; a sentence instead if it has none.
-pub(crate) fn tail(path: &Path) -> String {
+pub fn tail(path: &Path) -> String {
     match read_end(path) {
         Ok(text) if text.trim().is_empty() => "  (it said nothing)".to_owned(),
         Ok(text) => {

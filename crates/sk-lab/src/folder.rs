@@ -1,39 +1,69 @@
-//! The temporary folder of one control plane: certificates, tokens, kubeconfigs, configurations, data and logs.
+//! The folder of one control plane: certificates, tokens, kubeconfigs, configurations, data and logs.
 //!
-//! It goes when the control plane does, except when a test panics: then the logs stay, and the test says where.
+//! A temporary one goes when the control plane does, unless its logs are to be kept; one at a place that somebody has
+//! chosen stays. Only its owner may read it: the keys to the cluster are in it.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::certificates::{Authority, Keys};
-use super::error::StartError;
-use super::ports::Ports;
+use crate::certificates::{Authority, Keys};
+use crate::error::StartError;
 use crate::options::{Component, Options};
+use crate::ports::Ports;
 
 /// The account that tests use.
-pub(super) const ADMIN: &str = "admin";
+pub(crate) const ADMIN: &str = "admin";
+
+/// Keys and tokens are for whoever started the control plane.
+const OWNER_ONLY: u32 = 0o600;
 
 /// Names that the servers answer to. The last is how pods would know the API server.
 const SERVING_NAMES: [&str; 3] = ["127.0.0.1", "localhost", "kubernetes.default.svc"];
 
+/// Where everything lies.
+enum Root {
+    /// Removed when it is dropped.
+    Temporary(TempDir),
+    /// Somebody's own.
+    Chosen(PathBuf),
+}
+
+impl Root {
+    fn path(&self) -> &Path {
+        match self {
+            Self::Temporary(folder) => folder.path(),
+            Self::Chosen(folder) => folder,
+        }
+    }
+}
+
 /// Files that a control plane needs before it starts.
-pub(super) struct Folder {
-    root: TempDir,
+pub(crate) struct Folder {
+    root: Root,
     authority: Authority,
 }
 
 impl Folder {
     /// Writes everything that does not depend on ports.
-    pub(super) fn new() -> Result<Self, StartError> {
-        let root = tempfile::Builder::new()
-            .prefix("simkube-control-plane-")
-            .tempdir()
-            .map_err(|source| StartError::Folder { path: std::env::temp_dir(), source })?;
+    pub(crate) fn new(place: Option<&Path>) -> Result<Self, StartError> {
+        let root = match place {
+            Some(place) => Root::Chosen(place.to_owned()),
+            None => Root::Temporary(
+                tempfile::Builder::new()
+                    .prefix("simkube-control-plane-")
+                    .tempdir()
+                    .map_err(|source| StartError::Folder { path: std::env::temp_dir(), source })?,
+            ),
+        };
         let folder = Self { root, authority: Authority::new()? };
+        // What a start that found its ports taken has left: another one has other peers.
+        let _ = fs::remove_dir_all(folder.path("etcd"));
         folder.make(&folder.logs())?;
         let serving = folder.authority.serving(&SERVING_NAMES)?;
         let tokens = Keys::new()?;
@@ -46,12 +76,12 @@ impl Folder {
     }
 
     /// Writes what depends on ports and options.
-    pub(super) fn configure(&self, options: &Options, ports: &Ports) -> Result<(), StartError> {
+    pub(crate) fn configure(&self, options: &Options, ports: &Ports) -> Result<(), StartError> {
         let accounts = accounts();
         let lines: Vec<_> = accounts.iter().map(Account::csv_line).collect();
         self.write("tokens.csv", &lines.join("\n"))?;
         for account in &accounts {
-            let kubeconfig = self.connection(ports).kubeconfig(&json!({"token": account.token}));
+            let kubeconfig = self.connection(&options.name, ports).kubeconfig(&json!({"token": account.token}));
             self.write(&format!("{}.kubeconfig", account.file), &kubeconfig.to_string())?;
         }
         self.write("scheduler.yaml", &self.scheduler_configuration(options).to_string())?;
@@ -59,40 +89,43 @@ impl Folder {
     }
 
     /// A file in the folder.
-    pub(super) fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.root.path().join(name)
     }
 
     /// Where the logs are.
-    pub(super) fn logs(&self) -> PathBuf {
+    pub(crate) fn logs(&self) -> PathBuf {
         self.path("logs")
     }
 
     /// One component's log.
-    pub(super) fn log(&self, component: Component) -> PathBuf {
+    pub(crate) fn log(&self, component: Component) -> PathBuf {
         self.logs().join(component.name()).with_extension("log")
     }
 
     /// A kubeconfig that one of the accounts uses.
-    pub(super) fn kubeconfig(&self, account: &str) -> PathBuf {
+    pub(crate) fn kubeconfig(&self, account: &str) -> PathBuf {
         self.path(&format!("{account}.kubeconfig"))
     }
 
     /// The authority that signed the serving certificate.
-    pub(super) fn authority(&self) -> &Authority {
+    pub(crate) fn authority(&self) -> &Authority {
         &self.authority
     }
 
     /// Keeps the folder, without its data, and says where it is.
-    pub(super) fn keep(&mut self) -> PathBuf {
-        self.root.disable_cleanup(true);
+    pub(crate) fn keep(&mut self) -> PathBuf {
+        if let Root::Temporary(folder) = &mut self.root {
+            folder.disable_cleanup(true);
+        }
         let _ = fs::remove_dir_all(self.path("etcd"));
         self.root.path().to_owned()
     }
 
     /// How clients find this control plane.
-    pub(super) fn connection(&self, ports: &Ports) -> Connection {
-        Connection { server: format!("https://127.0.0.1:{}", ports.api_server), authority: self.path("ca.crt") }
+    pub(crate) fn connection(&self, name: &str, ports: &Ports) -> Connection {
+        let server = format!("https://127.0.0.1:{}", ports.api_server);
+        Connection { name: name.to_owned(), server, authority: self.path("ca.crt") }
     }
 
     fn scheduler_configuration(&self, options: &Options) -> Value {
@@ -109,7 +142,9 @@ impl Folder {
 
     fn write(&self, name: &str, text: &str) -> Result<(), StartError> {
         let path = self.path(name);
-        fs::write(&path, text).map_err(|source| StartError::Folder { path, source })
+        let written = OpenOptions::new().write(true).create(true).truncate(true).mode(OWNER_ONLY).open(&path);
+        let written = written.and_then(|mut file| file.write_all(text.as_bytes()));
+        written.map_err(|source| StartError::Folder { path, source })
     }
 
     fn make(&self, path: &Path) -> Result<(), StartError> {
@@ -120,6 +155,7 @@ impl Folder {
 /// Where an API server is and whom to trust about it.
 #[derive(Clone, Debug)]
 pub(crate) struct Connection {
+    pub(crate) name: String,
     pub(crate) server: String,
     pub(crate) authority: PathBuf,
 }
@@ -130,13 +166,13 @@ impl Connection {
         json!({
             "apiVersion": "v1",
             "kind": "Config",
-            "current-context": "testkit",
-            "clusters": [{"name": "testkit", "cluster": {
+            "current-context": self.name,
+            "clusters": [{"name": self.name, "cluster": {
                 "server": self.server,
                 "certificate-authority": self.authority,
             }}],
-            "users": [{"name": "testkit", "user": user}],
-            "contexts": [{"name": "testkit", "context": {"cluster": "testkit", "user": "testkit"}}],
+            "users": [{"name": self.name, "user": user}],
+            "contexts": [{"name": self.name, "context": {"cluster": self.name, "user": self.name}}],
         })
     }
 }

@@ -1,8 +1,8 @@
-//! A certificate authority for one test: serving certificates and the key that signs ServiceAccount tokens.
+//! A certificate authority for one control plane: serving certificates and the key that signs ServiceAccount tokens.
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, KeyUsagePurpose};
 
-/// An authority that lives as long as a test.
+/// An authority that lives as long as its control plane.
 pub struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
 }
@@ -26,7 +26,7 @@ impl Authority {
     /// A new authority that nobody trusts yet.
     pub fn new() -> Result<Self, rcgen::Error> {
         let mut params = CertificateParams::new(Vec::new())?;
-        params.distinguished_name.push(DnType::CommonName, "simkube testkit");
+        params.distinguished_name.push(DnType::CommonName, "simkube lab");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
         Ok(Self { issuer: CertifiedIssuer::self_signed(params, KeyPair::generate()?)? })

@@ -138,6 +138,11 @@ impl Preparation<'_> {
         if let Some(host_path) = &volume.host_path {
             return Ok(PathBuf::from(&host_path.path));
         }
+        if let (Some(claim), Some(claims)) = (&volume.persistent_volume_claim, &self.context.claims) {
+            let place = claims.join(self.namespace()).join(&claim.claim_name);
+            make_folder(&place)?;
+            return Ok(place);
+        }
         if volume.projected.is_some() && volume.name.starts_with("kube-api-access-") {
             return Ok(self.account_folder());
         }
@@ -163,7 +168,7 @@ impl Preparation<'_> {
         Ok(place)
     }
 
-    /// Files from several sources. Tokens are not renewed: tests are over before they end.
+    /// Files from several sources. Tokens are not renewed, so they are asked for as long as the API server grants them.
     async fn projected(&self, volume: &ProjectedVolumeSource) -> Result<BTreeMap<String, Vec<u8>>, String> {
         let mut files = BTreeMap::new();
         for source in volume.sources.iter().flatten() {
@@ -259,7 +264,7 @@ impl Preparation<'_> {
             OsString::from(expand::mounts(&expanded, mounts))
         });
         let stand_in = self.context.programs.get(image).filter(|_| own.is_empty());
-        let command: Vec<_> = stand_in.map(|program| program.clone().into()).into_iter().chain(given).collect();
+        let command: Vec<_> = stand_in.into_iter().flatten().cloned().chain(given).collect();
         if stand_in.is_none() && own.is_empty() {
             return Err(Refusal::Image(format!(
                 "the container has no command, and no program stands for its image {image}"

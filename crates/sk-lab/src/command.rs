@@ -3,13 +3,15 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use super::folder::Folder;
-use super::ports::Ports;
-use crate::objects::KWOK_NODE_ANNOTATION;
+use crate::folder::Folder;
 use crate::options::{Component, Options};
+use crate::ports::Ports;
+
+/// The annotation by which KWOK knows its nodes.
+const KWOK_NODE_ANNOTATION: (&str, &str) = ("kwok.x-k8s.io/node", "fake");
 
 /// The arguments with which a component is started.
-pub(super) fn arguments(component: Component, options: &Options, folder: &Folder, ports: &Ports) -> Vec<String> {
+pub(crate) fn arguments(component: Component, options: &Options, folder: &Folder, ports: &Ports) -> Vec<String> {
     let mut arguments = match component {
         Component::Etcd => etcd(folder, ports),
         Component::ApiServer => api_server(options, folder, ports),
@@ -28,7 +30,7 @@ pub(super) fn arguments(component: Component, options: &Options, folder: &Folder
 }
 
 /// What a component is told by environment variables, because it has no flag for it.
-pub(super) fn environment(component: Component, folder: &Folder) -> Vec<(OsString, OsString)> {
+pub(crate) fn environment(component: Component, folder: &Folder) -> Vec<(OsString, OsString)> {
     match component {
         // It would otherwise look for configuration in the user's home.
         Component::Kwok => vec![("KWOK_WORKDIR".into(), folder.path("kwok").into())],
@@ -41,13 +43,13 @@ fn etcd(folder: &Folder, ports: &Ports) -> Vec<String> {
     let client = format!("http://127.0.0.1:{}", ports.etcd);
     let peer = format!("http://127.0.0.1:{}", ports.etcd_peer);
     vec![
-        "--name=testkit".into(),
+        "--name=simkube".into(),
         flag("data-dir", &folder.path("etcd")),
         format!("--listen-client-urls={client}"),
         format!("--advertise-client-urls={client}"),
         format!("--listen-peer-urls={peer}"),
         format!("--initial-advertise-peer-urls={peer}"),
-        format!("--initial-cluster=testkit={peer}"),
+        format!("--initial-cluster=simkube={peer}"),
         // The data lives as long as the test, and a disk's fsync is most of a write's cost.
         "--unsafe-no-fsync=true".into(),
         // A single member waits for nobody; the default election timeout is a second of every start.

@@ -8,7 +8,7 @@
 //! Pods have this machine's own address, so that the API server reaches a webhook in one through its Service.
 //!
 //! It refuses, in the pod's status, what a local process cannot be: several containers, init containers, and volumes
-//! that are no files. It gives no isolation of any kind; the tests' own programs need none.
+//! that are no files. It gives no isolation of any kind: it is for programs that whoever starts it trusts anyway.
 
 mod expand;
 mod life;
@@ -16,8 +16,10 @@ mod prepare;
 mod status;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::fs::{self, OpenOptions};
-use std::io::Write;
+use std::io::{self, Write};
+use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -26,13 +28,17 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::Client;
 use kube::api::{Api, Patch, PatchParams};
 use kube::runtime::{WatchStreamExt, watcher};
-use serde_json::json;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
-use crate::control_plane::{Connection, ControlError, ControlPlane};
-use crate::objects;
+use crate::access::{create_value, until_nodes_ready};
+use crate::error::ControlError;
+use crate::folder::Connection;
+use crate::leash::Leash;
+use crate::options::Component;
+use crate::plane::ControlPlane;
 
 /// Pods of one runner, counted until they are deleted. A shell or one of our programs takes a few megabytes, so that
 /// these are about one gigabyte at most; a test has a handful, and more than this is a loop that creates pods.
@@ -48,19 +54,34 @@ pub struct RunnerOptions {
     pub node: String,
     /// A label selector, such as `app=driver`: pods on the node that it does not choose are left alone.
     pub selector: String,
-    /// Programs that stand for images, for containers without a command.
-    pub programs: BTreeMap<String, PathBuf>,
+    /// Programs, with their first words, that stand for images, for containers without a command.
+    pub programs: BTreeMap<String, Vec<OsString>>,
+    /// Where PersistentVolumeClaims are folders; without it, pods with such volumes are refused.
+    pub claims: Option<PathBuf>,
+    /// Where a kubelet serves that forwards the ports of the node's pods: KWOK's, if it was told how.
+    pub kubelet_port: Option<u16>,
 }
 
 impl RunnerOptions {
     /// Runs the pods with these labels on a node called `process-runner`.
     pub fn for_pods(selector: &str) -> Self {
-        Self { node: "process-runner".to_owned(), selector: selector.to_owned(), programs: BTreeMap::new() }
+        Self {
+            node: "process-runner".to_owned(),
+            selector: selector.to_owned(),
+            programs: BTreeMap::new(),
+            claims: None,
+            kubelet_port: None,
+        }
     }
 
     /// A program that is run for an image whose container has no command.
-    pub fn program(mut self, image: &str, program: &Path) -> Self {
-        self.programs.insert(image.to_owned(), program.to_owned());
+    pub fn program(self, image: &str, program: &Path) -> Self {
+        self.words(image, vec![program.into()])
+    }
+
+    /// A program and its first words that are run for an image whose container has no command.
+    pub fn words(mut self, image: &str, words: Vec<OsString>) -> Self {
+        self.programs.insert(image.to_owned(), words);
         self
     }
 }
@@ -79,8 +100,9 @@ pub struct ProcessRunner {
 struct Context {
     client: Client,
     connection: Connection,
-    guard: PathBuf,
-    programs: BTreeMap<String, PathBuf>,
+    leash: Leash,
+    programs: BTreeMap<String, Vec<OsString>>,
+    claims: Option<PathBuf>,
     folder: PathBuf,
     logs: PathBuf,
     /// The pods' address: this machine's own, which the API server may take for an endpoint.
@@ -107,14 +129,17 @@ impl ProcessRunner {
         let context = Context {
             client: cluster.client(),
             connection: cluster.connection(),
-            guard: cluster.binaries().guard().map_err(|error| ControlError::Start(error.into()))?,
+            leash: cluster.leash().clone(),
             programs: options.programs,
+            claims: options.claims,
             folder: folder.path().to_owned(),
             logs: logs.clone(),
-            address: ControlPlane::host_address()?.to_string(),
+            address: host_address()?.to_string(),
         };
         renew_lease(&context.client, &options.node).await?;
-        cluster.create_nodes([node(&options.node)]).await?;
+        create_value(cluster.client(), &node(&options.node, options.kubelet_port)).await?;
+        let untaints = cluster.options().runs(Component::ControllerManager);
+        until_nodes_ready(cluster.client(), std::slice::from_ref(&options.node), untaints).await?;
         let heartbeat = tokio::spawn(keep_alive(context.clone(), options.node.clone()));
         let task = tokio::spawn(run_pods(context, options.node, options.selector));
         Ok(Self { logs, task, heartbeat, _folder: folder })
@@ -143,7 +168,7 @@ impl Context {
         log_file(&self.logs, &text(&pod.metadata.namespace), &text(&pod.metadata.name), restart)
     }
 
-    /// Writes down what went wrong where a failing test will look; there is nobody else to tell.
+    /// Writes down what went wrong where the other logs are; there is nobody else to tell.
     fn note(&self, message: &str) {
         let log = OpenOptions::new().create(true).append(true).open(self.logs.join("process-runner.log"));
         let _ = log.and_then(|mut log| writeln!(log, "{message}"));
@@ -155,12 +180,39 @@ fn log_file(logs: &Path, namespace: &str, pod: &str, restart: u32) -> PathBuf {
 }
 
 /// A node that is ready from the start, large enough for any pod, and not KWOK's.
-fn node(name: &str) -> objects::Object {
-    objects::object(json!({
+fn node(name: &str, kubelet_port: Option<u16>) -> Value {
+    let size = json!({"cpu": "1000", "memory": "1000Gi", "pods": MAX_PODS.to_string()});
+    let mut node = json!({
         "apiVersion": "v1", "kind": "Node", "metadata": {"name": name},
-        "status": {"conditions": [{"type": "Ready", "status": "True", "reason": "ProcessRunner"}]},
-    }))
-    .capacity("1000", "1000Gi", &MAX_PODS.to_string())
+        "status": {
+            "conditions": [{"type": "Ready", "status": "True", "reason": "ProcessRunner"}],
+            "capacity": size, "allocatable": size,
+        },
+    });
+    if let Some(port) = kubelet_port {
+        node["status"]["addresses"] = json!([{"type": "InternalIP", "address": Ipv4Addr::LOCALHOST}]);
+        node["status"]["daemonEndpoints"] = json!({"kubeletEndpoint": {"Port": port}});
+    }
+    node
+}
+
+/// An address that is documentation only (RFC 5737). Connecting a UDP socket sends nothing, but has the system choose
+/// the address that it would send from.
+const ELSEWHERE: (Ipv4Addr, u16) = (Ipv4Addr::new(192, 0, 2, 1), 9);
+
+/// This machine's own address, which pods have: Kubernetes refuses loopback addresses as endpoints.
+pub fn host_address() -> Result<IpAddr, ControlError> {
+    let chosen = || {
+        let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+        socket.connect(ELSEWHERE)?;
+        Ok(socket.local_addr()?.ip())
+    };
+    match chosen() {
+        Ok(address) if address.is_loopback() || address.is_unspecified() => {
+            Err(ControlError::NoAddress(io::Error::other(format!("only {address}"))))
+        }
+        other => other.map_err(ControlError::NoAddress),
+    }
 }
 
 async fn keep_alive(context: Context, node: String) {

@@ -1,0 +1,163 @@
+//! Judges a run that has no controller, and makes its record whole: scenario, summary, page and JUnit lie beside the
+//! tables, as `skctl run` leaves them, so that every command that reads runs reads this one.
+//!
+//! With a controller, whoever fetches the record does this. Of the scenario only the assertions say anything here: nodes,
+//! scheduler and autoscaler are the cluster's own, timing and length are the Simulation's, and the scenario that is kept
+//! says them as they were.
+
+use sk_api::scenario::{Scenario, ScenarioError};
+use sk_api::simulation::{Simulation, names};
+use sk_core::{SimDuration, SmolStr, TimeSpec};
+use sk_record::Staged;
+use sk_replay::plan::Window;
+use sk_replay::setup::{ASSUMED, Setup};
+use sk_report::figure::ToFigure;
+use sk_report::{Analysis, Assertion, AssertionError, Checked, Judgement, Terms};
+
+/// Why there is nothing to judge by.
+#[derive(Debug, thiserror::Error)]
+pub enum JudgeError {
+    /// The scenario is none.
+    #[error(transparent)]
+    Scenario(#[from] ScenarioError),
+    /// One of its assertions is none.
+    #[error("{file}: {error}")]
+    Assertion {
+        /// Where it stands.
+        file: String,
+        /// What is wrong.
+        error: Box<AssertionError>,
+    },
+}
+
+/// What a run is judged by.
+#[derive(Debug)]
+pub struct Judge {
+    scenario: String,
+    checked: Checked,
+    terms: Terms,
+}
+
+/// A record that is whole, and what is to be said of it.
+#[derive(Debug)]
+pub struct Judged {
+    /// Its figures.
+    pub analysis: Analysis,
+    /// How it went, all told.
+    pub judgement: Judgement,
+}
+
+/// Why a record could not be made whole.
+#[derive(Debug, thiserror::Error)]
+pub enum ReportError {
+    /// It could not be read, or added to.
+    #[error(transparent)]
+    Record(#[from] sk_record::Error),
+    /// A report could not be made of it: a bug.
+    #[error("cannot make the run's reports: {0}; please report this")]
+    Report(#[from] serde_json::Error),
+}
+
+impl Judge {
+    /// By the scenario in this file, if there is one, or the one that the Simulation carries; everything that can be wrong
+    /// with it is found before the run. `part` is what is replayed, if it is not the whole trace.
+    pub fn new(simulation: &Simulation, file: Option<(&str, &str)>, part: Option<Window>) -> Result<Self, JudgeError> {
+        let carried = simulation.metadata.annotations.as_ref().and_then(|all| all.get(names::SCENARIO_ANNOTATION));
+        let (name, text) = match (file, carried) {
+            (Some(file), _) => file,
+            (None, Some(text)) => (names::SCENARIO_ANNOTATION, text.as_str()),
+            (None, None) => ("the assumed scenario", ASSUMED),
+        };
+        let mut scenario = Scenario::parse(name, text)?;
+        let assertion = |written: &sk_api::scenario::Assertion| Assertion {
+            name: written.name.clone(),
+            text: written.that.clone(),
+        };
+        let assertions: Vec<_> = scenario.assertions.iter().map(assertion).collect();
+        let checked = sk_report::check(&assertions, &Setup::new(&scenario).groups())
+            .map_err(|error| JudgeError::Assertion { file: name.to_owned(), error: Box::new(error) })?;
+        say_what_was_run(&mut scenario, simulation, part);
+        let terms = Terms { accept: scenario.accept.clone(), strict: false };
+        Ok(Self { scenario: scenario.to_yaml(), checked, terms })
+    }
+
+    /// Judges a staged run, and adds to it what `skctl` would have added.
+    pub(crate) fn complete(&self, staged: &mut Staged) -> Result<Judged, ReportError> {
+        staged.add_file("scenario.yaml", self.scenario.as_bytes())?;
+        let analysis = Analysis::of(&staged.run()?)?;
+        let judgement = Judgement::of(&analysis, self.checked.judge(&analysis.summary.figure()), &self.terms);
+        for (name, text) in sk_report::files(&analysis, &judgement, &self.scenario)? {
+            staged.add_file(name, text.as_bytes())?;
+        }
+        Ok(Judged { analysis, judgement })
+    }
+}
+
+/// The Simulation decides how fast pods start and what is replayed; the scenario in the record says the same.
+fn say_what_was_run(scenario: &mut Scenario, simulation: &Simulation, part: Option<Window>) {
+    let written = &simulation.spec.lifecycle_params;
+    let millis = |millis: u32| SimDuration::from_millis(millis.into());
+    let timing = &mut scenario.timing;
+    timing.image_pull_delay = millis(written.image_pull_delay);
+    timing.image_pull_jitter = millis(written.image_pull_jitter);
+    timing.pod_startup_delay = millis(written.pod_startup_delay);
+    timing.pod_startup_jitter = millis(written.pod_startup_jitter);
+    scenario.trace.start = part.map(|part| TimeSpec::At(part.start));
+    scenario.trace.end = part.map(|part| TimeSpec::At(part.end));
+    scenario.trace.duration = None;
+    scenario.name = scenario.name.take().or_else(|| simulation.metadata.name.as_deref().map(SmolStr::from));
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use sk_core::SimTime;
+
+    use super::*;
+
+    fn simulation() -> Simulation {
+        let spec = json!({"driver": {"tracePath": "/t"}, "lifecycleParams": {"podStartupDelay": 3000}});
+        let json =
+            json!({"apiVersion": "simkube.io/v1", "kind": "Simulation", "metadata": {"name": "s"}, "spec": spec});
+        serde_json::from_value(json).unwrap()
+    }
+
+    fn read(judge: &Judge) -> Scenario {
+        Scenario::parse("scenario.yaml", &judge.scenario).unwrap()
+    }
+
+    #[test]
+    fn the_scenario_that_is_kept_says_what_the_simulation_made_of_it() {
+        let text =
+            format!("{ASSUMED}timing: {{podStartupDelay: 9s}}\ntrace: {{start: +30m}}\nassert: [pods.created >= 1]\n");
+        let (start, end) = (SimTime::from_secs(100), SimTime::from_secs(190));
+        let part = Window { start, end, includes_end: false };
+        let kept = read(&Judge::new(&simulation(), Some(("mine.yaml", &text)), Some(part)).unwrap());
+        assert_eq!(kept.timing.pod_startup_delay, SimDuration::from_secs(3));
+        assert_eq!((kept.trace.start, kept.trace.end), (Some(TimeSpec::At(start)), Some(TimeSpec::At(end))));
+        assert_eq!(kept.assertions.len(), 1);
+    }
+
+    #[test]
+    fn a_simulation_that_carries_no_scenario_is_judged_by_nothing() {
+        let kept = read(&Judge::new(&simulation(), None, None).unwrap());
+        assert_eq!((kept.assertions.len(), kept.name.as_deref()), (0, Some("s")));
+    }
+
+    #[test]
+    fn a_scenario_that_travels_with_the_simulation_is_judged_by_unless_a_file_is_given() {
+        let mut simulation = simulation();
+        let carried = format!("{ASSUMED}assert: [pods.created >= 1, unschedulable.pods == 0]\n");
+        simulation.metadata.annotations = Some([(names::SCENARIO_ANNOTATION.to_owned(), carried)].into());
+        assert_eq!(read(&Judge::new(&simulation, None, None).unwrap()).assertions.len(), 2);
+        let given = Judge::new(&simulation, Some(("mine.yaml", ASSUMED)), None).unwrap();
+        assert_eq!(read(&given).assertions.len(), 0);
+    }
+
+    #[test]
+    fn an_assertion_that_is_none_is_refused_before_the_run_and_named_with_its_file() {
+        let text = format!("{ASSUMED}assert: [pods.maximal >= 1]\n");
+        let refused = Judge::new(&simulation(), Some(("mine.yaml", &text)), None).unwrap_err().to_string();
+        assert!(refused.contains("mine.yaml") && refused.contains("pods.maximal"), "{refused}");
+    }
+}

@@ -1,0 +1,118 @@
+//! The driver's rights in the namespaces of a run: it gives them to itself, one namespace at a time.
+//!
+//! An installation lets the driver's account write workloads nowhere. It may make namespaces for a run, and bind the
+//! ClusterRole `sk-driver-replay` in them; what a driver can write is so what its runs have made. The binding goes with the
+//! namespace. Where the account may write already, because an older installation lets it everywhere or because no
+//! controller has started this driver and it is a person's own, nothing is bound.
+
+use std::time::{Duration, Instant};
+
+use k8s_openapi::api::authentication::v1::SelfSubjectReview;
+use k8s_openapi::api::authorization::v1::SelfSubjectAccessReview;
+use k8s_openapi::api::rbac::v1::RoleBinding;
+use kube::Client;
+use kube::api::{Api, PostParams};
+use serde_json::json;
+use sk_api::simulation::names;
+
+use super::request::{Patience, Refusal, patiently};
+
+/// How long the API server may take to know a new binding: it watches them, so that a few milliseconds are usual.
+const KNOWN_WITHIN: Duration = Duration::from_secs(10);
+const LOOK: Duration = Duration::from_millis(10);
+
+/// How a ServiceAccount is called as a user: `system:serviceaccount:NAMESPACE:NAME`.
+const ACCOUNT_PREFIX: &str = "system:serviceaccount:";
+
+/// Whose rights are bound in new namespaces.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Rights {
+    /// The driver's own account; `None` if nothing is to be bound.
+    account: Option<Account>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Account {
+    namespace: String,
+    name: String,
+}
+
+impl Rights {
+    /// Of a driver that a controller has started: who it is, the API server says.
+    pub(crate) async fn of_account(client: &Client, patience: &Patience) -> Result<Self, Refusal> {
+        let api: Api<SelfSubjectReview> = Api::all(client.clone());
+        let (parameters, question) = (PostParams::default(), SelfSubjectReview::default());
+        let answer = patiently(patience, || api.create(&parameters, &question)).await?;
+        let user = answer.status.and_then(|status| status.user_info).and_then(|user| user.username);
+        Ok(Self { account: user.as_deref().and_then(account) })
+    }
+
+    /// Makes sure that the driver may write in a namespace which it has just made.
+    pub(crate) async fn bind(&self, client: &Client, patience: &Patience, namespace: &str) -> Result<(), Refusal> {
+        let Some(account) = &self.account else { return Ok(()) };
+        if may_write(client, patience, namespace).await? {
+            return Ok(());
+        }
+        let api: Api<RoleBinding> = Api::namespaced(client.clone(), namespace);
+        let (parameters, binding) = (PostParams::default(), binding(account, namespace));
+        match patiently(patience, || api.create(&parameters, &binding)).await {
+            Err(refusal) if !refusal.is_already_there() => return Err(refusal),
+            // The first try's answer was lost.
+            _ => {}
+        }
+        let began = Instant::now();
+        while !may_write(client, patience, namespace).await? {
+            if began.elapsed() >= KNOWN_WITHIN {
+                let last = format!("the driver's rights in {namespace} are not known to it");
+                return Err(Refusal::NoAnswer { last });
+            }
+            if !patience.pause(LOOK).await {
+                return Err(Refusal::Stopped { last: "the run's rights were waited for".to_owned() });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// May the driver make pods there? Whoever may do that may do the rest: all of it is in one role.
+async fn may_write(client: &Client, patience: &Patience, namespace: &str) -> Result<bool, Refusal> {
+    let attributes = json!({"verb": "create", "resource": "pods", "namespace": namespace});
+    let question: SelfSubjectAccessReview =
+        serde_json::from_value(json!({"spec": {"resourceAttributes": attributes}})).expect("this is a question");
+    let api: Api<SelfSubjectAccessReview> = Api::all(client.clone());
+    let parameters = PostParams::default();
+    let answer = patiently(patience, || api.create(&parameters, &question)).await?;
+    Ok(answer.status.is_some_and(|status| status.allowed))
+}
+
+fn binding(account: &Account, namespace: &str) -> RoleBinding {
+    serde_json::from_value(json!({
+        "metadata": {"name": names::DRIVER_REPLAY_ROLE, "namespace": namespace},
+        "roleRef": {
+            "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": names::DRIVER_REPLAY_ROLE,
+        },
+        "subjects": [{"kind": "ServiceAccount", "name": account.name, "namespace": account.namespace}],
+    }))
+    .expect("this is a binding")
+}
+
+/// The account that a user is, if it is one.
+fn account(user: &str) -> Option<Account> {
+    let (namespace, name) = user.strip_prefix(ACCOUNT_PREFIX)?.split_once(':')?;
+    Some(Account { namespace: namespace.to_owned(), name: name.to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_account_is_bound_and_it_is_bound_to_nothing_but_replaying() {
+        assert_eq!(account("alice"), None);
+        let driver = account("system:serviceaccount:simkube:sk-driver").unwrap();
+        let binding = binding(&driver, "virtual-shop");
+        assert_eq!(binding.role_ref.name, "sk-driver-replay");
+        let subject = &binding.subjects.unwrap()[0];
+        assert_eq!((subject.namespace.as_deref(), subject.name.as_str()), (Some("simkube"), "sk-driver"));
+    }
+}

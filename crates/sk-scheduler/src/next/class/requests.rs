@@ -23,7 +23,7 @@ pub struct Requests {
     pub nonzero_cpu: i64,
     /// Memory as a node counts it where missing requests count too.
     pub nonzero_memory: i64,
-    /// CPU as the pod's own score counts it. Differs from `nonzero_cpu` only with pod-level resources.
+    /// CPU as the pod's own score counts it: of its containers, whatever the pod as a whole asks for.
     pub scored_cpu: i64,
     /// Memory as the pod's own score counts it.
     pub scored_memory: i64,
@@ -40,7 +40,7 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    fn total(&self, missing: &Amounts) -> Amounts {
+    fn total(&self, missing: &Amounts, pod_level: &Amounts) -> Amounts {
         let fill = |asked: &Amounts| {
             let mut filled = asked.clone();
             for (name, amount) in missing {
@@ -50,20 +50,22 @@ impl Asked {
         };
         let containers = self.containers.iter().map(fill);
         let init = self.init.iter().map(|(asked, sidecar)| (fill(asked), *sidecar));
-        pod_requests(containers, init, &self.pod_level, &self.overhead)
+        pod_requests(containers, init, pod_level, &self.overhead)
     }
 }
 
 impl Requests {
     pub(super) fn of(asked: &Asked) -> Self {
-        let plain = asked.total(&Amounts::new());
+        let none = Amounts::new();
+        let plain = asked.total(&none, &asked.pod_level);
         let both = Amounts::from([("cpu".into(), DEFAULT_CPU), ("memory".into(), DEFAULT_MEMORY)]);
         // A pod with requests of its own gets the defaults only for what no container names either.
         let mut missing = both.clone();
         if !asked.pod_level.is_empty() {
             missing.retain(|name, _| !plain.contains_key(name));
         }
-        let (nonzero, scored) = (asked.total(&missing), asked.total(&both));
+        // NodeResourcesFit's scorer is never told that pod-level resources are on (`NewFit`): it looks at containers only.
+        let (nonzero, scored) = (asked.total(&missing, &asked.pod_level), asked.total(&both, &none));
         let cpu = |amounts: &Amounts| amounts.get("cpu").map_or(0, |amount| amount.milli_value());
         let value = |amounts: &Amounts, name: &str| amounts.get(name).map_or(0, |amount| amount.value());
         let scalars = plain.iter().filter(|(name, _)| is_scalar(name));

@@ -33,6 +33,9 @@ pub struct Diagnosis {
 pub(crate) enum PostFilter {
     /// DynamicResources, of a pod without claims.
     NoClaims,
+    /// DynamicResources, of a pod that another plugin's PreFilter rejected before its own ran: it does not find its state,
+    /// and that error ends PostFilter.
+    NoState,
     /// DefaultPreemption: the pod may not preempt, for this reason.
     NotEligible(&'static str),
     /// DefaultPreemption: no node has victims that would help.
@@ -130,6 +133,7 @@ impl fmt::Display for Diagnosis {
             f.write_str(if at == 0 { " " } else { ", " })?;
             match said {
                 PostFilter::NoClaims => f.write_str("no new claims to deallocate")?,
+                PostFilter::NoState => f.write_str("not found")?,
                 PostFilter::NotEligible(reason) => write!(f, "preemption: {reason}")?,
                 PostFilter::NoVictims { nodes, tried } => {
                     let absent = nodes - tried.values().sum::<usize>();

@@ -7,6 +7,7 @@ use super::plugin::{PluginId, Rejection};
 use super::profile::Compiled;
 use crate::next::Cluster;
 use crate::next::cluster::classes::ShapeEntry;
+use crate::next::cluster::columns::Numbers;
 use crate::next::plugins::{
     image_locality, node_affinity, node_name, node_ports, node_resources_balanced_allocation as balanced,
     node_resources_fit as fit, node_unschedulable, taint_toleration,
@@ -25,6 +26,38 @@ pub(crate) struct Local<'a> {
     pub(crate) scores_taints: bool,
     /// Preferred node affinity may raise it.
     pub(crate) scores_affinity: bool,
+}
+
+/// A plain pod: seven numbers that stay in registers while the nodes go by.
+#[derive(Clone, Copy)]
+pub(crate) struct Plain {
+    cpu: i64,
+    memory: i64,
+    ephemeral: i64,
+    scored_cpu: i64,
+    scored_memory: i64,
+    fit_weight: i64,
+    balanced_weight: i64,
+}
+
+impl Plain {
+    /// The weighted score of a node; `None`: there is no room.
+    #[inline]
+    pub(crate) fn score(self, node: &Numbers) -> Option<i64> {
+        let lacks = |wanted: i64, total: i64, used: i64| wanted > 0 && wanted > total.saturating_sub(used);
+        if node.pods >= node.allowed_pods
+            || lacks(self.cpu, node.cpu, node.used_cpu)
+            || lacks(self.memory, node.memory, node.used_memory)
+            || lacks(self.ephemeral, node.ephemeral, node.used_ephemeral)
+        {
+            return None;
+        }
+        let fit = self.fit_weight * fit::mean_free_share(node, self.scored_cpu, self.scored_memory);
+        if self.balanced_weight == 0 {
+            return Some(fit);
+        }
+        Some(fit + self.balanced_weight * balanced::gain(node, self.cpu, self.memory))
+    }
 }
 
 impl<'a> Local<'a> {
@@ -53,6 +86,23 @@ impl<'a> Local<'a> {
             scores_taints: profile.weight(PluginId::TaintToleration) != 0 && cluster.soft_taints > 0,
             scores_affinity: profile.weight(PluginId::NodeAffinity) != 0 && node_affinity::prefers(profile, shape),
         }
+    }
+
+    /// The same for a pod that only asks for CPU, memory and disk, on a cluster where nothing else matters.
+    pub(crate) fn plain(&self) -> Option<Plain> {
+        let only_fit = self.filters[0] == Some(PluginId::NodeResourcesFit) && self.filters[1].is_none();
+        let plain_scores = self.profile.plain_fit && self.profile.plain_balanced && self.image_weight == 0;
+        let even = !self.scores_taints && !self.scores_affinity;
+        let asked = &self.entry.shape.requests;
+        (only_fit && plain_scores && even && asked.scalars.is_empty()).then_some(Plain {
+            cpu: asked.cpu,
+            memory: asked.memory,
+            ephemeral: asked.ephemeral,
+            scored_cpu: asked.scored_cpu,
+            scored_memory: asked.scored_memory,
+            fit_weight: self.fit_weight,
+            balanced_weight: self.balanced_weight,
+        })
     }
 
     /// Do scores depend on how many nodes there are?

@@ -58,7 +58,8 @@ impl PluginId {
         Self::ALL.iter().copied().find(|plugin| plugin.name() == name)
     }
 
-    /// Does it score? VolumeBinding and DynamicResources do so only with feature gates that are off, or with claims.
+    /// Is it asked for scores? VolumeBinding is only with a feature gate that is off; DynamicResources is, and gives a pod
+    /// without claims nothing.
     pub(crate) fn scores(self) -> bool {
         matches!(
             self,
@@ -67,6 +68,7 @@ impl PluginId {
                 | Self::NodeResourcesFit
                 | Self::PodTopologySpread
                 | Self::InterPodAffinity
+                | Self::DynamicResources
                 | Self::NodeResourcesBalancedAllocation
                 | Self::ImageLocality
         )

@@ -205,6 +205,9 @@ const LOCAL: [PluginId; 6] = [
     PluginId::NodePorts,
     PluginId::NodeResourcesFit,
 ];
+/// PreFilter plugins that are passed through.
+const PASSED_AT_PRE_FILTER: [PluginId; 3] =
+    [PluginId::NodeVolumeLimits, PluginId::DynamicResources, PluginId::NodeDeclaredFeatures];
 /// Filters that are passed through.
 const PASSED: [PluginId; 4] = [
     PluginId::VolumeRestrictions,
@@ -234,7 +237,7 @@ impl Compiled {
             plain_fit: profile.fit.strategy == Strategy::LeastAllocated
                 && fit_resources == [(Resource::Cpu, 1), (Resource::Memory, 1)],
             plain_balanced: balanced_resources == [Resource::Cpu, Resource::Memory],
-            pre_filters: profile.pre_filters.iter().copied().filter(|id| !PASSED.contains(id)).collect(),
+            pre_filters: profile.pre_filters.iter().copied().filter(|id| !PASSED_AT_PRE_FILTER.contains(id)).collect(),
             local_filters: filters[..first_other].to_vec(),
             other_filters: filters[first_other..].to_vec(),
             fit_resources,

@@ -150,7 +150,7 @@ impl Scheduler {
         if let Err((plugin, message)) = self.pre_filter(&mut attempt, &mut diagnosis) {
             diagnosis.pre_filter = Some(message);
             diagnosis.plugins.insert(plugin);
-            return self.post_filter(&mut attempt, diagnosis);
+            return self.post_filter(&mut attempt, diagnosis, Some(plugin));
         }
         let nominated = match self.try_nominated(&mut attempt, &mut diagnosis) {
             Ok(node) => return Decision::Placed { node, feasible: 1, evaluated: 1 },
@@ -160,7 +160,7 @@ impl Scheduler {
             Found::Node { node, feasible, evaluated } => Decision::Placed { node, feasible, evaluated },
             Found::Nothing => {
                 self.search.rejected.iter().for_each(|(_, rejection)| diagnosis.reject(*rejection));
-                self.post_filter(&mut attempt, diagnosis)
+                self.post_filter(&mut attempt, diagnosis, None)
             }
         }
     }
@@ -251,12 +251,26 @@ impl Scheduler {
         }
     }
 
-    /// `RunPostFilterPlugins`.
-    fn post_filter(&mut self, attempt: &mut Attempt, mut diagnosis: Diagnosis) -> Decision {
+    /// `RunPostFilterPlugins`, perhaps after PreFilter ended with this plugin.
+    fn post_filter(
+        &mut self,
+        attempt: &mut Attempt,
+        mut diagnosis: Diagnosis,
+        ended_with: Option<PluginId>,
+    ) -> Decision {
         let profile = Arc::clone(&attempt.profile);
+        let place = |plugin: PluginId| profile.profile.pre_filters.iter().position(|known| *known == plugin);
+        let ran =
+            |plugin: PluginId| place(plugin).is_some_and(|at| ended_with.and_then(place).is_none_or(|end| at <= end));
         for plugin in &profile.profile.post_filters {
             match plugin {
-                PluginId::DynamicResources => diagnosis.post_filter.push(PostFilter::NoClaims),
+                PluginId::DynamicResources if ran(PluginId::DynamicResources) => {
+                    diagnosis.post_filter.push(PostFilter::NoClaims);
+                }
+                PluginId::DynamicResources => {
+                    diagnosis.post_filter = vec![PostFilter::NoState];
+                    break;
+                }
                 PluginId::DefaultPreemption => match self.preempt(attempt, diagnosis.pre_filter.is_some()) {
                     Preemption::Victims { node, victims } => {
                         diagnosis.post_filter.clear();

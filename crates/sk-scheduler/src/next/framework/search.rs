@@ -7,11 +7,12 @@
 use std::sync::Arc;
 
 use super::column::Column;
-use super::local::Local;
+use super::local::{Local, Plain};
 use super::pick::{Window, nodes_to_find, nth_feasible, winner, winner_in_window};
 use super::plugin::{Plugin, PluginId, PluginSet, Rejection};
 use super::profile::Compiled;
 use super::scheduler::{Attempt, Scheduler};
+use crate::next::cluster::columns::Numbers;
 use crate::next::ids::{NodeId, ShapeId};
 use crate::next::plugins::normalize;
 
@@ -57,6 +58,27 @@ impl Search {
         if local.scores_affinity {
             let preference = column.map_or_else(|| local.preference(at), |column| column.preferences[place].into());
             self.preferences.push(preference);
+        }
+    }
+
+    /// The search of a plain pod whose shape is not kept: a loop over numbers.
+    fn look_plainly(
+        &mut self,
+        local: &Local<'_>,
+        plain: Plain,
+        walk: [&[NodeId]; 2],
+        wanted: usize,
+        numbers: &[Numbers],
+    ) {
+        for node in walk.into_iter().flatten().copied() {
+            match plain.score(&numbers[node.index()]) {
+                None => self.rejected.push((node, local.filter(node.index()))),
+                Some(_) if self.feasible.len() == wanted => return,
+                Some(total) => {
+                    self.feasible.push(node);
+                    self.totals.push(total);
+                }
+            }
         }
     }
 
@@ -174,6 +196,15 @@ impl Scheduler {
         let local = Local::new(cluster, profile, &attempt.shape);
         let column = shape.map(|shape| columns.get(cluster, shape, profile.number, &local));
         let (wanted, start) = (wanted(profile, nodes), self.next_start % nodes);
+        if let (None, true, true, Some(plain)) = (column, others.is_empty(), rivals.is_empty(), local.plain()) {
+            return search.look_plainly(
+                &local,
+                plain,
+                [&walk[start..], &walk[..start]],
+                wanted,
+                &cluster.columns.numbers,
+            );
+        }
         for place in (start..nodes).chain(0..start) {
             let node = walk[place];
             let known = rivals.iter().find(|(rival, _)| *rival == node).map(|(_, rejection)| *rejection);

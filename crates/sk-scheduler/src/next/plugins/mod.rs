@@ -17,6 +17,7 @@ pub(crate) mod pod_topology_spread;
 pub(crate) mod scheduling_gates;
 pub(crate) mod taint_toleration;
 pub(crate) mod volume_binding;
+pub(crate) mod volume_restrictions;
 pub(crate) mod volume_zone;
 
 use super::framework::plugin::{Plugin, PluginId};
@@ -39,6 +40,7 @@ pub(crate) fn get(id: PluginId) -> &'static dyn Plugin {
         PluginId::NodeAffinity => &node_affinity::NodeAffinity,
         PluginId::NodePorts => &node_ports::NodePorts,
         PluginId::NodeResourcesFit => &node_resources_fit::NodeResourcesFit,
+        PluginId::VolumeRestrictions => &volume_restrictions::VolumeRestrictions,
         PluginId::VolumeBinding => &volume_binding::VolumeBinding,
         PluginId::VolumeZone => &volume_zone::VolumeZone,
         PluginId::PodTopologySpread => &pod_topology_spread::PodTopologySpread,
@@ -47,7 +49,6 @@ pub(crate) fn get(id: PluginId) -> &'static dyn Plugin {
         PluginId::NodeResourcesBalancedAllocation => &node_resources_balanced_allocation::BalancedAllocation,
         PluginId::ImageLocality => &image_locality::ImageLocality,
         PluginId::PrioritySort
-        | PluginId::VolumeRestrictions
         | PluginId::NodeVolumeLimits
         | PluginId::DynamicResources
         | PluginId::DefaultBinder

@@ -51,11 +51,17 @@ pub(crate) fn balance(numbers: &Numbers, cpu: i64, memory: i64) -> i64 {
     from_deviation(((of_cpu - of_memory) / 2.0).abs())
 }
 
+/// How much a pod that asks for this improves the balance of CPU and memory.
+#[inline]
+pub(crate) fn gain(numbers: &Numbers, cpu: i64, memory: i64) -> i64 {
+    improvement(balance(numbers, cpu, memory), numbers.balance)
+}
+
 /// Over any resources.
 pub(crate) fn score(profile: &Compiled, columns: &Columns, entry: &ShapeEntry, node: usize) -> i64 {
     if profile.plain_balanced {
         let (numbers, asked) = (&columns.numbers[node], &entry.shape.requests);
-        return improvement(balance(numbers, asked.cpu, asked.memory), numbers.balance);
+        return gain(numbers, asked.cpu, asked.memory);
     }
     let resources =
         || profile.balanced_resources.iter().filter_map(|one| of_resource(columns, entry, *one, node, true));

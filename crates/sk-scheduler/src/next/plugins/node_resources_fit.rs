@@ -4,7 +4,7 @@
 use super::MAX_NODE_SCORE;
 use crate::next::class::PodClass;
 use crate::next::cluster::classes::ShapeEntry;
-use crate::next::cluster::columns::Columns;
+use crate::next::cluster::columns::{Columns, Numbers};
 use crate::next::framework::cycle_state::{Caches, Cx, CycleState};
 use crate::next::framework::plugin::{Plugin, PluginId, Rejection};
 use crate::next::framework::profile::{Compiled, FitArgs, Resource, Strategy};
@@ -82,15 +82,12 @@ fn least(requested: i64, capacity: i64) -> i64 {
     if requested > capacity { 0 } else { percent(capacity - requested, capacity) }
 }
 
-/// LeastAllocated over CPU and memory with equal weights.
+/// LeastAllocated over CPU and memory with equal weights, with so much more of each.
 #[inline]
-pub(crate) fn plain_score(columns: &Columns, entry: &ShapeEntry, node: usize) -> i64 {
-    let asked = &entry.shape.requests;
-    let numbers = &columns.numbers[node];
-    let (cpu, memory) = (numbers.cpu, numbers.memory);
-    let of_cpu = least(numbers.nonzero_cpu.saturating_add(asked.scored_cpu), cpu);
-    let of_memory = least(numbers.nonzero_memory.saturating_add(asked.scored_memory), memory);
-    match (cpu == 0, memory == 0) {
+pub(crate) fn mean_free_share(numbers: &Numbers, cpu: i64, memory: i64) -> i64 {
+    let of_cpu = least(numbers.nonzero_cpu.saturating_add(cpu), numbers.cpu);
+    let of_memory = least(numbers.nonzero_memory.saturating_add(memory), numbers.memory);
+    match (numbers.cpu == 0, numbers.memory == 0) {
         (false, false) => (of_cpu + of_memory) / 2,
         (false, true) => of_cpu,
         (true, false) => of_memory,
@@ -130,7 +127,8 @@ pub(crate) fn of_resource(
 /// The score of any strategy over any resources.
 pub(crate) fn score(profile: &Compiled, columns: &Columns, entry: &ShapeEntry, node: usize) -> i64 {
     if profile.plain_fit {
-        return plain_score(columns, entry, node);
+        let asked = &entry.shape.requests;
+        return mean_free_share(&columns.numbers[node], asked.scored_cpu, asked.scored_memory);
     }
     let (mut sum, mut weights) = (0_i64, 0_i64);
     for (resource, weight) in &profile.fit_resources {

@@ -34,13 +34,18 @@ struct Unbound {
     allowed: Vec<NodeSelectorTerm>,
 }
 
+/// A lister's words for a claim that is not there.
+pub(crate) fn not_found(name: &str) -> String {
+    format!("persistentvolumeclaim \"{name}\" not found")
+}
+
 /// A claim of the pod, or why the pod cannot go on (`podHasPVCs`).
 fn claim<'a>(cx: &Cx<'a>, name: &str, ephemeral: bool) -> Result<&'a VolumeClaim, String> {
     let claims = &cx.cluster.objects.claims;
     let Some(found) = claims.get(&(cx.class.namespace.clone(), name.into())) else {
         return Err(match ephemeral {
             true => format!("waiting for ephemeral volume controller to create the persistentvolumeclaim \"{name}\""),
-            false => format!("persistentvolumeclaim \"{name}\" not found"),
+            false => not_found(name),
         });
     };
     if found.lost {

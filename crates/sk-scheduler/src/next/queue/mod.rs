@@ -304,7 +304,31 @@ fn worth(scheduler: &Scheduler, class: ClassId, rejectors: PluginSet, pod: Optio
     let class = scheduler.cluster.class(class);
     let Some(profile) = scheduler.profile(&class.scheduler_name) else { return true };
     let cx = HintCx { cluster: &scheduler.cluster, profile, class, pod };
-    rejectors.iter().any(|plugin| plugin.plugin().hint(&cx, event) == Hint::Queue)
+    let is_taint = matches!(event, Event::Node { action: NodeAction::Taint, .. });
+    rejectors
+        .iter()
+        .any(|plugin| (is_taint && takes_any_taint(plugin)) || plugin.plugin().hint(&cx, event) == Hint::Queue)
+}
+
+/// Plugins that ask for new nodes but not for changed taints get the latter all the same, without a hint of their own
+/// (`scheduler.go`, `buildQueueingHintMap`).
+fn takes_any_taint(plugin: PluginId) -> bool {
+    use PluginId::{
+        InterPodAffinity, NodeAffinity, NodeName, NodePorts, NodeResourcesFit, NodeVolumeLimits, VolumeBinding,
+        VolumeRestrictions, VolumeZone,
+    };
+    matches!(
+        plugin,
+        NodeName
+            | NodeAffinity
+            | NodePorts
+            | NodeResourcesFit
+            | VolumeRestrictions
+            | NodeVolumeLimits
+            | VolumeBinding
+            | VolumeZone
+            | InterPodAffinity
+    )
 }
 
 /// Is this an event that the plugin which holds a pod back has asked for?

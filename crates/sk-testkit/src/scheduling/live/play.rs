@@ -1,0 +1,227 @@
+//! Does one step after the other, and plays the kubelets: a bound pod starts, a deleted one ends when the scenario says.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::api;
+use super::log::{Follower, Line};
+use super::tracker::{self, Tracker};
+use super::{Arena, PlayError};
+use crate::scenario::Target;
+use crate::scheduling::answer::{Attempt, Outcome, name_of, pod_name};
+use crate::scheduling::scenario::{Change, Step};
+
+/// How long the scheduler may take to come to rest. A pod that failed waits at most its back-off of ten seconds.
+const REST_LIMIT: Duration = Duration::from_secs(40);
+/// How often the log is looked at.
+const LOOK: Duration = Duration::from_millis(2);
+/// The scheduler looks at all waiting pods within the handler of an event, which takes microseconds; a loaded machine may
+/// let it wait in between.
+const QUIET_WITH_WAITING_PODS: Duration = Duration::from_millis(80);
+/// An event of a kind whose arrival the log does not tell has to be waited for blindly.
+const QUIET_AFTER_UNSEEN_EVENT: Duration = Duration::from_millis(400);
+/// Start times are made up, one second after the other from here on, so that two recordings have the same.
+const FIRST_START: i64 = 1_767_225_600;
+
+/// What a step waits for: an event that reaches the scheduler, and how long nothing must happen after it.
+struct Awaited {
+    events: Vec<(&'static str, String)>,
+    quiet: Duration,
+}
+
+/// Plays the steps of one scenario.
+pub(super) struct Player<'a> {
+    arena: &'a mut Arena,
+    log: Follower,
+    tracker: Tracker,
+    /// The schedulers that run.
+    schedulers: BTreeSet<String>,
+    /// Pods that are on a node.
+    assigned: BTreeSet<String>,
+    started: i64,
+}
+
+impl<'a> Player<'a> {
+    pub(super) fn new(arena: &'a mut Arena, log: Follower, configuration: &Value) -> Self {
+        let profiles = configuration["profiles"].as_array().cloned().unwrap_or_else(|| vec![json!({})]);
+        let name = |profile: &Value| profile["schedulerName"].as_str().unwrap_or("default-scheduler").to_owned();
+        let schedulers = profiles.iter().map(name).collect();
+        Self { arena, log, tracker: Tracker::default(), schedulers, assigned: BTreeSet::new(), started: 0 }
+    }
+
+    /// Creates the scenario's nodes, in order, and waits until the scheduler knows all of them.
+    pub(super) async fn nodes(&mut self, nodes: &[Value]) -> Result<(), PlayError> {
+        self.tracker.begin();
+        let mut events = Vec::new();
+        for node in nodes {
+            self.arena.make(node).await?;
+            events.push((tracker::NODE_ADDED, name_of(node)));
+        }
+        self.rest(Awaited { events, quiet: Duration::ZERO }).await
+    }
+
+    /// Does one step and returns what the scheduler tried because of it.
+    pub(super) async fn step(&mut self, step: &Step) -> Result<Vec<Attempt>, PlayError> {
+        self.tracker.begin();
+        let awaited = self.act(step).await?;
+        self.rest(awaited).await?;
+        let attempts = self.tracker.attempts();
+        self.check(&attempts).await?;
+        self.start_bound(step, &attempts).await?;
+        Ok(attempts)
+    }
+
+    async fn act(&mut self, step: &Step) -> Result<Awaited, PlayError> {
+        let seen = |event, object: String| Awaited { events: vec![(event, object)], quiet: Duration::ZERO };
+        let unseen = || Awaited { events: Vec::new(), quiet: QUIET_AFTER_UNSEEN_EVENT };
+        Ok(match step {
+            Step::Pod(pod) => {
+                self.arena.make(pod).await?;
+                let scheduler = pod["spec"]["schedulerName"].as_str().unwrap_or("default-scheduler");
+                if self.schedulers.contains(scheduler) { seen(tracker::PENDING_ADDED, name_of(pod)) } else { unseen() }
+            }
+            Step::Bind(pod) => {
+                self.arena.make(pod).await?;
+                seen(tracker::ASSIGNED_ADDED, name_of(pod))
+            }
+            Step::Node(node) => {
+                self.arena.make(node).await?;
+                seen(tracker::NODE_ADDED, name_of(node))
+            }
+            Step::Create(object) => {
+                self.arena.make(object).await?;
+                unseen()
+            }
+            Step::Change(change) => self.change(change).await?,
+            Step::Delete(target) => self.delete(target).await?,
+            Step::Finish => self.finish().await?,
+            Step::Wait(span) => {
+                tokio::time::sleep(Duration::from_micros(u64::try_from(span.as_micros()).unwrap_or(0))).await;
+                unseen()
+            }
+        })
+    }
+
+    async fn change(&mut self, change: &Change) -> Result<Awaited, PlayError> {
+        let (path, object) = place(&change.of)?;
+        let path = if change.status { format!("{path}/status") } else { path };
+        self.arena.api.merge(&path, &change.merge).await?;
+        let event = match change.of.0.gvk.kind.as_str() {
+            "Node" => tracker::NODE_UPDATED,
+            "Pod" if self.assigned.contains(&object) => tracker::ASSIGNED_UPDATED,
+            "Pod" => tracker::PENDING_UPDATED,
+            _ => return Ok(Awaited { events: Vec::new(), quiet: QUIET_AFTER_UNSEEN_EVENT }),
+        };
+        Ok(Awaited { events: vec![(event, object)], quiet: Duration::ZERO })
+    }
+
+    async fn delete(&mut self, target: &Target) -> Result<Awaited, PlayError> {
+        let (path, object) = place(target)?;
+        self.arena.api.delete(&path).await?;
+        self.arena.created.retain(|created| *created != path);
+        let event = match target.0.gvk.kind.as_str() {
+            "Node" => tracker::NODE_DELETED,
+            "Pod" if self.assigned.remove(&object) => tracker::ASSIGNED_DELETED,
+            "Pod" => tracker::PENDING_DELETED,
+            _ => return Ok(Awaited { events: Vec::new(), quiet: QUIET_AFTER_UNSEEN_EVENT }),
+        };
+        Ok(Awaited { events: vec![(event, object)], quiet: Duration::ZERO })
+    }
+
+    /// Ends every pod that is being deleted.
+    async fn finish(&mut self) -> Result<Awaited, PlayError> {
+        let listed = self.arena.api.get("/api/v1/pods").await?;
+        let pods = listed["items"].as_array().into_iter().flatten();
+        let ending: Vec<&Value> = pods.filter(|pod| !pod["metadata"]["deletionTimestamp"].is_null()).collect();
+        let mut events = Vec::new();
+        for pod in ending {
+            let text = |field: &str| pod["metadata"][field].as_str().unwrap_or_default();
+            self.arena.api.delete(&format!("/api/v1/namespaces/{}/pods/{}", text("namespace"), text("name"))).await?;
+            self.assigned.remove(&name_of(pod));
+            events.push((tracker::ASSIGNED_DELETED, name_of(pod)));
+        }
+        Ok(Awaited { events, quiet: Duration::ZERO })
+    }
+
+    /// Follows the log until the events have arrived, nothing is left to do, and it has been quiet for long enough.
+    async fn rest(&mut self, awaited: Awaited) -> Result<(), PlayError> {
+        let began = Instant::now();
+        let mut last_word = Instant::now();
+        loop {
+            let lines = self.log.lines()?;
+            if !lines.is_empty() {
+                last_word = Instant::now();
+            }
+            for line in lines.iter().filter_map(|line| Line::parse(line)) {
+                self.tracker.take(&line);
+            }
+            let missing = awaited.events.iter().find(|(event, object)| !self.tracker.has_seen(event, object));
+            let quiet = if self.tracker.someone_waits() { awaited.quiet.max(QUIET_WITH_WAITING_PODS) } else { awaited.quiet };
+            if missing.is_none() && self.tracker.is_idle() && last_word.elapsed() >= quiet {
+                return Ok(());
+            }
+            if began.elapsed() > REST_LIMIT {
+                let what = match missing {
+                    Some((event, object)) => format!("the log says `{event}` of {object}"),
+                    None => format!("the scheduler rests: {}", self.tracker.unfinished()),
+                };
+                return Err(PlayError::Restless { what, waited: REST_LIMIT });
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    /// Does the status of each pod that found no node say what the log said?
+    async fn check(&self, attempts: &[Attempt]) -> Result<(), PlayError> {
+        let last = |index: usize, attempt: &Attempt| !attempts[index + 1..].iter().any(|later| later.pod == attempt.pod);
+        for (_, attempt) in attempts.iter().enumerate().filter(|(index, attempt)| last(*index, attempt)) {
+            let Outcome::Unschedulable { unschedulable, .. } = &attempt.outcome else { continue };
+            let pod = self.arena.api.get(&pod_path(&attempt.pod)).await?;
+            let conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
+            let condition = conditions.filter(|condition| condition["type"] == "PodScheduled").last();
+            let message = condition.and_then(|condition| condition["message"].as_str()).unwrap_or_default();
+            if message != unschedulable {
+                let (pod, condition, log) = (attempt.pod.clone(), message.to_owned(), unschedulable.clone());
+                return Err(PlayError::Disagree { pod, condition, log });
+            }
+        }
+        Ok(())
+    }
+
+    /// The kubelets start what was bound in this step, one second after the other.
+    async fn start_bound(&mut self, step: &Step, attempts: &[Attempt]) -> Result<(), PlayError> {
+        let mut bound: Vec<String> = match step {
+            Step::Bind(pod) => vec![name_of(pod)],
+            _ => Vec::new(),
+        };
+        let is_bound = |attempt: &&Attempt| matches!(attempt.outcome, Outcome::Bound { .. });
+        bound.extend(attempts.iter().filter(is_bound).map(|attempt| attempt.pod.clone()));
+        self.tracker.begin();
+        let mut events = Vec::new();
+        for pod in bound {
+            self.started += 1;
+            let since = jiff::Timestamp::from_second(FIRST_START + self.started).unwrap_or_default();
+            let status = json!({"status": {"phase": "Running", "startTime": since.to_string()}});
+            self.arena.api.merge(&format!("{}/status", pod_path(&pod)), &status).await?;
+            events.push((tracker::ASSIGNED_UPDATED, pod.clone()));
+            self.assigned.insert(pod);
+        }
+        if events.is_empty() { Ok(()) } else { self.rest(Awaited { events, quiet: Duration::ZERO }).await }
+    }
+}
+
+/// Where an object is, and how the tracker calls it.
+fn place(target: &Target) -> Result<(String, String), PlayError> {
+    let (gvk, key) = (&target.0.gvk, &target.0.key);
+    let namespace = key.namespace.as_deref();
+    let object = pod_name(namespace.unwrap_or("default"), &key.name);
+    Ok((api::path(gvk, namespace, &key.name)?, object))
+}
+
+/// Where the pod is that answers call so.
+fn pod_path(pod: &str) -> String {
+    let (namespace, name) = pod.split_once('/').unwrap_or(("default", pod));
+    format!("/api/v1/namespaces/{namespace}/pods/{name}")
+}

@@ -130,7 +130,10 @@ enum RawStep {
 impl Family {
     /// Reads one from YAML text.
     pub fn from_yaml(name: &str, text: &str) -> Result<Self, ScenarioError> {
-        let source = serde_saphyr::from_str(text).map_err(|error| refuse(name, error.to_string()))?;
+        // A node may be called `n` and a zone `y`: only `true` and `false` are truth values.
+        let options = serde_saphyr::options! { strict_booleans: true };
+        let source =
+            serde_saphyr::from_str_with_options(text, options).map_err(|error| refuse(name, error.to_string()))?;
         Self::from_value(name, source)
     }
 
@@ -224,7 +227,7 @@ mod tests {
 
     const FAMILY: &str = r#"
 about: An example.
-nodes: [{name: n, count: 2}]
+nodes: [{name: n, count: 2, zone: y}]
 objects: [{apiVersion: v1, kind: Namespace, metadata: {name: x}}]
 scenarios:
   - name: cpu-${cpu}
@@ -250,6 +253,7 @@ scenarios:
         let Step::Pod(pod) = &family.scenarios[1].steps[1] else { panic!("the second pod") };
         assert_eq!(pod["spec"]["containers"][0]["resources"]["requests"]["cpu"], "2");
         assert_eq!(pod["metadata"]["name"], "p-2");
+        assert_eq!(family.scenarios[0].nodes[0]["metadata"]["labels"][shorthand::ZONE], "y", "no truth value");
         assert_eq!((family.scenarios[2].nodes.len(), family.scenarios[2].objects.len()), (1, 2));
         assert_eq!(Family::from_value("example", family.source.clone()).unwrap(), family);
     }

@@ -1,25 +1,19 @@
-//! kube-scheduler 1.36 as a pure library: the nodes and a pod in, a decision with its reasons out.
+//! kube-scheduler 1.36 as a pure library: a cluster and a pod in, a decision with its reasons out.
 //!
-//! It knows no API, no clock and no queue worker: the engine feeds it what its informers saw, asks [`Scheduler::schedule`]
-//! for one pod at a time, and carries the answer out. The autoscaler asks the same code what-if questions through
-//! [`plugins::filter`] on nodes that do not exist yet.
+//! It knows no API, no clock and no queue worker: the engine feeds it what its informers saw, asks for one pod at a time
+//! and carries the answer out.
 //!
-//! Read in this order: [`pod`] and [`node`] (what is looked at), [`plugins`] (filters and scores), [`schedule`] (one
-//! cycle), [`queue`] (which pod is next).
-//!
-//! Not modelled yet, and said so by the run that needs it: topology spread, inter-pod affinity, preferred node affinity,
-//! image locality, host ports, volumes, preemption.
+//! [`next`] is the library: every plugin of the default profile, profiles as data, preemption, the queue with its hints.
+//! Start there. [`plugins`], [`cluster`], [`schedule`] and the rest at the root are the smaller scheduler that it
+//! replaces; they stay until sk-engine calls `next`.
 
-pub mod cluster;
-pub mod node;
-pub mod plugins;
-pub mod pod;
-pub mod queue;
-pub mod schedule;
-mod select_host;
+pub mod next;
+mod old;
 
-pub use cluster::Cluster;
-pub use node::Node;
-pub use pod::{NodeSelectorTerm, PodClass};
-pub use queue::{QueueSettings, SchedulingQueue};
-pub use schedule::{Decision, Scheduler, Unschedulable};
+pub use old::cluster::Cluster;
+pub use old::node::Node;
+pub use old::pod::{NodeSelectorTerm, PodClass};
+pub use old::queue::{QueueSettings, SchedulingQueue};
+pub use old::schedule::{Decision, Scheduler, Unschedulable};
+use old::select_host;
+pub use old::{cluster, node, plugins, pod, queue, schedule};

@@ -1,0 +1,5 @@
+//! A user's KubeSchedulerConfiguration.
+
+/// Parsed.
+#[derive(Clone, Debug)]
+pub struct Configuration;

@@ -1,0 +1,21 @@
+//! One scheduling cycle (`schedule_one.go`): PreFilter, Filter, PostFilter, PreScore, Score, choose.
+//!
+//! [`Scheduler`] holds the cluster, the profiles and where the last search ended. Assuming and binding are the caller's:
+//! it counts a placed pod with [`Cluster::add_pod`](super::Cluster::add_pod) and takes it back if the binding fails.
+
+mod column;
+pub(crate) mod cycle_state;
+mod diagnosis;
+mod explain;
+pub(crate) mod local;
+mod pick;
+pub mod plugin;
+mod preemption;
+pub mod profile;
+mod scheduler;
+mod search;
+
+pub use diagnosis::Diagnosis;
+pub use explain::{Explanation, NodeScores};
+pub use profile::Profile;
+pub use scheduler::{Decision, Scheduler};

@@ -1,0 +1,99 @@
+//! NodeResourcesBalancedAllocation: better where the pod evens out how far the resources are used
+//! (`noderesources/balanced_allocation.go`).
+
+use super::MAX_NODE_SCORE;
+use super::node_resources_fit::of_resource;
+use crate::next::cluster::classes::ShapeEntry;
+use crate::next::cluster::columns::Columns;
+use crate::next::framework::cycle_state::{Caches, Cx, CycleState};
+use crate::next::framework::plugin::Plugin;
+use crate::next::framework::profile::{Compiled, Resource};
+use crate::next::ids::NodeId;
+
+pub(crate) struct BalancedAllocation;
+
+/// Does the pod ask for any of the resources? A best-effort pod is not scored.
+pub(crate) fn applies(profile: &Compiled, entry: &ShapeEntry) -> bool {
+    let asked = &entry.shape.requests;
+    profile.balanced_resources.iter().any(|resource| match resource {
+        Resource::Cpu => asked.cpu != 0,
+        Resource::Memory => asked.memory != 0,
+        Resource::Ephemeral => asked.ephemeral != 0,
+        Resource::Scalar(id, _) => entry.scalars.iter().any(|(known, amount)| known == id && *amount != 0),
+    })
+}
+
+#[inline]
+fn fraction(used: i64, total: i64) -> f64 {
+    let fraction = used as f64 / total as f64;
+    if fraction > 1.0 { 1.0 } else { fraction }
+}
+
+#[inline]
+fn from_deviation(deviation: f64) -> i64 {
+    ((1.0 - deviation) * MAX_NODE_SCORE as f64) as i64
+}
+
+#[inline]
+fn improvement(with: i64, without: i64) -> i64 {
+    MAX_NODE_SCORE / 2 + (MAX_NODE_SCORE / 2 + with - without) / 2
+}
+
+/// Over CPU and memory.
+#[inline]
+fn plain_score(columns: &Columns, entry: &ShapeEntry, node: usize) -> i64 {
+    let asked = &entry.shape.requests;
+    let (cpu, memory) = (columns.cpu[node], columns.memory[node]);
+    if cpu == 0 || memory == 0 {
+        // With fewer than two resources there is nothing to balance.
+        return improvement(MAX_NODE_SCORE, MAX_NODE_SCORE);
+    }
+    let (used_cpu, used_memory) = (columns.used_cpu[node], columns.used_memory[node]);
+    let balance = |of_cpu: i64, of_memory: i64| {
+        from_deviation(((fraction(of_cpu, cpu) - fraction(of_memory, memory)) / 2.0).abs())
+    };
+    improvement(balance(used_cpu + asked.cpu, used_memory + asked.memory), balance(used_cpu, used_memory))
+}
+
+/// Over any resources.
+pub(crate) fn score(profile: &Compiled, columns: &Columns, entry: &ShapeEntry, node: usize) -> i64 {
+    if profile.plain_balanced {
+        return plain_score(columns, entry, node);
+    }
+    let resources =
+        || profile.balanced_resources.iter().filter_map(|one| of_resource(columns, entry, *one, node, true));
+    let with = balance(|| resources().map(|(total, used, wanted)| fraction(used.saturating_add(wanted), total)));
+    let without = balance(|| resources().map(|(total, used, _)| fraction(used, total)));
+    improvement(with, without)
+}
+
+/// `balancedResourceScore`: with two resources half their distance, with more the standard deviation.
+fn balance<I: Iterator<Item = f64>>(fractions: impl Fn() -> I) -> i64 {
+    let count = fractions().count();
+    let deviation = match count {
+        0 | 1 => 0.0,
+        2 => {
+            let mut two = fractions();
+            let (first, second) = (two.next().unwrap_or(0.0), two.next().unwrap_or(0.0));
+            ((first - second) / 2.0).abs()
+        }
+        _ => {
+            let mean = fractions().sum::<f64>() / count as f64;
+            let squares: f64 = fractions().fold(0.0, |sum, fraction| sum + (fraction - mean) * (fraction - mean));
+            (squares / count as f64).sqrt()
+        }
+    };
+    from_deviation(deviation)
+}
+
+impl Plugin for BalancedAllocation {
+    fn pre_score(&self, cx: &Cx<'_>, _: &mut Caches, _: &mut CycleState, _: &[NodeId]) -> bool {
+        applies(cx.profile, cx.shape)
+    }
+
+    fn score(&self, cx: &Cx<'_>, _: &Caches, _: &CycleState, nodes: &[NodeId], scores: &mut [i64]) {
+        for (result, node) in scores.iter_mut().zip(nodes) {
+            *result = score(cx.profile, &cx.cluster.columns, cx.shape, node.index());
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! Which pod is next (`backend/queue`).
+//!
+//! A pod is in one of three places. *Active*: by priority, then by age. *Unschedulable*: until something happens that may
+//! help it, or for [`QueueSettings::flush_after`]. *Backing off*: helped, but it failed lately; a scheduler with nothing
+//! else to do takes these too, so backoff only orders pods and never makes an idle scheduler wait. What happens while a
+//! pod is being tried is kept and judged when it has failed.
+//!
+//! Waiting pods of one class that the same plugins rejected are one group: an event is judged once per group, so ten
+//! thousand pods that wait for the same thing cost as much as one. Time is passed in.
+
+mod entry;
+mod event;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use sk_core::SimTime;
+
+pub use self::entry::QueueSettings;
+use self::entry::{Entry, Place, Rank, has_ended};
+pub(crate) use self::event::HintCx;
+pub use self::event::{Event, Hint, NodeAction, PodAction};
+use super::framework::Scheduler;
+use super::framework::plugin::{PluginId, PluginSet};
+use super::ids::{ClassId, PodId};
+
+/// Pods that an event concerns alike.
+type Group = (ClassId, PluginSet, Option<PluginId>);
+
+/// The pods that wait for a node.
+#[derive(Clone, Debug, Default)]
+pub struct Queue {
+    settings: QueueSettings,
+    started: SimTime,
+    entries: BTreeMap<PodId, Entry>,
+    active: BTreeMap<Rank, PodId>,
+    backoff: BTreeMap<(SimTime, Rank), PodId>,
+    error_backoff: BTreeMap<(SimTime, Rank), PodId>,
+    unschedulable: BTreeMap<Group, BTreeSet<PodId>>,
+    waiting_since: BTreeSet<(SimTime, PodId)>,
+    /// Pods that are being tried, and how many events had happened when they were taken.
+    in_flight: BTreeMap<PodId, u64>,
+    events: Vec<Event>,
+    first_event: u64,
+    preempting: BTreeSet<PodId>,
+    number: u64,
+}
+
+impl Queue {
+    /// An empty queue of a scheduler that starts now.
+    pub fn new(settings: QueueSettings, now: SimTime) -> Self {
+        Self { settings, started: now, ..Self::default() }
+    }
+
+    /// A new pod. One that is known already keeps its place.
+    pub fn add(&mut self, now: SimTime, pod: PodId, scheduler: &Scheduler) {
+        if self.entries.contains_key(&pod) {
+            return;
+        }
+        self.number += 1;
+        let class = scheduler.cluster.pod(pod).class;
+        let priority = scheduler.cluster.class(class).priority;
+        self.entries.insert(pod, Entry::new(class, priority, now, self.number));
+        self.activate(pod, scheduler);
+    }
+
+    /// Forgets a pod: it is bound, or gone.
+    pub fn remove(&mut self, pod: PodId) {
+        self.settle(pod, Place::Nowhere);
+        self.entries.remove(&pod);
+        self.preempting.remove(&pod);
+        self.land(pod);
+    }
+
+    /// Does it wait here, or is it being tried?
+    pub fn contains(&self, pod: PodId) -> bool {
+        self.entries.contains_key(&pod)
+    }
+
+    /// Takes the next pod to try. Tell [`Self::failed`] or [`Self::remove`] how it went.
+    pub fn pop(&mut self, now: SimTime) -> Option<PodId> {
+        for queue in [true, false] {
+            while let Some((pod, end)) = self.next_backing_off(queue)
+                && has_ended(end, now)
+            {
+                self.settle(pod, Place::Active);
+            }
+        }
+        let pod = self.active.values().next().or_else(|| self.backoff.values().next()).copied()?;
+        self.settle(pod, Place::InFlight);
+        self.in_flight.insert(pod, self.first_event + self.events.len() as u64);
+        if let Some(entry) = self.entries.get_mut(&pod) {
+            entry.attempts += 1;
+        }
+        Some(pod)
+    }
+
+    fn next_backing_off(&self, rejected: bool) -> Option<(PodId, SimTime)> {
+        let queue = if rejected { &self.backoff } else { &self.error_backoff };
+        queue.first_key_value().map(|((end, _), pod)| (*pod, *end))
+    }
+
+    /// Is a pod ready to be tried?
+    pub fn is_ready(&self) -> bool {
+        !self.active.is_empty() || !self.backoff.is_empty()
+    }
+
+    /// How often the pod has been tried.
+    pub fn attempts(&self, pod: PodId) -> u32 {
+        self.entries.get(&pod).map_or(0, |entry| entry.attempts)
+    }
+
+    /// How many pods are active, backing off, and waiting for something to happen.
+    pub fn sizes(&self) -> (usize, usize, usize) {
+        (self.active.len(), self.backoff.len() + self.error_backoff.len(), self.waiting_since.len())
+    }
+
+    /// The pod found no node, because of these plugins; with none, something else went wrong
+    /// (`AddUnschedulableIfNotPresent`).
+    pub fn failed(&mut self, now: SimTime, pod: PodId, rejectors: PluginSet, scheduler: &Scheduler) {
+        let Some(entry) = self.entries.get_mut(&pod) else { return self.land(pod) };
+        entry.failed(now, rejectors);
+        let class = entry.class;
+        let helped = rejectors.is_empty() || self.missed(pod).any(|event| worth(scheduler, class, rejectors, Some(pod), event));
+        if helped {
+            self.requeue(now, pod, scheduler);
+        } else {
+            self.settle(pod, Place::Unschedulable);
+        }
+        self.land(pod);
+    }
+
+    /// What happened since the pod was taken.
+    fn missed(&self, pod: PodId) -> impl Iterator<Item = &Event> {
+        let from = self.in_flight.get(&pod).map_or(self.events.len(), |from| (from - self.first_event) as usize);
+        self.events[from..].iter()
+    }
+
+    /// The pod is no longer being tried; events that nobody needs any more are forgotten.
+    fn land(&mut self, pod: PodId) {
+        if self.in_flight.remove(&pod).is_none() {
+            return;
+        }
+        let end = self.first_event + self.events.len() as u64;
+        let needed = self.in_flight.values().copied().min().unwrap_or(end);
+        self.events.drain(..(needed - self.first_event) as usize);
+        self.first_event = needed;
+    }
+
+    /// Something happened: those pods that it may help are to be tried again (`MoveAllToActiveOrBackoffQueue`).
+    pub fn happened(&mut self, now: SimTime, event: &Event, scheduler: &Scheduler) {
+        if !self.in_flight.is_empty() {
+            self.events.push(event.clone());
+        }
+        let mut helped = Vec::new();
+        for ((class, rejectors, gate), pods) in &self.unschedulable {
+            if gate.is_some_and(|gate| !opens(gate, event)) {
+                continue;
+            }
+            if event.is_about_one_pod() {
+                let one = |pod: &&PodId| worth(scheduler, *class, *rejectors, Some(**pod), event);
+                helped.extend(pods.iter().filter(one));
+            } else if worth(scheduler, *class, *rejectors, None, event) {
+                helped.extend(pods);
+            }
+        }
+        for pod in helped {
+            self.requeue(now, pod, scheduler);
+        }
+    }
+
+    /// A waiting pod's object changed. The cluster has its new class already.
+    pub fn updated(&mut self, now: SimTime, pod: PodId, before: ClassId, scheduler: &Scheduler) {
+        let Some(entry) = self.entries.get(&pod) else { return self.add(now, pod, scheduler) };
+        let (place, after) = (entry.place, scheduler.cluster.pod(pod).class);
+        let actions = Event::pod_actions(scheduler.cluster.class(before), scheduler.cluster.class(after));
+        let events: Vec<Event> =
+            actions.into_iter().map(|action| Event::WaitingPod { pod, action, before, after }).collect();
+        self.settle(pod, Place::Nowhere);
+        if let Some(entry) = self.entries.get_mut(&pod) {
+            (entry.class, entry.priority) = (after, scheduler.cluster.class(after).priority);
+        }
+        self.settle(pod, place);
+        match place {
+            Place::InFlight => self.events.extend(events),
+            Place::Unschedulable => {
+                let rejectors = self.entries[&pod].rejectors;
+                if events.iter().any(|event| worth(scheduler, after, rejectors, Some(pod), event)) {
+                    self.requeue(now, pod, scheduler);
+                }
+            }
+            Place::Nowhere | Place::Active | Place::Backoff(_) | Place::ErrorBackoff(_) => {}
+        }
+    }
+
+    /// The pod's victims are being deleted (or have been): meanwhile it is held back
+    /// (`defaultpreemption/default_preemption.go`, `PreEnqueue`).
+    pub fn set_preempting(&mut self, pod: PodId, is_preempting: bool) {
+        if is_preempting {
+            self.preempting.insert(pod);
+        } else {
+            self.preempting.remove(&pod);
+        }
+    }
+
+    /// Pods that have waited too long are to be tried again.
+    pub fn flush(&mut self, now: SimTime, scheduler: &Scheduler) {
+        let too_long = |(since, _): &&(SimTime, PodId)| now.since(*since) > self.settings.flush_after;
+        let late: Vec<PodId> = self.waiting_since.iter().take_while(too_long).map(|(_, pod)| *pod).collect();
+        for pod in late {
+            self.settle(pod, Place::Nowhere);
+            if let Some(entry) = self.entries.get_mut(&pod) {
+                entry.flushed = Some(now);
+            }
+            self.requeue(now, pod, scheduler);
+        }
+    }
+
+    /// When [`Self::flush`] is next worth calling.
+    pub fn next_flush(&self) -> Option<SimTime> {
+        let due = self.waiting_since.first()?.0 + self.settings.flush_after;
+        let period = self.settings.flush_period.as_micros().max(1);
+        let ticks = due.since(self.started).as_micros().div_euclid(period) + 1;
+        Some(self.started + self.settings.flush_period * ticks)
+    }
+
+    /// Puts a pod that was helped where it belongs (`requeuePodWithQueueingStrategy`).
+    fn requeue(&mut self, now: SimTime, pod: PodId, scheduler: &Scheduler) {
+        let Some(entry) = self.entries.get(&pod) else { return };
+        if !entry.is_backing_off(&self.settings, now) {
+            return self.activate(pod, scheduler);
+        }
+        let end = entry.backoff_end(&self.settings).unwrap_or(now);
+        let place = if entry.rejectors.is_empty() { Place::ErrorBackoff(end) } else { Place::Backoff(end) };
+        self.settle_unless_gated(pod, place, scheduler);
+    }
+
+    fn activate(&mut self, pod: PodId, scheduler: &Scheduler) {
+        self.settle_unless_gated(pod, Place::Active, scheduler);
+    }
+
+    /// `runPreEnqueuePlugins`: a pod that a plugin holds back waits with the unschedulable ones.
+    fn settle_unless_gated(&mut self, pod: PodId, place: Place, scheduler: &Scheduler) {
+        let Some(entry) = self.entries.get(&pod) else { return };
+        let class = scheduler.cluster.class(entry.class);
+        let holds = |plugin: &&PluginId| match plugin {
+            PluginId::SchedulingGates => !class.gates.is_empty(),
+            PluginId::DefaultPreemption => self.preempting.contains(&pod),
+            _ => false,
+        };
+        let profile = scheduler.profile(&class.scheduler_name);
+        let gate = profile.and_then(|profile| profile.profile.pre_enqueue.iter().find(holds)).copied();
+        self.settle(pod, Place::Nowhere);
+        let Some(entry) = self.entries.get_mut(&pod) else { return };
+        entry.gate = gate;
+        entry.rejectors.extend_with(gate);
+        self.settle(pod, if gate.is_some() { Place::Unschedulable } else { place });
+    }
+
+    /// Moves a pod from where it is to `place`.
+    fn settle(&mut self, pod: PodId, place: Place) {
+        let Some(entry) = self.entries.get_mut(&pod) else { return };
+        let (rank, group) = (entry.rank(), (entry.class, entry.rejectors, entry.gate));
+        let since = (entry.waits_since(), pod);
+        match std::mem::replace(&mut entry.place, place) {
+            Place::Active => drop(self.active.remove(&rank)),
+            Place::Backoff(end) => drop(self.backoff.remove(&(end, rank))),
+            Place::ErrorBackoff(end) => drop(self.error_backoff.remove(&(end, rank))),
+            Place::Unschedulable => {
+                self.waiting_since.remove(&since);
+                if let Some(pods) = self.unschedulable.get_mut(&group) {
+                    pods.remove(&pod);
+                    if pods.is_empty() {
+                        self.unschedulable.remove(&group);
+                    }
+                }
+            }
+            Place::Nowhere | Place::InFlight => {}
+        }
+        match place {
+            Place::Active => drop(self.active.insert(rank, pod)),
+            Place::Backoff(end) => drop(self.backoff.insert((end, rank), pod)),
+            Place::ErrorBackoff(end) => drop(self.error_backoff.insert((end, rank), pod)),
+            Place::Unschedulable => {
+                self.waiting_since.insert(since);
+                self.unschedulable.entry(group).or_default().insert(pod);
+            }
+            Place::Nowhere | Place::InFlight => {}
+        }
+    }
+}
+
+/// `isPodWorthRequeuing`: does the event help with anybody who rejected the pod? With nobody, any event does.
+fn worth(scheduler: &Scheduler, class: ClassId, rejectors: PluginSet, pod: Option<PodId>, event: &Event) -> bool {
+    if rejectors.is_empty() || matches!(event, Event::Timeout) {
+        return true;
+    }
+    let class = scheduler.cluster.class(class);
+    let Some(profile) = scheduler.profile(&class.scheduler_name) else { return true };
+    let cx = HintCx { cluster: &scheduler.cluster, profile, class, pod };
+    rejectors.iter().any(|plugin| plugin.plugin().hint(&cx, event) == Hint::Queue)
+}
+
+/// Is this an event that the plugin which holds a pod back has asked for?
+fn opens(gate: PluginId, event: &Event) -> bool {
+    match gate {
+        PluginId::SchedulingGates => matches!(event, Event::WaitingPod { action: PodAction::GatesEliminated, .. }),
+        PluginId::DefaultPreemption => matches!(event, Event::PlacedPod { action: PodAction::Delete, .. }),
+        _ => true,
+    }
+}

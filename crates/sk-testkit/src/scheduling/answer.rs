@@ -7,10 +7,13 @@ use serde_json::{Map, Value};
 
 /// One attempt to schedule one pod.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Attempt {
     /// The pod: its name, or `namespace/name` outside of `default`.
     pub pod: String,
+    /// What the scheduler had learnt of pods since the attempt before: `+p` came onto a node, `-p` left it. Which of two
+    /// things came first is a race in the real scheduler, and decides whether a pod is tried once more.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<String>,
     /// How it ended.
     #[serde(flatten)]
     pub outcome: Outcome,
@@ -125,9 +128,10 @@ mod tests {
         };
         let bound = Outcome::Bound { node: "a".into(), evaluated: 3, feasible: 2 };
         let attempts = [
-            Attempt { pod: "p".into(), outcome: bound, scores: Some(scores) },
+            Attempt { pod: "p".into(), events: vec!["-x/q".into()], outcome: bound, scores: Some(scores) },
             Attempt {
                 pod: "x/q".into(),
+                events: vec![],
                 outcome: Outcome::Unschedulable {
                     unschedulable: "0/1 nodes are available: 1 Too many pods.".into(),
                     nominated: None,
@@ -135,7 +139,12 @@ mod tests {
                 },
                 scores: None,
             },
-            Attempt { pod: "r".into(), outcome: Outcome::Failed { error: "lost".into() }, scores: None },
+            Attempt {
+                pod: "r".into(),
+                events: vec![],
+                outcome: Outcome::Failed { error: "lost".into() },
+                scores: None,
+            },
         ];
         let text = serde_json::to_string(&attempts).unwrap();
         assert!(text.contains(r#""ImageLocality":0,"NodeResourcesFit":[75,50]"#), "{text}");

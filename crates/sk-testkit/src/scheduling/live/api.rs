@@ -71,6 +71,15 @@ impl Api {
         self.send(Method::DELETE, path, JSON, Some(&options)).await.map(drop)
     }
 
+    /// Deletes an object at once, and says whether it was there.
+    pub(super) async fn delete_if_there(&self, path: &str) -> Result<bool, ControlError> {
+        match self.delete(path).await {
+            Ok(()) => Ok(true),
+            Err(ControlError::Request { source, .. }) if is_not_found(&source) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
     async fn send(
         &self,
         method: Method,
@@ -84,6 +93,10 @@ impl Api {
         let request = request.map_err(|error| ControlError::request(step.clone())(kube::Error::HttpError(error)))?;
         self.client.request(request).await.map_err(ControlError::request(step))
     }
+}
+
+fn is_not_found(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 404)
 }
 
 const JSON: &str = "application/json";

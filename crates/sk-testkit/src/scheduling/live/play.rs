@@ -110,6 +110,10 @@ impl<'a> Player<'a> {
         self.arena.api.merge(&path, &change.merge).await?;
         let event = match change.of.0.gvk.kind.as_str() {
             "Node" => tracker::NODE_UPDATED,
+            // The scheduler watches only pods that have not ended.
+            "Pod" if change.merge["status"]["phase"] == "Succeeded" && self.assigned.remove(&object) => {
+                tracker::ASSIGNED_DELETED
+            }
             "Pod" if self.assigned.contains(&object) => tracker::ASSIGNED_UPDATED,
             "Pod" => tracker::PENDING_UPDATED,
             _ => return Ok(Awaited { events: Vec::new(), quiet: QUIET_AFTER_UNSEEN_EVENT }),
@@ -119,7 +123,10 @@ impl<'a> Player<'a> {
 
     async fn delete(&mut self, target: &Target) -> Result<Awaited, PlayError> {
         let (path, object) = place(target)?;
-        self.arena.api.delete(&path).await?;
+        if !self.arena.api.delete_if_there(&path).await? {
+            // A random scenario cannot know that the pod was somebody's victim.
+            return Ok(Awaited { events: Vec::new(), quiet: Duration::ZERO });
+        }
         self.arena.created.retain(|created| *created != path);
         let event = match target.0.gvk.kind.as_str() {
             "Node" => tracker::NODE_DELETED,

@@ -60,12 +60,15 @@ pub(super) struct Tracker {
     preempting: BTreeSet<String>,
     drafts: Vec<Draft>,
     seen: BTreeSet<Seen>,
+    /// Pods that came onto nodes or left them since the last attempt began.
+    news: Vec<String>,
 }
 
 /// An attempt that is under way, or over.
 #[derive(Debug)]
 struct Draft {
     pod: String,
+    events: Vec<String>,
     outcome: Option<Outcome>,
     scores: Scores,
     /// The outcome was written into the pod's status.
@@ -77,6 +80,7 @@ impl Tracker {
     pub(super) fn begin(&mut self) {
         self.drafts.clear();
         self.seen.clear();
+        self.news.clear();
     }
 
     /// Has this event reached the scheduler since the step began?
@@ -106,7 +110,8 @@ impl Tracker {
     pub(super) fn attempts(&self) -> Vec<Attempt> {
         let attempt = |draft: &Draft| {
             let scores = (!draft.scores.nodes.is_empty()).then(|| draft.scores.clone());
-            Some(Attempt { pod: draft.pod.clone(), outcome: draft.outcome.clone()?, scores })
+            let (pod, events) = (draft.pod.clone(), draft.events.clone());
+            Some(Attempt { pod, events, outcome: draft.outcome.clone()?, scores })
         };
         self.drafts.iter().filter_map(attempt).collect()
     }
@@ -138,6 +143,8 @@ impl Tracker {
         let object = line.field("node").or_else(|| pod_of(line, "pod")).unwrap_or_default();
         match event {
             PENDING_ADDED => drop(self.left.remove(&object)),
+            ASSIGNED_ADDED => self.news.push(format!("+{object}")),
+            ASSIGNED_DELETED => self.news.push(format!("-{object}")),
             PENDING_DELETED => {
                 self.queued.remove(&object);
                 self.waiting.remove(&object);
@@ -187,7 +194,8 @@ impl Tracker {
             "Attempting to schedule pod" => {
                 self.queued.remove(&pod);
                 self.waiting.remove(&pod);
-                self.drafts.push(Draft { pod, outcome: None, scores: Scores::default(), posted: false });
+                let events = std::mem::take(&mut self.news);
+                self.drafts.push(Draft { pod, events, outcome: None, scores: Scores::default(), posted: false });
             }
             "Skip schedule deleting pod" => drop(self.queued.remove(&pod)),
             "Plugin scored node for pod" => self.score(&pod, line),
@@ -336,6 +344,15 @@ mod tests {
         assert_eq!(scores.nodes, ["a", "b"]);
         assert_eq!(scores.plugins, [("F".to_owned(), vec![1, 3]), ("G".to_owned(), vec![2, 4])]);
         assert_eq!(scores.totals, [3, 7]);
+    }
+
+    #[test]
+    fn an_attempt_tells_which_pods_came_and_went_before_it() {
+        let came = r#""Add event for scheduled pod" pod="default/a""#;
+        let went = r#""Delete event for scheduled pod" pod="x/b""#;
+        let attempts = after(&[came, went, TRIED, NO_FIT, PARKED, POSTED, TRIED, NO_FIT, PARKED, POSTED]).attempts();
+        assert_eq!(attempts[0].events, ["+a", "-x/b"]);
+        assert!(attempts[1].events.is_empty());
     }
 
     #[test]

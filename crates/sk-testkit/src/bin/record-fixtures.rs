@@ -7,8 +7,8 @@ use std::time::Instant;
 
 use sk_testkit::Scenario;
 use sk_testkit::recorder::{ORACLES, RecordError, record, record_oracle, write, write_oracle};
-use sk_testkit::scheduling::live::{self, Arena, PlayError};
 use sk_testkit::scheduling::Family;
+use sk_testkit::scheduling::live::{self, Arena, PlayError};
 
 /// What can go wrong here.
 #[derive(Debug, thiserror::Error)]

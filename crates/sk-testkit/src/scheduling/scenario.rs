@@ -139,8 +139,7 @@ impl Family {
 
     /// Reads one from the JSON that its file is.
     pub fn from_value(name: &str, source: Value) -> Result<Self, ScenarioError> {
-        let raw: RawFamily =
-            serde_json::from_value(source.clone()).map_err(|error| refuse(name, error.to_string()))?;
+        let raw: RawFamily = serde_json::from_value(source.clone()).map_err(|error| refuse(name, error.to_string()))?;
         let mut scenarios = Vec::new();
         for scenario in &raw.scenarios {
             for row in table::expand(scenario.clone()).map_err(|reason| refuse(name, reason))? {
@@ -150,7 +149,10 @@ impl Family {
         let mut names: Vec<_> = scenarios.iter().map(|scenario| &scenario.name).collect();
         names.sort();
         if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Err(refuse(name, format!("two scenarios are called {}: put a ${{column}} into the name", twice[0])));
+            return Err(refuse(
+                name,
+                format!("two scenarios are called {}: put a ${{column}} into the name", twice[0]),
+            ));
         }
         Ok(Self { name: name.to_owned(), about: raw.about, scenarios, source })
     }

@@ -10,8 +10,8 @@ pub fn expand(mut scenario: Value) -> Result<Vec<Value>, String> {
     let Some(rows) = scenario.as_object_mut().and_then(|fields| fields.shift_remove("each")) else {
         return Ok(vec![scenario]);
     };
-    let rows: Vec<Map<String, Value>> =
-        serde_json::from_value(rows).map_err(|error| format!("`each` is a list of rows such as {{op: In}}: {error}"))?;
+    let rows: Vec<Map<String, Value>> = serde_json::from_value(rows)
+        .map_err(|error| format!("`each` is a list of rows such as {{op: In}}: {error}"))?;
     rows.iter().map(|row| fill(&scenario, row)).collect()
 }
 

@@ -14,7 +14,8 @@ pub fn admit(pod: &Value, objects: &[Value]) -> Value {
     let spec = &mut pod["spec"];
     if let Some(class) = named("PriorityClass", &spec["priorityClassName"]) {
         spec["priority"] = class["value"].clone();
-        spec["preemptionPolicy"] = class.get("preemptionPolicy").cloned().unwrap_or_else(|| json!("PreemptLowerPriority"));
+        spec["preemptionPolicy"] =
+            class.get("preemptionPolicy").cloned().unwrap_or_else(|| json!("PreemptLowerPriority"));
     }
     if let Some(class) = named("RuntimeClass", &spec["runtimeClassName"]) {
         spec["overhead"] = class["overhead"]["podFixed"].clone();

@@ -3,9 +3,9 @@
 use std::fmt;
 
 use sk_scheduler::next::Profile;
+use sk_testkit::scheduling::SchedulingScenario;
 use sk_testkit::scheduling::answer::{Attempt, Outcome, Scores};
 use sk_testkit::scheduling::recorded::Answers;
-use sk_testkit::scheduling::SchedulingScenario;
 
 use crate::ours::{Answer, Ours};
 

@@ -194,7 +194,12 @@ impl Ours {
             }
             Decision::NoProfile => Outcome::Failed { error: "no profile has the pod's schedulerName".into() },
         };
-        Answer { pod: pod.to_owned(), scores: scores.filter(|_| matches!(outcome, Outcome::Bound { .. })), outcome, rejectors }
+        Answer {
+            pod: pod.to_owned(),
+            scores: scores.filter(|_| matches!(outcome, Outcome::Bound { .. })),
+            outcome,
+            rejectors,
+        }
     }
 
     fn scores(&mut self, pod: PodId) -> Option<Scores> {
@@ -297,7 +302,9 @@ impl Ours {
         let before = Some(self.scheduler.cluster.pod(known.id).class);
         for (preemptor, there) in &mut self.preempting {
             there.remove(name);
-            if there.is_empty() && let Some(known) = self.pods.get(preemptor) {
+            if there.is_empty()
+                && let Some(known) = self.pods.get(preemptor)
+            {
                 self.queue.set_preempting(known.id, false);
             }
         }
@@ -419,7 +426,8 @@ impl Ours {
 
     fn create(&mut self, object: &Value) -> Result<(), String> {
         let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
-        let (namespace, name) = (text("/metadata/namespace").unwrap_or("default"), text("/metadata/name").unwrap_or_default());
+        let (namespace, name) =
+            (text("/metadata/namespace").unwrap_or("default"), text("/metadata/name").unwrap_or_default());
         let key = (SmolStr::from(namespace), SmolStr::from(name));
         let objects = &mut self.scheduler.cluster.objects;
         let selector = |of: &Value| LabelSelector::from_json(of).map_err(|error| error.to_string());
@@ -432,8 +440,12 @@ impl Ours {
                 let selected = labels_of_map(&object["spec"]["selector"])?;
                 objects.set_owner(OwnerKind::ReplicationController, namespace, name, Some(selected));
             }
-            "ReplicaSet" => objects.set_owner(OwnerKind::ReplicaSet, namespace, name, Some(selector(&object["spec"]["selector"])?)),
-            "StatefulSet" => objects.set_owner(OwnerKind::StatefulSet, namespace, name, Some(selector(&object["spec"]["selector"])?)),
+            "ReplicaSet" => {
+                objects.set_owner(OwnerKind::ReplicaSet, namespace, name, Some(selector(&object["spec"]["selector"])?))
+            }
+            "StatefulSet" => {
+                objects.set_owner(OwnerKind::StatefulSet, namespace, name, Some(selector(&object["spec"]["selector"])?))
+            }
             "PodDisruptionBudget" => objects.set_budget(key, Some(budget(object)?)),
             "PersistentVolumeClaim" => {
                 objects.set_claim(key, Some(claim(object)));

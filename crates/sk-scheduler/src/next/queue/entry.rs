@@ -112,7 +112,8 @@ impl Entry {
         if count == 0 || settings.max_backoff == SimDuration::ZERO {
             return None;
         }
-        let doubled = settings.initial_backoff * 1_i64.checked_shl(count - 1).filter(|factor| *factor > 0).unwrap_or(i64::MAX);
+        let doubled =
+            settings.initial_backoff * 1_i64.checked_shl(count - 1).filter(|factor| *factor > 0).unwrap_or(i64::MAX);
         Some(aligned(self.since + doubled.min(settings.max_backoff)))
     }
 

@@ -120,7 +120,8 @@ impl Queue {
         let Some(entry) = self.entries.get_mut(&pod) else { return self.land(pod) };
         entry.failed(now, rejectors);
         let class = entry.class;
-        let helped = rejectors.is_empty() || self.missed(pod).any(|event| worth(scheduler, class, rejectors, Some(pod), event));
+        let helped =
+            rejectors.is_empty() || self.missed(pod).any(|event| worth(scheduler, class, rejectors, Some(pod), event));
         if helped {
             self.requeue(now, pod, scheduler);
         } else {

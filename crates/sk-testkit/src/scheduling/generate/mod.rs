@@ -86,10 +86,11 @@ fn node(draw: &mut Draw, index: usize) -> Value {
     if draw.chance(90) {
         node["zone"] = draw.one(&ZONES).into();
     }
-    let taints: Vec<&str> = [(12, "dedicated=batch:NoSchedule"), (10, "slow:PreferNoSchedule"), (6, "old=1:PreferNoSchedule")]
-        .into_iter()
-        .filter_map(|(percent, taint)| draw.chance(percent).then_some(taint))
-        .collect();
+    let taints: Vec<&str> =
+        [(12, "dedicated=batch:NoSchedule"), (10, "slow:PreferNoSchedule"), (6, "old=1:PreferNoSchedule")]
+            .into_iter()
+            .filter_map(|(percent, taint)| draw.chance(percent).then_some(taint))
+            .collect();
     node["taints"] = taints.into();
     node["images"] = json!({});
     for (image, bytes) in IMAGES.iter().zip([300_000_000_u64, 900_000_000, 2_500_000_000, 60_000_000]) {
@@ -116,7 +117,8 @@ fn objects() -> Vec<Value> {
     let mut objects = vec![];
     for namespace in &NAMESPACES[1..] {
         let labels = json!({"color": namespace});
-        objects.push(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": labels}}));
+        objects
+            .push(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": labels}}));
     }
     for (name, value, policy) in
         [("low", 10, "PreemptLowerPriority"), ("high", 1_000, "PreemptLowerPriority"), ("polite", 500, "Never")]

@@ -81,9 +81,8 @@ fn place(draw: &mut Draw, pod: &mut Value) {
         pod["affinity"]["nodeAffinity"]["required"] = json!({"nodeSelectorTerms": terms});
     }
     if draw.chance(15) {
-        let likes = (0..=draw.below(3)).map(
-            |_| json!({"weight": 1 + draw.below(100), "preference": {"matchExpressions": [expression(draw)]}}),
-        );
+        let likes = (0..=draw.below(3))
+            .map(|_| json!({"weight": 1 + draw.below(100), "preference": {"matchExpressions": [expression(draw)]}}));
         pod["affinity"]["nodeAffinity"]["preferred"] = likes.collect();
     }
 }

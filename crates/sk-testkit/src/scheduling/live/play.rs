@@ -165,7 +165,8 @@ impl<'a> Player<'a> {
                 self.tracker.take(&line);
             }
             let missing = awaited.events.iter().find(|(event, object)| !self.tracker.has_seen(event, object));
-            let quiet = if self.tracker.someone_waits() { awaited.quiet.max(QUIET_WITH_WAITING_PODS) } else { awaited.quiet };
+            let quiet =
+                if self.tracker.someone_waits() { awaited.quiet.max(QUIET_WITH_WAITING_PODS) } else { awaited.quiet };
             if missing.is_none() && self.tracker.is_idle() && last_word.elapsed() >= quiet {
                 return Ok(());
             }
@@ -182,7 +183,8 @@ impl<'a> Player<'a> {
 
     /// Does the status of each pod that found no node say what the log said?
     async fn check(&self, attempts: &[Attempt]) -> Result<(), PlayError> {
-        let last = |index: usize, attempt: &Attempt| !attempts[index + 1..].iter().any(|later| later.pod == attempt.pod);
+        let last =
+            |index: usize, attempt: &Attempt| !attempts[index + 1..].iter().any(|later| later.pod == attempt.pod);
         for (_, attempt) in attempts.iter().enumerate().filter(|(index, attempt)| last(*index, attempt)) {
             let Outcome::Unschedulable { unschedulable, .. } = &attempt.outcome else { continue };
             let pod = self.arena.api.get(&pod_path(&attempt.pod)).await?;

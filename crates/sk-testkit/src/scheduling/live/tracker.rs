@@ -95,10 +95,7 @@ impl Tracker {
             Some(Outcome::Unschedulable { .. } | Outcome::Failed { .. }) => draft.posted,
             None => false,
         };
-        self.queued.is_empty()
-            && self.binding.is_empty()
-            && self.preempting.is_empty()
-            && self.drafts.iter().all(done)
+        self.queued.is_empty() && self.binding.is_empty() && self.preempting.is_empty() && self.drafts.iter().all(done)
     }
 
     /// Does some pod wait for an event? Then one must be given time to be looked at.
@@ -174,7 +171,8 @@ impl Tracker {
             "Async Preemption finished completely" => drop(self.preempting.remove(&pod)),
             "Preemptor Pod preempted victim Pod" => {
                 let victim = pod_of(line, "victim").unwrap_or_default();
-                if let Some(Outcome::Unschedulable { victims, .. }) = self.draft(&pod).and_then(|d| d.outcome.as_mut()) {
+                if let Some(Outcome::Unschedulable { victims, .. }) = self.draft(&pod).and_then(|d| d.outcome.as_mut())
+                {
                     victims.push(victim);
                     victims.sort();
                 } else if let Some(draft) = self.draft(&pod) {
@@ -300,10 +298,10 @@ mod tests {
     }
 
     const ADDED: &str = r#""Add event for unscheduled pod" pod="default/p""#;
-    const ACTIVE: &str = r#""Pod moved to an internal scheduling queue" pod="default/p" event="UnscheduledPodAdd" queue="Active""#;
+    const ACTIVE: &str =
+        r#""Pod moved to an internal scheduling queue" pod="default/p" event="UnscheduledPodAdd" queue="Active""#;
     const TRIED: &str = r#""Attempting to schedule pod" pod="default/p""#;
-    const BOUND: &str =
-        r#""Successfully bound pod to node" pod="default/p" node="a" evaluatedNodes=3 feasibleNodes=2"#;
+    const BOUND: &str = r#""Successfully bound pod to node" pod="default/p" node="a" evaluatedNodes=3 feasibleNodes=2"#;
     const LEFT: &str = r#""Delete event for unscheduled pod" pod="default/p""#;
     const NO_FIT: &str = r#""Unable to schedule pod; no fit; waiting" pod="default/p" err="0/1 nodes are available""#;
     const PARKED: &str = r#""Pod moved to an internal scheduling queue" pod="default/p" event="ScheduleAttemptFailure" queue="Unschedulable""#;
@@ -337,9 +335,16 @@ mod tests {
         let total = |node: &str, score: i64| {
             format!(r#""Calculated node's final score for pod" pod="default/p" node="{node}" score={score}"#)
         };
-        let lines =
-            [scored("F", "a", 1), scored("G", "a", 2), scored("F", "b", 3), scored("G", "b", 4), total("a", 3), total("b", 7)];
-        let lines: Vec<&str> = [TRIED].into_iter().chain(lines.iter().map(String::as_str)).chain([BOUND, LEFT]).collect();
+        let lines = [
+            scored("F", "a", 1),
+            scored("G", "a", 2),
+            scored("F", "b", 3),
+            scored("G", "b", 4),
+            total("a", 3),
+            total("b", 7),
+        ];
+        let lines: Vec<&str> =
+            [TRIED].into_iter().chain(lines.iter().map(String::as_str)).chain([BOUND, LEFT]).collect();
         let scores = after(&lines).attempts()[0].scores.clone().unwrap();
         assert_eq!(scores.nodes, ["a", "b"]);
         assert_eq!(scores.plugins, [("F".to_owned(), vec![1, 3]), ("G".to_owned(), vec![2, 4])]);

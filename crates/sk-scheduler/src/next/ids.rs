@@ -12,6 +12,7 @@ macro_rules! id {
                 self.0 as usize
             }
 
+            #[allow(dead_code, reason = "ids that an interner hands out are not made of an index")]
             pub(crate) fn from_index(index: usize) -> Self {
                 Self(u32::try_from(index).expect("fewer than four billion of anything fit in memory"))
             }

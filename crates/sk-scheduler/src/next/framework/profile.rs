@@ -3,7 +3,7 @@
 
 use sk_core::SmolStr;
 
-use super::plugin::{PluginId, PluginSet};
+use super::plugin::PluginId;
 use crate::next::Cluster;
 use crate::next::class::{DEFAULT_SCHEDULER, NodeSelectorTerm, SpreadConstraint};
 use crate::next::ids::{KeyId, ResourceId};
@@ -48,6 +48,8 @@ pub struct Profile {
     pub scheduler_name: SmolStr,
     /// How many of the nodes are looked for, in percent; 0: by the size of the cluster.
     pub percentage_of_nodes_to_score: i32,
+    /// PreFilter plugins in their order.
+    pub pre_filters: Vec<PluginId>,
     /// Filters in their order.
     pub filters: Vec<PluginId>,
     /// Scores with their weights.
@@ -97,6 +99,19 @@ impl Default for Profile {
         Self {
             scheduler_name: DEFAULT_SCHEDULER.into(),
             percentage_of_nodes_to_score: 0,
+            pre_filters: vec![
+                NodeAffinity,
+                NodePorts,
+                NodeResourcesFit,
+                VolumeRestrictions,
+                NodeVolumeLimits,
+                VolumeBinding,
+                VolumeZone,
+                PodTopologySpread,
+                InterPodAffinity,
+                DynamicResources,
+                NodeDeclaredFeatures,
+            ],
             filters: vec![
                 NodeUnschedulable,
                 NodeName,
@@ -162,6 +177,8 @@ pub(crate) enum Resource {
 #[derive(Clone, Debug)]
 pub(crate) struct Compiled {
     pub(crate) profile: Profile,
+    /// PreFilter plugins that are not passed through.
+    pub(crate) pre_filters: Vec<PluginId>,
     /// Filters that compare one pod with one node and come before any other.
     pub(crate) local_filters: Vec<PluginId>,
     /// The other filters, in order.
@@ -175,7 +192,6 @@ pub(crate) struct Compiled {
     weights: [i64; 32],
     /// Keys of the default spreading constraints.
     pub(crate) default_keys: Vec<KeyId>,
-    pub(crate) enabled: PluginSet,
     /// Where it stands among the profiles.
     pub(crate) number: usize,
 }
@@ -214,20 +230,17 @@ impl Compiled {
         profile.scores.iter().for_each(|(plugin, weight)| weights[*plugin as usize] = *weight);
         let constraints = profile.spread.default_constraints.iter();
         let default_keys = constraints.map(|constraint| cluster.key(&constraint.key)).collect();
-        let mut enabled: PluginSet = profile.filters.iter().chain(&profile.post_filters).copied().collect();
-        profile.scores.iter().for_each(|(plugin, _)| enabled.insert(*plugin));
-        profile.pre_enqueue.iter().for_each(|plugin| enabled.insert(*plugin));
         Self {
             plain_fit: profile.fit.strategy == Strategy::LeastAllocated
                 && fit_resources == [(Resource::Cpu, 1), (Resource::Memory, 1)],
             plain_balanced: balanced_resources == [Resource::Cpu, Resource::Memory],
+            pre_filters: profile.pre_filters.iter().copied().filter(|id| !PASSED.contains(id)).collect(),
             local_filters: filters[..first_other].to_vec(),
             other_filters: filters[first_other..].to_vec(),
             fit_resources,
             balanced_resources,
             weights,
             default_keys,
-            enabled,
             number,
             profile,
         }

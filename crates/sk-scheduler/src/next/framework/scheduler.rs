@@ -190,7 +190,7 @@ impl Scheduler {
         diagnosis: &mut Diagnosis,
     ) -> Result<(), (PluginId, String)> {
         let profile = Arc::clone(&attempt.profile);
-        for plugin in profile.local_filters.iter().chain(&profile.other_filters).copied() {
+        for plugin in profile.pre_filters.iter().copied() {
             let mut state = std::mem::take(&mut attempt.state);
             let result = plugin.plugin().pre_filter(&attempt.cx(&self.cluster), &mut self.caches, &mut state);
             attempt.state = state;

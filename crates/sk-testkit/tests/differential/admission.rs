@@ -6,7 +6,7 @@
 use serde_json::{Map, Value, json};
 
 /// A pod as it is stored, given the cluster's objects.
-pub fn admit(pod: &Value, objects: &[Value]) -> Value {
+pub(crate) fn admit(pod: &Value, objects: &[Value]) -> Value {
     let mut pod = pod.clone();
     let named = |kind: &str, name: &Value| {
         objects.iter().find(|object| object["kind"] == kind && object["metadata"]["name"] == *name)

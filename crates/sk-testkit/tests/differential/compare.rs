@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use sk_scheduler::next::Profile;
 use sk_testkit::scheduling::SchedulingScenario;
 use sk_testkit::scheduling::answer::{Attempt, Outcome, Scores};
 use sk_testkit::scheduling::recorded::Answers;
@@ -11,7 +10,7 @@ use crate::ours::{Answer, Ours};
 
 /// What is compared, from the coarsest question to the finest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
+pub(crate) enum Level {
     /// Which pods an event makes be tried again, and in which order.
     Retries,
     /// The words of a pod that fits nowhere.
@@ -28,19 +27,19 @@ pub enum Level {
 
 /// One difference.
 #[derive(Clone, Debug)]
-pub struct Difference {
+pub(crate) struct Difference {
     /// The scenario.
-    pub scenario: String,
+    pub(crate) scenario: String,
     /// Which step, counted from 1.
-    pub step: usize,
+    pub(crate) step: usize,
     /// The pod.
-    pub pod: String,
+    pub(crate) pod: String,
     /// What differs.
-    pub level: Level,
+    pub(crate) level: Level,
     /// The real scheduler's answer.
-    pub real: String,
+    pub(crate) real: String,
     /// Ours.
-    pub ours: String,
+    pub(crate) ours: String,
 }
 
 impl fmt::Display for Difference {
@@ -52,17 +51,17 @@ impl fmt::Display for Difference {
 
 /// How much was compared, and what differed.
 #[derive(Debug, Default)]
-pub struct Verdict {
+pub(crate) struct Verdict {
     /// Attempts that were compared.
-    pub attempts: usize,
+    pub(crate) attempts: usize,
     /// Of these, those in which a node was chosen.
-    pub placements: usize,
+    pub(crate) placements: usize,
     /// What differs.
-    pub differences: Vec<Difference>,
+    pub(crate) differences: Vec<Difference>,
 }
 
 /// Asks our scheduler what the real one was asked.
-pub fn compare(scenario: &SchedulingScenario, profiles: Vec<Profile>, answers: &Answers) -> Verdict {
+pub(crate) fn compare(scenario: &SchedulingScenario, answers: &Answers) -> Verdict {
     let mut verdict = Verdict::default();
     let input = |step: usize, reason: String| Difference {
         scenario: scenario.name.clone(),
@@ -72,7 +71,7 @@ pub fn compare(scenario: &SchedulingScenario, profiles: Vec<Profile>, answers: &
         real: "took it".into(),
         ours: reason,
     };
-    let mut ours = match Ours::new(scenario, profiles) {
+    let mut ours = match Ours::new(scenario) {
         Ok(ours) => ours,
         Err(reason) => {
             verdict.differences.push(input(0, reason));

@@ -5,7 +5,6 @@
 mod admission;
 mod compare;
 mod ours;
-mod profiles;
 
 use sk_testkit::scheduling::Recorded;
 
@@ -19,8 +18,7 @@ fn our_scheduler_decides_every_recorded_scenario_as_the_real_one_did() {
         for mut scenario in family.scenarios {
             let answers = &recording.answers[&scenario.name];
             scenario.name = format!("{}/{}", family.name, scenario.name);
-            let Some(profiles) = profiles::of(&scenario.scheduler) else { continue };
-            let verdict = compare(&scenario, profiles, answers);
+            let verdict = compare(&scenario, answers);
             scenarios += 1;
             all.attempts += verdict.attempts;
             all.placements += verdict.placements;

@@ -4,10 +4,9 @@
 mod admission;
 #[path = "../differential/compare.rs"]
 mod compare;
-#[path = "../differential/ours.rs"]
+#[path = "../differential/ours/mod.rs"]
 mod ours;
 
-use sk_scheduler::next::Profile;
 use sk_testkit::scheduling::live::Arena;
 use sk_testkit::scheduling::recorded::Answers;
 use sk_testkit::scheduling::{Recorded, generate};
@@ -34,7 +33,7 @@ async fn random_pods_are_decided_as_the_real_scheduler_decides_them() {
     for seed in 0..seeds {
         let scenario = generate::scenario(seed, pods as usize);
         let answers = arena.play(&scenario).await.expect("the real scheduler plays it");
-        let verdict = compare(&scenario, vec![Profile::default()], &answers);
+        let verdict = compare(&scenario, &answers);
         println!(
             "seed {seed}: {} nodes, {} steps, {} attempts, {} placements, {} differences",
             scenario.nodes.len(),

@@ -177,7 +177,7 @@ impl Story {
         let entry = pod::entry(&mut self.pods, index, self.priorities);
         let pod = written_out(shorthand::pods(&entry));
         let text = |field: &str| pod["metadata"][field].as_str().unwrap_or_default().to_owned();
-        let key = ObjectKey::namespaced(&text("namespace"), &text("name"));
+        let key = ObjectKey::namespaced(text("namespace"), text("name"));
         if !pod["spec"]["schedulingGates"].is_null() {
             self.gated.push(key.clone());
         }

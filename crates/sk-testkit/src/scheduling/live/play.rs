@@ -188,8 +188,8 @@ impl<'a> Player<'a> {
         for (_, attempt) in attempts.iter().enumerate().filter(|(index, attempt)| last(*index, attempt)) {
             let Outcome::Unschedulable { unschedulable, .. } = &attempt.outcome else { continue };
             let pod = self.arena.api.get(&pod_path(&attempt.pod)).await?;
-            let conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
-            let condition = conditions.filter(|condition| condition["type"] == "PodScheduled").last();
+            let mut conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
+            let condition = conditions.find(|condition| condition["type"] == "PodScheduled");
             let message = condition.and_then(|condition| condition["message"].as_str()).unwrap_or_default();
             if message != unschedulable {
                 let (pod, condition, log) = (attempt.pod.clone(), message.to_owned(), unschedulable.clone());

@@ -5,6 +5,7 @@
 mod admission;
 mod compare;
 mod ours;
+mod self_play;
 
 use sk_testkit::scheduling::Recorded;
 

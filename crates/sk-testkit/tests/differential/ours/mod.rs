@@ -8,6 +8,7 @@ mod informers;
 mod objects;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use serde_json::Value;
 use sk_core::{SimDuration, SimTime};
@@ -49,11 +50,11 @@ enum News {
     Left(String),
 }
 
-impl News {
-    fn is(&self, word: &str) -> bool {
+impl fmt::Display for News {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Came(pod, _) => word.strip_prefix('+') == Some(pod),
-            Self::Left(pod) => word.strip_prefix('-') == Some(pod),
+            Self::Came(pod, _) => write!(f, "+{pod}"),
+            Self::Left(pod) => write!(f, "-{pod}"),
         }
     }
 }
@@ -130,18 +131,21 @@ impl Ours {
     /// Tells the queue what the real scheduler had learnt before an attempt.
     pub(crate) fn learn(&mut self, events: &[String]) {
         for event in events {
-            if let Some(index) = self.news.iter().position(|news| news.is(event)) {
+            if let Some(index) = self.news.iter().position(|news| news.to_string() == *event) {
                 let news = self.news.remove(index);
                 self.deliver(news);
             }
         }
     }
 
-    /// Tells the queue everything that it does not know yet.
-    pub(crate) fn learn_all(&mut self) {
+    /// Tells the queue everything that it does not know yet, and says what that was.
+    pub(crate) fn learn_all(&mut self) -> Vec<String> {
+        let mut told = Vec::new();
         for news in std::mem::take(&mut self.news) {
+            told.push(news.to_string());
             self.deliver(news);
         }
+        told
     }
 
     /// Takes the pod that the real scheduler tried. `Err` says what our queue would have done instead.

@@ -67,7 +67,10 @@ impl Api {
 
     /// Deletes an object or a whole collection at once, without grace.
     pub(super) async fn delete(&self, path: &str) -> Result<(), ControlError> {
-        let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0});
+        // Some kinds orphan what they own by default, and wait for a garbage collector that is not there.
+        let options = json!({
+            "apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0, "propagationPolicy": "Background",
+        });
         self.send(Method::DELETE, path, JSON, Some(&options)).await.map(drop)
     }
 

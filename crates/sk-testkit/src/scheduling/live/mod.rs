@@ -1,7 +1,7 @@
 //! The real kube-scheduler on an API server of its own, without controllers and kubelets.
 //!
-//! One [`Arena`] plays many scenarios: for each the scheduler is started anew on an emptied cluster, because the place
-//! where it starts looking and the order of zones outlive everything else. With `parallelism: 1`, without
+//! One [`Arena`] plays many scenarios, each on an emptied cluster. The scheduler is started anew unless it has the same
+//! configuration and objects and will start its search at the first node again: that outlives everything else. With `parallelism: 1`, without
 //! opportunistic batching, and with nodes that come after the scheduler has started, it is deterministic.
 //! A step ends when the log shows that the scheduler has taken in the change and has nothing left to do.
 
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use self::api::Api;
 use self::log::Follower;
 use super::recorded::Answers;
-use super::scenario::{Family, SchedulingScenario};
+use super::scenario::{Change, Family, SchedulingScenario, Step};
 use super::{Recorded, recorded};
 use crate::control_plane::{ControlError, ControlPlane, StartError};
 use crate::options::{Component, Options};
@@ -73,6 +73,15 @@ pub struct Arena {
     created: Vec<String>,
     /// Namespaces in which there may be pods.
     namespaces: BTreeSet<String>,
+    /// A scheduler that can serve another scenario.
+    running: Option<Running>,
+}
+
+/// A scheduler as it was started.
+struct Running {
+    configuration: Value,
+    objects: Vec<Value>,
+    log: Follower,
 }
 
 impl Arena {
@@ -80,7 +89,7 @@ impl Arena {
     pub async fn start() -> Result<Self, PlayError> {
         let plane = ControlPlane::start(options()).await?;
         let api = Api::new(plane.client());
-        Ok(Self { plane, api, created: Vec::new(), namespaces: BTreeSet::new() })
+        Ok(Self { plane, api, created: Vec::new(), namespaces: BTreeSet::new(), running: None })
     }
 
     /// What the API server says its version is.
@@ -101,9 +110,20 @@ impl Arena {
     /// Plays one scenario on an empty cluster and returns the attempts of each step.
     pub async fn play(&mut self, scenario: &SchedulingScenario) -> Result<Answers, PlayError> {
         let before = |source| PlayError::Step { scenario: scenario.name.clone(), number: 0, source: Box::new(source) };
-        self.clear().await.map_err(before)?;
-        let log = self.begin(scenario).await.map_err(before)?;
-        let mut player = play::Player::new(self, log, &scenario.scheduler);
+        let serves =
+            |running: &Running| running.configuration == scenario.scheduler && running.objects == scenario.objects;
+        let mut player = match self.running.take().filter(serves) {
+            Some(running) => {
+                let mut player = play::Player::new(self, running.log, &scenario.scheduler);
+                player.clear().await.map_err(before)?;
+                player
+            }
+            None => {
+                self.clear().await.map_err(before)?;
+                let log = self.begin(scenario).await.map_err(before)?;
+                play::Player::new(self, log, &scenario.scheduler)
+            }
+        };
         player.nodes(&scenario.nodes).await.map_err(before)?;
         let mut answers = Vec::with_capacity(scenario.steps.len());
         for (index, step) in scenario.steps.iter().enumerate() {
@@ -114,6 +134,12 @@ impl Arena {
             };
             answers.push(player.step(step).await.map_err(failed)?);
         }
+        // Objects that a step made are not among those that the next scenario expects.
+        let creates = scenario.steps.iter().any(touches_objects);
+        if let Some(log) = player.end().filter(|_| !creates) {
+            let (configuration, objects) = (scenario.scheduler.clone(), scenario.objects.clone());
+            self.running = Some(Running { configuration, objects, log });
+        }
         Ok(answers)
     }
 
@@ -123,14 +149,19 @@ impl Arena {
             Ok(()) | Err(ControlError::NotRunning(_)) => {}
             Err(error) => return Err(error.into()),
         }
-        for namespace in std::mem::take(&mut self.namespaces) {
-            self.api.delete(&format!("/api/v1/namespaces/{namespace}/pods")).await?;
-        }
-        self.api.delete("/api/v1/nodes").await?;
+        self.empty().await?;
         for path in std::mem::take(&mut self.created).iter().rev() {
             self.api.delete(path).await?;
         }
         Ok(())
+    }
+
+    /// Removes all pods and nodes.
+    async fn empty(&mut self) -> Result<(), PlayError> {
+        for namespace in std::mem::take(&mut self.namespaces) {
+            self.api.delete(&format!("/api/v1/namespaces/{namespace}/pods")).await?;
+        }
+        Ok(self.api.delete("/api/v1/nodes").await?)
     }
 
     /// Makes the objects and starts the scheduler, whose log is followed from there on.
@@ -156,6 +187,15 @@ impl Arena {
             _ => self.created.push(path.clone()),
         }
         Ok(path)
+    }
+}
+
+/// Does a step leave anything behind that is neither a pod nor a node?
+fn touches_objects(step: &Step) -> bool {
+    match step {
+        Step::Create(_) => true,
+        Step::Change(Change { of, .. }) | Step::Delete(of) => !["Pod", "Node"].contains(&of.0.gvk.kind.as_str()),
+        Step::Pod(_) | Step::Bind(_) | Step::Node(_) | Step::Finish | Step::Wait(_) => false,
     }
 }
 

@@ -20,6 +20,10 @@ const LOOK: Duration = Duration::from_millis(2);
 /// The scheduler looks at all waiting pods within the handler of an event, which takes microseconds; a loaded machine may
 /// let it wait in between.
 const QUIET_WITH_WAITING_PODS: Duration = Duration::from_millis(80);
+/// On a loaded machine everything takes longer: it must be quiet for so many times what an event took to arrive, ...
+const QUIET_PER_LATENCY: u32 = 2;
+/// ... but not for longer than this.
+const MAX_QUIET: Duration = Duration::from_secs(2);
 /// An event of a kind whose arrival the log does not tell has to be waited for blindly.
 const QUIET_AFTER_UNSEEN_EVENT: Duration = Duration::from_millis(400);
 /// Start times are made up, one second after the other from here on, so that two recordings have the same.
@@ -40,6 +44,12 @@ pub(super) struct Player<'a> {
     schedulers: BTreeSet<String>,
     /// Pods that are on a node.
     assigned: BTreeSet<String>,
+    /// Nodes that there are.
+    nodes: BTreeSet<String>,
+    /// Some attempt did not look at all nodes, so the next one does not start at the first.
+    moved_on: bool,
+    /// How long the last event took from the request to the log.
+    latency: Duration,
     started: i64,
 }
 
@@ -48,7 +58,17 @@ impl<'a> Player<'a> {
         let profiles = configuration["profiles"].as_array().cloned().unwrap_or_else(|| vec![json!({})]);
         let name = |profile: &Value| profile["schedulerName"].as_str().unwrap_or("default-scheduler").to_owned();
         let schedulers = profiles.iter().map(name).collect();
-        Self { arena, log, tracker: Tracker::default(), schedulers, assigned: BTreeSet::new(), started: 0 }
+        Self {
+            arena,
+            log,
+            tracker: Tracker::default(),
+            schedulers,
+            assigned: BTreeSet::new(),
+            nodes: BTreeSet::new(),
+            moved_on: false,
+            latency: Duration::ZERO,
+            started: 0,
+        }
     }
 
     /// Creates the scenario's nodes, in order, and waits until the scheduler knows all of them.
@@ -57,6 +77,7 @@ impl<'a> Player<'a> {
         let mut events = Vec::new();
         for node in nodes {
             self.arena.make(node).await?;
+            self.nodes.insert(name_of(node));
             events.push((tracker::NODE_ADDED, name_of(node)));
         }
         self.rest(Awaited { events, quiet: Duration::ZERO }).await
@@ -68,9 +89,36 @@ impl<'a> Player<'a> {
         let awaited = self.act(step).await?;
         self.rest(awaited).await?;
         let attempts = self.tracker.attempts();
+        self.moved_on |= attempts.iter().any(|attempt| !looks_at_all(attempt, self.nodes.len()));
         self.check(&attempts).await?;
         self.start_bound(step, &attempts).await?;
         Ok(attempts)
+    }
+
+    /// The scenario is over: its log, if the scheduler can serve another one that begins like this one did.
+    pub(super) fn end(self) -> Option<Follower> {
+        (!self.moved_on).then_some(self.log)
+    }
+
+    /// Empties the cluster under a scheduler that goes on, and waits until it has seen that.
+    pub(super) async fn clear(&mut self) -> Result<(), PlayError> {
+        self.tracker.begin();
+        let mut events = Vec::new();
+        let pods = self.arena.api.get("/api/v1/pods").await?;
+        for pod in pods["items"].as_array().into_iter().flatten() {
+            let scheduler = pod["spec"]["schedulerName"].as_str().unwrap_or_default();
+            match pod["spec"]["nodeName"].as_str() {
+                Some(_) if pod["status"]["phase"] == "Succeeded" => {}
+                Some(_) => events.push((tracker::ASSIGNED_DELETED, name_of(pod))),
+                None if self.schedulers.contains(scheduler) => events.push((tracker::PENDING_DELETED, name_of(pod))),
+                None => {}
+            }
+        }
+        let nodes = self.arena.api.get("/api/v1/nodes").await?;
+        let nodes = nodes["items"].as_array().into_iter().flatten();
+        events.extend(nodes.map(|node| (tracker::NODE_DELETED, name_of(node))));
+        self.arena.empty().await?;
+        self.rest(Awaited { events, quiet: QUIET_WITH_WAITING_PODS }).await
     }
 
     async fn act(&mut self, step: &Step) -> Result<Awaited, PlayError> {
@@ -88,6 +136,7 @@ impl<'a> Player<'a> {
             }
             Step::Node(node) => {
                 self.arena.make(node).await?;
+                self.nodes.insert(name_of(node));
                 seen(tracker::NODE_ADDED, name_of(node))
             }
             Step::Create(object) => {
@@ -128,6 +177,7 @@ impl<'a> Player<'a> {
             return Ok(Awaited { events: Vec::new(), quiet: Duration::ZERO });
         }
         self.arena.created.retain(|created| *created != path);
+        self.nodes.remove(&object);
         let event = match target.0.gvk.kind.as_str() {
             "Node" => tracker::NODE_DELETED,
             "Pod" if self.assigned.remove(&object) => tracker::ASSIGNED_DELETED,
@@ -156,6 +206,7 @@ impl<'a> Player<'a> {
     async fn rest(&mut self, awaited: Awaited) -> Result<(), PlayError> {
         let began = Instant::now();
         let mut last_word = Instant::now();
+        let mut arrived = awaited.events.is_empty();
         loop {
             let lines = self.log.lines()?;
             if !lines.is_empty() {
@@ -165,8 +216,11 @@ impl<'a> Player<'a> {
                 self.tracker.take(&line);
             }
             let missing = awaited.events.iter().find(|(event, object)| !self.tracker.has_seen(event, object));
-            let quiet =
-                if self.tracker.someone_waits() { awaited.quiet.max(QUIET_WITH_WAITING_PODS) } else { awaited.quiet };
+            if missing.is_none() && !arrived {
+                (self.latency, arrived) = (began.elapsed(), true);
+            }
+            let patience = (self.latency * QUIET_PER_LATENCY).clamp(QUIET_WITH_WAITING_PODS, MAX_QUIET);
+            let quiet = if self.tracker.someone_waits() { awaited.quiet.max(patience) } else { awaited.quiet };
             if missing.is_none() && self.tracker.is_idle() && last_word.elapsed() >= quiet {
                 return Ok(());
             }
@@ -187,16 +241,27 @@ impl<'a> Player<'a> {
             |index: usize, attempt: &Attempt| !attempts[index + 1..].iter().any(|later| later.pod == attempt.pod);
         for (_, attempt) in attempts.iter().enumerate().filter(|(index, attempt)| last(*index, attempt)) {
             let Outcome::Unschedulable { unschedulable, .. } = &attempt.outcome else { continue };
-            let pod = self.arena.api.get(&pod_path(&attempt.pod)).await?;
-            let mut conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
-            let condition = conditions.find(|condition| condition["type"] == "PodScheduled");
-            let message = condition.and_then(|condition| condition["message"].as_str()).unwrap_or_default();
-            if message != unschedulable {
-                let (pod, condition, log) = (attempt.pod.clone(), message.to_owned(), unschedulable.clone());
-                return Err(PlayError::Disagree { pod, condition, log });
+            let began = Instant::now();
+            // The log tells of the condition before it is written.
+            while let message = self.condition(&attempt.pod).await?
+                && message != *unschedulable
+            {
+                if began.elapsed() > REST_LIMIT {
+                    let (pod, log) = (attempt.pod.clone(), unschedulable.clone());
+                    return Err(PlayError::Disagree { pod, condition: message, log });
+                }
+                tokio::time::sleep(LOOK).await;
             }
         }
         Ok(())
+    }
+
+    /// The message of a pod's condition `PodScheduled`.
+    async fn condition(&self, pod: &str) -> Result<String, PlayError> {
+        let pod = self.arena.api.get(&pod_path(pod)).await?;
+        let mut conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
+        let condition = conditions.find(|condition| condition["type"] == "PodScheduled");
+        Ok(condition.and_then(|condition| condition["message"].as_str()).unwrap_or_default().to_owned())
     }
 
     /// The kubelets start what was bound in this step, one second after the other.
@@ -218,6 +283,16 @@ impl<'a> Player<'a> {
             self.assigned.insert(pod);
         }
         if events.is_empty() { Ok(()) } else { self.rest(Awaited { events, quiet: Duration::ZERO }).await }
+    }
+}
+
+/// Did the scheduler look at all nodes? If it did, the next search starts where this one did (schedule_one.go,
+/// `nextStartNodeIndex`).
+fn looks_at_all(attempt: &Attempt, nodes: usize) -> bool {
+    match &attempt.outcome {
+        Outcome::Bound { evaluated, .. } => *evaluated == nodes as u64,
+        Outcome::Unschedulable { unschedulable, .. } => !unschedulable.contains("didn't satisfy plugin(s)"),
+        Outcome::Failed { .. } => false,
     }
 }
 

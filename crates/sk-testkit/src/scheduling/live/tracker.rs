@@ -155,7 +155,15 @@ impl Tracker {
 
     fn moved(&mut self, line: &Line) {
         let Some(pod) = pod_of(line, "pod") else { return };
-        if line.field("queue").as_deref() == Some("Unschedulable") {
+        if self.left.contains(&pod) {
+            // Another handler moved it while this one took it out.
+            return;
+        }
+        // Without nodes a pod is tried again by the clock alone.
+        let no_nodes = |draft: &Draft| matches!(&draft.outcome, Some(Outcome::Unschedulable { unschedulable, .. }) if unschedulable == NO_NODES);
+        let by_the_clock = line.field("event").as_deref() == Some("ScheduleAttemptFailure")
+            && self.drafts.iter().rfind(|draft| draft.pod == pod).is_some_and(no_nodes);
+        if by_the_clock || line.field("queue").as_deref() == Some("Unschedulable") {
             self.queued.remove(&pod);
             self.waiting.insert(pod);
         } else {
@@ -325,6 +333,18 @@ mod tests {
             panic!("it did not fit")
         };
         assert_eq!((unschedulable.as_str(), nominated.as_deref()), ("0/1 nodes are available", Some("a")));
+    }
+
+    #[test]
+    fn a_pod_that_was_deleted_is_not_queued_by_a_late_word() {
+        assert!(after(&[ADDED, ACTIVE, TRIED, NO_FIT, PARKED, POSTED, LEFT, ACTIVE]).is_idle());
+    }
+
+    #[test]
+    fn a_pod_without_any_node_is_at_rest_although_the_clock_will_have_it_tried_again() {
+        let no_nodes = r#""Unable to schedule pod; no nodes are registered to the cluster; waiting" pod="default/p""#;
+        let backoff = r#""Pod moved to an internal scheduling queue" pod="default/p" event="ScheduleAttemptFailure" queue="Backoff""#;
+        assert!(after(&[ADDED, ACTIVE, TRIED, no_nodes, backoff, POSTED]).is_idle());
     }
 
     #[test]

@@ -7,7 +7,7 @@ use sk_core::selector::Requirement;
 use sk_core::{LabelSelector, SmolStr};
 
 /// One term of node affinity: all its requirements must hold (component-helpers, `nodeaffinity.go`).
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeSelectorTerm {
     /// On the node's labels.
     pub labels: Vec<Requirement>,
@@ -27,7 +27,7 @@ impl NodeSelectorTerm {
 }
 
 /// One term of pod affinity.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PodAffinityTerm {
     /// Namespaces by name, sorted; the pod's own when the term names none and has no selector.
     pub namespaces: Vec<SmolStr>,

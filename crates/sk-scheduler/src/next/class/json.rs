@@ -48,8 +48,8 @@ pub enum ClassError {
 
 type Read<T> = Result<T, ClassError>;
 
-fn wrong(field: impl Into<String>, problem: impl ToString) -> ClassError {
-    ClassError::Field { field: field.into(), problem: problem.to_string() }
+fn wrong(field: impl Into<String>, problem: impl std::fmt::Display) -> ClassError {
+    ClassError::Field { field: field.into(), problem: format!("{problem}") }
 }
 
 /// The entries of a list; none when it is absent.

@@ -26,7 +26,7 @@ pub(crate) use requests::is_scalar;
 pub const DEFAULT_SCHEDULER: &str = "default-scheduler";
 
 /// Everything in a pod that decides where it may run, and what it means to other pods.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PodClass {
     /// Its namespace.
     pub namespace: SmolStr,
@@ -55,7 +55,7 @@ pub struct PodClass {
 }
 
 /// What plugins look at that compare one pod with one node.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Shape {
     /// What it asks for.
     pub requests: Requests,
@@ -78,7 +78,7 @@ pub struct Shape {
 }
 
 /// A port on the node.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HostPort {
     /// `0.0.0.0` means every address.
     pub ip: SmolStr,
@@ -99,7 +99,7 @@ impl HostPort {
 }
 
 /// One of a pod's `topologySpreadConstraints`.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SpreadConstraint {
     /// By how many pods a domain may be ahead.
     pub max_skew: i32,
@@ -118,7 +118,7 @@ pub struct SpreadConstraint {
 }
 
 /// Affinity to other pods.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PodAffinity {
     /// `podAffinity` or `podAntiAffinity` is there, even if empty.
     pub present: bool,
@@ -133,7 +133,7 @@ pub struct PodAffinity {
 }
 
 /// The kinds of controller whose selector spreads their pods by default (`helper/spread.go`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum OwnerKind {
     /// `v1`.
     ReplicationController,
@@ -144,7 +144,7 @@ pub enum OwnerKind {
 }
 
 /// A controlling owner reference.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Owner {
     /// Which kind.
     pub kind: OwnerKind,
@@ -153,7 +153,7 @@ pub struct Owner {
 }
 
 /// A claim that a volume names.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Claim {
     /// The claim, in the pod's namespace. An ephemeral volume's claim is `<pod>-<volume>`, so here it is `-<volume>`.
     pub name: SmolStr,
@@ -169,7 +169,7 @@ impl Claim {
 }
 
 /// What a pod needs that its placement does not take into account. The run counts and names these pods.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Unmodelled {
     /// Inline volumes of a CSI driver or a cloud disk: NodeVolumeLimits and VolumeRestrictions would look at them.
     InlineVolume,

@@ -9,7 +9,7 @@ const DEFAULT_CPU: Quantity = Quantity::from_milli(100);
 const DEFAULT_MEMORY: Quantity = Quantity::from_value(200 * 1024 * 1024);
 
 /// A pod's requests in whole millicores, bytes and units.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Requests {
     /// CPU in millicores.
     pub cpu: i64,

@@ -1,6 +1,7 @@
 //! Classes and shapes, each once.
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use super::images::Images;
@@ -19,9 +20,10 @@ pub(crate) struct ShapeEntry {
 /// Everything ever interned. A class is kept for good: its id may stand in logs and records.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Classes {
-    ids: BTreeMap<Arc<PodClass>, ClassId>,
+    /// By hash; more than one class per hash is possible, if unlikely.
+    ids: BTreeMap<u64, Vec<ClassId>>,
     classes: Vec<(Arc<PodClass>, ShapeId)>,
-    shape_ids: BTreeMap<Arc<Shape>, ShapeId>,
+    shape_ids: BTreeMap<u64, Vec<ShapeId>>,
     shapes: Vec<Arc<ShapeEntry>>,
     pub(crate) resources: Interner,
 }
@@ -40,19 +42,22 @@ impl Classes {
     }
 
     pub(crate) fn intern(&mut self, class: PodClass, images: &mut Images) -> ClassId {
-        if let Some(id) = self.ids.get(&class) {
+        let hash = hash(&class);
+        let known = self.ids.get(&hash).into_iter().flatten();
+        if let Some(id) = known.into_iter().find(|id| *self.classes[id.index()].0 == class) {
             return *id;
         }
         let id = ClassId::from_index(self.classes.len());
         let shape = self.intern_shape(&class.shape, images);
-        let class = Arc::new(class);
-        self.ids.insert(Arc::clone(&class), id);
-        self.classes.push((class, shape));
+        self.ids.entry(hash).or_default().push(id);
+        self.classes.push((Arc::new(class), shape));
         id
     }
 
     fn intern_shape(&mut self, shape: &Shape, images: &mut Images) -> ShapeId {
-        if let Some(id) = self.shape_ids.get(shape) {
+        let hash = hash(shape);
+        let known = self.shape_ids.get(&hash).into_iter().flatten();
+        if let Some(id) = known.into_iter().find(|id| *self.shapes[id.index()].shape == *shape) {
             return *id;
         }
         let id = ShapeId::from_index(self.shapes.len());
@@ -62,8 +67,15 @@ impl Classes {
             images: shape.images.iter().map(|name| images.intern(name)).collect(),
             shape: Arc::new(shape.clone()),
         };
-        self.shape_ids.insert(Arc::clone(&entry.shape), id);
+        self.shape_ids.entry(hash).or_default().push(id);
         self.shapes.push(Arc::new(entry));
         id
     }
+}
+
+/// `DefaultHasher::new` has fixed keys, so this is the same in every run; and nobody iterates over it.
+fn hash(of: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    of.hash(&mut hasher);
+    hasher.finish()
 }

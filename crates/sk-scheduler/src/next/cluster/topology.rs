@@ -83,7 +83,7 @@ impl Topology {
             let mut domains = Domains { of: vec![NO_VALUE; columns.len()], ..Domains::default() };
             for (index, spec) in columns.specs.iter().enumerate().filter(|(index, _)| columns.flags[*index] & LIVE != 0)
             {
-                domains.enter(NodeId::from_index(index), spec.labels.get(name).map(|value| value.as_str()));
+                domains.enter(NodeId::from_index(index), spec.labels.get(name).map(SmolStr::as_str));
             }
             self.domains.push(domains);
         }

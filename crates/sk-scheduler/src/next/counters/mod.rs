@@ -11,6 +11,8 @@ mod weigh;
 
 use std::collections::BTreeMap;
 
+use sk_core::SmolStr;
+
 pub(crate) use self::weigh::{What, is_matched_by, matches_other, weigh};
 use super::Cluster;
 use super::cluster::log::Change;
@@ -169,7 +171,7 @@ impl Counter {
         }
         if self.weights[class.index()] == UNKNOWN {
             let key = self.key.1.map(|key| cluster.topology.name(key));
-            self.weights[class.index()] = weigh(cluster, &self.key.0, key.map(|name| name.as_str()), class);
+            self.weights[class.index()] = weigh(cluster, &self.key.0, key.map(SmolStr::as_str), class);
         }
         self.weights[class.index()]
     }

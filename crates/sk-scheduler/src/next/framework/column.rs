@@ -59,6 +59,11 @@ impl Columns {
         std::mem::replace(&mut self.seen[shape.index()], true)
     }
 
+    /// How many changes of nodes the column of a shape has not seen; `None`: there is no column yet.
+    pub(crate) fn lag(&self, cluster: &Cluster, shape: ShapeId, profile: usize) -> Option<u64> {
+        self.kept.get(&(shape, profile)).map(|column| cluster.log.end() - column.cursor)
+    }
+
     /// The column of a shape, up to date.
     pub(crate) fn get(&mut self, cluster: &Cluster, shape: ShapeId, profile: usize, local: &Local<'_>) -> &Column {
         self.used += 1;
@@ -193,6 +198,7 @@ impl Column {
     }
 }
 
+#[derive(Clone, Copy)]
 struct Entry {
     rejection: Rejection,
     score: i32,

@@ -46,17 +46,15 @@ impl Scheduler {
         let profile = Arc::clone(&attempt.profile);
         let mut scores = vec![0; nodes.len()];
         for (plugin, weight) in &profile.profile.scores {
-            let mut state = std::mem::take(&mut attempt.state);
-            let cx = attempt.cx(&self.cluster);
+            let (cx, state) = attempt.parts(&self.cluster);
             scores.fill(0);
-            if plugin.plugin().pre_score(&cx, &mut self.caches, &mut state, &nodes) && plugin.scores() {
-                plugin.plugin().score(&cx, &self.caches, &state, &nodes, &mut scores);
+            if plugin.plugin().pre_score(&cx, &mut self.caches, state, &nodes) && plugin.scores() {
+                plugin.plugin().score(&cx, &self.caches, state, &nodes, &mut scores);
                 for (node, score) in explained.iter_mut().zip(&scores) {
                     node.total += weight * score;
                     node.plugins.push((*plugin, weight * score));
                 }
             }
-            attempt.state = state;
         }
         let rejected = self.search.rejected.iter().map(|(node, rejection)| {
             let mut reasons = Vec::new();

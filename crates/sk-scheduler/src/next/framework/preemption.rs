@@ -75,14 +75,12 @@ impl Scheduler {
     /// As if one more (or less) pod of a class were on the node, for the node's numbers and for every plugin's state.
     fn suppose(&mut self, attempt: &mut Attempt, node: NodeId, class: ClassId, by: i64) {
         self.cluster.count(node, class, by);
-        let mut state = std::mem::take(&mut attempt.state);
         let profile = Arc::clone(&attempt.profile);
-        let cx = attempt.cx(&self.cluster);
+        let (cx, state) = attempt.parts(&self.cluster);
         let skipped = state.skipped;
         for plugin in profile.other_filters.iter().filter(|plugin| !skipped.contains(**plugin)) {
-            plugin.plugin().pod_changed(&cx, &mut state, class, node, by);
+            plugin.plugin().pod_changed(&cx, state, class, node, by);
         }
-        attempt.state = state;
     }
 
     /// `Preempt`. After a PreFilter rejection no node can be helped.

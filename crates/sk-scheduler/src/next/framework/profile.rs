@@ -140,7 +140,7 @@ impl Default for Profile {
                 (ImageLocality, 1),
             ],
             post_filters: vec![DynamicResources, DefaultPreemption],
-            pre_enqueue: vec![SchedulingGates, DefaultPreemption, DynamicResources],
+            pre_enqueue: vec![SchedulingGates, DynamicResources, DefaultPreemption],
             fit: FitArgs {
                 strategy: Strategy::LeastAllocated,
                 resources: vec![("cpu".into(), 1), ("memory".into(), 1)],

@@ -82,6 +82,12 @@ impl Attempt {
             shape: &self.shape,
         }
     }
+
+    /// The pod, and what the cycle knows of it to be changed.
+    pub(super) fn parts<'a>(&'a mut self, cluster: &'a Cluster) -> (Cx<'a>, &'a mut CycleState) {
+        let Self { pod, class_id, class, shape, profile, state, only: _ } = self;
+        (Cx { cluster, profile, pod: *pod, class_id: *class_id, class, shape }, state)
+    }
 }
 
 impl Default for Scheduler {
@@ -101,6 +107,21 @@ impl Scheduler {
             cluster,
             profiles,
             next_start: 0,
+            columns: Columns::default(),
+            caches: Caches::default(),
+            search: Search::default(),
+            keyed: Vec::new(),
+        }
+    }
+
+    /// The same scheduler with a cluster of its own and nothing kept: it decides alike, and what is done to it stays with
+    /// it. For what-if questions that take more than [`Cluster::checkpoint`], such as nodes that do not exist.
+    pub fn fork(&self) -> Self {
+        Self {
+            cluster: self.cluster.clone(),
+            profiles: self.profiles.clone(),
+            by_name: self.by_name.clone(),
+            next_start: self.next_start,
             columns: Columns::default(),
             caches: Caches::default(),
             search: Search::default(),
@@ -191,9 +212,8 @@ impl Scheduler {
     ) -> Result<(), (PluginId, String)> {
         let profile = Arc::clone(&attempt.profile);
         for plugin in profile.pre_filters.iter().copied() {
-            let mut state = std::mem::take(&mut attempt.state);
-            let result = plugin.plugin().pre_filter(&attempt.cx(&self.cluster), &mut self.caches, &mut state);
-            attempt.state = state;
+            let (cx, state) = attempt.parts(&self.cluster);
+            let result = plugin.plugin().pre_filter(&cx, &mut self.caches, state);
             match result {
                 PreFilter::Run => {}
                 PreFilter::Skip => attempt.state.skipped.insert(plugin),

@@ -81,7 +81,8 @@ impl Scheduler {
         self.search.clear();
         let others = active_filters(&attempt.profile, attempt.state.skipped);
         let shape = self.cluster.classes.shape_of(attempt.class_id);
-        let keep = self.columns.is_worth_keeping(shape) && attempt.only.is_none();
+        let keep =
+            attempt.only.is_none() && self.columns.is_worth_keeping(shape) && self.is_worth_catching_up(attempt, shape);
         let alone = keep && others.is_empty() && nominated.is_none() && self.cluster.nominations.by_node.is_empty();
         if alone
             && !self.compares_with_pods(attempt)
@@ -114,6 +115,12 @@ impl Scheduler {
 
     fn advance(&mut self, processed: usize) {
         self.next_start = (self.next_start + processed) % self.cluster.order.walk().len();
+    }
+
+    /// Is it cheaper to bring the column up to date than to evaluate the nodes that the search will look at?
+    fn is_worth_catching_up(&self, attempt: &Attempt, shape: ShapeId) -> bool {
+        let wanted = wanted(&attempt.profile, self.cluster.order.walk().len()) as u64;
+        self.columns.lag(&self.cluster, shape, attempt.profile.number).is_none_or(|lag| lag <= wanted)
     }
 
     /// Does a score depend on other pods?
@@ -207,13 +214,11 @@ impl Scheduler {
         scores.resize(feasible.len(), 0);
         for plugin in [PluginId::PodTopologySpread, PluginId::InterPodAffinity] {
             let weight = profile.weight(plugin);
-            let mut state = std::mem::take(&mut attempt.state);
-            let cx = attempt.cx(cluster);
-            if weight != 0 && plugin.plugin().pre_score(&cx, caches, &mut state, feasible) {
-                plugin.plugin().score(&cx, caches, &state, feasible, scores);
+            let (cx, state) = attempt.parts(cluster);
+            if weight != 0 && plugin.plugin().pre_score(&cx, caches, state, feasible) {
+                plugin.plugin().score(&cx, caches, state, feasible, scores);
                 add(totals, scores, weight);
             }
-            attempt.state = state;
         }
     }
 }

@@ -52,7 +52,10 @@ fn plain_score(columns: &Columns, entry: &ShapeEntry, node: usize) -> i64 {
     let balance = |of_cpu: i64, of_memory: i64| {
         from_deviation(((fraction(of_cpu, cpu) - fraction(of_memory, memory)) / 2.0).abs())
     };
-    improvement(balance(used_cpu + asked.cpu, used_memory + asked.memory), balance(used_cpu, used_memory))
+    improvement(
+        balance(used_cpu.saturating_add(asked.cpu), used_memory.saturating_add(asked.memory)),
+        balance(used_cpu, used_memory),
+    )
 }
 
 /// Over any resources.

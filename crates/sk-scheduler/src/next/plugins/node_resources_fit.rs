@@ -86,8 +86,8 @@ fn least(requested: i64, capacity: i64) -> i64 {
 pub(crate) fn plain_score(columns: &Columns, entry: &ShapeEntry, node: usize) -> i64 {
     let asked = &entry.shape.requests;
     let (cpu, memory) = (columns.cpu[node], columns.memory[node]);
-    let of_cpu = least(columns.nonzero_cpu[node] + asked.scored_cpu, cpu);
-    let of_memory = least(columns.nonzero_memory[node] + asked.scored_memory, memory);
+    let of_cpu = least(columns.nonzero_cpu[node].saturating_add(asked.scored_cpu), cpu);
+    let of_memory = least(columns.nonzero_memory[node].saturating_add(asked.scored_memory), memory);
     match (cpu == 0, memory == 0) {
         (false, false) => (of_cpu + of_memory) / 2,
         (false, true) => of_cpu,

@@ -4,6 +4,8 @@
 //! the portable version alike) follows FreeBSD's `e_log.c`: the same reduction, polynomial and order of operations, and no
 //! fused multiply-add. Rust's `ln` is the C library's, which may differ.
 
+#![expect(clippy::excessive_precision, reason = "the constants are written as FreeBSD writes them")]
+
 /// ln 2, split so that multiples of the high part are exact.
 const LN2_HI: f64 = 6.931_471_803_691_238_164_90e-01;
 const LN2_LO: f64 = 1.908_214_929_270_587_700_02e-10;

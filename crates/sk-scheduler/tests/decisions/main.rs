@@ -1,0 +1,14 @@
+//! What the library decides, compared with recorded answers of the real kube-scheduler where there are any, and with
+//! what its source says otherwise. `incremental` compares the library with itself made anew before every pod.
+
+mod bad_input;
+mod configuration;
+mod filters;
+mod incremental;
+mod pods_together;
+mod preemption;
+mod queue;
+mod recorded;
+mod scores;
+mod support;
+mod what_if;

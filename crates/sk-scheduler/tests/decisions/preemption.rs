@@ -1,0 +1,119 @@
+//! Who goes, where, for whom.
+
+use serde_json::{Value, json};
+use sk_scheduler::next::Decision;
+use sk_scheduler::next::cluster::objects::Budget;
+
+use crate::support::{World, all, asks, node, pod, selector};
+
+fn worth(priority: i64, cpu: &str) -> Value {
+    all([asks(cpu, "1Gi"), json!({"priority": priority})])
+}
+
+fn two_nodes() -> World {
+    World::new([node("a", json!({})), node("b", json!({}))])
+}
+
+#[test]
+fn the_node_that_loses_least_is_chosen() {
+    // On each node: the pods there, by priority and CPU.
+    type Load = &'static [(i64, &'static str)];
+    let cases: [(&str, Load, Load, &str); 4] = [
+        ("the lowest top priority", &[(100, "2"), (10, "2")], &[(10, "2"), (10, "2")], "-> b: b0 b1"),
+        ("the smallest sum", &[(100, "2"), (100, "2")], &[(100, "2"), (10, "2")], "-> b: b0 b1"),
+        ("the fewest victims", &[(10, "1"), (10, "1"), (10, "1"), (10, "1")], &[(10, "2"), (10, "2")], "-> b: b0 b1"),
+        ("the one that started last", &[(10, "4")], &[(10, "4")], "-> b: b0"),
+    ];
+    for (why, on_a, on_b, expected) in cases {
+        let mut world = two_nodes();
+        for (name, load) in [("a", on_a), ("b", on_b)] {
+            for (at, (priority, cpu)) in load.iter().enumerate() {
+                world.bind(name, &pod(&format!("{name}{at}"), json!({}), worth(*priority, cpu)));
+            }
+        }
+        assert_eq!(world.place(&pod("new", json!({}), worth(1000, "4"))), expected, "{why}");
+    }
+}
+
+#[test]
+fn only_as_many_go_as_must_and_the_least_important_first() {
+    let mut world = World::new([node("a", json!({}))]);
+    for (name, priority) in [("low", 1), ("mid", 5), ("old-low", 1), ("high", 9)] {
+        world.bind("a", &pod(name, json!({}), worth(priority, "1")));
+    }
+    // Two cores are wanted: of the two of priority 1 both go, since they are the least important.
+    assert_eq!(world.place(&pod("new", json!({}), worth(10, "2"))), "-> a: low old-low");
+    assert_eq!(world.place(&pod("smaller", json!({}), worth(10, "1"))), "-> a: old-low");
+}
+
+#[test]
+fn a_budget_protects_its_pods_where_others_can_go() {
+    let mut world = two_nodes();
+    world.bind("a", &pod("a0", json!({"app": "web"}), worth(1, "4")));
+    world.bind("b", &pod("b0", json!({"app": "web2"}), worth(1, "4")));
+    let budget = |allowed| Budget { selector: selector(json!({"app": "web2"})), allowed, ..Budget::default() };
+    world.cluster().objects.set_budget(("default".into(), "pdb".into()), Some(budget(0)));
+    assert_eq!(world.place(&pod("new", json!({}), worth(10, "4"))), "-> a: a0");
+    world.cluster().objects.set_budget(("default".into(), "pdb".into()), Some(budget(1)));
+    assert_eq!(world.place(&pod("new-2", json!({}), worth(10, "4"))), "-> b: b0", "it started last");
+}
+
+#[test]
+fn a_polite_pod_waits() {
+    let mut world = two_nodes();
+    for (name, node) in [("a0", "a"), ("b0", "b")] {
+        world.bind(node, &pod(name, json!({}), worth(1, "4")));
+    }
+    let polite = all([worth(10, "4"), json!({"preemptionPolicy": "Never"})]);
+    let words = "no new claims to deallocate, preemption: not eligible due to preemptionPolicy=Never.";
+    assert_eq!(
+        world.place(&pod("new", json!({}), polite)),
+        format!("0/2 nodes are available: 2 Insufficient cpu. {words}")
+    );
+}
+
+#[test]
+fn nobody_takes_the_room_that_was_made_for_a_more_important_pod() {
+    let mut world = World::new([node("a", json!({}))]);
+    world.bind("a", &pod("old", json!({}), worth(1, "4")));
+    let chosen = world.create(&pod("chosen", json!({}), worth(100, "4")));
+    let Decision::Nominated { node, victims, .. } = world.scheduler.schedule(chosen) else {
+        panic!("there is a victim")
+    };
+    world.cluster().nominate(chosen, node);
+    world.cluster().update_pod(chosen, |pod| pod.nominated = Some(node));
+    world.cluster().remove_pod(victims[0]);
+    let said = world.place(&pod("thief", json!({}), worth(50, "1")));
+    assert!(said.starts_with("0/1 nodes are available: 1 Insufficient cpu."), "{said}");
+    assert_eq!(world.place(&pod("king", json!({}), worth(1000, "1"))), "a", "a more important one may");
+    let king = world.pods["king"];
+    world.cluster().drop_pod(king);
+    assert_eq!(world.try_again(chosen), "a");
+}
+
+#[test]
+fn while_its_victim_is_still_going_a_pod_takes_no_other() {
+    let mut world = two_nodes();
+    world.bind("a", &pod("a0", json!({}), worth(1, "4")));
+    world.bind("b", &pod("b0", json!({}), worth(5, "4")));
+    let new = world.create(&pod("new", json!({}), worth(100, "4")));
+    assert_eq!(world.try_again(new), "-> a: a0");
+    let (victim, a) = (world.pods["a0"], world.node("a"));
+    world.cluster().nominate(new, a);
+    world.cluster().update_pod(new, |pod| pod.nominated = Some(a));
+    world.cluster().update_pod(victim, |pod| (pod.deleting, pod.preempted) = (true, true));
+    let words = "no new claims to deallocate, preemption: not eligible due to a terminating pod on the nominated node.";
+    assert_eq!(world.try_again(new), format!("0/2 nodes are available: 2 Insufficient cpu. {words}"));
+}
+
+#[test]
+fn a_victim_that_only_blocks_by_anti_affinity_is_found() {
+    let term = json!({"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "web"}}});
+    let alone = json!({"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}});
+    let mut world = World::new([node("a", json!({}))]);
+    world.bind("a", &pod("bystander", json!({}), worth(1, "1")));
+    world.bind("a", &pod("shy", json!({"app": "web"}), all([worth(1, "1"), alone.clone()])));
+    assert_eq!(world.place(&pod("new", json!({"app": "web"}), all([worth(9, "1"), alone]))), "-> a: shy");
+    // Nothing of the dry run is left behind.
+    assert_eq!(world.place(&pod("plain", json!({}), worth(1, "2"))), "a");
+}

@@ -149,8 +149,12 @@ fn told_apart(real: &Scores, ours: &Scores) -> (String, String) {
     if real.nodes != ours.nodes {
         return (format!("scores {:?}", real.nodes), format!("scores {:?}", ours.nodes));
     }
+    // A plugin that gives every node nothing may as well have been skipped: DynamicResources always is there, and has
+    // nothing to say of pods without claims.
+    let speaks = |column: &&Vec<i64>| column.iter().any(|score| *score != 0);
     let column = |scores: &Scores, plugin: &str| {
-        scores.plugins.iter().find(|(known, _)| known == plugin).map(|(_, column)| column.clone())
+        let found = scores.plugins.iter().find(|(known, _)| known == plugin);
+        found.map(|(_, column)| column).filter(speaks).cloned()
     };
     let mut names: Vec<&String> = real.plugins.iter().chain(&ours.plugins).map(|(name, _)| name).collect();
     names.sort();

@@ -32,6 +32,8 @@ const FIRST_START: i64 = 1_767_225_600;
 /// What a step waits for: an event that reaches the scheduler, and how long nothing must happen after it.
 struct Awaited {
     events: Vec<(&'static str, String)>,
+    /// A pod that the queue has yet to take in.
+    pod: Option<String>,
     quiet: Duration,
 }
 
@@ -80,7 +82,7 @@ impl<'a> Player<'a> {
             self.nodes.insert(name_of(node));
             events.push((tracker::NODE_ADDED, name_of(node)));
         }
-        self.rest(Awaited { events, quiet: Duration::ZERO }).await
+        self.rest(Awaited { events, pod: None, quiet: Duration::ZERO }).await
     }
 
     /// Does one step and returns what the scheduler tried because of it.
@@ -118,17 +120,21 @@ impl<'a> Player<'a> {
         let nodes = nodes["items"].as_array().into_iter().flatten();
         events.extend(nodes.map(|node| (tracker::NODE_DELETED, name_of(node))));
         self.arena.empty().await?;
-        self.rest(Awaited { events, quiet: QUIET_WITH_WAITING_PODS }).await
+        self.rest(Awaited { events, pod: None, quiet: QUIET_WITH_WAITING_PODS }).await
     }
 
     async fn act(&mut self, step: &Step) -> Result<Awaited, PlayError> {
-        let seen = |event, object: String| Awaited { events: vec![(event, object)], quiet: Duration::ZERO };
-        let unseen = || Awaited { events: Vec::new(), quiet: QUIET_AFTER_UNSEEN_EVENT };
+        let seen = |event, object: String| Awaited { events: vec![(event, object)], pod: None, quiet: Duration::ZERO };
+        let unseen = || Awaited { events: Vec::new(), pod: None, quiet: QUIET_AFTER_UNSEEN_EVENT };
         Ok(match step {
             Step::Pod(pod) => {
                 self.arena.make(pod).await?;
                 let scheduler = pod["spec"]["schedulerName"].as_str().unwrap_or("default-scheduler");
-                if self.schedulers.contains(scheduler) { seen(tracker::PENDING_ADDED, name_of(pod)) } else { unseen() }
+                if self.schedulers.contains(scheduler) {
+                    Awaited { pod: Some(name_of(pod)), ..seen(tracker::PENDING_ADDED, name_of(pod)) }
+                } else {
+                    unseen()
+                }
             }
             Step::Bind(pod) => {
                 self.arena.make(pod).await?;
@@ -165,16 +171,16 @@ impl<'a> Player<'a> {
             }
             "Pod" if self.assigned.contains(&object) => tracker::ASSIGNED_UPDATED,
             "Pod" => tracker::PENDING_UPDATED,
-            _ => return Ok(Awaited { events: Vec::new(), quiet: QUIET_AFTER_UNSEEN_EVENT }),
+            _ => return Ok(Awaited { events: Vec::new(), pod: None, quiet: QUIET_AFTER_UNSEEN_EVENT }),
         };
-        Ok(Awaited { events: vec![(event, object)], quiet: Duration::ZERO })
+        Ok(Awaited { events: vec![(event, object)], pod: None, quiet: Duration::ZERO })
     }
 
     async fn delete(&mut self, target: &Target) -> Result<Awaited, PlayError> {
         let (path, object) = place(target)?;
         if !self.arena.api.delete_if_there(&path).await? {
             // A random scenario cannot know that the pod was somebody's victim.
-            return Ok(Awaited { events: Vec::new(), quiet: Duration::ZERO });
+            return Ok(Awaited { events: Vec::new(), pod: None, quiet: Duration::ZERO });
         }
         self.arena.created.retain(|created| *created != path);
         self.nodes.remove(&object);
@@ -182,9 +188,9 @@ impl<'a> Player<'a> {
             "Node" => tracker::NODE_DELETED,
             "Pod" if self.assigned.remove(&object) => tracker::ASSIGNED_DELETED,
             "Pod" => tracker::PENDING_DELETED,
-            _ => return Ok(Awaited { events: Vec::new(), quiet: QUIET_AFTER_UNSEEN_EVENT }),
+            _ => return Ok(Awaited { events: Vec::new(), pod: None, quiet: QUIET_AFTER_UNSEEN_EVENT }),
         };
-        Ok(Awaited { events: vec![(event, object)], quiet: Duration::ZERO })
+        Ok(Awaited { events: vec![(event, object)], pod: None, quiet: Duration::ZERO })
     }
 
     /// Ends every pod that is being deleted.
@@ -199,7 +205,7 @@ impl<'a> Player<'a> {
             self.assigned.remove(&name_of(pod));
             events.push((tracker::ASSIGNED_DELETED, name_of(pod)));
         }
-        Ok(Awaited { events, quiet: Duration::ZERO })
+        Ok(Awaited { events, pod: None, quiet: Duration::ZERO })
     }
 
     /// Follows the log until the events have arrived, nothing is left to do, and it has been quiet for long enough.
@@ -221,7 +227,8 @@ impl<'a> Player<'a> {
             }
             let patience = (self.latency * QUIET_PER_LATENCY).clamp(QUIET_WITH_WAITING_PODS, MAX_QUIET);
             let quiet = if self.tracker.someone_waits() { awaited.quiet.max(patience) } else { awaited.quiet };
-            if missing.is_none() && self.tracker.is_idle() && last_word.elapsed() >= quiet {
+            let taken_in = awaited.pod.as_ref().is_none_or(|pod| self.tracker.has_taken_in(pod));
+            if missing.is_none() && taken_in && self.tracker.is_idle() && last_word.elapsed() >= quiet {
                 return Ok(());
             }
             if began.elapsed() > REST_LIMIT {
@@ -282,7 +289,7 @@ impl<'a> Player<'a> {
             events.push((tracker::ASSIGNED_UPDATED, pod.clone()));
             self.assigned.insert(pod);
         }
-        if events.is_empty() { Ok(()) } else { self.rest(Awaited { events, quiet: Duration::ZERO }).await }
+        if events.is_empty() { Ok(()) } else { self.rest(Awaited { events, pod: None, quiet: Duration::ZERO }).await }
     }
 }
 

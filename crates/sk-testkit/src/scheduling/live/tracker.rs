@@ -5,7 +5,7 @@
 //! backend/queue/scheduling_queue.go and framework/preemption/executor.go. A message that is no longer written
 //! makes a recording wait in vain, and fail; it cannot make it wrong.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::log::Line;
 use crate::scheduling::answer::{Attempt, Outcome, Scores, pod_name};
@@ -56,8 +56,8 @@ pub(super) struct Tracker {
     binding: BTreeSet<String>,
     /// Pods that left the queue through the informer; the word that they were bound may come later.
     left: BTreeSet<String>,
-    /// Pods that others are being deleted for.
-    preempting: BTreeSet<String>,
+    /// Pods that others are being deleted for, and which of the drafts found that out.
+    preempting: BTreeMap<String, usize>,
     drafts: Vec<Draft>,
     seen: BTreeSet<Seen>,
     /// Pods that came onto nodes or left them since the last attempt began.
@@ -71,6 +71,8 @@ struct Draft {
     events: Vec<String>,
     outcome: Option<Outcome>,
     scores: Scores,
+    /// Pods that are deleted for it.
+    victims: Vec<String>,
     /// The outcome was written into the pod's status.
     posted: bool,
 }
@@ -98,6 +100,11 @@ impl Tracker {
         self.queued.is_empty() && self.binding.is_empty() && self.preempting.is_empty() && self.drafts.iter().all(done)
     }
 
+    /// Has the queue taken a new pod in? Its arrival is logged a moment before.
+    pub(super) fn has_taken_in(&self, pod: &str) -> bool {
+        self.waiting.contains(pod) || self.queued.contains(pod) || self.drafts.iter().any(|draft| draft.pod == pod)
+    }
+
     /// Does some pod wait for an event? Then one must be given time to be looked at.
     pub(super) fn someone_waits(&self) -> bool {
         !self.waiting.is_empty()
@@ -107,8 +114,12 @@ impl Tracker {
     pub(super) fn attempts(&self) -> Vec<Attempt> {
         let attempt = |draft: &Draft| {
             let scores = (!draft.scores.nodes.is_empty()).then(|| draft.scores.clone());
-            let (pod, events) = (draft.pod.clone(), draft.events.clone());
-            Some(Attempt { pod, events, outcome: draft.outcome.clone()?, scores })
+            let mut outcome = draft.outcome.clone()?;
+            if let Outcome::Unschedulable { victims, .. } = &mut outcome {
+                victims.clone_from(&draft.victims);
+                victims.sort();
+            }
+            Some(Attempt { pod: draft.pod.clone(), events: draft.events.clone(), outcome, scores })
         };
         self.drafts.iter().filter_map(attempt).collect()
     }
@@ -175,20 +186,16 @@ impl Tracker {
     fn preemption(&mut self, line: &Line) {
         let Some(pod) = pod_of(line, "preemptor") else { return };
         match line.message {
-            "Start the preemption asynchronously" => drop(self.preempting.insert(pod)),
+            "Start the preemption asynchronously" => {
+                let draft = self.drafts.iter().rposition(|draft| draft.pod == pod).unwrap_or_default();
+                self.preempting.insert(pod, draft);
+            }
             "Async Preemption finished completely" => drop(self.preempting.remove(&pod)),
             "Preemptor Pod preempted victim Pod" => {
                 let victim = pod_of(line, "victim").unwrap_or_default();
-                if let Some(Outcome::Unschedulable { victims, .. }) = self.draft(&pod).and_then(|d| d.outcome.as_mut())
-                {
-                    victims.push(victim);
-                    victims.sort();
-                } else if let Some(draft) = self.draft(&pod) {
-                    // The deletion may be quicker than the word that the pod does not fit.
-                    let outcome =
-                        Outcome::Unschedulable { unschedulable: String::new(), nominated: None, victims: vec![victim] };
-                    draft.outcome = Some(outcome);
-                }
+                // With victims that need no grace the next attempt may have begun by now.
+                let draft = self.preempting.get(&pod).and_then(|draft| self.drafts.get_mut(*draft));
+                draft.into_iter().for_each(|draft| draft.victims.push(victim.clone()));
             }
             _ => {}
         }
@@ -201,7 +208,8 @@ impl Tracker {
                 self.queued.remove(&pod);
                 self.waiting.remove(&pod);
                 let events = std::mem::take(&mut self.news);
-                self.drafts.push(Draft { pod, events, outcome: None, scores: Scores::default(), posted: false });
+                let (scores, victims) = (Scores::default(), Vec::new());
+                self.drafts.push(Draft { pod, events, outcome: None, scores, victims, posted: false });
             }
             "Skip schedule deleting pod" => drop(self.queued.remove(&pod)),
             "Plugin scored node for pod" => self.score(&pod, line),
@@ -257,11 +265,7 @@ impl Tracker {
     }
 
     fn unschedulable(&mut self, pod: &str, unschedulable: String) {
-        let victims = match self.draft(pod).and_then(|draft| draft.outcome.take()) {
-            Some(Outcome::Unschedulable { victims, .. }) => victims,
-            Some(Outcome::Bound { .. } | Outcome::Failed { .. }) | None => Vec::new(),
-        };
-        self.end(pod, Outcome::Unschedulable { unschedulable, nominated: None, victims });
+        self.end(pod, Outcome::Unschedulable { unschedulable, nominated: None, victims: Vec::new() });
     }
 
     fn posted(&mut self, pod: &str, line: &Line) {

@@ -151,6 +151,22 @@ impl Ours {
     /// Takes the pod that the real scheduler tried. `Err` says what our queue would have done instead.
     pub(crate) fn take(&mut self, pod: &str) -> Result<(), String> {
         let Some(wanted) = self.pods.get(pod).map(|known| known.id) else { return Err("we know no such pod".into()) };
+        let (found, first) = self.pop(wanted);
+        if !found {
+            // It is taken all the same, because the real one did.
+            self.queue.remove(wanted);
+            self.queue.add(self.now, wanted, &self.scheduler);
+            self.pop(wanted);
+        }
+        match (found, first) {
+            (true, None) => Ok(()),
+            (true, Some(first)) => Err(format!("we would try {first} before it")),
+            (false, _) => Err("we would not try it".into()),
+        }
+    }
+
+    /// Takes this pod, if it is ready, and puts back those before it; the first of those is named.
+    fn pop(&mut self, wanted: PodId) -> (bool, Option<String>) {
         let mut skipped = Vec::new();
         let found = loop {
             match self.queue.pop(self.now) {
@@ -164,11 +180,7 @@ impl Ours {
             self.queue.remove(skipped);
             self.queue.add(self.now, skipped, &self.scheduler);
         }
-        match (found, first) {
-            (true, None) => Ok(()),
-            (true, Some(first)) => Err(format!("we would try {first} before it")),
-            (false, _) => Err("we would not try it".into()),
-        }
+        (found, first)
     }
 
     /// Pods that we would try now, in our order; they are put back.
@@ -190,7 +202,9 @@ impl Ours {
             },
             Decision::Nominated { node, victims, diagnosis } => {
                 rejectors = diagnosis.plugins();
-                let mut victims: Vec<String> = victims.iter().map(|victim| self.name(*victim)).collect();
+                // Those who are going already are not deleted once more.
+                let stay = victims.iter().filter(|victim| !self.scheduler.cluster.pod(**victim).deleting);
+                let mut victims: Vec<String> = stay.map(|victim| self.name(*victim)).collect();
                 victims.sort();
                 let nominated = Some(self.scheduler.cluster.node(node).name.to_string());
                 Outcome::Unschedulable { unschedulable: diagnosis.to_string(), nominated, victims }

@@ -13,6 +13,7 @@ use std::fmt;
 use serde_json::Value;
 use sk_core::{SimDuration, SimTime};
 use sk_scheduler::next::framework::plugin::PluginSet;
+use sk_scheduler::next::queue::{Event, PodAction};
 use sk_scheduler::next::{Cluster, Configuration, Decision, PodId, Queue, Scheduler};
 use sk_testkit::scheduling::answer::{Outcome, Scores, name_of, pod_name};
 use sk_testkit::scheduling::{SchedulingScenario, Step};
@@ -254,13 +255,19 @@ impl Ours {
                 self.news.push(News::Came(answer.pod.clone(), node.clone()));
             }
             Outcome::Unschedulable { unschedulable, nominated, victims } => {
+                let mut lost = false;
                 if let Some(node) = nominated {
                     self.nominate(&answer.pod, node, victims);
                 } else if !unschedulable.contains("not eligible") {
-                    self.scheduler.cluster.withdraw(id);
+                    lost = self.scheduler.cluster.withdraw(id).is_some();
                     self.scheduler.cluster.update_pod(id, |pod| pod.nominated = None);
                 }
                 self.queue.failed(self.now, id, answer.rejectors, &self.scheduler);
+                if lost {
+                    // As if it had been there and was deleted (eventhandlers.go, `hasNominatedNodeNameChanged`).
+                    let before = Some(self.scheduler.cluster.pod(id).class);
+                    self.happened(&Event::PlacedPod { action: PodAction::Delete, before, after: None });
+                }
                 self.evict(&answer.pod, victims);
             }
             Outcome::Failed { .. } => self.queue.failed(self.now, id, PluginSet::EMPTY, &self.scheduler),

@@ -9,7 +9,7 @@ E2E_THREADS ?= 2
 E2E_TESTS = simulation differential_live controller replays tracer cluster_e2e recorder control_plane process_runner smoke s3 accepted webhook
 
 .DEFAULT_GOAL := help
-.PHONY: help test lint fmt deny control-plane e2e record-fixtures differential bench docs ci
+.PHONY: help test lint fmt deny control-plane e2e record-fixtures differential bench bench-engine docs ci
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,6 +46,9 @@ bench: ## traces and recording against the plain way: size, speed, memory (docs/
 	cargo bench -p sk-trace --bench traces
 	cargo bench -p sk-ingest --bench record
 	cargo bench -p sk-store --bench log
+
+bench-engine: ## a whole embedded run against a plain loop over nodes: time and memory (docs/benchmarks.md; Linux)
+	cargo bench -p sk-replay --bench engine
 
 docs: ## write the generated pages of docs/ anew
 	UPDATE_DOCS=1 cargo test -p skctl --test reference

@@ -22,6 +22,7 @@ pub mod cluster;
 mod decode;
 pub mod error;
 pub mod group;
+mod manifest;
 pub mod path;
 pub mod scheduler;
 mod schema;
@@ -169,6 +170,7 @@ impl Scenario {
     }
 
     fn from_document(document: Document) -> Result<Self, ScenarioError> {
+        manifest::refuse(&document)?;
         autoscaler::refuse_unmodelled(&document)?;
         let mut scenario = Self::deserialize(&document.root).map_err(|error| {
             let place = document.place(error.mark.unwrap_or(document.root.mark));

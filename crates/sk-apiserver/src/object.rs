@@ -1,44 +1,67 @@
 //! One stored version of an object.
 //!
-//! Kept in sections that a change can share: labels, annotations and pod specs sit behind `Arc`, so a status write
-//! copies a few words and a thousand pods of one template hold one spec. JSON is made when somebody asks and not kept.
+//! Kept in sections that versions share: who it is never changes and sits behind one pointer, labels, annotations, owners
+//! and specs behind others. So a status write copies a few words, and a thousand pods of one template hold one spec. JSON
+//! is made when somebody asks and not kept. Fields that nobody here reads are kept as they came (`rest`), so what comes
+//! out is what went in.
 
-use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::Deref;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use serde_json::{Map, Value};
 use sk_core::{Gvk, ObjectKey, ObjectRef, SimTime, SmolStr};
 
-use crate::kinds::{Deployment, Namespace, Node, Other, Pod, ReplicaSet};
+use crate::Labels;
+use crate::kinds::{Body, Deployment, Namespace, Node, Pod, ReplicaSet};
 
-/// Labels or annotations.
-pub type Labels = Arc<BTreeMap<SmolStr, SmolStr>>;
+/// Fields that nobody here reads, as they came.
+pub type Rest = Option<Arc<Map<String, Value>>>;
 
-/// An object as the API server holds it.
-#[derive(Clone, Debug, PartialEq)]
+/// An object as the API server holds it. Who it is can be read on it directly ([`Identity`]).
+#[derive(Clone, Debug)]
 pub struct Object {
-    /// Its kind.
-    pub gvk: Gvk,
-    /// Its namespace and name.
-    pub key: ObjectKey,
+    identity: Arc<Identity>,
     /// When it last changed, in the order of the run; 0 before it is stored.
     pub resource_version: u64,
-    /// Its metadata.
+    /// The part of its metadata that may change.
     pub meta: Meta,
     /// What is in it.
     pub body: Body,
+    /// Fields beside `metadata` and what its kind is known to have.
+    pub rest: Rest,
 }
 
-/// Metadata beside kind, name and resource version.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Meta {
-    /// Distinguishes this object from earlier ones of the same name.
+/// Who an object is, from its creation to its end.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Identity {
+    /// Its kind.
+    pub gvk: GvkRef,
+    /// Its namespace and name.
+    pub key: ObjectKey,
+    /// Distinguishes it from earlier ones of the same name.
     pub uid: Uid,
-    /// Counts changes of what is desired, not of status.
-    pub generation: i64,
     /// When it was created.
     pub created: SimTime,
+    /// Prefix from which the server made the name.
+    pub generate_name: Option<SmolStr>,
+}
+
+/// A kind in a word: one of ours, or shared.
+#[derive(Clone, Debug)]
+pub enum GvkRef {
+    /// A kind whose insides are understood.
+    Known(&'static Gvk),
+    /// Any other.
+    Shared(Arc<Gvk>),
+}
+
+/// Metadata that may change while an object lives.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Meta {
+    /// Counts changes of what is desired, not of status.
+    pub generation: i64,
     /// Set once somebody asked for its deletion.
     pub deletion: Option<Deletion>,
     /// Labels.
@@ -46,11 +69,11 @@ pub struct Meta {
     /// Annotations.
     pub annotations: Labels,
     /// Who owns it; when all owners are gone it is garbage.
-    pub owners: Vec<OwnerRef>,
+    pub owners: Arc<[OwnerRef]>,
     /// Who must agree before it goes.
-    pub finalizers: Vec<SmolStr>,
-    /// Prefix from which the server makes the name.
-    pub generate_name: Option<SmolStr>,
+    pub finalizers: Arc<[SmolStr]>,
+    /// Managed fields and whatever else.
+    pub rest: Rest,
 }
 
 /// A deletion under way.
@@ -71,52 +94,69 @@ pub struct OwnerRef {
     pub name: SmolStr,
     /// The owner's uid: a later object of the same name is not the owner.
     pub uid: Uid,
-    /// Is it the managing controller?
-    pub controller: bool,
+    /// Is it the managing controller? `None`: the field was not there.
+    pub controller: Option<bool>,
     /// Must a foreground deletion of the owner wait for this object?
-    pub block_owner_deletion: bool,
+    pub block_owner_deletion: Option<bool>,
 }
 
 /// What makes an object unique in all time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Uid(pub u128);
 
-/// The part of an object that depends on its kind.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Body {
-    /// `v1.Pod`
-    Pod(Pod),
-    /// `v1.Node`
-    Node(Node),
-    /// `v1.Namespace`
-    Namespace(Namespace),
-    /// `apps/v1.Deployment`
-    Deployment(Deployment),
-    /// `apps/v1.ReplicaSet`
-    ReplicaSet(ReplicaSet),
-    /// Any other kind, kept as it came.
-    Other(Other),
-}
-
 impl Object {
+    /// An object that no server has seen: no uid, no version.
+    pub fn new(gvk: impl Into<GvkRef>, key: ObjectKey, meta: Meta, body: Body) -> Self {
+        let identity =
+            Identity { gvk: gvk.into(), key, uid: Uid::default(), created: SimTime::EPOCH, generate_name: None };
+        Self { identity: Arc::new(identity), resource_version: 0, meta, body, rest: None }
+    }
+
+    /// The same, whose name the server is to make from `prefix`.
+    pub fn with_generate_name(mut self, prefix: impl Into<SmolStr>) -> Self {
+        self.identity_mut().generate_name = Some(prefix.into());
+        self
+    }
+
+    /// The same object under another name or in another namespace.
+    pub fn with_key(mut self, key: ObjectKey) -> Self {
+        self.identity_mut().key = key;
+        self
+    }
+
+    /// Who it is, to change: only before it is stored.
+    pub(crate) fn identity_mut(&mut self) -> &mut Identity {
+        Arc::make_mut(&mut self.identity)
+    }
+
+    /// Who it is, shared with its other versions.
+    pub(crate) fn identity(&self) -> &Arc<Identity> {
+        &self.identity
+    }
+
+    /// Takes over who somebody else is: a new version of that object.
+    pub(crate) fn set_identity(&mut self, identity: Arc<Identity>) {
+        self.identity = identity;
+    }
+
     /// Kind and key together.
     pub fn reference(&self) -> ObjectRef {
-        ObjectRef::new(self.gvk.clone(), self.key.clone())
+        ObjectRef::new(Gvk::clone(&self.gvk), self.key.clone())
     }
 
     /// The owner that manages this object, if any.
     pub fn controller(&self) -> Option<&OwnerRef> {
-        self.meta.owners.iter().find(|owner| owner.controller)
+        self.meta.owners.iter().find(|owner| owner.controller == Some(true))
     }
 
     /// A reference by which a dependent names this object as its managing controller.
     pub fn as_controller(&self) -> OwnerRef {
         OwnerRef {
-            gvk: self.gvk.clone(),
+            gvk: Gvk::clone(&self.gvk),
             name: self.key.name.clone(),
-            uid: self.meta.uid,
-            controller: true,
-            block_owner_deletion: true,
+            uid: self.uid,
+            controller: Some(true),
+            block_owner_deletion: Some(true),
         }
     }
 
@@ -158,6 +198,62 @@ impl Object {
     /// The namespace in it.
     pub fn namespace(&self) -> Option<&Namespace> {
         if let Body::Namespace(namespace) = &self.body { Some(namespace) } else { None }
+    }
+}
+
+impl Deref for Object {
+    type Target = Identity;
+
+    fn deref(&self) -> &Identity {
+        &self.identity
+    }
+}
+
+impl PartialEq for Object {
+    fn eq(&self, other: &Self) -> bool {
+        (Arc::ptr_eq(&self.identity, &other.identity) || self.identity == other.identity)
+            && self.resource_version == other.resource_version
+            && self.meta == other.meta
+            && self.body == other.body
+            && self.rest == other.rest
+    }
+}
+
+impl Deref for GvkRef {
+    type Target = Gvk;
+
+    fn deref(&self) -> &Gvk {
+        match self {
+            Self::Known(gvk) => gvk,
+            Self::Shared(gvk) => gvk,
+        }
+    }
+}
+
+impl PartialEq for GvkRef {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl PartialEq<Gvk> for GvkRef {
+    fn eq(&self, other: &Gvk) -> bool {
+        std::ptr::eq(&**self, other) || **self == *other
+    }
+}
+
+impl From<&'static Gvk> for GvkRef {
+    fn from(gvk: &'static Gvk) -> Self {
+        Self::Known(gvk)
+    }
+}
+
+impl From<Gvk> for GvkRef {
+    fn from(gvk: Gvk) -> Self {
+        match crate::kinds::known(&gvk) {
+            Some(known) => Self::Known(known),
+            None => Self::Shared(Arc::new(gvk)),
+        }
     }
 }
 

@@ -1,20 +1,39 @@
-//! What can be asked of the API server.
+//! What can be asked of the API server, and what it answers.
+
+use std::sync::Arc;
 
 use sk_core::{ObjectKey, ObjectRef, SmolStr};
 
-use crate::{Object, Uid};
+use crate::kinds::{Condition, NAMESPACE, POD};
+use crate::{ApiError, Object, Uid};
 
-/// One request.
+/// The object as committed (for a removal, as it last was), or why not.
+pub type Answer = Result<Arc<Object>, ApiError>;
+
+/// One request that changes something. Reading needs no request: [`crate::Store::now`], [`crate::Store::list`] and
+/// [`crate::Store::watch`] read.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Request {
     /// A new object; without a name, one is made from `generateName`.
-    Create(Object),
+    Create(Box<Object>),
     /// Server-side apply by the only manager of the object: creates it, or makes labels, annotations and spec what is sent.
-    Apply(Object),
+    Apply(Box<Object>),
     /// Replaces metadata and spec; the resource version must be the stored one, 0 means any.
-    Update(Object),
+    Update(Box<Object>),
     /// Replaces the status and nothing else; the resource version as in an update.
-    UpdateStatus(Object),
+    UpdateStatus(Box<Object>),
+    /// Sets some conditions of a pod, and where it is nominated to go, whatever else has changed meanwhile: the
+    /// scheduler's patch of a pod's status.
+    PatchPodStatus {
+        /// Which pod.
+        pod: ObjectKey,
+        /// The pod that was meant; not a later one of the same name.
+        uid: Uid,
+        /// The conditions, each in place of the one of its type.
+        conditions: Vec<Condition>,
+        /// The node it is nominated for; an empty name takes the nomination back.
+        nominated_node_name: Option<SmolStr>,
+    },
     /// Puts a pod onto a node.
     Bind {
         /// Which pod.
@@ -43,6 +62,29 @@ pub enum Request {
     },
 }
 
+/// What a request wants, without what it is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verb {
+    /// [`Request::Create`]
+    Create,
+    /// [`Request::Apply`]
+    Apply,
+    /// [`Request::Update`]
+    Update,
+    /// [`Request::UpdateStatus`]
+    UpdateStatus,
+    /// [`Request::PatchPodStatus`]
+    PatchPodStatus,
+    /// [`Request::Bind`]
+    Bind,
+    /// [`Request::Evict`]
+    Evict,
+    /// [`Request::Delete`]
+    Delete,
+    /// [`Request::FinalizeNamespace`]
+    FinalizeNamespace,
+}
+
 /// How to delete.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeleteOptions {
@@ -67,16 +109,52 @@ pub enum Propagation {
 }
 
 impl Request {
+    /// What it wants.
+    pub fn verb(&self) -> Verb {
+        match self {
+            Self::Create(_) => Verb::Create,
+            Self::Apply(_) => Verb::Apply,
+            Self::Update(_) => Verb::Update,
+            Self::UpdateStatus(_) => Verb::UpdateStatus,
+            Self::PatchPodStatus { .. } => Verb::PatchPodStatus,
+            Self::Bind { .. } => Verb::Bind,
+            Self::Evict { .. } => Verb::Evict,
+            Self::Delete { .. } => Verb::Delete,
+            Self::FinalizeNamespace { .. } => Verb::FinalizeNamespace,
+        }
+    }
+
     /// The object it is about.
     pub fn target(&self) -> ObjectRef {
-        use crate::kinds::{NAMESPACE, POD};
         match self {
             Self::Create(object) | Self::Apply(object) | Self::Update(object) | Self::UpdateStatus(object) => {
                 object.reference()
             }
-            Self::Bind { pod, .. } | Self::Evict { pod } => ObjectRef::new(POD, pod.clone()),
+            Self::PatchPodStatus { pod, .. } | Self::Bind { pod, .. } | Self::Evict { pod } => {
+                ObjectRef::new(POD.clone(), pod.clone())
+            }
             Self::Delete { target, .. } => target.clone(),
-            Self::FinalizeNamespace { name } => ObjectRef::new(NAMESPACE, ObjectKey::cluster(name.clone())),
+            Self::FinalizeNamespace { name } => ObjectRef::new(NAMESPACE.clone(), ObjectKey::cluster(name.clone())),
         }
+    }
+
+    /// A new object.
+    pub fn create(object: Object) -> Self {
+        Self::Create(Box::new(object))
+    }
+
+    /// Server-side apply.
+    pub fn apply(object: Object) -> Self {
+        Self::Apply(Box::new(object))
+    }
+
+    /// An update of metadata and spec.
+    pub fn update(object: Object) -> Self {
+        Self::Update(Box::new(object))
+    }
+
+    /// An update of the status.
+    pub fn update_status(object: Object) -> Self {
+        Self::UpdateStatus(Box::new(object))
     }
 }

@@ -1,16 +1,16 @@
-//! The verbs: each checks, admits and commits.
+//! The verbs: what each request does to the store, and when it is refused.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sk_core::rng::Stream;
-use sk_core::{Gvk, ObjectKey, ObjectRef, SimTime, SmolStr};
+use sk_core::{Gvk, ObjectKey, ObjectRef, SimDuration, SimTime, SmolStr};
 
 use crate::admission::{self, Admission};
-use crate::error::ApiError;
-use crate::kinds::{self, Condition, NamespacePhase, Resource};
-use crate::store::{MAX_OBJECTS, Store};
-use crate::{AdmitPod, Body, DeleteOptions, Deletion, Labels, Meta, Notice, Object, Propagation, Request, Uid};
+use crate::kinds::{self, Body, Condition, NamespacePhase};
+use crate::request::Answer;
+use crate::store::{MAX_OBJECTS, ObjectId, Store};
+use crate::{AdmitPod, ApiError, DeleteOptions, Deletion, Notice, Object, Propagation, Request, Uid};
 
 /// Kubernetes appends this many random characters to a `generateName`.
 const GENERATED_SUFFIX_LEN: usize = 5;
@@ -20,14 +20,13 @@ const MAX_GENERATED_NAME_LEN: usize = 63;
 const GENERATED_NAME_ATTEMPTS: usize = 8;
 
 /// The API server: objects, and the rules for changing them.
+#[derive(Clone)]
 pub struct ApiServer {
     store: Store,
     admission: Admission,
     uids: Stream,
     suffixes: Stream,
 }
-
-type Answer = Result<Arc<Object>, ApiError>;
 
 impl ApiServer {
     /// An empty server whose uids and names follow from `seed`.
@@ -50,18 +49,26 @@ impl ApiServer {
         &self.store
     }
 
+    /// Everybody has read the log up to `seen_by_all`.
+    pub fn reclaim(&mut self, seen_by_all: u64) {
+        self.store.reclaim(seen_by_all);
+    }
+
     /// What was decided without knowing, and how often.
     pub fn notices(&self) -> &BTreeMap<Notice, u64> {
         &self.admission.notices
     }
 
-    /// Answers one request at the time `now`: the object as committed (for a removal, as it last was), or why not.
+    /// Answers one request at the time `now`.
     pub fn handle(&mut self, now: SimTime, request: Request) -> Answer {
         match request {
-            Request::Create(object) => self.create(now, object),
-            Request::Apply(object) => self.apply(now, object),
-            Request::Update(object) => self.update(now, object),
+            Request::Create(object) => self.create(now, *object),
+            Request::Apply(object) => self.apply(now, *object),
+            Request::Update(object) => self.update(now, *object),
             Request::UpdateStatus(object) => self.update_status(now, &object),
+            Request::PatchPodStatus { pod, uid, conditions, nominated_node_name } => {
+                self.patch_pod_status(now, &pod, uid, conditions, nominated_node_name)
+            }
             Request::Bind { pod, uid, node } => self.bind(now, &pod, uid, node),
             Request::Evict { pod } => self.evict(now, pod),
             Request::Delete { target, options } => self.delete(now, &target, options),
@@ -72,18 +79,19 @@ impl ApiServer {
     fn create(&mut self, now: SimTime, mut object: Object) -> Answer {
         if self.store.is_full() {
             let why = format!("the embedded API server holds at most {MAX_OBJECTS} objects");
-            return Err(ApiError::forbidden(&Resource::of(&object.gvk), &object.key.name, &why));
+            return Err(ApiError::forbidden(&object.gvk, &object.key.name, &why));
         }
         self.name(&mut object)?;
-        if self.store.get(&object.gvk, &object.key).is_some() {
-            return Err(ApiError::already_exists(&Resource::of(&object.gvk), &object.key.name));
+        if self.store.find(&object.gvk, &object.key).is_some() {
+            return Err(ApiError::already_exists(&object.gvk, &object.key.name));
         }
-        object.meta.uid = Uid::from_random_bits(self.uids.next_u128());
-        object.meta.created = now;
+        let uid = Uid::from_random_bits(self.uids.next_u128());
+        let identity = object.identity_mut();
+        (identity.uid, identity.created) = (uid, now);
         object.meta.generation = 1;
         object.meta.deletion = None;
         self.admission.admit(&mut object, &self.store, now)?;
-        Ok(self.commit(now, object))
+        Ok(self.commit(now, None, object))
     }
 
     /// Makes the name of an object that has only a prefix.
@@ -91,130 +99,148 @@ impl ApiServer {
         if !object.key.name.is_empty() {
             return Ok(());
         }
-        let Some(prefix) = object.meta.generate_name.clone() else {
+        let Some(prefix) = object.generate_name.clone() else {
             return Err(ApiError::bad_request("name or generateName is required"));
         };
         let prefix: String = prefix.chars().take(MAX_GENERATED_NAME_LEN - GENERATED_SUFFIX_LEN).collect();
         for _ in 0..GENERATED_NAME_ATTEMPTS {
-            object.key.name = format!("{prefix}{}", self.suffixes.name_suffix(GENERATED_SUFFIX_LEN)).into();
-            if self.store.get(&object.gvk, &object.key).is_none() {
+            let name = format!("{prefix}{}", self.suffixes.name_suffix(GENERATED_SUFFIX_LEN));
+            object.identity_mut().key.name = name.into();
+            if self.store.find(&object.gvk, &object.key).is_none() {
                 return Ok(());
             }
         }
-        Err(ApiError::already_exists(&Resource::of(&object.gvk), &object.key.name))
+        Err(ApiError::already_exists(&object.gvk, &object.key.name))
     }
 
     fn apply(&mut self, now: SimTime, object: Object) -> Answer {
-        let Some(stored) = self.store.get(&object.gvk, &object.key).cloned() else {
+        let Some((id, stored)) = self.store.find(&object.gvk, &object.key) else {
             return self.create(now, object);
         };
-        let mut wanted = Object::clone(&stored);
+        let (stored, mut wanted) = (stored.clone(), Object::clone(stored));
         if let Body::Pod(_) = &wanted.body {
             // A pod's spec is not to be changed, and what admission wrote on it belongs to others than the one who applies.
-            Arc::make_mut(&mut wanted.meta.labels).extend(owned(&object.meta.labels));
-            Arc::make_mut(&mut wanted.meta.annotations).extend(owned(&object.meta.annotations));
+            add(&mut wanted.meta.labels, &object.meta.labels);
+            add(&mut wanted.meta.annotations, &object.meta.annotations);
         } else {
             wanted.meta.labels = object.meta.labels;
             wanted.meta.annotations = object.meta.annotations;
-            wanted.body = with_status_of(object.body, &stored.body);
+            wanted.body = object.body;
+            wanted.body.prepare_for_update(&stored.body);
         }
-        self.replace(now, &stored, wanted)
+        self.replace(now, id, &stored, wanted)
     }
 
     fn update(&mut self, now: SimTime, object: Object) -> Answer {
-        let stored = self.stored(&object)?;
-        let server_owned = &stored.meta;
-        let wanted = Object {
-            meta: Meta {
-                uid: server_owned.uid,
-                created: server_owned.created,
-                generation: server_owned.generation,
-                deletion: server_owned.deletion,
-                ..object.meta
-            },
-            body: with_status_of(object.body, &stored.body),
-            ..object
-        };
-        self.replace(now, &stored, wanted)
+        let (id, stored) = self.stored(&object)?;
+        let mut wanted = object;
+        wanted.set_identity(stored.identity().clone());
+        wanted.meta.generation = stored.meta.generation;
+        wanted.meta.deletion = stored.meta.deletion;
+        wanted.body.prepare_for_update(&stored.body);
+        self.replace(now, id, &stored, wanted)
     }
 
     fn update_status(&mut self, now: SimTime, object: &Object) -> Answer {
-        let stored = self.stored(object)?;
+        let (id, stored) = self.stored(object)?;
         let mut wanted = Object::clone(&stored);
-        wanted.body = with_status_of(stored.body.clone(), &object.body);
-        self.replace(now, &stored, wanted)
+        wanted.body.set_status(&object.body);
+        self.replace(now, id, &stored, wanted)
     }
 
     /// The object that an update speaks of, unless the update comes too late.
-    fn stored(&self, object: &Object) -> Answer {
-        let stored = self.get(&object.reference())?;
-        let (stale_version, stale_uid) = (object.resource_version, object.meta.uid);
-        if stale_version != 0 && stale_version != stored.resource_version {
-            return Err(ApiError::stale(&Resource::of(&object.gvk), &object.key.name));
+    fn stored(&self, object: &Object) -> Result<(ObjectId, Arc<Object>), ApiError> {
+        let (id, stored) = self.find(&object.gvk, &object.key)?;
+        if object.resource_version != 0 && object.resource_version != stored.resource_version {
+            return Err(ApiError::stale(&object.gvk, &object.key.name));
         }
-        if stale_uid != Uid::default() && stale_uid != stored.meta.uid {
-            return Err(self.wrong_uid(stored, stale_uid));
+        if object.uid != Uid::default() && object.uid != stored.uid {
+            return Err(wrong_uid(stored, object.uid));
         }
-        Ok(stored.clone())
+        Ok((id, stored.clone()))
     }
 
     /// Commits a changed object; one that says nothing new is not committed, as in Kubernetes.
-    fn replace(&mut self, now: SimTime, stored: &Arc<Object>, mut wanted: Object) -> Answer {
+    fn replace(&mut self, now: SimTime, id: ObjectId, stored: &Arc<Object>, mut wanted: Object) -> Answer {
         wanted.resource_version = stored.resource_version;
         if wanted == **stored {
             return Ok(stored.clone());
         }
-        if !same_desire(&wanted.body, &stored.body) {
+        if !wanted.body.same_desire(&stored.body) {
             admission::validate(&wanted)?;
             wanted.meta.generation += 1;
         }
-        let finished = wanted.meta.finalizers.is_empty() && kinds_finalizers(&wanted).is_empty();
-        if wanted.meta.deletion.is_some_and(|deletion| deletion.grace_secs == 0) && finished {
-            return self.remove(now, &wanted.reference());
+        if wanted.meta.deletion.is_some_and(|deletion| deletion.grace_secs == 0) && is_released(&wanted) {
+            return self.remove(now, id, stored);
         }
-        Ok(self.commit(now, wanted))
+        Ok(self.commit(now, Some(id), wanted))
+    }
+
+    fn patch_pod_status(
+        &mut self,
+        now: SimTime,
+        key: &ObjectKey,
+        uid: Uid,
+        conditions: Vec<Condition>,
+        nominated_node_name: Option<SmolStr>,
+    ) -> Answer {
+        let (id, stored) = self.find(&kinds::POD, key)?;
+        if stored.uid != uid {
+            return Err(wrong_uid(stored, uid));
+        }
+        let (stored, mut patched) = (stored.clone(), Object::clone(stored));
+        if let Some(pod) = patched.pod_mut() {
+            for condition in conditions {
+                pod.status.set_condition(condition);
+            }
+            if let Some(node) = nominated_node_name {
+                pod.status.nominated_node_name = Some(node).filter(|node| !node.is_empty());
+            }
+        }
+        self.replace(now, id, &stored, patched)
     }
 
     fn bind(&mut self, now: SimTime, key: &ObjectKey, uid: Uid, node: SmolStr) -> Answer {
-        let stored = self.get(&ObjectRef::new(kinds::POD, key.clone()))?.clone();
-        let resource = Resource::of(&kinds::POD);
-        if stored.meta.uid != uid {
-            return Err(self.wrong_uid(&stored, uid));
+        let (id, stored) = self.find(&kinds::POD, key)?;
+        if stored.uid != uid {
+            return Err(wrong_uid(stored, uid));
         }
         if stored.is_deleting() {
             let why = format!("pod {} is being deleted, cannot be assigned to a host", key.name);
-            return Err(ApiError::conflict(&resource, &key.name, &why));
+            return Err(ApiError::conflict(&kinds::POD, &key.name, &why));
         }
-        let mut bound = Object::clone(&stored);
-        let Some(pod) = bound.pod_mut() else { return Err(ApiError::not_found(&resource, &key.name)) };
+        let mut bound = Object::clone(stored);
+        let Some(pod) = bound.pod_mut() else { return Err(ApiError::not_found(&kinds::POD, &key.name)) };
         if let Some(taken) = &pod.node_name {
             let why = format!("pod {} is already assigned to node \"{taken}\"", key.name);
-            return Err(ApiError::conflict(&resource, &key.name, &why));
+            return Err(ApiError::conflict(&kinds::POD, &key.name, &why));
         }
         pod.node_name = Some(node);
         pod.status.set_condition(Condition::new("PodScheduled", true, now));
-        Ok(self.commit(now, bound))
+        Ok(self.commit(now, Some(id), bound))
     }
 
     /// The eviction API: the pod learns why it goes, then it is deleted. Disruption budgets are not modelled yet.
     fn evict(&mut self, now: SimTime, key: ObjectKey) -> Answer {
-        let target = ObjectRef::new(kinds::POD, key);
-        let stored = self.get(&target)?.clone();
+        let target = ObjectRef::new(kinds::POD.clone(), key);
+        let (id, stored) = self.find(&target.gvk, &target.key)?;
+        let uid = stored.uid;
         if !stored.is_deleting() {
-            let mut marked = Object::clone(&stored);
+            let mut marked = Object::clone(stored);
             if let Some(pod) = marked.pod_mut() {
                 let condition = Condition::new("DisruptionTarget", true, now);
                 pod.status.set_condition(condition.because("EvictionByEvictionAPI", "Eviction API: evicting"));
             }
-            self.commit(now, marked);
+            self.commit(now, Some(id), marked);
         }
-        self.delete(now, &target, DeleteOptions { uid: Some(stored.meta.uid), ..DeleteOptions::default() })
+        self.delete(now, &target, DeleteOptions { uid: Some(uid), ..DeleteOptions::default() })
     }
 
     fn delete(&mut self, now: SimTime, target: &ObjectRef, options: DeleteOptions) -> Answer {
-        let stored = self.get(target)?.clone();
-        if let Some(uid) = options.uid.filter(|uid| *uid != stored.meta.uid) {
-            return Err(self.wrong_uid(&stored, uid));
+        let (id, stored) = self.find(&target.gvk, &target.key)?;
+        let stored = stored.clone();
+        if let Some(uid) = options.uid.filter(|uid| *uid != stored.uid) {
+            return Err(wrong_uid(&stored, uid));
         }
         let mut going = Object::clone(&stored);
         match options.propagation {
@@ -223,10 +249,10 @@ impl ApiServer {
             Propagation::Orphan => add_finalizer(&mut going, "orphan"),
         }
         let grace_secs = grace_of(&stored, options.grace_secs);
-        if grace_secs == 0 && going.meta.finalizers.is_empty() && kinds_finalizers(&going).is_empty() {
-            return self.remove(now, target);
+        if grace_secs == 0 && is_released(&going) {
+            return self.remove(now, id, &stored);
         }
-        let at = now + sk_core::SimDuration::from_secs(grace_secs);
+        let at = now + SimDuration::from_secs(grace_secs);
         // A second request can only shorten the grace of the first.
         if going.meta.deletion.is_none_or(|deletion| grace_secs < deletion.grace_secs) {
             going.meta.deletion = Some(Deletion { at, grace_secs });
@@ -236,38 +262,31 @@ impl ApiServer {
         if let Body::Namespace(namespace) = &mut going.body {
             namespace.phase = NamespacePhase::Terminating;
         }
-        if going == *stored { Ok(stored) } else { Ok(self.commit(now, going)) }
+        if going == *stored { Ok(stored) } else { Ok(self.commit(now, Some(id), going)) }
     }
 
     fn finalize_namespace(&mut self, now: SimTime, name: &SmolStr) -> Answer {
-        let stored = self.get(&ObjectRef::new(kinds::NAMESPACE, ObjectKey::cluster(name.clone())))?.clone();
-        let mut done = Object::clone(&stored);
+        let (id, stored) = self.find(&kinds::NAMESPACE, &ObjectKey::cluster(name.clone()))?;
+        let (stored, mut done) = (stored.clone(), Object::clone(stored));
         if let Body::Namespace(namespace) = &mut done.body {
             namespace.finalizers.retain(|finalizer| *finalizer != kinds::KUBERNETES_FINALIZER);
         }
-        self.replace(now, &stored, done)
+        self.replace(now, id, &stored, done)
     }
 
-    fn get(&self, target: &ObjectRef) -> Result<&Arc<Object>, ApiError> {
-        let stored = self.store.get(&target.gvk, &target.key);
-        stored.ok_or_else(|| ApiError::not_found(&Resource::of(&target.gvk), &target.key.name))
+    fn find(&self, gvk: &Gvk, key: &ObjectKey) -> Result<(ObjectId, &Arc<Object>), ApiError> {
+        self.store.find(gvk, key).ok_or_else(|| ApiError::not_found(gvk, &key.name))
     }
 
-    fn wrong_uid(&self, stored: &Object, asked: Uid) -> ApiError {
-        let what =
-            format!("Precondition failed: UID in precondition: {asked}, UID in object meta: {}", stored.meta.uid);
-        ApiError::conflict(&Resource::of(&stored.gvk), &stored.key.name, &what)
+    fn remove(&mut self, now: SimTime, id: ObjectId, stored: &Object) -> Answer {
+        self.priorities_may_change(&stored.gvk);
+        let removed = self.store.commit_removal(now, id);
+        removed.ok_or_else(|| ApiError::not_found(&stored.gvk, &stored.key.name))
     }
 
-    fn remove(&mut self, now: SimTime, target: &ObjectRef) -> Answer {
-        self.priorities_may_change(&target.gvk);
-        let removed = self.store.commit_removal(now, target);
-        removed.ok_or_else(|| ApiError::not_found(&Resource::of(&target.gvk), &target.key.name))
-    }
-
-    fn commit(&mut self, now: SimTime, object: Object) -> Arc<Object> {
+    fn commit(&mut self, now: SimTime, id: Option<ObjectId>, object: Object) -> Arc<Object> {
         self.priorities_may_change(&object.gvk);
-        self.store.commit(now, object)
+        self.store.commit(now, id, object)
     }
 
     fn priorities_may_change(&mut self, gvk: &Gvk) {
@@ -277,8 +296,15 @@ impl ApiServer {
     }
 }
 
-fn owned(labels: &Labels) -> impl Iterator<Item = (SmolStr, SmolStr)> {
-    labels.iter().map(|(key, value)| (key.clone(), value.clone()))
+fn wrong_uid(stored: &Object, asked: Uid) -> ApiError {
+    let what = format!("Precondition failed: UID in precondition: {asked}, UID in object meta: {}", stored.uid);
+    ApiError::conflict(&stored.gvk, &stored.key.name, &what)
+}
+
+fn add(labels: &mut crate::Labels, more: &crate::Labels) {
+    if !more.is_empty() && more.iter().any(|(key, value)| labels.get(key) != Some(value)) {
+        labels.make_mut().extend(more.iter().map(|(key, value)| (key.clone(), value.clone())));
+    }
 }
 
 /// How long a pod gets to stop; everything else goes at once. A pod that was never placed or has ended needs no time.
@@ -293,62 +319,13 @@ fn grace_of(object: &Object, asked: Option<i64>) -> i64 {
 
 fn add_finalizer(object: &mut Object, name: &'static str) {
     if !object.meta.finalizers.iter().any(|known| known == name) {
-        object.meta.finalizers.push(SmolStr::new_static(name));
+        let known = object.meta.finalizers.iter().cloned();
+        object.meta.finalizers = known.chain([SmolStr::new_static(name)]).collect();
     }
 }
 
-/// Finalizers outside the metadata: only namespaces have them.
-fn kinds_finalizers(object: &Object) -> &[SmolStr] {
-    if let Body::Namespace(namespace) = &object.body { &namespace.finalizers } else { &[] }
-}
-
-/// `body` with its status taken from `other`, which is of the same kind.
-fn with_status_of(body: Body, other: &Body) -> Body {
-    match (body, other) {
-        (Body::Pod(mut pod), Body::Pod(other)) => {
-            pod.status.clone_from(&other.status);
-            // A binding is not undone by an update.
-            pod.node_name = pod.node_name.or_else(|| other.node_name.clone());
-            Body::Pod(pod)
-        }
-        (Body::Node(mut node), Body::Node(other)) => {
-            node.status.clone_from(&other.status);
-            Body::Node(node)
-        }
-        (Body::Namespace(mut namespace), Body::Namespace(other)) => {
-            namespace.phase = other.phase;
-            // Only finalising changes these.
-            namespace.finalizers.clone_from(&other.finalizers);
-            Body::Namespace(namespace)
-        }
-        (Body::Deployment(mut deployment), Body::Deployment(other)) => {
-            deployment.status = other.status.clone();
-            Body::Deployment(deployment)
-        }
-        (Body::ReplicaSet(mut set), Body::ReplicaSet(other)) => {
-            set.status = other.status.clone();
-            Body::ReplicaSet(set)
-        }
-        (Body::Other(mut object), Body::Other(other)) => {
-            object.status.clone_from(&other.status);
-            Body::Other(object)
-        }
-        // An object of another kind has no status to take.
-        (body, _) => body,
-    }
-}
-
-/// Do both bodies desire the same? Then the generation stays.
-fn same_desire(one: &Body, other: &Body) -> bool {
-    match (one, other) {
-        (Body::Pod(one), Body::Pod(other)) => {
-            (Arc::ptr_eq(&one.spec, &other.spec) || one.spec == other.spec) && one.node_name == other.node_name
-        }
-        (Body::Node(one), Body::Node(other)) => one.spec == other.spec,
-        (Body::Namespace(one), Body::Namespace(other)) => one.finalizers == other.finalizers,
-        (Body::Deployment(one), Body::Deployment(other)) => one.spec == other.spec,
-        (Body::ReplicaSet(one), Body::ReplicaSet(other)) => one.spec == other.spec,
-        (Body::Other(one), Body::Other(other)) => one.fields == other.fields,
-        _ => false,
-    }
+/// Has nobody anything left to do before it goes? Namespaces have finalizers outside the metadata, too.
+fn is_released(object: &Object) -> bool {
+    let own = object.namespace().map_or(&[][..], |namespace| &namespace.finalizers);
+    object.meta.finalizers.is_empty() && own.is_empty()
 }

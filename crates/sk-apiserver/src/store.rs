@@ -1,19 +1,36 @@
-//! All objects, the one function that changes them, and the log of changes that watchers read.
+//! All objects, the one function that changes them, and the log of changes that everybody reads.
+//!
+//! An object has a small id for as long as it lives. A log entry holds the id and the versions before and after the
+//! change, so that a process that has read the log up to its *cursor* sees every object as it was then
+//! ([`Store::view`]), without a copy of its own: versions are shared, and a reader walks back from the newest. Ids,
+//! names and index entries of what is gone stay until every process has read past it ([`Store::reclaim`]).
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
-use sk_core::{Gvk, ObjectKey, ObjectRef, SimTime};
+pub(crate) use sk_core::limits::MAX_OBJECTS;
+use sk_core::lookup::{Lookup, hash_of};
+use sk_core::{Gvk, ObjectKey, SimTime, SmolStr};
 
-use crate::Object;
+use crate::index::Index;
+use crate::object::Identity;
+use crate::view::View;
+use crate::{Object, OwnerRef, Uid};
 
-/// How many changes a slow watcher may lag behind before it must list again. An entry is a few words (the objects are
-/// shared with the store until they change again), so 65,536 of them with distinct 1 KiB objects are at most 64 MiB.
-const WATCH_LOG_CAPACITY: usize = 1 << 16;
+/// How many changes the log keeps. An entry is 32 bytes and holds two versions that the store itself may have let go of;
+/// a version of a pod is about 0.4 KiB, so a full log of distinct ones is at most 16,384 × 0.8 KiB = 13 MiB.
+pub const LOG_CAPACITY: usize = 1 << 14;
 
-/// How many objects there may be: seven times what Kubernetes itself is made for (150,000 pods). A pod with its status is
-/// about 1 KiB here, so a full store is about 1 GiB.
-pub(crate) const MAX_OBJECTS: usize = 1 << 20;
+/// Which object: small, and given to another one only when nobody can still mean this one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ObjectId(u32);
+
+impl ObjectId {
+    /// As a place in a table.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
 
 /// What happened to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,15 +43,19 @@ pub enum Change {
     Deleted,
 }
 
-/// One entry of the watch log.
+/// One entry of the log.
 #[derive(Clone, Debug)]
 pub struct WatchEvent {
     /// When it was committed.
     pub at: SimTime,
     /// What happened.
     pub change: Change,
-    /// The object after it, with the resource version of the change.
+    /// To which object.
+    pub id: ObjectId,
+    /// The object after it, with the resource version of the change; for a deletion, its last state.
     pub object: Arc<Object>,
+    /// The object before it.
+    pub before: Option<Arc<Object>>,
 }
 
 /// The log no longer reaches back to where a watcher wants to go on (410 Gone): list again.
@@ -48,12 +69,29 @@ pub struct Expired {
 }
 
 /// The objects and their history.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Store {
-    kinds: BTreeMap<Gvk, BTreeMap<ObjectKey, Arc<Object>>>,
-    count: usize,
+    slots: Vec<Slot>,
+    free: Vec<ObjectId>,
+    names: Lookup<ObjectId>,
+    uids: Lookup<ObjectId>,
+    pub(crate) by_owner: Index<Uid>,
+    pub(crate) by_namespace: Index<SmolStr>,
+    pub(crate) pods_by_node: Index<SmolStr>,
+    live: usize,
     resource_version: u64,
     log: VecDeque<WatchEvent>,
+    /// Removed objects whose ids nobody else has yet, oldest first: the version of the removal, and the id.
+    buried: VecDeque<(u64, ObjectId)>,
+}
+
+/// The place of one object.
+#[derive(Clone, Debug)]
+struct Slot {
+    identity: Arc<Identity>,
+    current: Option<Arc<Object>>,
+    /// The version of its newest change.
+    version: u64,
 }
 
 impl Store {
@@ -64,68 +102,215 @@ impl Store {
 
     /// Is there no room for another object?
     pub(crate) fn is_full(&self) -> bool {
-        self.count >= MAX_OBJECTS
+        self.live >= MAX_OBJECTS
     }
 
-    /// One object.
+    /// The objects as they are now.
+    pub fn now(&self) -> View<'_> {
+        View::new(self, self.resource_version)
+    }
+
+    /// The objects as a process knows them that has read the log up to `cursor`, which must be within the log.
+    pub fn view(&self, cursor: u64) -> View<'_> {
+        View::new(self, cursor)
+    }
+
+    /// The object of that kind and name as it is now.
+    pub fn find(&self, gvk: &Gvk, key: &ObjectKey) -> Option<(ObjectId, &Arc<Object>)> {
+        self.now().find(gvk, key)
+    }
+
+    /// One object as it is now.
     pub fn get(&self, gvk: &Gvk, key: &ObjectKey) -> Option<&Arc<Object>> {
-        self.kinds.get(gvk)?.get(key)
+        self.find(gvk, key).map(|(_, object)| object)
     }
 
-    /// All objects of a kind, by namespace and name.
+    /// All objects of a kind, by namespace and name. Looks at every object: for people, not for controllers.
     pub fn list(&self, gvk: &Gvk) -> impl Iterator<Item = &Arc<Object>> + use<'_> {
-        self.kinds.get(gvk).into_iter().flat_map(BTreeMap::values)
+        let is_one = |object: &&Arc<Object>| object.gvk.kind == gvk.kind && object.gvk.group == gvk.group;
+        let mut objects: Vec<_> = self.all().filter(is_one).collect();
+        objects.sort_by(|one, other| one.key.cmp(&other.key));
+        objects.into_iter()
     }
 
     /// All objects of all kinds.
     pub fn all(&self) -> impl Iterator<Item = &Arc<Object>> {
-        self.kinds.values().flat_map(BTreeMap::values)
+        self.slots.iter().filter_map(|slot| slot.current.as_ref())
     }
 
     /// Stores a new or changed object. Nothing else changes state, so its resource version is the order of the run.
-    pub fn commit(&mut self, now: SimTime, mut object: Object) -> Arc<Object> {
+    pub(crate) fn commit(&mut self, now: SimTime, id: Option<ObjectId>, mut object: Object) -> Arc<Object> {
         self.resource_version += 1;
         object.resource_version = self.resource_version;
         let object = Arc::new(object);
-        let kind = self.kinds.entry(object.gvk.clone()).or_default();
-        let known = kind.insert(object.key.clone(), object.clone());
-        self.count += usize::from(known.is_none());
-        let change = if known.is_some() { Change::Modified } else { Change::Added };
-        self.record(WatchEvent { at: now, change, object: object.clone() });
+        let (id, change) = match id {
+            Some(id) => (id, Change::Modified),
+            None => (self.allot(&object), Change::Added),
+        };
+        let slot = &mut self.slots[id.index()];
+        let before = slot.current.replace(object.clone());
+        slot.version = self.resource_version;
+        self.reindex(id, before.as_deref(), Some(&object));
+        self.record(WatchEvent { at: now, change, id, object: object.clone(), before });
         object
     }
 
     /// Removes an object; its last state goes into the log with the version of the removal.
-    pub(crate) fn commit_removal(&mut self, now: SimTime, target: &ObjectRef) -> Option<Arc<Object>> {
-        let kind = self.kinds.get_mut(&target.gvk)?;
-        let mut object = Object::clone(&*kind.remove(&target.key)?);
-        self.count -= 1;
-        if kind.is_empty() {
-            self.kinds.remove(&target.gvk);
-        }
+    pub(crate) fn commit_removal(&mut self, now: SimTime, id: ObjectId) -> Option<Arc<Object>> {
+        let slot = &mut self.slots[id.index()];
+        let before = slot.current.take()?;
         self.resource_version += 1;
+        slot.version = self.resource_version;
+        let mut object = Object::clone(&before);
         object.resource_version = self.resource_version;
         let object = Arc::new(object);
-        self.record(WatchEvent { at: now, change: Change::Deleted, object: object.clone() });
+        self.live -= 1;
+        self.reindex(id, Some(&before), None);
+        self.buried.push_back((self.resource_version, id));
+        self.record(WatchEvent { at: now, change: Change::Deleted, id, object: object.clone(), before: Some(before) });
         Some(object)
     }
 
     /// All changes after version `since`, oldest first.
     pub fn watch(&self, since: u64) -> Result<impl Iterator<Item = &WatchEvent>, Expired> {
-        let oldest = self.resource_version - self.log.len() as u64;
+        let oldest = self.oldest();
         if since < oldest {
             return Err(Expired { asked: since, oldest });
         }
         let skip = usize::try_from(since - oldest).unwrap_or(usize::MAX);
-        Ok(self.log.iter().skip(skip))
+        Ok(self.log.range(skip.min(self.log.len())..))
+    }
+
+    /// The entry of the change that has this version.
+    pub fn event(&self, version: u64) -> Option<&WatchEvent> {
+        let place = version.checked_sub(self.oldest() + 1)?;
+        self.log.get(usize::try_from(place).ok()?)
+    }
+
+    /// The oldest version from which a watcher can still go on.
+    pub fn oldest(&self) -> u64 {
+        self.resource_version - self.log.len() as u64
+    }
+
+    /// How many changes fit into the log before it forgets what a reader at `cursor` has not read.
+    pub fn room_after(&self, cursor: u64) -> usize {
+        LOG_CAPACITY.saturating_sub(usize::try_from(self.resource_version - cursor).unwrap_or(usize::MAX))
+    }
+
+    /// Lets go of what was removed at or before version `seen_by_all`.
+    pub fn reclaim(&mut self, seen_by_all: u64) {
+        let Self { slots, by_owner, pods_by_node, .. } = self;
+        let now = |id: ObjectId| slots[id.index()].current.as_deref();
+        by_owner.reclaim(seen_by_all, |uid, id| {
+            now(id).is_some_and(|object| object.meta.owners.iter().any(|owner| owner.uid == *uid))
+        });
+        pods_by_node.reclaim(seen_by_all, |node, id| node_of(now(id)) == Some(node));
+        while let Some((_, id)) = self.buried.pop_front_if(|(version, _)| *version <= seen_by_all) {
+            let identity = self.slots[id.index()].identity.clone();
+            self.names.remove(name_hash(&identity.gvk, &identity.key), |known| *known == id);
+            self.uids.remove(hash_of(&identity.uid), |known| *known == id);
+            if let Some(namespace) = &identity.key.namespace {
+                self.by_namespace.remove(namespace, id);
+            }
+            self.free.push(id);
+        }
+    }
+
+    /// Every id that was ever given.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = ObjectId> + use<> {
+        (0..u32::try_from(self.slots.len()).unwrap_or(u32::MAX)).map(ObjectId)
+    }
+
+    /// The version of an object that a reader at `cursor` sees.
+    pub(crate) fn at(&self, id: ObjectId, cursor: u64) -> Option<&Arc<Object>> {
+        let slot = self.slots.get(id.index())?;
+        let (mut version, mut object) = (slot.version, slot.current.as_ref());
+        while version > cursor {
+            object = self.event(version)?.before.as_ref();
+            version = object.map_or(0, |object| object.resource_version);
+        }
+        object
+    }
+
+    /// The ids that the name has or had lately.
+    pub(crate) fn named(&self, gvk: &Gvk, key: &ObjectKey, accept: impl Fn(ObjectId) -> bool) -> Option<ObjectId> {
+        let is_it = |id: &ObjectId| {
+            let identity = &self.slots[id.index()].identity;
+            identity.key == *key && same_resource(&identity.gvk, gvk) && accept(*id)
+        };
+        self.names.find(name_hash(gvk, key), is_it).copied()
+    }
+
+    /// The id of the object with this uid, also if it is gone since lately.
+    pub(crate) fn with_uid(&self, uid: Uid) -> Option<ObjectId> {
+        self.uids.find(hash_of(&uid), |id| self.slots[id.index()].identity.uid == uid).copied()
+    }
+
+    fn allot(&mut self, object: &Object) -> ObjectId {
+        let identity = object.identity().clone();
+        let slot = Slot { identity: identity.clone(), current: None, version: 0 };
+        let id = match self.free.pop() {
+            Some(id) => {
+                self.slots[id.index()] = slot;
+                id
+            }
+            None => {
+                self.slots.push(slot);
+                ObjectId(u32::try_from(self.slots.len() - 1).expect("there are at most MAX_OBJECTS and what is buried"))
+            }
+        };
+        let slots = &self.slots;
+        let rehash = |id: &ObjectId| {
+            let identity = &slots[id.index()].identity;
+            name_hash(&identity.gvk, &identity.key)
+        };
+        self.names.insert(name_hash(&identity.gvk, &identity.key), id, rehash);
+        self.uids.insert(hash_of(&identity.uid), id, |id| hash_of(&slots[id.index()].identity.uid));
+        if let Some(namespace) = &identity.key.namespace {
+            self.by_namespace.insert(namespace, id);
+        }
+        self.live += 1;
+        id
+    }
+
+    /// Keeps the indexes true; nothing is touched that did not change.
+    fn reindex(&mut self, id: ObjectId, before: Option<&Object>, after: Option<&Object>) {
+        let (old, new) = (owners_of(before), owners_of(after));
+        if !std::ptr::eq(old, new) && old != new {
+            new.iter().for_each(|owner| self.by_owner.insert(&owner.uid, id));
+            let gone = old.iter().filter(|owner| !new.iter().any(|kept| kept.uid == owner.uid));
+            gone.for_each(|owner| self.by_owner.retire(owner.uid, id, self.resource_version));
+        }
+        let (old, new) = (node_of(before), node_of(after));
+        if old != new {
+            new.into_iter().for_each(|node| self.pods_by_node.insert(node, id));
+            old.into_iter().for_each(|node| self.pods_by_node.retire(node.clone(), id, self.resource_version));
+        }
     }
 
     fn record(&mut self, event: WatchEvent) {
-        if self.log.len() == WATCH_LOG_CAPACITY {
+        if self.log.len() == LOG_CAPACITY {
             self.log.pop_front();
         }
         self.log.push_back(event);
     }
+}
+
+/// Versions of a kind are views of the same objects.
+fn same_resource(one: &Gvk, other: &Gvk) -> bool {
+    std::ptr::eq(one, other) || (one.kind == other.kind && one.group == other.group)
+}
+
+fn name_hash(gvk: &Gvk, key: &ObjectKey) -> u64 {
+    hash_of(&(gvk.group.as_str(), gvk.kind.as_str(), key.namespace.as_deref(), key.name.as_str()))
+}
+
+fn owners_of(object: Option<&Object>) -> &[OwnerRef] {
+    object.map_or(&[], |object| &object.meta.owners)
+}
+
+fn node_of(object: Option<&Object>) -> Option<&SmolStr> {
+    object.and_then(Object::pod).and_then(|pod| pod.node_name.as_ref())
 }
 
 #[cfg(test)]
@@ -135,16 +320,23 @@ mod tests {
     use super::*;
 
     fn widget(name: &str) -> Object {
-        let json = json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": name}});
+        let json =
+            json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": name, "namespace": "n"}});
         Object::from_json(json).unwrap()
+    }
+
+    fn find(store: &Store, name: &str) -> Option<ObjectId> {
+        let object = widget(name);
+        store.find(&object.gvk, &object.key).map(|(id, _)| id)
     }
 
     #[test]
     fn every_change_gets_the_next_version_and_is_logged_once() {
         let mut store = Store::default();
-        store.commit(SimTime::EPOCH, widget("a"));
-        store.commit(SimTime::EPOCH, widget("a"));
-        store.commit_removal(SimTime::EPOCH, &widget("a").reference());
+        store.commit(SimTime::EPOCH, None, widget("a"));
+        let id = find(&store, "a");
+        store.commit(SimTime::EPOCH, id, widget("a"));
+        store.commit_removal(SimTime::EPOCH, id.unwrap());
         let seen: Vec<_> = store.watch(0).unwrap().map(|event| (event.change, event.object.resource_version)).collect();
         assert_eq!(seen, [(Change::Added, 1), (Change::Modified, 2), (Change::Deleted, 3)]);
         assert_eq!(store.watch(2).unwrap().count(), 1);
@@ -155,10 +347,34 @@ mod tests {
     #[test]
     fn a_watcher_that_lags_too_far_is_told_to_list_again() {
         let mut store = Store::default();
-        for _ in 0..WATCH_LOG_CAPACITY + 10 {
-            store.commit(SimTime::EPOCH, widget("a"));
+        store.commit(SimTime::EPOCH, None, widget("a"));
+        let id = find(&store, "a");
+        for _ in 0..LOG_CAPACITY + 9 {
+            store.commit(SimTime::EPOCH, id, widget("a"));
         }
         assert_eq!(store.watch(9).map(Iterator::count), Err(Expired { asked: 9, oldest: 10 }));
-        assert_eq!(store.watch(10).map(Iterator::count), Ok(WATCH_LOG_CAPACITY));
+        assert_eq!(store.watch(10).map(Iterator::count), Ok(LOG_CAPACITY));
+    }
+
+    #[test]
+    fn a_reader_sees_every_object_as_of_its_cursor() {
+        let mut store = Store::default();
+        store.commit(SimTime::EPOCH, None, widget("a"));
+        let old = find(&store, "a").unwrap();
+        store.commit(SimTime::EPOCH, Some(old), widget("a"));
+        store.commit_removal(SimTime::EPOCH, old);
+        store.commit(SimTime::EPOCH, None, widget("a"));
+        let new = find(&store, "a").unwrap();
+        let object = widget("a");
+        let at = |cursor: u64| {
+            let (id, object) = store.view(cursor).find(&object.gvk, &object.key)?;
+            Some((id, object.resource_version))
+        };
+        assert_eq!([0, 1, 2, 3, 4].map(at), [None, Some((old, 1)), Some((old, 2)), None, Some((new, 4))]);
+        assert_ne!(old, new, "an id is not given away while somebody may still mean the old object");
+        store.reclaim(4);
+        store.commit(SimTime::EPOCH, None, widget("b"));
+        assert_eq!(find(&store, "b"), Some(old), "then it is");
+        assert_eq!(find(&store, "a"), Some(new));
     }
 }

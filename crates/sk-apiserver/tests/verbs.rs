@@ -34,17 +34,17 @@ fn deployment(replicas: i64) -> Value {
 fn server() -> ApiServer {
     let mut server = ApiServer::new(1);
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}});
-    server.handle(NOW, Request::Create(object(namespace))).expect("a namespace needs nothing else");
+    server.handle(NOW, Request::create(object(namespace))).expect("a namespace needs nothing else");
     server
 }
 
 fn create(server: &mut ApiServer, json: Value) -> Result<std::sync::Arc<Object>, ApiError> {
-    server.handle(NOW, Request::Create(object(json)))
+    server.handle(NOW, Request::create(object(json)))
 }
 
-fn delete(server: &mut ApiServer, gvk: Gvk, name: &str, options: DeleteOptions) -> Result<bool, ApiError> {
-    let key = if gvk == NAMESPACE { ObjectKey::cluster(name) } else { ObjectKey::namespaced("shop", name) };
-    let target = ObjectRef::new(gvk, key);
+fn delete(server: &mut ApiServer, gvk: &Gvk, name: &str, options: DeleteOptions) -> Result<bool, ApiError> {
+    let key = if *gvk == NAMESPACE { ObjectKey::cluster(name) } else { ObjectKey::namespaced("shop", name) };
+    let target = ObjectRef::new(gvk.clone(), key);
     server.handle(NOW, Request::Delete { target: target.clone(), options })?;
     Ok(server.store().get(&target.gvk, &target.key).is_none())
 }
@@ -57,7 +57,7 @@ fn last_change(server: &ApiServer) -> Change {
 fn a_second_object_of_the_same_name_is_refused() {
     let mut server = server();
     let first = create(&mut server, pod("a")).unwrap();
-    assert_eq!((first.meta.created, first.meta.generation), (NOW, 1));
+    assert_eq!((first.created, first.meta.generation), (NOW, 1));
     let error = create(&mut server, pod("a")).unwrap_err();
     assert_eq!((error.reason, error.message.as_str()), (Reason::AlreadyExists, "pods \"a\" already exists"));
     assert_eq!(error.to_json()["code"], 409);
@@ -71,7 +71,7 @@ fn an_object_needs_its_namespace_and_one_that_is_not_going() {
 
     let mut server = self::server();
     create(&mut server, pod("a")).unwrap();
-    assert!(!delete(&mut server, NAMESPACE, "shop", DeleteOptions::default()).unwrap(), "it is emptied first");
+    assert!(!delete(&mut server, &NAMESPACE, "shop", DeleteOptions::default()).unwrap(), "it is emptied first");
     let error = create(&mut server, pod("b")).unwrap_err();
     assert_eq!(error.reason, Reason::Forbidden);
     assert!(error.message.contains("because it is being terminated"), "{error}");
@@ -105,15 +105,15 @@ fn the_generation_counts_changes_of_desire_only() {
     if let sk_apiserver::Body::Deployment(deployment) = &mut status.body {
         deployment.status.replicas = 2;
     }
-    let second = server.handle(NOW, Request::UpdateStatus(status)).unwrap();
+    let second = server.handle(NOW, Request::update_status(status)).unwrap();
     assert_eq!((second.meta.generation, second.deployment().unwrap().status.replicas), (1, 2));
 
-    let third = server.handle(NOW, Request::Apply(object(deployment(5)))).unwrap();
+    let third = server.handle(NOW, Request::apply(object(deployment(5)))).unwrap();
     let body = third.deployment().unwrap();
     assert_eq!((third.meta.generation, body.spec.replicas, body.status.replicas), (2, 5, 2), "the status stays");
 
     let before = server.store().resource_version();
-    server.handle(NOW, Request::Apply(object(deployment(5)))).unwrap();
+    server.handle(NOW, Request::apply(object(deployment(5)))).unwrap();
     assert_eq!(server.store().resource_version(), before, "saying the same again changes nothing");
 }
 
@@ -121,8 +121,8 @@ fn the_generation_counts_changes_of_desire_only() {
 fn an_update_of_an_old_version_is_a_conflict() {
     let mut server = server();
     let first = create(&mut server, deployment(2)).unwrap();
-    server.handle(NOW, Request::Apply(object(deployment(5)))).unwrap();
-    let error = server.handle(NOW, Request::Update(Object::clone(&first))).unwrap_err();
+    server.handle(NOW, Request::apply(object(deployment(5)))).unwrap();
+    let error = server.handle(NOW, Request::update(Object::clone(&first))).unwrap_err();
     assert_eq!(error.reason, Reason::Conflict);
     assert!(error.message.contains("the object has been modified"), "{error}");
 }
@@ -143,7 +143,7 @@ fn a_workload_that_would_run_wild_is_invalid() {
 #[test]
 fn a_pod_is_bound_once() {
     let mut server = server();
-    let uid = create(&mut server, pod("a")).unwrap().meta.uid;
+    let uid = create(&mut server, pod("a")).unwrap().uid;
     let bind = |node: &str| Request::Bind { pod: ObjectKey::namespaced("shop", "a"), uid, node: node.into() };
     let bound = server.handle(NOW, bind("n1")).unwrap();
     let body = bound.pod().unwrap();
@@ -157,31 +157,31 @@ fn a_pod_is_bound_once() {
 fn a_placed_pod_gets_grace_and_an_unplaced_one_goes_at_once() {
     let mut server = server();
     create(&mut server, pod("unplaced")).unwrap();
-    assert!(delete(&mut server, POD, "unplaced", DeleteOptions::default()).unwrap());
+    assert!(delete(&mut server, &POD, "unplaced", DeleteOptions::default()).unwrap());
     assert_eq!(last_change(&server), Change::Deleted);
 
-    let uid = create(&mut server, pod("placed")).unwrap().meta.uid;
+    let uid = create(&mut server, pod("placed")).unwrap().uid;
     let key = ObjectKey::namespaced("shop", "placed");
     server.handle(NOW, Request::Bind { pod: key.clone(), uid, node: "n1".into() }).unwrap();
-    assert!(!delete(&mut server, POD, "placed", DeleteOptions::default()).unwrap());
+    assert!(!delete(&mut server, &POD, "placed", DeleteOptions::default()).unwrap());
     let deletion = server.store().get(&POD, &key).unwrap().meta.deletion.unwrap();
     assert_eq!((deletion.grace_secs, deletion.at), (30, SimTime::from_secs(1_030)));
 
     let at_once = DeleteOptions { grace_secs: Some(0), ..DeleteOptions::default() };
-    assert!(delete(&mut server, POD, "placed", at_once).unwrap());
+    assert!(delete(&mut server, &POD, "placed", at_once).unwrap());
 }
 
 #[test]
 fn an_evicted_pod_says_so() {
     let mut server = server();
-    let uid = create(&mut server, pod("a")).unwrap().meta.uid;
+    let uid = create(&mut server, pod("a")).unwrap().uid;
     let key = ObjectKey::namespaced("shop", "a");
     server.handle(NOW, Request::Bind { pod: key.clone(), uid, node: "n1".into() }).unwrap();
     let evicted = server.handle(NOW, Request::Evict { pod: key }).unwrap();
     assert!(evicted.is_deleting());
     let pod = evicted.pod().unwrap();
     assert_eq!(pod.status.phase, PodPhase::Pending);
-    assert_eq!(pod.status.condition("DisruptionTarget").unwrap().reason, "EvictionByEvictionAPI");
+    assert_eq!(pod.status.condition("DisruptionTarget").unwrap().reason(), "EvictionByEvictionAPI");
 }
 
 #[test]
@@ -189,12 +189,12 @@ fn finalizers_hold_an_object_until_the_last_is_gone() {
     let mut server = server();
     create(&mut server, deployment(1)).unwrap();
     let foreground = DeleteOptions { propagation: Propagation::Foreground, ..DeleteOptions::default() };
-    assert!(!delete(&mut server, DEPLOYMENT, "web", foreground).unwrap());
+    assert!(!delete(&mut server, &DEPLOYMENT, "web", foreground).unwrap());
     let key = ObjectKey::namespaced("shop", "web");
     let mut held = Object::clone(server.store().get(&DEPLOYMENT, &key).unwrap());
-    assert_eq!(held.meta.finalizers, ["foregroundDeletion"]);
-    held.meta.finalizers.clear();
-    server.handle(NOW, Request::Update(held)).unwrap();
+    assert_eq!(*held.meta.finalizers, ["foregroundDeletion"]);
+    held.meta.finalizers = [].into();
+    server.handle(NOW, Request::update(held)).unwrap();
     assert!(server.store().get(&DEPLOYMENT, &key).is_none());
     assert_eq!(last_change(&server), Change::Deleted);
 }
@@ -202,12 +202,12 @@ fn finalizers_hold_an_object_until_the_last_is_gone() {
 #[test]
 fn a_deletion_meant_for_an_earlier_object_is_refused() {
     let mut server = server();
-    let old = create(&mut server, pod("a")).unwrap().meta.uid;
-    delete(&mut server, POD, "a", DeleteOptions::default()).unwrap();
+    let old = create(&mut server, pod("a")).unwrap().uid;
+    delete(&mut server, &POD, "a", DeleteOptions::default()).unwrap();
     create(&mut server, pod("a")).unwrap();
     let options = DeleteOptions { uid: Some(old), ..DeleteOptions::default() };
-    assert_eq!(delete(&mut server, POD, "a", options).unwrap_err().reason, Reason::Conflict);
-    assert_eq!(delete(&mut server, POD, "b", options).unwrap_err().reason, Reason::NotFound);
+    assert_eq!(delete(&mut server, &POD, "a", options).unwrap_err().reason, Reason::Conflict);
+    assert_eq!(delete(&mut server, &POD, "b", options).unwrap_err().reason, Reason::NotFound);
 }
 
 #[test]
@@ -245,8 +245,12 @@ fn the_driver_may_annotate_a_pod_before_it_is_stored() {
     struct Stamp;
     impl AdmitPod for Stamp {
         fn admit(&mut self, pod: &mut Object, now: SimTime) {
-            let annotations = std::sync::Arc::make_mut(&mut pod.meta.annotations);
+            let annotations = pod.meta.annotations.make_mut();
             annotations.insert("stamped".into(), now.to_string().into());
+        }
+
+        fn fork(&self) -> Box<dyn AdmitPod> {
+            Box::new(Self)
         }
     }
     let mut server = server();
@@ -260,11 +264,11 @@ fn a_pod_applied_again_keeps_what_admission_made_of_it() {
     let mut server = server();
     let mut json = pod("a");
     json["spec"]["containers"][0]["resources"] = json!({"limits": {"cpu": "2"}});
-    let first = server.handle(NOW, Request::Apply(object(json.clone()))).unwrap();
-    let again = server.handle(NOW, Request::Apply(object(json.clone()))).unwrap();
+    let first = server.handle(NOW, Request::apply(object(json.clone()))).unwrap();
+    let again = server.handle(NOW, Request::apply(object(json.clone()))).unwrap();
     assert_eq!(again.resource_version, first.resource_version, "saying the same again changes nothing");
     json["metadata"]["labels"] = json!({"team": "a"});
-    let labelled = server.handle(NOW, Request::Apply(object(json))).unwrap();
+    let labelled = server.handle(NOW, Request::apply(object(json))).unwrap();
     assert_eq!(labelled.pod().unwrap().spec.requests().cpu_milli, 2000);
     assert_eq!(labelled.meta.labels["team"], "a");
 }
@@ -273,8 +277,8 @@ fn a_pod_applied_again_keeps_what_admission_made_of_it() {
 fn a_namespace_applied_again_still_waits_for_its_content() {
     let mut server = server();
     let json = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "labels": {"team": "a"}}});
-    server.handle(NOW, Request::Apply(object(json))).unwrap();
-    assert!(!delete(&mut server, NAMESPACE, "shop", DeleteOptions::default()).unwrap(), "it is emptied first");
+    server.handle(NOW, Request::apply(object(json))).unwrap();
+    assert!(!delete(&mut server, &NAMESPACE, "shop", DeleteOptions::default()).unwrap(), "it is emptied first");
 }
 
 #[test]
@@ -296,9 +300,8 @@ fn a_full_store_refuses_instead_of_growing_for_ever() {
         "apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"generateName": "w", "namespace": "shop"},
     }));
     let refused = (0..2_000_000).find_map(|number: u32| {
-        let mut widget = template.clone();
-        widget.key.name = number.to_string().into();
-        server.handle(NOW, Request::Create(widget)).err()
+        let widget = template.clone().with_key(ObjectKey::namespaced("shop", number.to_string()));
+        server.handle(NOW, Request::create(widget)).err()
     });
     let error = refused.expect("the bound is below two million");
     assert_eq!(error.reason, Reason::Forbidden);

@@ -150,6 +150,13 @@ impl StableHasher {
         self.0.write(&[0xff]);
     }
 
+    /// The hash of a walk that somebody has written down: the bytes that the other functions would have taken.
+    pub fn of_walk(bytes: &[u8]) -> StableHash {
+        let mut hasher = SipHasher13::default();
+        hasher.write(bytes);
+        StableHash(hasher.finish())
+    }
+
     /// The hash of everything so far.
     pub fn finish(&self) -> StableHash {
         StableHash(self.0.finish())

@@ -11,10 +11,13 @@
 //! | [`key`] | namespace and name; a reference to one object |
 //! | [`label`] | labels: how they are looked up, which keys and values are allowed |
 //! | [`lifecycle`] | how long a pod lived, read from its status |
+//! | [`limits`] | how much a simulation may be: objects, pods of one object, time |
+//! | [`lookup`] | a hash table that nobody can iterate |
 //! | [`memo`] | what was derived from shared values |
 //! | [`owner`] | owner references |
 //! | [`mod@pointer`] | JSON pointers, and patterns of them with `*` |
 //! | [`quantity`] | amounts of cpu, memory and the rest, as Kubernetes writes and rounds them |
+//! | [`registry`] | what is known of every kind that Kubernetes brings |
 //! | [`resources`] | amounts of compute, as the scheduler counts them |
 //! | [`rng`] | seeded randomness, a named stream per use |
 //! | [`selector`] | label and field selectors, read and evaluated as Kubernetes does |
@@ -28,10 +31,13 @@ pub mod hash;
 pub mod key;
 pub mod label;
 pub mod lifecycle;
+pub mod limits;
+pub mod lookup;
 pub mod memo;
 pub mod owner;
 pub mod pointer;
 pub mod quantity;
+pub mod registry;
 pub mod resources;
 pub mod rng;
 pub mod selector;

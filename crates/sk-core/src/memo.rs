@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 /// Derived values by the address of their source. The source is kept alive, so its address cannot come to mean another
 /// value; addresses are only compared for equality and never order anything, so a run stays the same from time to time.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Memo<K, V> {
     entries: BTreeMap<usize, (Arc<K>, V)>,
     capacity: usize,

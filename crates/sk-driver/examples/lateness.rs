@@ -18,7 +18,7 @@ use serde_json::json;
 use sk_api::simulation::Simulation;
 use sk_core::{SimDuration, SimTime};
 use sk_driver::cluster::{Destination, Options, Stop, Webhook, run};
-use sk_driver::plan::Window;
+use sk_replay::plan::Window;
 use sk_store::trace;
 use sk_testkit::control_plane::ControlPlane;
 

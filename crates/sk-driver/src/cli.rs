@@ -25,7 +25,7 @@ use crate::cluster::request::{Patience, patiently};
 use crate::cluster::tally::Tally;
 use crate::cluster::{self, Controller, Destination, Options, Outcome, Stop, Turn, Webhook};
 use crate::log::LastLines;
-use crate::plan::Window;
+use sk_replay::plan::Window;
 
 /// Exit codes: judged and bad, could not judge, interrupted.
 const BAD: u8 = 1;

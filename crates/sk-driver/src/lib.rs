@@ -1,25 +1,11 @@
-//! Replays a trace and records what comes of it.
+//! The cluster target of a replay: applies the plan to a real Kubernetes with virtual nodes, in wall time.
 //!
-//! ```text
-//! trace ──► plan (pure) ──► target: engine or cluster ──► watch ──► record ──► run folder
-//!                                   ▲
-//!                             mutate (every new pod)
-//! ```
-//!
-//! [`plan`], [`mutate`] and the recorder are the same for both targets. Start with [`embedded::run`], which is short, and
-//! then [`cluster::run`].
+//! Plan, decisions and rows are those of sk-replay, the same as on the embedded engine. Start with [`cluster::run`].
 
 pub mod cli;
 pub mod cluster;
-pub mod embedded;
-mod fingerprint;
 mod log;
-pub mod mutate;
 pub mod nodes;
-pub mod plan;
-mod record;
-pub mod setup;
 mod stages;
 
-pub use embedded::{RunError, run};
 pub use stages::{FAIL_ANNOTATION, stages, stages_yaml};

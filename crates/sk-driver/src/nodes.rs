@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use sk_api::scenario::{Ready, Scenario};
 use sk_api::simulation::names;
 use sk_core::{SimTime, SmolStr, Taint};
-use sk_engine::annotations::{NODE_GROUP, NODE_READY_DELAY, millis};
+use sk_engine::api::directives::{NODE_GROUP, NODE_READY_DELAY, millis};
 use sk_store::trace::{Trace, TraceError};
 
 /// The annotation by which KWOK knows its nodes.

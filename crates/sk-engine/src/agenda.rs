@@ -20,13 +20,13 @@ pub(crate) enum Class {
 }
 
 /// The heap.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Agenda<T> {
     heap: BinaryHeap<Reverse<Entry<T>>>,
     added: u64,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Entry<T> {
     order: (SimTime, Class, u64),
     what: T,

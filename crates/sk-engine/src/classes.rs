@@ -2,84 +2,110 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use sk_apiserver::kinds::{Pod, PodSpec};
-use sk_apiserver::{Body, Object};
+use sk_apiserver::{Labels, Object, OwnerRef};
 use sk_core::SmolStr;
-use sk_core::memo::Memo;
-use sk_scheduler::pod::{NodeSelectorTerm, Operator, Requirement};
-use sk_scheduler::{Node, PodClass};
+use sk_core::lookup::{Lookup, hash_of};
+use sk_scheduler::next::class::ClassError;
+use sk_scheduler::next::{ClassId, Cluster, NodeSpec, PodClass};
 
-/// How many classes are remembered; one per pod template in use. A class is below 1 KB, so at most 4 MB.
-const CLASS_MEMORY: usize = 4096;
+/// How many classes are remembered by the addresses of what they are made of; one per pod template in use. An entry is
+/// about 100 bytes, so at most 7 MB. Beyond that all are forgotten and found again by content.
+const CLASS_MEMORY: usize = 1 << 16;
 
-/// The classes of pods, each derived once per spec.
-#[derive(Debug)]
+/// The classes of pods, each derived once per spec, labels and owner.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Classes {
-    memo: Memo<PodSpec, Arc<PodClass>>,
+    known: Vec<Known>,
+    places: Lookup<u32>,
+}
+
+/// What a class was made from. Held, so that an address cannot come to mean something else.
+#[derive(Clone, Debug)]
+struct Known {
+    spec: Arc<PodSpec>,
+    labels: Labels,
+    namespace: SmolStr,
+    owner: Option<OwnerRef>,
+    class: Result<ClassId, ClassError>,
+}
+
+impl Known {
+    fn is_of(&self, object: &Object, pod: &Pod) -> bool {
+        Arc::ptr_eq(&self.spec, &pod.spec)
+            && self.labels.is_same(&object.meta.labels)
+            && self.namespace == object.key.namespace_or_empty()
+            && self.owner.as_ref() == object.controller()
+    }
+
+    fn hash(&self) -> u64 {
+        hash(&self.spec, &self.labels, self.owner.as_ref())
+    }
+}
+
+/// By address, which only ever decides whether two are the same and never orders anything.
+fn hash(spec: &Arc<PodSpec>, labels: &Labels, owner: Option<&OwnerRef>) -> u64 {
+    hash_of(&(Arc::as_ptr(spec).addr(), labels.address(), owner.map(|owner| owner.uid)))
 }
 
 impl Classes {
-    pub(crate) fn new() -> Self {
-        Self { memo: Memo::new(CLASS_MEMORY) }
-    }
-
-    pub(crate) fn of(&mut self, pod: &Pod) -> Arc<PodClass> {
-        self.memo.get_or_insert_with(&pod.spec, |spec| Arc::new(class(spec)))
+    /// The class of a pod.
+    pub(crate) fn of(&mut self, object: &Object, pod: &Pod, cluster: &mut Cluster) -> Result<ClassId, ClassError> {
+        let hash = hash(&pod.spec, &object.meta.labels, object.controller());
+        let known = &self.known;
+        if let Some(place) = self.places.find(hash, |place| known[*place as usize].is_of(object, pod)) {
+            return known[*place as usize].class.clone();
+        }
+        if self.known.len() >= CLASS_MEMORY {
+            self.known.clear();
+            self.places.clear();
+        }
+        let class = class(object, pod).map(|class| cluster.intern(class));
+        let entry = Known {
+            spec: pod.spec.clone(),
+            labels: object.meta.labels.clone(),
+            namespace: object.key.namespace_or_empty().into(),
+            owner: object.controller().cloned(),
+            class: class.clone(),
+        };
+        let place = u32::try_from(self.known.len()).expect("there are at most CLASS_MEMORY");
+        self.known.push(entry);
+        let known = &self.known;
+        self.places.insert(hash, place, |place| known[*place as usize].hash());
+        class
     }
 }
 
-fn class(spec: &PodSpec) -> PodClass {
-    PodClass {
-        requests: spec.requests(),
-        scoring_requests: spec.scoring_requests(),
-        node_selector: spec.node_selector.clone(),
-        required_affinity: spec.affinity.as_ref().and_then(required_affinity),
-        tolerations: spec.tolerations.clone(),
-        priority: spec.priority.unwrap_or(0),
-        never_preempts: spec.preemption_policy.as_deref() == Some("Never"),
-    }
-}
-
-fn required_affinity(affinity: &Value) -> Option<Vec<NodeSelectorTerm>> {
-    let terms = affinity
-        .pointer("/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms")?
-        .as_array()?;
-    let rules = |term: &Value, name: &str| {
-        let list = term.get(name).and_then(Value::as_array);
-        list.into_iter().flatten().filter_map(requirement).collect::<Vec<_>>()
-    };
-    let term =
-        |term: &Value| NodeSelectorTerm { labels: rules(term, "matchExpressions"), fields: rules(term, "matchFields") };
-    Some(terms.iter().map(term).collect())
-}
-
-fn requirement(rule: &Value) -> Option<Requirement> {
-    let operator = match rule.get("operator")?.as_str()? {
-        "In" => Operator::In,
-        "NotIn" => Operator::NotIn,
-        "Exists" => Operator::Exists,
-        "DoesNotExist" => Operator::DoesNotExist,
-        "Gt" => Operator::Gt,
-        "Lt" => Operator::Lt,
-        _ => return None,
-    };
-    let values = rule.get("values").and_then(Value::as_array).into_iter().flatten();
-    let values = values.filter_map(|value| value.as_str().map(SmolStr::from)).collect();
-    Some(Requirement { key: rule.get("key")?.as_str()?.into(), operator, values })
+fn class(object: &Object, pod: &Pod) -> Result<PodClass, ClassError> {
+    let owner = |owner: &OwnerRef| json!([{"apiVersion": owner.gvk.api_version(), "kind": owner.gvk.kind, "name": owner.name, "uid": owner.uid.to_string(), "controller": true}]);
+    let metadata = json!({"labels": object.meta.labels, "ownerReferences": object.controller().map(owner)});
+    let mut class = PodClass::from_json(object.key.namespace_or_empty(), &metadata, &json!(*pod.spec))?;
+    // Claims are not bound by anybody here yet; a run says so of every pod that has one.
+    class.claims.clear();
+    Ok(class)
 }
 
 /// A node without its pods; `None` for other objects.
-pub(crate) fn node(object: &Object) -> Option<Node> {
-    let Body::Node(node) = &object.body else { return None };
-    let (allocatable, allowed_pods) = node.allocatable();
-    Some(Node {
+pub(crate) fn node(object: &Object) -> Option<NodeSpec> {
+    let node = object.node()?;
+    let mut spec = NodeSpec {
         name: object.key.name.clone(),
-        labels: object.meta.labels.clone(),
-        taints: node.spec.taints.iter().cloned().collect(),
+        labels: (*object.meta.labels).clone(),
+        taints: node.spec.taints.clone(),
         unschedulable: node.spec.unschedulable,
-        allocatable,
-        allowed_pods,
-        ..Node::default()
-    })
+        images: images(node.status.rest.get("images")),
+        ..NodeSpec::default()
+    };
+    spec.set_allocatable(&node.status.allocatable);
+    Some(spec)
+}
+
+fn images(list: Option<&Value>) -> Vec<(i64, Vec<SmolStr>)> {
+    let image = |image: &Value| {
+        let names = image.get("names").and_then(Value::as_array).into_iter().flatten();
+        let names = names.filter_map(|name| name.as_str().map(SmolStr::from)).collect();
+        (image.get("sizeBytes").and_then(Value::as_i64).unwrap_or(0), names)
+    };
+    list.and_then(Value::as_array).into_iter().flatten().map(image).collect()
 }

@@ -1,29 +1,46 @@
 //! What a part of the control plane is to the engine: a state machine that is told things and asks for things.
 //!
-//! Components know the API and their own cache, never each other. What they want done they put into the [`Context`];
-//! the engine does it and tells them how it went.
+//! Components know the API and what their process has seen of it, never each other. What they want done they put into the
+//! [`Context`]; the engine does it and tells them how it went. They are `Clone + Send`, so that an engine can be forked.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use sk_apiserver::{ApiError, Object, Request};
+use sk_apiserver::{Answer, KindTag, Request, View, WatchEvent};
 use sk_core::SimTime;
 
-use crate::cache::{Cache, Seen};
-
 /// A part of the control plane.
-pub(crate) trait Component {
+pub(crate) trait Component: Send + CloneComponent {
+    /// The kinds it wants to hear of. Nothing else is delivered to it.
+    fn watches(&self) -> &'static [KindTag];
+
     /// The simulation begins.
     fn start(&mut self, _ctx: &mut Context<'_>) {}
 
-    /// The informer delivers a change; the cache has it already.
-    fn observe(&mut self, seen: &Seen, ctx: &mut Context<'_>);
+    /// The informer delivers a change; the view shows it already.
+    fn observe(&mut self, event: &WatchEvent, ctx: &mut Context<'_>);
 
     /// A wake-up that the component asked for.
     fn wake(&mut self, _tag: u64, _ctx: &mut Context<'_>) {}
 
     /// The answer to a request that the component sent.
-    fn answered(&mut self, _tag: u64, _answer: Result<Arc<Object>, ApiError>, _ctx: &mut Context<'_>) {}
+    fn answered(&mut self, _tag: u64, _answer: Answer, _ctx: &mut Context<'_>) {}
+}
+
+/// Copies a component whose type is not known.
+pub(crate) trait CloneComponent {
+    fn clone_component(&self) -> Box<dyn Component>;
+}
+
+impl<C: Component + Clone + 'static> CloneComponent for C {
+    fn clone_component(&self) -> Box<dyn Component> {
+        Box::new(self.clone())
+    }
+}
+
+impl Clone for Box<dyn Component> {
+    fn clone(&self) -> Self {
+        (**self).clone_component()
+    }
 }
 
 /// What a component sees and can ask for while it runs.
@@ -31,26 +48,27 @@ pub(crate) struct Context<'a> {
     /// The virtual time.
     pub(crate) now: SimTime,
     /// The objects as the component's process knows them.
-    pub(crate) cache: &'a Cache,
+    pub(crate) view: View<'a>,
     wanted: &'a mut Vec<Wanted>,
 }
 
 /// What a component asked for.
+#[derive(Clone, Debug)]
 pub(crate) enum Wanted {
     /// Send this request when the client's rate limit allows.
-    Send { request: Box<Request>, tag: u64 },
+    Send { request: Request, tag: u64 },
     /// Wake me.
     Wake { at: SimTime, tag: u64 },
 }
 
 impl<'a> Context<'a> {
-    pub(crate) fn new(now: SimTime, cache: &'a Cache, wanted: &'a mut Vec<Wanted>) -> Self {
-        Self { now, cache, wanted }
+    pub(crate) fn new(now: SimTime, view: View<'a>, wanted: &'a mut Vec<Wanted>) -> Self {
+        Self { now, view, wanted }
     }
 
     /// Sends a request; the answer comes with the same tag.
     pub(crate) fn send(&mut self, tag: u64, request: Request) {
-        self.wanted.push(Wanted::Send { request: Box::new(request), tag });
+        self.wanted.push(Wanted::Send { request, tag });
     }
 
     /// Asks to be woken at `at`, or at once if that has passed.
@@ -60,7 +78,7 @@ impl<'a> Context<'a> {
 }
 
 /// Wake-ups with something to remember until then.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Timers<T> {
     pending: BTreeMap<u64, T>,
     made: u64,

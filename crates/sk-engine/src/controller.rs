@@ -1,38 +1,44 @@
-//! The frame around a reconciler: work queue, workers, one request after the other, backoff.
+//! The frame around a reconciler: work queue, workers, batches of requests, backoff.
 //!
-//! A reconciler decides purely: from the cache and a key to the requests that bring the world nearer to what is desired.
-//! This frame sends them in order through the client's rate limit, stops at the first refusal and tries again later, as
-//! a controller's `sync` in Kubernetes does when a call returns an error.
+//! A reconciler decides purely: from what its process has seen and a key to the requests that bring the cluster nearer to
+//! what is desired. This frame sends them batch by batch through the client's rate limit, tells the reconciler how each
+//! one went, stops at the first refusal and tries again later, as a controller's `sync` in Kubernetes does when a call
+//! returns an error.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
 
-use sk_apiserver::{ApiError, Object, Reason, Request};
+use sk_apiserver::{Answer, KindTag, Reason, Request, Verb, View, WatchEvent};
 use sk_core::{SimDuration, SimTime};
 
-use crate::cache::{Cache, Seen};
 use crate::component::{Component, Context, Timers};
 use crate::workqueue::WorkQueue;
 
 /// Decides what to do about one key.
-pub(crate) trait Reconciler {
+pub(crate) trait Reconciler: Clone + Send + 'static {
     /// What it works on.
-    type Key: Ord + Clone;
+    type Key: Ord + Clone + Send;
 
-    /// The keys that a change concerns.
-    fn concerns(&mut self, seen: &Seen, cache: &Cache) -> Vec<Self::Key>;
+    /// The kinds whose changes it wants to hear of.
+    const WATCHES: &'static [KindTag];
+
+    /// Adds the keys that a change concerns to the queue.
+    fn concerns(&mut self, event: &WatchEvent, view: View<'_>, queue: &mut WorkQueue<Self::Key>);
 
     /// What to do about `key`.
-    fn reconcile(&mut self, key: &Self::Key, cache: &Cache, now: SimTime) -> Plan;
+    fn reconcile(&mut self, key: &Self::Key, view: View<'_>, now: SimTime) -> Plan;
 
-    /// A request of a plan for `key` was refused, and so the requests in `unsent` were not sent.
-    fn refused(&mut self, _key: &Self::Key, _unsent: &[Request]) {}
+    /// How a request of a plan for `key` went.
+    fn answered(&mut self, _key: &Self::Key, _verb: Verb, _answer: &Answer) {}
+
+    /// Another request of the plan for `key` was refused, and so this one was not sent.
+    fn abandoned(&mut self, _key: &Self::Key, _unsent: Verb) {}
 }
 
 /// What a reconciler wants done, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
-    pub(crate) requests: Vec<Request>,
+    /// Each batch is sent as a whole once the one before it has been answered.
+    pub(crate) batches: VecDeque<Vec<Request>>,
     /// Look again after this long even if nothing changes.
     pub(crate) again_after: Option<SimDuration>,
 }
@@ -42,26 +48,34 @@ impl Plan {
         Self::default()
     }
 
+    /// One request after the other.
     pub(crate) fn of(requests: impl IntoIterator<Item = Request>) -> Self {
-        Self { requests: requests.into_iter().collect(), again_after: None }
+        Self { batches: requests.into_iter().map(|request| vec![request]).collect(), again_after: None }
     }
 }
 
 /// A reconciler with its queue and workers.
+#[derive(Clone)]
 pub(crate) struct Controller<R: Reconciler> {
     reconciler: R,
     queue: WorkQueue<R::Key>,
     workers: usize,
-    /// The plans under way, by the tag of their requests.
+    /// The plans under way, by number.
     running: BTreeMap<u64, Running<R::Key>>,
     started: u64,
+    /// Requests without an answer: which plan's, and what it wants.
+    sent: BTreeMap<u64, (u64, Verb)>,
+    requests: u64,
     timers: Timers<R::Key>,
 }
 
+#[derive(Clone)]
 struct Running<K> {
     key: K,
-    /// The request that was sent last is at the front until its answer comes.
-    requests: VecDeque<Request>,
+    batches: VecDeque<Vec<Request>>,
+    /// Requests of the current batch without an answer.
+    unanswered: usize,
+    refused: bool,
     again_after: Option<SimDuration>,
 }
 
@@ -73,6 +87,8 @@ impl<R: Reconciler> Controller<R> {
             workers,
             running: BTreeMap::new(),
             started: 0,
+            sent: BTreeMap::new(),
+            requests: 0,
             timers: Timers::new(),
         }
     }
@@ -81,18 +97,31 @@ impl<R: Reconciler> Controller<R> {
     fn work(&mut self, ctx: &mut Context<'_>) {
         while self.running.len() < self.workers {
             let Some(key) = self.queue.take() else { return };
-            let plan = self.reconciler.reconcile(&key, ctx.cache, ctx.now);
+            let Plan { batches, again_after } = self.reconciler.reconcile(&key, ctx.view, ctx.now);
             self.started += 1;
-            let running = Running { key, requests: plan.requests.into(), again_after: plan.again_after };
+            let running = Running { key, batches, unanswered: 0, refused: false, again_after };
             self.go_on(self.started, running, ctx);
         }
     }
 
-    /// Sends the next request of a plan, or ends it.
-    fn go_on(&mut self, tag: u64, running: Running<R::Key>, ctx: &mut Context<'_>) {
-        if let Some(request) = running.requests.front() {
-            ctx.send(tag, request.clone());
-            self.running.insert(tag, running);
+    /// Sends the next batch of a plan, or ends it.
+    fn go_on(&mut self, plan: u64, mut running: Running<R::Key>, ctx: &mut Context<'_>) {
+        if running.refused {
+            for unsent in running.batches.iter().flatten() {
+                self.reconciler.abandoned(&running.key, unsent.verb());
+            }
+            let delay = self.queue.failed(&running.key);
+            self.queue.done(&running.key);
+            return self.timers.set(ctx, ctx.now + delay, running.key);
+        }
+        if let Some(batch) = running.batches.pop_front() {
+            running.unanswered = batch.len();
+            for request in batch {
+                self.requests += 1;
+                self.sent.insert(self.requests, (plan, request.verb()));
+                ctx.send(self.requests, request);
+            }
+            self.running.insert(plan, running);
             return;
         }
         self.queue.forget(&running.key);
@@ -104,10 +133,12 @@ impl<R: Reconciler> Controller<R> {
 }
 
 impl<R: Reconciler> Component for Controller<R> {
-    fn observe(&mut self, seen: &Seen, ctx: &mut Context<'_>) {
-        for key in self.reconciler.concerns(seen, ctx.cache) {
-            self.queue.add(key);
-        }
+    fn watches(&self) -> &'static [KindTag] {
+        R::WATCHES
+    }
+
+    fn observe(&mut self, event: &WatchEvent, ctx: &mut Context<'_>) {
+        self.reconciler.concerns(event, ctx.view, &mut self.queue);
         self.work(ctx);
     }
 
@@ -118,24 +149,25 @@ impl<R: Reconciler> Component for Controller<R> {
         self.work(ctx);
     }
 
-    fn answered(&mut self, tag: u64, answer: Result<Arc<Object>, ApiError>, ctx: &mut Context<'_>) {
-        let Some(mut running) = self.running.remove(&tag) else { return };
-        match answer {
-            // Somebody else deleted it first, which is what a deletion wanted.
-            Err(error)
-                if error.reason != Reason::NotFound
-                    || !matches!(running.requests.front(), Some(Request::Delete { .. })) =>
-            {
-                self.reconciler.refused(&running.key, running.requests.make_contiguous());
-                let delay = self.queue.failed(&running.key);
-                self.queue.done(&running.key);
-                self.timers.set(ctx, ctx.now + delay, running.key);
-            }
-            _ => {
-                running.requests.pop_front();
-                self.go_on(tag, running, ctx);
-            }
+    fn answered(&mut self, tag: u64, answer: Answer, ctx: &mut Context<'_>) {
+        let Some((plan, verb)) = self.sent.remove(&tag) else { return };
+        let Some(mut running) = self.running.remove(&plan) else { return };
+        self.reconciler.answered(&running.key, verb, &answer);
+        running.refused |= is_failure(verb, &answer);
+        running.unanswered -= 1;
+        if running.unanswered > 0 {
+            self.running.insert(plan, running);
+        } else {
+            self.go_on(plan, running, ctx);
         }
         self.work(ctx);
+    }
+}
+
+/// Somebody else deleted it first, which is what a deletion wanted; any other refusal fails the sync.
+fn is_failure(verb: Verb, answer: &Answer) -> bool {
+    match answer {
+        Ok(_) => false,
+        Err(error) => !(error.reason == Reason::NotFound && verb == Verb::Delete),
     }
 }

@@ -1,52 +1,64 @@
 //! The loop: virtual time, the API server, and the processes around it.
 //!
 //! [`Engine`] never sleeps. A caller asks [`Engine::next_deadline`], calls [`Engine::advance_to`], and puts requests in
-//! with [`Engine::handle`]; whether it lets wall time pass in between is its own affair.
+//! with [`Engine::handle`]; whether it lets wall time pass in between is its own affair. An engine is a value: cloned, it
+//! goes on twice, and what is done to one is never seen by the other.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use sk_apiserver::{AdmitPod, ApiError, ApiServer, Change, Expired, Notice, Object, Request, WatchEvent};
-use sk_core::{Gvk, SimDuration, SimTime};
+use sk_apiserver::{AdmitPod, Answer, ApiServer, Expired, KindTag, Notice, Object, Request, View, WatchEvent};
+use sk_core::{Gvk, ObjectKey, SimDuration, SimTime};
 
 use crate::agenda::{Agenda, Class};
-use crate::cache::Cache;
 use crate::component::{Component, Context, Wanted};
 use crate::limiter::{Limiter, RateLimit};
 use crate::settings::Settings;
 use crate::{autoscaler, controllers, kubelet, scheduling};
 
+/// Before the log is so full that fewer changes than this fit before it would forget what somebody has not heard of, the
+/// news is brought at once. A request makes at most two changes.
+const LOG_RESERVE: usize = 64;
+
 /// A whole cluster in one value.
+#[derive(Clone)]
 pub struct Engine {
     api: ApiServer,
     now: SimTime,
     agenda: Agenda<Happening>,
     processes: Vec<Process>,
+    lanes: Vec<Lane>,
     request_latency: SimDuration,
     /// Reused between calls to spare allocations.
     wanted: Vec<Wanted>,
 }
 
-/// A process of the control plane: components that share an informer cache.
+/// A process of the control plane: components that have seen the same.
+#[derive(Clone)]
 pub(crate) struct Process {
-    cache: Cache,
-    /// The kinds it watches; `None` for all.
-    kinds: Option<Vec<Gvk>>,
     /// How long after a change it learns of it.
     latency: SimDuration,
     /// The version up to which it has learnt.
     cursor: u64,
+    components: Vec<(Box<dyn Component>, Limiter)>,
+}
+
+/// Processes of one latency hear of things at the same moment, so that one entry on the agenda does for all.
+#[derive(Clone)]
+struct Lane {
+    latency: SimDuration,
+    processes: Vec<usize>,
     /// The deliveries on the agenda, oldest first: when, and up to which version.
     deliveries: VecDeque<(SimTime, u64)>,
-    components: Vec<(Box<dyn Component>, Limiter)>,
 }
 
 /// Which component: by process and place in it.
 type Address = (usize, usize);
 
+#[derive(Clone, Debug)]
 enum Happening {
-    /// A process learns of what was committed a while ago.
-    Deliver { process: usize },
+    /// Processes learn of what was committed a while ago.
+    Deliver { lane: usize },
     /// A request reaches the API server.
     Request { from: Address, tag: u64, request: Box<Request> },
     /// A component wakes up.
@@ -54,17 +66,13 @@ enum Happening {
 }
 
 impl Process {
-    pub(crate) fn new(kinds: Option<Vec<Gvk>>, latency: SimDuration) -> Self {
-        Self { cache: Cache::default(), kinds, latency, cursor: 0, deliveries: VecDeque::new(), components: Vec::new() }
+    pub(crate) fn new(latency: SimDuration) -> Self {
+        Self { latency, cursor: 0, components: Vec::new() }
     }
 
     pub(crate) fn with(mut self, component: impl Component + 'static, limit: Option<RateLimit>) -> Self {
         self.components.push((Box::new(component), Limiter::new(limit)));
         self
-    }
-
-    fn watches(&self, gvk: &Gvk) -> bool {
-        self.kinds.as_ref().is_none_or(|kinds| kinds.contains(gvk))
     }
 }
 
@@ -72,26 +80,27 @@ impl Engine {
     /// A cluster at the moment `start`, with the namespaces every cluster has and the nodes its groups begin with.
     pub fn new(settings: &Settings, start: SimTime) -> Self {
         let timing = settings.timing.clone();
+        let processes = vec![
+            controllers::process(&timing),
+            scheduling::process(&timing, start),
+            kubelet::process(&timing),
+            autoscaler::process(settings.clone()),
+        ];
         let mut engine = Self {
             api: ApiServer::new(settings.seed),
             now: start,
             agenda: Agenda::new(),
-            processes: Vec::new(),
+            lanes: lanes(&processes),
+            processes,
             request_latency: timing.request_latency,
             wanted: Vec::new(),
         };
-        engine.processes = vec![
-            controllers::process(&timing),
-            scheduling::process(&timing),
-            kubelet::process(&timing),
-            autoscaler::process(settings.clone()),
-        ];
         for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
             let namespace = controllers::new_namespace(name);
-            engine.handle(Request::Create(namespace)).expect("an empty server takes its first namespaces");
+            engine.handle(Request::create(namespace)).expect("an empty server takes its first namespaces");
         }
         for node in settings.groups.iter().flat_map(|group| autoscaler::first_nodes(group, start)) {
-            engine.handle(Request::Create(node)).expect("names of first nodes differ, as names of groups do");
+            engine.handle(Request::create(node)).expect("names of first nodes differ, as names of groups do");
         }
         for address in engine.addresses() {
             engine.call(address, |component, ctx| component.start(ctx));
@@ -135,10 +144,10 @@ impl Engine {
     }
 
     /// Sends a request from outside, now.
-    pub fn handle(&mut self, request: Request) -> Result<Arc<Object>, ApiError> {
-        let before = self.api.store().resource_version();
+    pub fn handle(&mut self, request: Request) -> Answer {
+        let before = self.resource_version();
         let answer = self.api.handle(self.now, request);
-        if self.api.store().resource_version() != before {
+        if self.resource_version() != before {
             self.announce();
         }
         answer
@@ -154,12 +163,17 @@ impl Engine {
         self.api.store().resource_version()
     }
 
+    /// The objects as they are now.
+    pub fn objects(&self) -> View<'_> {
+        self.api.store().now()
+    }
+
     /// One object as it is now.
-    pub fn get(&self, gvk: &Gvk, key: &sk_core::ObjectKey) -> Option<&Arc<Object>> {
+    pub fn get(&self, gvk: &Gvk, key: &ObjectKey) -> Option<&Arc<Object>> {
         self.api.store().get(gvk, key)
     }
 
-    /// All objects of a kind as they are now.
+    /// All objects of a kind as they are now, by namespace and name.
     pub fn list(&self, gvk: &Gvk) -> impl Iterator<Item = &Arc<Object>> + use<'_> {
         self.api.store().list(gvk)
     }
@@ -176,7 +190,11 @@ impl Engine {
 
     fn happen(&mut self, happening: Happening) {
         match happening {
-            Happening::Deliver { process } => self.deliver(process),
+            Happening::Deliver { lane } => {
+                if let Some((_, until)) = self.lanes[lane].deliveries.pop_front() {
+                    self.deliver(lane, until);
+                }
+            }
             Happening::Wake { who, tag } => self.call(who, |component, ctx| component.wake(tag, ctx)),
             Happening::Request { from, tag, request } => {
                 let answer = self.handle(*request);
@@ -187,79 +205,97 @@ impl Engine {
 
     /// Puts the news of the latest change on its way to every process; news of one moment travels together.
     fn announce(&mut self) {
-        let newest = self.api.store().resource_version();
-        for (index, process) in self.processes.iter_mut().enumerate() {
-            let at = self.now + process.latency;
-            match process.deliveries.back_mut() {
+        let newest = self.resource_version();
+        for index in 0..self.lanes.len() {
+            let lane = &mut self.lanes[index];
+            let at = self.now + lane.latency;
+            match lane.deliveries.back_mut() {
                 Some((same, until)) if *same == at => *until = newest,
                 _ => {
-                    process.deliveries.push_back((at, newest));
-                    self.agenda.add(at, Class::Delivery, Happening::Deliver { process: index });
+                    lane.deliveries.push_back((at, newest));
+                    self.agenda.add(at, Class::Delivery, Happening::Deliver { lane: index });
                 }
+            }
+            let slowest = lane.processes.iter().map(|process| self.processes[*process].cursor).min();
+            if slowest.is_some_and(|cursor| self.api.store().room_after(cursor) < LOG_RESERVE) {
+                self.deliver(index, newest);
             }
         }
     }
 
-    fn deliver(&mut self, index: usize) {
-        let process = &mut self.processes[index];
-        let Some((_, until)) = process.deliveries.pop_front() else { return };
-        let events: Vec<WatchEvent> = match self.api.store().watch(process.cursor) {
-            Ok(events) => {
-                let fresh = events.take_while(|event| event.object.resource_version <= until);
-                fresh.filter(|event| process.watches(&event.object.gvk)).cloned().collect()
-            }
-            Err(Expired { .. }) => relist(process, &self.api, self.now),
-        };
-        process.cursor = process.cursor.max(until);
-        for event in events {
-            let seen = self.processes[index].cache.learn(&event);
-            for component in 0..self.processes[index].components.len() {
-                self.call((index, component), |component, ctx| component.observe(&seen, ctx));
+    /// Brings the processes of a lane up to version `until`, change by change, one process after the other.
+    fn deliver(&mut self, lane: usize, until: u64) {
+        for place in 0..self.lanes[lane].processes.len() {
+            let process = self.lanes[lane].processes[place];
+            while self.processes[process].cursor < until {
+                self.processes[process].cursor += 1;
+                self.observe(process);
             }
         }
+        let seen_by_all = self.processes.iter().map(|process| process.cursor).min().unwrap_or(until);
+        self.api.reclaim(seen_by_all);
+    }
+
+    /// Tells the components of a process of the change that its cursor stands on.
+    fn observe(&mut self, process: usize) {
+        let cursor = self.processes[process].cursor;
+        for component in 0..self.processes[process].components.len() {
+            let event =
+                self.api.store().event(cursor).expect("the log is never so full that it forgets unread changes");
+            let tag = event.object.body.tag();
+            if self.processes[process].components[component].0.watches().contains(&tag) {
+                self.observe_one((process, component), cursor);
+            }
+        }
+    }
+
+    fn observe_one(&mut self, address: Address, version: u64) {
+        let Self { api, processes, wanted, now, .. } = self;
+        let Some(event) = api.store().event(version) else { return };
+        let component = &mut processes[address.0].components[address.1].0;
+        component.observe(event, &mut Context::new(*now, api.store().view(version), wanted));
+        self.carry_out(address);
     }
 
     /// Runs a component and does what it asks for.
     fn call(&mut self, address: Address, act: impl FnOnce(&mut dyn Component, &mut Context<'_>)) {
-        let mut wanted = std::mem::take(&mut self.wanted);
-        let Process { cache, components, .. } = &mut self.processes[address.0];
-        let (component, limiter) = &mut components[address.1];
-        act(component.as_mut(), &mut Context::new(self.now, cache, &mut wanted));
-        for want in wanted.drain(..) {
+        let Self { api, processes, wanted, now, .. } = self;
+        let Process { cursor, components, .. } = &mut processes[address.0];
+        act(components[address.1].0.as_mut(), &mut Context::new(*now, api.store().view(*cursor), wanted));
+        self.carry_out(address);
+    }
+
+    fn carry_out(&mut self, address: Address) {
+        let limiter = &mut self.processes[address.0].components[address.1].1;
+        for want in self.wanted.drain(..) {
             match want {
                 Wanted::Wake { at, tag } => {
                     self.agenda.add(at.max(self.now), Class::Wake, Happening::Wake { who: address, tag });
                 }
                 Wanted::Send { request, tag } => {
                     let at = limiter.reserve(self.now) + self.request_latency;
+                    let request = Box::new(request);
                     self.agenda.add(at, Class::Request, Happening::Request { from: address, tag, request });
                 }
             }
         }
-        self.wanted = wanted;
     }
 }
 
-/// After 410 Gone: the changes that lead from what the process knows to what there is now. Versions in between are lost,
-/// as they are for a real informer.
-fn relist(process: &mut Process, api: &ApiServer, now: SimTime) -> Vec<WatchEvent> {
-    let store = api.store();
-    let mut events = Vec::new();
-    for known in process.cache.all() {
-        let same = store.get(&known.gvk, &known.key).is_some_and(|object| object.meta.uid == known.meta.uid);
-        if !same {
-            events.push(WatchEvent { at: now, change: Change::Deleted, object: known.clone() });
-        }
-    }
-    for object in store.all().filter(|object| process.watches(&object.gvk)) {
-        match process.cache.get(&object.gvk, &object.key) {
-            Some(known) if known.resource_version == object.resource_version => {}
-            Some(known) if known.meta.uid == object.meta.uid => {
-                events.push(WatchEvent { at: now, change: Change::Modified, object: object.clone() });
+/// The processes by latency, in the order in which they first appear.
+fn lanes(processes: &[Process]) -> Vec<Lane> {
+    let mut lanes: Vec<Lane> = Vec::new();
+    for (index, process) in processes.iter().enumerate() {
+        match lanes.iter_mut().find(|lane| lane.latency == process.latency) {
+            Some(lane) => lane.processes.push(index),
+            None => {
+                let (latency, deliveries) = (process.latency, VecDeque::new());
+                lanes.push(Lane { latency, processes: vec![index], deliveries });
             }
-            _ => events.push(WatchEvent { at: now, change: Change::Added, object: object.clone() }),
         }
     }
-    process.cursor = store.resource_version();
-    events
+    lanes
 }
+
+/// A component that wants to hear of everything.
+pub(crate) const EVERY_KIND: &[KindTag] = KindTag::ALL;

@@ -7,12 +7,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use sk_apiserver::kinds::{Condition, NODE, Node, POD, PodPhase};
-use sk_apiserver::{ApiError, Body, Change, DeleteOptions, Object, Reason, Request, Uid};
-use sk_core::{ObjectKey, SimDuration, SimTime, TaintEffect};
+use sk_apiserver::directives::{self, NODE_READY_DELAY};
+use sk_apiserver::kinds::{Condition, Directives, Node, PodPhase};
+use sk_apiserver::{Answer, Body, Change, DeleteOptions, KindTag, Object, ObjectId, Reason, Request, Uid, WatchEvent};
+use sk_core::{SimDuration, SimTime, TaintEffect};
 
-use crate::annotations::{self, CREATE_DELAY, LIFETIME, NODE_READY_DELAY, READY_DELAY};
-use crate::cache::Seen;
 use crate::component::{Component, Context, Timers};
 use crate::engine::Process;
 use crate::settings::Timing;
@@ -24,12 +23,14 @@ const RETRY: SimDuration = SimDuration::from_millis(10);
 
 pub(crate) fn process(timing: &Timing) -> Process {
     // Every kubelet has a client of its own, so together they know no limit.
-    let nodes = Nodes { timers: Timers::new(), sent: BTreeMap::new(), made: 0, termination: timing.pod_termination };
-    Process::new(Some(vec![POD, NODE]), timing.watch_latency).with(nodes, None)
+    let kubelets =
+        Kubelets { timers: Timers::new(), sent: BTreeMap::new(), made: 0, termination: timing.pod_termination };
+    Process::new(timing.watch_latency).with(kubelets, None)
 }
 
 /// All virtual nodes.
-struct Nodes {
+#[derive(Clone)]
+struct Kubelets {
     timers: Timers<Step>,
     /// Requests without an answer.
     sent: BTreeMap<u64, Step>,
@@ -38,9 +39,9 @@ struct Nodes {
 }
 
 /// The next step of a node or pod.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 struct Step {
-    key: ObjectKey,
+    id: ObjectId,
     uid: Uid,
     kind: StepKind,
 }
@@ -55,12 +56,16 @@ enum StepKind {
     PodGoes,
 }
 
-impl Component for Nodes {
-    fn observe(&mut self, seen: &Seen, ctx: &mut Context<'_>) {
-        match &seen.object.body {
-            Body::Node(node) => self.node_seen(seen, node, ctx),
-            Body::Pod(_) if seen.change != Change::Deleted => self.pod_seen(seen, ctx),
-            _ => {}
+impl Component for Kubelets {
+    fn watches(&self) -> &'static [KindTag] {
+        &[KindTag::Node, KindTag::Pod]
+    }
+
+    fn observe(&mut self, event: &WatchEvent, ctx: &mut Context<'_>) {
+        match &event.object.body {
+            Body::Node(node) => self.node_seen(event, node, ctx),
+            Body::Pod(_) if event.change != Change::Deleted => self.pod_seen(event, ctx),
+            Body::Pod(_) | Body::Namespace(_) | Body::Deployment(_) | Body::ReplicaSet(_) | Body::Other(_) => {}
         }
     }
 
@@ -70,7 +75,7 @@ impl Component for Nodes {
         }
     }
 
-    fn answered(&mut self, tag: u64, answer: Result<Arc<Object>, ApiError>, ctx: &mut Context<'_>) {
+    fn answered(&mut self, tag: u64, answer: Answer, ctx: &mut Context<'_>) {
         let Some(step) = self.sent.remove(&tag) else { return };
         match answer {
             Ok(_) if step.kind == StepKind::NodeReady => {
@@ -79,66 +84,61 @@ impl Component for Nodes {
             }
             Err(error) if error.reason == Reason::Conflict => self.timers.set(ctx, ctx.now + RETRY, step),
             // Done, or the object is gone and with it everything that was left to do.
-            _ => {}
+            Ok(_) | Err(_) => {}
         }
     }
 }
 
-impl Nodes {
-    fn node_seen(&mut self, seen: &Seen, node: &Node, ctx: &mut Context<'_>) {
-        let object = &seen.object;
-        match seen.change {
+impl Kubelets {
+    fn node_seen(&mut self, event: &WatchEvent, node: &Node, ctx: &mut Context<'_>) {
+        let object = &event.object;
+        match event.change {
             Change::Added if !node.is_ready() => {
-                let delay = annotations::read(&object.meta.annotations, &NODE_READY_DELAY).unwrap_or_default();
-                self.later(ctx, object.meta.created + delay, object, StepKind::NodeReady);
+                let delay = directives::read_span(&object.meta.annotations, &NODE_READY_DELAY).unwrap_or_default();
+                self.later(ctx, object.created + delay, event, StepKind::NodeReady);
             }
             Change::Deleted => {
-                let stranded: Vec<_> = ctx.cache.pods_on(&object.key.name).cloned().collect();
-                for pod in stranded {
-                    self.take(Step { key: pod.key.clone(), uid: pod.meta.uid, kind: StepKind::PodGoes }, ctx);
+                let mut stranded: Vec<_> = ctx.view.pods_on(&object.key.name).collect();
+                stranded.sort_by(|(_, one), (_, other)| one.key.cmp(&other.key));
+                for (id, pod) in stranded {
+                    self.take(Step { id, uid: pod.uid, kind: StepKind::PodGoes }, ctx);
                 }
             }
-            _ => {}
+            Change::Added | Change::Modified => {}
         }
     }
 
-    fn pod_seen(&mut self, seen: &Seen, ctx: &mut Context<'_>) {
-        let object = &seen.object;
-        let (Some(pod), before) = (object.pod(), seen.before.as_ref()) else { return };
-        if pod.node_name.is_none() {
-            return;
-        }
+    fn pod_seen(&mut self, event: &WatchEvent, ctx: &mut Context<'_>) {
+        let (object, before) = (&event.object, event.before.as_ref());
+        let Some(pod) = object.pod().filter(|pod| pod.node_name.is_some()) else { return };
         let was = |test: fn(&Object) -> bool| before.is_some_and(|before| test(before));
         if object.is_deleting() && !was(Object::is_deleting) {
             let grace = object.meta.deletion.map_or(0, |deletion| deletion.grace_secs);
             let takes = self.termination.min(SimDuration::from_secs(grace));
-            self.later(ctx, ctx.now + takes, object, StepKind::PodGoes);
+            self.later(ctx, ctx.now + takes, event, StepKind::PodGoes);
         }
         let was_bound = was(|before| before.pod().is_some_and(|pod| pod.node_name.is_some()));
         if pod.status.phase == PodPhase::Pending && !was_bound {
-            let delay = |name| annotations::read(&object.meta.annotations, name).unwrap_or_default();
-            self.later(ctx, ctx.now + delay(&CREATE_DELAY) + delay(&READY_DELAY), object, StepKind::PodStarts);
+            let Directives { create_delay, ready_delay, .. } = directives_of(object);
+            let takes = directives::in_millis(create_delay) + directives::in_millis(ready_delay);
+            self.later(ctx, ctx.now + takes, event, StepKind::PodStarts);
         }
         let was_running = was(|before| before.pod().is_some_and(|pod| pod.status.phase == PodPhase::Running));
         if pod.status.phase == PodPhase::Running && !was_running {
             let started = pod.status.started.unwrap_or(ctx.now);
-            if let Some(lifetime) = annotations::read(&object.meta.annotations, &LIFETIME) {
-                self.later(ctx, started + lifetime, object, StepKind::PodEnds);
+            if let Some(lifetime) = directives_of(object).lifetime {
+                self.later(ctx, started + lifetime, event, StepKind::PodEnds);
             }
         }
     }
 
-    fn later(&mut self, ctx: &mut Context<'_>, at: SimTime, object: &Object, kind: StepKind) {
-        self.timers.set(ctx, at, Step { key: object.key.clone(), uid: object.meta.uid, kind });
+    fn later(&mut self, ctx: &mut Context<'_>, at: SimTime, event: &WatchEvent, kind: StepKind) {
+        self.timers.set(ctx, at, Step { id: event.id, uid: event.object.uid, kind });
     }
 
     /// Takes a step if its object is still there and still wants it.
     fn take(&mut self, step: Step, ctx: &mut Context<'_>) {
-        let gvk = match step.kind {
-            StepKind::NodeReady | StepKind::NodeOpens => NODE,
-            _ => POD,
-        };
-        let object = ctx.cache.get(&gvk, &step.key).filter(|object| object.meta.uid == step.uid);
+        let object = ctx.view.get(step.id).filter(|object| object.uid == step.uid);
         let Some(request) = object.and_then(|object| request(object, step.kind, ctx.now)) else { return };
         self.made += 1;
         self.sent.insert(self.made, step);
@@ -146,9 +146,15 @@ impl Nodes {
     }
 }
 
+/// What the driver decided for a pod, or what stands on it.
+fn directives_of(object: &Object) -> Directives {
+    let decided = object.pod().and_then(|pod| pod.directives);
+    decided.unwrap_or_else(|| directives::read(&object.meta.annotations))
+}
+
 fn request(object: &Arc<Object>, kind: StepKind, now: SimTime) -> Option<Request> {
     if kind == StepKind::PodGoes {
-        let options = DeleteOptions { uid: Some(object.meta.uid), grace_secs: Some(0), ..DeleteOptions::default() };
+        let options = DeleteOptions { uid: Some(object.uid), grace_secs: Some(0), ..DeleteOptions::default() };
         return Some(Request::Delete { target: object.reference(), options });
     }
     let mut changed = Object::clone(object);
@@ -158,12 +164,12 @@ fn request(object: &Arc<Object>, kind: StepKind, now: SimTime) -> Option<Request
             let status = Arc::make_mut(&mut node.status);
             status.conditions.retain(|condition| condition.kind != "Ready");
             status.conditions.push(ready);
-            Some(Request::UpdateStatus(changed))
+            Some(Request::update_status(changed))
         }
         Body::Node(node) => {
             let spec = Arc::make_mut(&mut node.spec);
             spec.taints.retain(|taint| !(taint.key == NOT_READY && taint.effect == TaintEffect::NoSchedule));
-            Some(Request::Update(changed))
+            Some(Request::update(changed))
         }
         Body::Pod(pod) if kind == StepKind::PodStarts && pod.status.phase == PodPhase::Pending => {
             pod.status.phase = PodPhase::Running;
@@ -172,7 +178,7 @@ fn request(object: &Arc<Object>, kind: StepKind, now: SimTime) -> Option<Request
             for condition in ["PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady"] {
                 pod.status.set_condition(Condition::new(condition, true, now));
             }
-            Some(Request::UpdateStatus(changed))
+            Some(Request::update_status(changed))
         }
         Body::Pod(pod) if kind == StepKind::PodEnds && pod.status.phase == PodPhase::Running => {
             pod.status.phase = PodPhase::Succeeded;
@@ -180,8 +186,8 @@ fn request(object: &Arc<Object>, kind: StepKind, now: SimTime) -> Option<Request
             for condition in ["Ready", "ContainersReady"] {
                 pod.status.set_condition(Condition::new(condition, false, now).because("PodCompleted", ""));
             }
-            Some(Request::UpdateStatus(changed))
+            Some(Request::update_status(changed))
         }
-        _ => None,
+        Body::Pod(_) | Body::Namespace(_) | Body::Deployment(_) | Body::ReplicaSet(_) | Body::Other(_) => None,
     }
 }

@@ -16,9 +16,7 @@
 //! and any file of `controllers/`. [`Settings`] is all that can be set.
 
 mod agenda;
-pub mod annotations;
 mod autoscaler;
-mod cache;
 mod classes;
 mod component;
 mod controller;

@@ -1,164 +1,291 @@
 //! kube-scheduler as a component: informers feed the library, its decisions become requests.
 //!
-//! A decision counts at once, before its binding is committed (the *assumed* pod), so that the next pod sees it.
+//! A decision counts at once, before its binding is committed (the *assumed* pod), so that the next pod sees it. A pod that
+//! preempts others is nominated for their node, its victims are told why and deleted, and it is tried again when they are
+//! gone.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::collections::BTreeMap;
 
-use sk_apiserver::kinds::{Condition, NODE, POD, Pod};
-use sk_apiserver::{ApiError, Body, Change, Object, Request, Uid};
-use sk_core::{ObjectKey, SimDuration, SimTime, SmolStr};
-use sk_scheduler::plugins::Filter;
-use sk_scheduler::{Decision, PodClass, QueueSettings, Scheduler, SchedulingQueue, Unschedulable};
+use serde_json::Value;
+use sk_apiserver::kinds::{Condition, POD, Pod};
+use sk_apiserver::{Answer, Body, Change, DeleteOptions, KindTag, Object, ObjectId, Request, Uid, WatchEvent};
+use sk_core::{LabelSelector, ObjectRef, SimDuration, SimTime};
+use sk_scheduler::next::class::{DEFAULT_SCHEDULER, OwnerKind};
+use sk_scheduler::next::queue::{Event, PodAction, QueueSettings};
+use sk_scheduler::next::{ClassId, Decision, NodeId, PodId, Queue, Scheduler};
 
-use crate::cache::Seen;
 use crate::classes::{self, Classes};
 use crate::component::{Component, Context};
-use crate::engine::Process;
+use crate::engine::{EVERY_KIND, Process};
 use crate::settings::Timing;
 
 /// Wake-up: try the next pod.
 const CYCLE: u64 = 1;
 /// Wake-up: pods that have waited long enough are tried again.
 const FLUSH: u64 = 2;
-/// Tags from here on are those of bindings.
-const FIRST_BINDING: u64 = 3;
+/// Wake-up: a pod that something went wrong for has waited long enough.
+const RETRY: u64 = 3;
+/// Tags from here on are those of requests.
+const FIRST_REQUEST: u64 = 4;
 
-pub(crate) fn process(timing: &Timing) -> Process {
+pub(crate) fn process(timing: &Timing, now: SimTime) -> Process {
     let scheduler = KubeScheduler {
         library: Scheduler::default(),
-        queue: SchedulingQueue::new(QueueSettings::default()),
-        placed: BTreeMap::new(),
-        classes: Classes::new(),
-        kept_off: BTreeMap::new(),
+        queue: Queue::new(QueueSettings::default(), now),
+        classes: Classes::default(),
+        pods: Vec::new(),
+        objects: Vec::new(),
         cycle: timing.scheduling_cycle,
         cycle_is_due: false,
-        bindings: BTreeMap::new(),
-        sent: FIRST_BINDING,
+        flush_is_due: None,
+        retry_is_due: None,
+        sent: BTreeMap::new(),
+        requests: FIRST_REQUEST,
     };
-    Process::new(Some(vec![POD, NODE]), timing.watch_latency).with(scheduler, timing.scheduler_limit)
+    Process::new(timing.watch_latency).with(scheduler, timing.scheduler_limit)
 }
 
+#[derive(Clone)]
 struct KubeScheduler {
     library: Scheduler,
-    queue: SchedulingQueue,
-    /// Every pod that is counted on a node, bound or assumed.
-    placed: BTreeMap<ObjectKey, Placed>,
+    queue: Queue,
     classes: Classes,
-    /// Who kept a waiting pod off when it was last tried.
-    kept_off: BTreeMap<ObjectKey, BTreeSet<Filter>>,
+    /// What is known of each pod, by the object's id.
+    pods: Vec<Option<Known>>,
+    /// The object of each of the library's pods.
+    objects: Vec<Option<ObjectId>>,
     cycle: SimDuration,
     cycle_is_due: bool,
-    /// Bindings without an answer.
-    bindings: BTreeMap<u64, ObjectKey>,
-    sent: u64,
+    flush_is_due: Option<SimTime>,
+    retry_is_due: Option<SimTime>,
+    /// Requests without an answer.
+    sent: BTreeMap<u64, Sent>,
+    requests: u64,
 }
 
-struct Placed {
+/// A pod as the scheduler last saw it.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    pod: PodId,
     uid: Uid,
-    node: SmolStr,
-    class: Arc<PodClass>,
+    class: ClassId,
+    /// The informer has seen it bound.
+    is_bound: bool,
+}
+
+/// What a request was for.
+#[derive(Clone, Copy, Debug)]
+enum Sent {
+    /// A binding of this pod.
+    Binding(ObjectId, Uid),
+    /// The last deletion of a victim of this pod.
+    LastVictim(ObjectId, Uid),
 }
 
 impl Component for KubeScheduler {
-    fn observe(&mut self, seen: &Seen, ctx: &mut Context<'_>) {
-        match &seen.object.body {
-            Body::Pod(pod) => self.pod_seen(seen, pod, ctx),
-            Body::Node(_) => self.node_seen(seen, ctx),
-            _ => {}
+    fn watches(&self) -> &'static [KindTag] {
+        EVERY_KIND
+    }
+
+    fn observe(&mut self, event: &WatchEvent, ctx: &mut Context<'_>) {
+        match &event.object.body {
+            Body::Pod(pod) => self.pod_seen(event, pod, ctx),
+            Body::Node(_) => self.node_seen(event, ctx.now),
+            Body::Namespace(_) => {
+                let labels = is_there(event).then(|| (*event.object.meta.labels).clone());
+                self.library.cluster.objects.set_namespace(event.object.key.name.clone(), labels);
+            }
+            Body::ReplicaSet(set) => self.owner_seen(event, OwnerKind::ReplicaSet, &set.spec.selector),
+            Body::Other(other) => self.other_seen(event, other.fields.get("spec").unwrap_or(&Value::Null)),
+            Body::Deployment(_) => {}
         }
         self.kick(ctx);
     }
 
     fn wake(&mut self, tag: u64, ctx: &mut Context<'_>) {
-        self.queue.flush(ctx.now);
-        if tag == CYCLE {
-            self.cycle_is_due = false;
-            if let Some(pod) = self.queue.pop(ctx.now) {
-                self.schedule(&pod, ctx);
+        match tag {
+            CYCLE => {
+                self.cycle_is_due = false;
+                self.try_next(ctx);
+            }
+            RETRY => {
+                self.retry_is_due = None;
+                self.try_next(ctx);
+            }
+            _ => {
+                self.flush_is_due = None;
+                self.queue.flush(ctx.now, &self.library);
             }
         }
         self.kick(ctx);
     }
 
-    fn answered(&mut self, tag: u64, answer: Result<Arc<Object>, ApiError>, ctx: &mut Context<'_>) {
-        let Some(key) = self.bindings.remove(&tag) else { return };
-        if answer.is_err() {
+    fn answered(&mut self, tag: u64, answer: Answer, ctx: &mut Context<'_>) {
+        match self.sent.remove(&tag) {
             // The pod is gone, going, or bound by somebody else: what the informer brings next decides.
-            self.uncount(&key);
-            if let Some(object) = ctx.cache.get(&POD, &key).cloned() {
-                self.wait(&object, ctx);
+            Some(Sent::Binding(id, uid)) if answer.is_err() => self.binding_failed(id, uid, ctx),
+            Some(Sent::LastVictim(id, uid)) => {
+                if let Some(known) = self.known(id).filter(|known| known.uid == uid) {
+                    self.queue.set_preempting(known.pod, false);
+                }
             }
+            Some(Sent::Binding(..)) | None => {}
         }
         self.kick(ctx);
     }
 }
 
+fn is_there(event: &WatchEvent) -> bool {
+    event.change != Change::Deleted
+}
+
 impl KubeScheduler {
-    fn pod_seen(&mut self, seen: &Seen, pod: &Pod, ctx: &mut Context<'_>) {
-        let object = &seen.object;
-        if seen.change == Change::Deleted || pod.status.phase.is_final() {
-            self.leave(&object.key);
-            if self.uncount(&object.key) {
-                self.room_was_made(ctx.now);
-            }
+    fn known(&self, id: ObjectId) -> Option<Known> {
+        self.pods.get(id.index()).copied().flatten()
+    }
+
+    fn pod_seen(&mut self, event: &WatchEvent, pod: &Pod, ctx: &mut Context<'_>) {
+        let object = &event.object;
+        if self.known(event.id).is_some_and(|known| known.uid != object.uid) {
+            self.pod_gone(event.id, ctx.now);
+        }
+        if !is_there(event) || pod.status.phase.is_final() {
+            self.pod_gone(event.id, ctx.now);
         } else if let Some(node) = &pod.node_name {
-            self.leave(&object.key);
-            self.count(object, pod, node);
+            let node = self.library.cluster.slot(node);
+            self.bound_pod_seen(event, pod, node, ctx);
         } else {
-            self.wait(object, ctx);
+            self.waiting_pod_seen(event, pod, ctx);
         }
     }
 
-    /// Queues a pod that has no node, if it is for this scheduler to find one.
-    fn wait(&mut self, object: &Arc<Object>, ctx: &mut Context<'_>) {
-        let Some(pod) = object.pod() else { return };
-        let ours = pod.spec.rest.get("schedulerName").and_then(|name| name.as_str());
-        let ours = ours.is_none_or(|name| name == "default-scheduler");
-        if object.is_deleting() || pod.node_name.is_some() {
-            self.leave(&object.key);
-        } else if ours && pod.spec.scheduling_gates.is_empty() && !self.placed.contains_key(&object.key) {
-            self.queue.add(ctx.now, &object.key, pod.spec.priority.unwrap_or(0));
+    fn pod_gone(&mut self, id: ObjectId, now: SimTime) {
+        let Some(known) = self.pods.get_mut(id.index()).and_then(Option::take) else { return };
+        let held_room = self.library.cluster.pod(known.pod).node().is_some();
+        let was_nominated = self.library.cluster.nomination(known.pod).is_some();
+        self.queue.remove(known.pod);
+        self.library.cluster.drop_pod(known.pod);
+        self.objects[known.pod.index()] = None;
+        if held_room || was_nominated {
+            let event = Event::PlacedPod { action: PodAction::Delete, before: Some(known.class), after: None };
+            self.queue.happened(now, &event, &self.library);
         }
     }
 
-    fn node_seen(&mut self, seen: &Seen, ctx: &mut Context<'_>) {
-        let name = &seen.object.key.name;
-        if seen.change == Change::Deleted {
-            self.library.cluster.remove(name);
+    /// The pod as the library knows it, made known now if it is not; `None`: nobody could schedule it.
+    fn learn(&mut self, event: &WatchEvent, pod: &Pod, ctx: &mut Context<'_>) -> Option<(Known, ClassId)> {
+        let object = &event.object;
+        let class = match self.classes.of(object, pod, &mut self.library.cluster) {
+            Ok(class) => class,
+            Err(error) => {
+                self.report(object, &error.to_string(), None, ctx);
+                return None;
+            }
+        };
+        if let Some(known) = self.known(event.id) {
+            return Some((known, class));
+        }
+        let id = self.library.cluster.new_pod(class, object.key.name.clone());
+        let known = Known { pod: id, uid: object.uid, class, is_bound: false };
+        if self.pods.len() <= event.id.index() {
+            self.pods.resize(event.id.index() + 1, None);
+        }
+        if self.objects.len() <= id.index() {
+            self.objects.resize(id.index() + 1, None);
+        }
+        self.pods[event.id.index()] = Some(known);
+        self.objects[id.index()] = Some(event.id);
+        Some((known, class))
+    }
+
+    fn bound_pod_seen(&mut self, event: &WatchEvent, pod: &Pod, node: NodeId, ctx: &mut Context<'_>) {
+        let Some((known, class)) = self.learn(event, pod, ctx) else { return };
+        let preempted = pod.status.condition("DisruptionTarget").is_some_and(|c| c.reason() == "PreemptionByScheduler");
+        let (started, deleting) = (pod.status.start_time, event.object.is_deleting());
+        let cluster = &mut self.library.cluster;
+        let before = cluster.pod(known.pod);
+        let is_new = !known.is_bound;
+        let changed = before.class != class || before.started != started || before.deleting != deleting;
+        if before.node() != Some(node) {
+            cluster.add_pod(known.pod, node);
+        }
+        if is_new || changed || cluster.pod(known.pod).preempted != preempted {
+            cluster.update_pod(known.pod, |pod| {
+                (pod.class, pod.started, pod.deleting, pod.preempted) = (class, started, deleting, preempted);
+            });
+        }
+        self.pods[event.id.index()] = Some(Known { class, is_bound: true, ..known });
+        if is_new {
+            self.library.cluster.withdraw(known.pod);
+            self.queue.remove(known.pod);
+            let event = Event::PlacedPod { action: PodAction::Add, before: None, after: Some(class) };
+            self.queue.happened(ctx.now, &event, &self.library);
+        } else if known.class != class {
+            let classes = &self.library.cluster;
+            for action in Event::pod_actions(classes.class(known.class), classes.class(class)) {
+                let event = Event::PlacedPod { action, before: Some(known.class), after: Some(class) };
+                self.queue.happened(ctx.now, &event, &self.library);
+            }
+        }
+    }
+
+    fn waiting_pod_seen(&mut self, event: &WatchEvent, pod: &Pod, ctx: &mut Context<'_>) {
+        let Some((known, class)) = self.learn(event, pod, ctx) else { return };
+        if event.object.is_deleting() {
+            self.queue.remove(known.pod);
             return;
         }
-        let Some(node) = classes::node(&seen.object) else { return };
-        let before = seen.before.as_ref().and_then(|before| classes::node(before));
-        self.library.cluster.upsert(node.clone());
-        if before.is_none() {
-            for placed in self.placed.values().filter(|placed| placed.node == *name) {
-                self.library.cluster.add_pod(name, &placed.class);
-            }
+        // An assumed pod whose binding is on its way is not queued again.
+        if self.library.cluster.pod(known.pod).node().is_some() {
+            return;
         }
-        // Queueing hints: a pod is worth another try if one of those who kept it off would not any more.
-        let Self { queue, classes, kept_off, .. } = self;
-        queue.happened(ctx.now, |key| {
-            let Some(pod) = ctx.cache.get(&POD, key).and_then(|object| object.pod()) else { return true };
-            let class = classes.of(pod);
-            let by = kept_off.get(key);
-            by.is_none_or(|by| {
-                by.is_empty() || by.iter().any(|filter| filter.is_helped(&class, before.as_ref(), &node))
-            })
-        });
+        if known.class != class {
+            self.library.cluster.update_pod(known.pod, |pod| pod.class = class);
+            self.pods[event.id.index()] = Some(Known { class, ..known });
+            self.queue.updated(ctx.now, known.pod, known.class, &self.library);
+        } else if self.library.has_profile(&self.library.cluster.class(class).scheduler_name) {
+            self.queue.add(ctx.now, known.pod, &self.library);
+        }
     }
 
-    /// The pod waits no longer.
-    fn leave(&mut self, key: &ObjectKey) {
-        self.queue.remove(key);
-        self.kept_off.remove(key);
+    fn node_seen(&mut self, event: &WatchEvent, now: SimTime) {
+        let cluster = &mut self.library.cluster;
+        let known = cluster.node_id(&event.object.key.name);
+        let change = match (classes::node(&event.object).filter(|_| is_there(event)), known) {
+            (Some(spec), Some(node)) if cluster.is_live(node) && **cluster.node(node) == spec => return,
+            (Some(spec), _) => cluster.set_node(spec),
+            (None, Some(node)) => cluster.remove_node(node),
+            (None, None) => return,
+        };
+        for event in Event::of_node(&change) {
+            self.queue.happened(now, &event, &self.library);
+        }
     }
 
-    /// A pod went: those that lacked room may fit now.
-    fn room_was_made(&mut self, now: SimTime) {
-        let Self { queue, kept_off, .. } = self;
-        let lacked_room = |by: &BTreeSet<Filter>| by.is_empty() || by.contains(&Filter::NodeResourcesFit);
-        queue.happened(now, |key| kept_off.get(key).is_none_or(lacked_room));
+    /// A controller whose selector spreads its pods.
+    fn owner_seen(&mut self, event: &WatchEvent, kind: OwnerKind, selector: &Value) {
+        // One that is no selector was refused by the API server.
+        let selector = LabelSelector::from_json(selector).ok().filter(|_| is_there(event));
+        let (namespace, name) = (event.object.key.namespace_or_empty(), event.object.key.name.clone());
+        self.library.cluster.objects.set_owner(kind, namespace, name, selector);
+    }
+
+    fn other_seen(&mut self, event: &WatchEvent, spec: &Value) {
+        let selector = spec.get("selector").unwrap_or(&Value::Null);
+        match (event.object.gvk.group.as_str(), event.object.gvk.kind.as_str()) {
+            ("", "Service") => {
+                let labels = selector.as_object().is_some_and(|labels| !labels.is_empty() && is_there(event));
+                let selector = labels.then(|| LabelSelector::from_json(&serde_json::json!({"matchLabels": selector})));
+                let (namespace, name) = (event.object.key.namespace_or_empty(), event.object.key.name.clone());
+                self.library.cluster.objects.set_service(namespace, name, selector.and_then(Result::ok));
+            }
+            ("apps", "StatefulSet") => self.owner_seen(event, OwnerKind::StatefulSet, selector),
+            ("", "ReplicationController") => {
+                let selector = serde_json::json!({"matchLabels": selector});
+                self.owner_seen(event, OwnerKind::ReplicationController, &selector);
+            }
+            _ => {}
+        }
     }
 
     fn kick(&mut self, ctx: &mut Context<'_>) {
@@ -166,59 +293,112 @@ impl KubeScheduler {
             self.cycle_is_due = true;
             ctx.wake(CYCLE, ctx.now + self.cycle);
         }
-    }
-
-    fn schedule(&mut self, key: &ObjectKey, ctx: &mut Context<'_>) {
-        let Some(object) = ctx.cache.get(&POD, key).filter(|object| !object.is_deleting()) else {
-            return self.leave(key);
-        };
-        let Some(pod) = object.pod().filter(|pod| pod.node_name.is_none()) else { return self.leave(key) };
-        let class = self.classes.of(pod);
-        match self.library.schedule(&class) {
-            Decision::Placed { node, .. } => {
-                self.leave(key);
-                self.count(object, pod, &node);
-                self.sent += 1;
-                self.bindings.insert(self.sent, key.clone());
-                ctx.send(self.sent, Request::Bind { pod: key.clone(), uid: object.meta.uid, node });
-            }
-            Decision::Unschedulable(why) => {
-                self.queue.failed(ctx.now, key);
-                self.kept_off.insert(key.clone(), why.by.clone());
-                if let Some(at) = self.queue.next_flush() {
-                    ctx.wake(FLUSH, at);
-                }
-                if let Some(request) = report(object, &why, ctx) {
-                    ctx.send(0, request);
-                }
-            }
+        if let Some(at) = self.queue.next_retry()
+            && self.retry_is_due.is_none_or(|due| at < due)
+        {
+            self.retry_is_due = Some(at);
+            ctx.wake(RETRY, at.max(ctx.now + SimDuration::from_millis(1)));
+        }
+        if let Some(at) = self.queue.next_flush()
+            && self.flush_is_due.is_none_or(|due| at < due)
+        {
+            self.flush_is_due = Some(at);
+            ctx.wake(FLUSH, at);
         }
     }
 
-    fn count(&mut self, object: &Object, pod: &Pod, node: &SmolStr) {
-        let known = self.placed.get(&object.key);
-        if known.is_some_and(|placed| placed.uid == object.meta.uid && placed.node == *node) {
+    fn try_next(&mut self, ctx: &mut Context<'_>) {
+        if let Some(pod) = self.queue.pop(ctx.now) {
+            self.schedule(pod, ctx);
+        }
+    }
+
+    fn schedule(&mut self, pod: PodId, ctx: &mut Context<'_>) {
+        let id = self.objects[pod.index()];
+        let Some((id, object)) = id.and_then(|id| Some((id, ctx.view.get(id)?))) else {
+            return self.queue.remove(pod);
+        };
+        let object = object.clone();
+        match self.library.schedule(pod) {
+            Decision::Placed { node, .. } => {
+                self.queue.remove(pod);
+                self.library.cluster.withdraw(pod);
+                self.library.cluster.add_pod(pod, node);
+                let node = self.library.cluster.node(node).name.clone();
+                let request = Request::Bind { pod: object.key.clone(), uid: object.uid, node };
+                self.send(Some(Sent::Binding(id, object.uid)), request, ctx);
+            }
+            Decision::Nominated { node, victims, diagnosis } => {
+                self.library.cluster.nominate(pod, node);
+                self.library.cluster.update_pod(pod, |pod| pod.nominated = Some(node));
+                self.queue.set_preempting(pod, true);
+                self.queue.failed(ctx.now, pod, diagnosis.plugins(), &self.library);
+                self.preempt(id, object.uid, &victims, ctx);
+                self.report(&object, &diagnosis.to_string(), Some(node), ctx);
+            }
+            Decision::Unschedulable(diagnosis) => {
+                self.queue.failed(ctx.now, pod, diagnosis.plugins(), &self.library);
+                self.report(&object, &diagnosis.to_string(), None, ctx);
+            }
+            Decision::NoProfile => self.queue.remove(pod),
+        }
+    }
+
+    /// Tells the victims why they go, and deletes them; the last one after the others (`preemption/executor.go`).
+    fn preempt(&mut self, preemptor: ObjectId, uid: Uid, victims: &[PodId], ctx: &mut Context<'_>) {
+        let of = |pod: &PodId| self.objects[pod.index()].and_then(|id| ctx.view.get(id)).cloned();
+        let victims: Vec<_> = victims.iter().filter_map(of).collect();
+        for (place, victim) in victims.iter().enumerate() {
+            let message = format!("{DEFAULT_SCHEDULER}: preempting to accommodate a higher priority pod");
+            let condition = Condition::new("DisruptionTarget", true, ctx.now).because("PreemptionByScheduler", message);
+            let told = Request::PatchPodStatus {
+                pod: victim.key.clone(),
+                uid: victim.uid,
+                conditions: vec![condition],
+                nominated_node_name: None,
+            };
+            self.send(None, told, ctx);
+            let options = DeleteOptions { uid: Some(victim.uid), ..DeleteOptions::default() };
+            let target = ObjectRef::new(POD.clone(), victim.key.clone());
+            let last = place + 1 == victims.len();
+            self.send(last.then_some(Sent::LastVictim(preemptor, uid)), Request::Delete { target, options }, ctx);
+        }
+    }
+
+    /// Writes the reason into the pod, if it is not there already.
+    fn report(&mut self, object: &Object, message: &str, nominated: Option<NodeId>, ctx: &mut Context<'_>) {
+        let Some(pod) = object.pod() else { return };
+        let said = pod.status.condition("PodScheduled").is_some_and(|c| !c.is_true() && c.message() == message);
+        let nominated = nominated.map(|node| self.library.cluster.node(node).name.clone());
+        if said && nominated == pod.status.nominated_node_name {
             return;
         }
-        self.uncount(&object.key);
-        let class = self.classes.of(pod);
-        self.library.cluster.add_pod(node, &class);
-        let placed = Placed { uid: object.meta.uid, node: node.clone(), class };
-        self.placed.insert(object.key.clone(), placed);
+        let condition = Condition::new("PodScheduled", false, ctx.now).because("Unschedulable", message);
+        let request = Request::PatchPodStatus {
+            pod: object.key.clone(),
+            uid: object.uid,
+            conditions: vec![condition],
+            nominated_node_name: nominated,
+        };
+        self.send(None, request, ctx);
     }
 
-    fn uncount(&mut self, key: &ObjectKey) -> bool {
-        let Some(placed) = self.placed.remove(key) else { return false };
-        self.library.cluster.remove_pod(&placed.node, &placed.class);
-        true
+    fn send(&mut self, what: Option<Sent>, request: Request, ctx: &mut Context<'_>) {
+        self.requests += 1;
+        if let Some(what) = what {
+            self.sent.insert(self.requests, what);
+        }
+        ctx.send(self.requests, request);
     }
-}
 
-/// Writes the reason into the pod, if it is not there already.
-fn report(object: &Arc<Object>, why: &Unschedulable, ctx: &Context<'_>) -> Option<Request> {
-    let mut changed = Object::clone(object);
-    changed.resource_version = 0;
-    let pod = changed.pod_mut()?;
-    let condition = Condition::new("PodScheduled", false, ctx.now).because("Unschedulable", why.message.as_str());
-    pod.status.set_condition(condition).then_some(Request::UpdateStatus(changed))
+    fn binding_failed(&mut self, id: ObjectId, uid: Uid, ctx: &mut Context<'_>) {
+        let Some(known) = self.known(id).filter(|known| known.uid == uid && !known.is_bound) else { return };
+        self.library.cluster.remove_pod(known.pod);
+        let event = Event::PlacedPod { action: PodAction::Delete, before: Some(known.class), after: None };
+        self.queue.happened(ctx.now, &event, &self.library);
+        let waits = ctx.view.get(id).is_some_and(|object| object.uid == uid && !object.is_deleting());
+        if waits {
+            self.queue.add(ctx.now, known.pod, &self.library);
+        }
+    }
 }

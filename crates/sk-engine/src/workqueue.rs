@@ -11,7 +11,7 @@ const BASE_DELAY: SimDuration = SimDuration::from_millis(5);
 const MAX_DELAY: SimDuration = SimDuration::from_secs(1000);
 
 /// The queue.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct WorkQueue<K> {
     waiting: VecDeque<K>,
     dirty: BTreeSet<K>,

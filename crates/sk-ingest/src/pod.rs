@@ -114,7 +114,9 @@ fn drop_token_volume(list: Option<&mut Value>) {
 /// What a pod was admitted as.
 #[derive(Clone, Debug)]
 pub(crate) struct Admitted {
-    /// Of the pod before anything was hidden, as v2 has it.
+    /// As v2 groups lives by it: of the spec, with everything private hidden unless the configuration keeps everything. The
+    /// hash itself has no key, so that one of the bare spec would let anybody try out a short secret. Hidden texts bring the
+    /// key in, and what an export holds of the template is hidden alike.
     pub(crate) pod_hash: StableHash,
     /// What it asks for, as the scheduler counts.
     pub(crate) requests: BTreeMap<SmolStr, String>,
@@ -123,14 +125,12 @@ pub(crate) struct Admitted {
 }
 
 impl Admitted {
-    /// `form` is the pod with everything private hidden.
-    pub(crate) fn new(pod: Node<'_, '_>, form: &[u8]) -> Self {
+    /// `form` is the pod with everything private hidden; `open` says that nothing has to be.
+    pub(crate) fn new(pod: Node<'_, '_>, form: &[u8], open: bool) -> Self {
         let spec = pod.get("spec").map_or(Value::Null, Node::to_value);
-        Self {
-            pod_hash: StableHash::of_pod_spec(&spec),
-            requests: requests(&spec),
-            form: serde_json::from_slice(form).unwrap_or_default(),
-        }
+        let form: Value = serde_json::from_slice(form).unwrap_or_default();
+        let hashed = if open { &spec } else { &form["spec"] };
+        Self { pod_hash: StableHash::of_pod_spec(hashed), requests: requests(&spec), form }
     }
 }
 

@@ -46,15 +46,14 @@ impl PrivacyKey {
             return;
         }
         let hash = self.hash(text);
-        let written = match spelling {
-            Spelling::Address => write!(out, "{}", address(hash)),
+        match spelling {
+            Spelling::Address => put_text(out, format_args!("{}", address(hash))),
             Spelling::Range => match self.range(text) {
-                Some((address, length)) => write!(out, "{address}/{length}"),
-                None => write!(out, "{}{hash:032x}", Spelling::Text.prefix()),
+                Some((address, length)) => put_text(out, format_args!("{address}/{length}")),
+                None => put_hash(out, Spelling::Text, hash),
             },
-            other => write!(out, "{}{hash:032x}", other.prefix()),
-        };
-        written.expect("a vector takes everything");
+            Spelling::Text | Spelling::Base64 | Spelling::Name | Spelling::Path => put_hash(out, spelling, hash),
+        }
     }
 
     /// A range of the same family and length, if it is one.
@@ -132,6 +131,17 @@ impl Spelling {
             _ => rest.len() == DIGITS && rest.bytes().all(hex),
         }
     }
+}
+
+fn put_text(out: &mut Vec<u8>, text: fmt::Arguments<'_>) {
+    out.write_fmt(text).expect("a vector takes everything");
+}
+
+/// A hash in hexadecimal after its prefix. Most of what is hidden comes this way.
+fn put_hash(out: &mut Vec<u8>, spelling: Spelling, hash: u128) {
+    let digit = |place: usize| b"0123456789abcdef"[(hash >> (4 * (DIGITS - 1 - place))) as usize & 15];
+    out.extend_from_slice(spelling.prefix().as_bytes());
+    out.extend_from_slice(&std::array::from_fn::<u8, DIGITS, _>(digit));
 }
 
 /// A unique local IPv6 address (RFC 4193) that starts with the letters "sk" after its first byte.

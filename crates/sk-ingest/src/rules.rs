@@ -154,7 +154,7 @@ impl Rules {
     pub(crate) fn admit_pod(&self, raw: &[u8]) -> Option<Admitted> {
         let tape = Tape::parse(raw).ok()?;
         let form = Sanitiser::new(&self.key, raw.len()).value(tape.root(), Rule::Of(&POD_TEMPLATE));
-        Some(Admitted::new(tape.root(), &form))
+        Some(Admitted::new(tape.root(), &form, self.open))
     }
 
     /// A template as pods are compared with it: everything private hidden, whatever the configuration keeps. What was

@@ -1,6 +1,7 @@
 //! Writes what is kept of an object as compact JSON: one walk over its tape, beside the shape of its kind and what the
 //! configuration says about places in it.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use sk_core::{Gvk, Pointer};
@@ -39,6 +40,13 @@ struct Place<'r> {
     overlay: Option<&'r Overlay>,
 }
 
+impl Place<'_> {
+    /// Does everything here stay, whatever it is?
+    fn keeps_everything(&self) -> bool {
+        self.overlay.is_none() && matches!((self.rule, self.open), (Rule::Keep, _) | (Rule::Hide(_), true))
+    }
+}
+
 impl<'r, 't> Sanitiser<'r, 't> {
     /// A walk that hides under this key and writes about `size` bytes.
     pub(crate) fn new(key: &'r PrivacyKey, size: usize) -> Self {
@@ -71,6 +79,9 @@ impl<'r, 't> Sanitiser<'r, 't> {
     }
 
     fn walk(&mut self, node: Node<'t, '_>, place: Place<'r>) {
+        if let Some(source) = node.source().filter(|_| place.keeps_everything()) {
+            return self.out.extend_from_slice(source.as_bytes());
+        }
         match node.token() {
             Token::Null => self.out.extend_from_slice(b"null"),
             Token::Bool(true) => self.out.extend_from_slice(b"true"),
@@ -103,17 +114,24 @@ impl<'r, 't> Sanitiser<'r, 't> {
     }
 
     fn fields(&mut self, map: Node<'t, '_>, place: Place<'r>, mut first: bool) {
-        for (key, value) in map.fields() {
+        for (key, value) in map.entries() {
             let rule = place.rule.field(key);
             if matches!(rule, Rule::Drop) {
                 continue;
             }
+            let (before, was_first) = (self.out.len(), first);
             if !std::mem::take(&mut first) {
                 self.out.push(b',');
             }
-            self.text(key);
+            self.read_text(key);
             self.out.push(b':');
             self.step(Step::Key(key), value, rule, place);
+            if matches!(rule, Rule::Annotations) && self.out.ends_with(b":{}") {
+                // A controller that writes nothing but its bookkeeping has changed nothing. A new Deployment comes without
+                // annotations and gets its revision a moment later.
+                self.out.truncate(before);
+                first = was_first;
+            }
         }
     }
 
@@ -134,13 +152,13 @@ impl<'r, 't> Sanitiser<'r, 't> {
         self.steps.pop();
     }
 
-    fn private_text(&mut self, text: &str, place: Place<'r>) {
+    fn private_text(&mut self, text: &Cow<'_, str>, place: Place<'r>) {
         match place.rule {
-            Rule::Keep => self.text(text),
+            Rule::Keep => self.read_text(text),
             Rule::Seal(spelling) if !place.named => self.hidden(text, spelling),
             Rule::Hide(spelling) if !place.open => self.hidden(text, spelling),
-            Rule::Hide(_) | Rule::Seal(_) => self.text(text),
-            _ if place.open => self.text(text),
+            Rule::Hide(_) | Rule::Seal(_) => self.read_text(text),
+            _ if place.open => self.read_text(text),
             // A text where a map belongs.
             _ => self.hidden(text, Spelling::Text),
         }
@@ -151,6 +169,18 @@ impl<'r, 't> Sanitiser<'r, 't> {
         self.out.push(b'"');
         self.key.hide(text, spelling, &mut self.out);
         self.out.push(b'"');
+    }
+
+    /// A text that was read. One that could be borrowed has nothing in it that JSON escapes.
+    fn read_text(&mut self, text: &Cow<'_, str>) {
+        match text {
+            Cow::Borrowed(text) => {
+                self.out.push(b'"');
+                self.out.extend_from_slice(text.as_bytes());
+                self.out.push(b'"');
+            }
+            Cow::Owned(text) => self.text(text),
+        }
     }
 
     fn text(&mut self, text: &str) {

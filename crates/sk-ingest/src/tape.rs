@@ -4,7 +4,11 @@
 //! A tree of `serde_json::Value` costs an allocation per field and several times the size of the text; most objects
 //! that a watch brings are looked at once and found to be unchanged. Nothing here knows Kubernetes. Size, number of
 //! tokens and nesting are bounded, and no input makes it panic.
+//!
+//! JSON as an API server writes it has a reader of its own (`compact`), which goes over the bytes with less between them and
+//! the tokens. Anything else is read by `serde_json`, whose word also counts on what is wrong.
 
+mod compact;
 mod walk;
 
 use std::borrow::Cow;
@@ -23,8 +27,8 @@ const MAX_TOKENS: usize = 1 << 20;
 /// How deep an object may be nested. Kubernetes' own kinds stay below 30; serde_json itself gives up at 128.
 const MAX_DEPTH: usize = 100;
 
-/// A value in its order. A list or map stands before its contents and knows where they end; a map's contents are
-/// alternately a key, which is text, and a value.
+/// A value in its order. A list or map stands before its contents and knows where they end, and where it stood in the text; a
+/// map's contents are alternately a key, which is text, and a value.
 #[derive(Debug)]
 pub(crate) enum Token<'a> {
     Null,
@@ -33,20 +37,22 @@ pub(crate) enum Token<'a> {
     Signed(i64),
     Float(f64),
     Text(Cow<'a, str>),
-    List { end: u32 },
-    Map { end: u32 },
+    List { end: u32, from: u32, to: u32 },
+    Map { end: u32, from: u32, to: u32 },
 }
 
 /// The tokens of one JSON value.
 #[derive(Debug)]
 pub(crate) struct Tape<'a> {
     tokens: Vec<Token<'a>>,
+    /// The text, if it has no blanks, and so each part of it is written as anybody would write it.
+    source: Option<&'a str>,
 }
 
 /// One value on a tape.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Node<'t, 'a> {
-    tokens: &'t [Token<'a>],
+    tape: &'t Tape<'a>,
     at: usize,
 }
 
@@ -57,17 +63,19 @@ impl<'a> Tape<'a> {
             let size = json.len();
             return Err(Error::custom(format_args!("{size} bytes are refused: at most {MAX_BYTES} are read")));
         }
-        // An ordinary object has a token per dozen bytes; one more allocation does no harm if this one has more.
-        let mut tokens = Vec::with_capacity(json.len() / 12 + 16);
+        if let Some(tokens) = compact::read(json) {
+            return Ok(Self { tokens, source: std::str::from_utf8(json).ok() });
+        }
+        let mut tokens = Vec::new();
         let mut deserializer = serde_json::Deserializer::from_slice(json);
         Fill { tokens: &mut tokens, depth: 0 }.deserialize(&mut deserializer)?;
         deserializer.end()?;
-        Ok(Self { tokens })
+        Ok(Self { tokens, source: None })
     }
 
     /// The whole value.
     pub(crate) fn root(&self) -> Node<'_, 'a> {
-        Node { tokens: &self.tokens, at: 0 }
+        Node { tape: self, at: 0 }
     }
 }
 
@@ -144,18 +152,18 @@ impl<'a> Visitor<'a> for Fill<'_, 'a> {
     }
 
     fn visit_seq<A: SeqAccess<'a>>(mut self, mut elements: A) -> Result<(), A::Error> {
-        let at = self.push(Token::List { end: 0 })?;
+        let at = self.push(Token::List { end: 0, from: 0, to: 0 })?;
         while elements.next_element_seed(self.inside()?)?.is_some() {}
-        self.tokens[at] = Token::List { end: self.end() };
+        self.tokens[at] = Token::List { end: self.end(), from: 0, to: 0 };
         Ok(())
     }
 
     fn visit_map<A: MapAccess<'a>>(mut self, mut fields: A) -> Result<(), A::Error> {
-        let at = self.push(Token::Map { end: 0 })?;
+        let at = self.push(Token::Map { end: 0, from: 0, to: 0 })?;
         while fields.next_key_seed(self.inside()?)?.is_some() {
             fields.next_value_seed(self.inside()?)?;
         }
-        self.tokens[at] = Token::Map { end: self.end() };
+        self.tokens[at] = Token::Map { end: self.end(), from: 0, to: 0 };
         Ok(())
     }
 }
@@ -163,14 +171,21 @@ impl<'a> Visitor<'a> for Fill<'_, 'a> {
 impl<'t, 'a> Node<'t, 'a> {
     /// What stands here.
     pub(crate) fn token(self) -> &'t Token<'a> {
-        &self.tokens[self.at]
+        &self.tape.tokens[self.at]
     }
 
     fn end(self) -> usize {
         match self.token() {
-            Token::List { end } | Token::Map { end } => *end as usize,
+            Token::List { end, .. } | Token::Map { end, .. } => *end as usize,
             _ => self.at + 1,
         }
+    }
+
+    /// The list or map here as it was written, if nobody would write it otherwise: without blanks and escapes.
+    pub(crate) fn source(self) -> Option<&'a str> {
+        let (Token::List { from, to, .. } | Token::Map { from, to, .. }) = self.token() else { return None };
+        let part = self.tape.source?.get(*from as usize..*to as usize)?;
+        memchr::memchr(b'\\', part.as_bytes()).is_none().then_some(part)
     }
 
     /// The text that stands here, if it is one.
@@ -186,7 +201,7 @@ impl<'t, 'a> Node<'t, 'a> {
         let end = if matches!(self.token(), Token::List { .. }) { self.end() } else { self.at };
         let mut next = self.at + 1;
         std::iter::from_fn(move || {
-            let node = Self { tokens: self.tokens, at: next };
+            let node = Self { tape: self.tape, at: next };
             (next < end).then(|| {
                 next = node.end();
                 node
@@ -196,14 +211,19 @@ impl<'t, 'a> Node<'t, 'a> {
 
     /// Keys and values of the map here; none if it is no map.
     pub(crate) fn fields(self) -> impl Iterator<Item = (&'t str, Self)> {
+        self.entries().map(|(key, value)| (key.as_ref(), value))
+    }
+
+    /// The same, with keys as they were read: one that is borrowed stands in the text as it is.
+    pub(crate) fn entries(self) -> impl Iterator<Item = (&'t Cow<'a, str>, Self)> {
         let end = if matches!(self.token(), Token::Map { .. }) { self.end() } else { self.at };
         let mut next = self.at + 1;
         std::iter::from_fn(move || {
             if next >= end {
                 return None;
             }
-            let key = Self { tokens: self.tokens, at: next }.text()?;
-            let value = Self { tokens: self.tokens, at: next + 1 };
+            let Token::Text(key) = &self.tape.tokens[next] else { return None };
+            let value = Self { tape: self.tape, at: next + 1 };
             next = value.end();
             Some((key, value))
         })

@@ -24,6 +24,7 @@ pub mod meta;
 pub mod reader;
 pub mod resolve;
 pub mod rows;
+mod stale;
 pub mod writer;
 
 pub use column::{Column, Kind, Row, TEXT_MAX_BYTES};

@@ -22,6 +22,7 @@ use crate::error::Error;
 use crate::meta::{Manifest, RECORD_VERSION, RunMeta, TableFile};
 use crate::reader::{Run, TABLES, digest_of, table_file};
 use crate::rows::{DecisionRow, NodeRow, PodRow, SeriesRow};
+use crate::stale::{self, Held};
 
 /// A row group is closed at this many rows or this much text, whichever comes first. What the four tables hold in
 /// memory is then at most 4 × (8 MiB of text + 32,768 rows × 19 columns × 40 bytes per cell ≈ 24 MiB) ≈ 128 MiB;
@@ -136,18 +137,21 @@ pub(crate) struct Folder {
     staging: PathBuf,
     target: PathBuf,
     published: bool,
+    /// Keeps other runs from taking it for a leftover.
+    _held: Held,
 }
 
 impl Folder {
     pub(crate) fn create(target: &Path) -> Result<Self, Error> {
         check_replaceable(target)?;
+        stale::remove(target);
         // The process id keeps two runs of the same question apart; the leading dot keeps both out of `skctl list`.
         let staging = sibling(target, "new")?;
         if staging.exists() {
             fs::remove_dir_all(&staging).map_err(|source| Error::Write { path: staging.clone(), source })?;
         }
-        fs::create_dir_all(&staging).map_err(|source| Error::Write { path: staging.clone(), source })?;
-        Ok(Self { staging, target: target.to_owned(), published: false })
+        let held = Held::create(&staging).map_err(|source| Error::Write { path: staging.clone(), source })?;
+        Ok(Self { staging, target: target.to_owned(), published: false, _held: held })
     }
 
     /// Where the record is before it is published.
@@ -169,6 +173,7 @@ impl Folder {
         check_replaceable(&self.target)?;
         let old = sibling(&self.target, "old")?;
         let replaces = self.target.exists();
+        let _held = Held::existing(&self.target);
         if replaces {
             rename(&self.target, &old)?;
         }

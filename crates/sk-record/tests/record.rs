@@ -273,3 +273,22 @@ fn runs_are_found_by_folder_name_short_name_and_age() {
     }
     assert_eq!(find_runs(&runs).unwrap().len(), 3);
 }
+
+#[cfg(unix)]
+#[test]
+fn the_next_run_removes_what_a_killed_one_left_and_leaves_a_running_one_alone() {
+    let runs = tempfile::tempdir().unwrap();
+    let target = runs.path().join("nginx");
+    // No process has the number 4194305: Linux counts to 4194304.
+    let left = runs.path().join(".nginx.new-4194305");
+    fs::create_dir(&left).unwrap();
+    fs::write(left.join("pods.parquet"), "half a table").unwrap();
+    let running = Writer::create(&target, "a").unwrap();
+    assert!(!left.exists(), "the leftover of a killed run is gone");
+    let staging: Vec<_> = fs::read_dir(runs.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let aside = runs.path().join(".nginx.new-4194305");
+    fs::rename(&staging[0], &aside).unwrap();
+    let next = Writer::create(&target, "b").unwrap();
+    assert!(aside.exists(), "somebody still writes into it");
+    drop((running, next));
+}

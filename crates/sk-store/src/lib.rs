@@ -12,6 +12,8 @@
 //!                        Fact ──append──▶ Log ──export───┘
 //! ```
 //!
+//! [`yaml`] says what is wrong with a YAML file in words for people.
+//!
 //! Files come from other people and other programs, so every length is checked against a named constant before
 //! memory is taken for it, nesting has a limit, and no input makes a reader panic.
 
@@ -21,6 +23,7 @@ pub mod log;
 mod msgpack;
 pub mod trace;
 mod varint;
+pub mod yaml;
 
 pub use location::Location;
 pub use trace::{OpenError, Trace, TraceError};

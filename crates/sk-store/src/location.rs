@@ -187,9 +187,10 @@ impl RemoteUrl {
 fn open_remote(url: &RemoteUrl, settings: &StoreSettings) -> Result<Trace, OpenError> {
     let name = shown(&url.0);
     let cannot = |source| OpenError::Io { name: name.as_str().into(), source };
-    let mut file = tempfile::NamedTempFile::new().map_err(cannot)?;
-    fetch_remote(url, settings, file.as_file_mut()).map_err(cannot)?;
-    trace::open_temporary(&name, file.into_temp_path())
+    // Without a name in any folder, so that it is gone with the process, however that ends.
+    let mut file = tempfile::tempfile().map_err(cannot)?;
+    fetch_remote(url, settings, &mut file).map_err(cannot)?;
+    trace::open_unnamed(&name, file)
 }
 
 #[cfg(not(feature = "remote"))]

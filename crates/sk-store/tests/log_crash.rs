@@ -7,7 +7,7 @@
 mod facts;
 
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
@@ -227,17 +227,22 @@ fn a_file_that_may_not_grow_stops_the_recording_with_a_gap_and_never_with_a_brok
 fn a_full_disk_stops_the_recording_with_a_gap_and_never_with_a_broken_log() {
     // A disk of 1 MiB in a mount namespace of its own, which ends with the child.
     let folder = tempfile::tempdir().unwrap();
-    let inside = |shell: &str| {
+    let inside = |namespaces: &[&str], shell: &str| {
         let mut command = Command::new("unshare");
         let mount = format!("mount -t tmpfs -o size=1m none '{}' && {shell}", folder.path().display());
-        command.args(["--user", "--map-root-user", "--mount", "sh", "-c", &mount]);
+        command.args(namespaces).args(["sh", "-c", &mount]);
         command
     };
-    if !inside("true").output().is_ok_and(|output| output.status.success()) {
-        eprintln!("no small disk can be mounted here; only the limit of a file's length was tested");
+    // Where ordinary users get no namespaces, the superuser still has his own.
+    let ways: [&[&str]; 2] = [&["--user", "--map-root-user", "--mount"], &["--mount"]];
+    let works = |way: &&&[&str]| inside(way, "true").output().is_ok_and(|output| output.status.success());
+    let Some(way) = ways.iter().find(works) else {
+        // Not `eprintln!`, which the harness keeps to itself when a test passes.
+        let words = "NOT TESTED: a full disk, because none can be mounted here; only the limit of a file's length was";
+        let _ = writeln!(std::io::stderr(), "{words}");
         return;
-    }
-    let mut child = inside("exec \"$0\" as_child --exact --nocapture");
+    };
+    let mut child = inside(way, "exec \"$0\" as_child --exact --nocapture");
     child.arg(std::env::current_exe().unwrap()).env(TASK, "fill a small disk").env(FOLDER, folder.path());
     let (status, said) = succeeded(&mut child);
     assert!(status.success() && said.contains("synced "), "{said}");

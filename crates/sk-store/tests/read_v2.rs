@@ -6,7 +6,7 @@ use serde_json::json;
 use sk_core::SimTime;
 use sk_store::OpenError;
 use sk_store::trace::{Change, Format, Mark, from_bytes, open};
-use support::{deployment, event, names, real_traces, story, v2};
+use support::{deployment, event, names, story, v2, v2_traces};
 
 #[test]
 fn records_come_in_order_with_their_times() {
@@ -57,8 +57,8 @@ fn a_recreated_object_is_deleted_first_and_a_short_lived_one_last() {
 }
 
 #[test]
-fn traces_recorded_by_simkube_2_open() {
-    for path in real_traces() {
+fn v2_traces_open() {
+    for path in v2_traces() {
         let trace = open(&path).unwrap();
         let records = trace.records().unwrap().map(Result::unwrap).count();
         let lives: Vec<_> = trace.lives().unwrap().map(Result::unwrap).collect();

@@ -4,9 +4,11 @@
 
 mod support;
 
+use std::path::Path;
+
 use serde_json::json;
-use sk_store::trace::{Format, Trace, convert, from_bytes, open};
-use support::{deployment, event, names, real_traces, v2};
+use sk_store::trace::{Format, Section, Trace, convert, from_bytes, open};
+use support::{OURS, deployment, event, names, v2, v2_traces};
 
 fn converted(trace: &Trace, format: Format) -> Vec<u8> {
     let (bytes, losses) = convert(trace, format, Vec::new()).unwrap();
@@ -31,12 +33,33 @@ fn there_and_back(original: &[u8]) {
 }
 
 #[test]
-fn traces_recorded_by_simkube_2_come_back_byte_for_byte() {
-    for path in real_traces() {
+fn v2_traces_come_back_byte_for_byte() {
+    for path in v2_traces() {
         let trace = open(&path).unwrap();
         assert!(trace.lives().unwrap().count() > 0);
         there_and_back(&std::fs::read(&path).unwrap());
     }
+}
+
+#[test]
+fn a_native_trace_of_an_earlier_version_says_what_its_text_says() {
+    let open = |name: &str| open(&Path::new(OURS).join(name)).unwrap();
+    let (text, native) = (open("every-part.jsonl"), open("every-part.sktrace"));
+    assert_eq!((text.format(), native.format()), (Format::JsonLines, Format::Native));
+    assert_eq!((native.header(), native.span()), (text.header(), text.span()));
+    let records = |trace: &Trace| trace.records().unwrap().map(Result::unwrap).collect::<Vec<_>>();
+    assert_eq!(records(&native), records(&text));
+    let mut rows = 0;
+    for section in Section::ALL {
+        let of = |trace: &Trace| trace.rows(section).unwrap().map(Result::unwrap).collect::<Vec<_>>();
+        assert_eq!(of(&native), of(&text), "{section:?}");
+        rows += of(&text).len();
+    }
+    assert_eq!((native.record_count(), rows), (Some(9), 7));
+    assert!(converted(&native, Format::JsonLines) == std::fs::read(Path::new(OURS).join("every-part.jsonl")).unwrap());
+    there_and_back_from_text(&text);
+    let (_, losses) = convert(&native, Format::V2, std::io::sink()).unwrap();
+    assert!(losses.subsecond_times > 0 && losses.rows > 0, "{losses}");
 }
 
 #[test]

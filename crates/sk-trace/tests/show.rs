@@ -10,7 +10,7 @@ use serde_json::json;
 use sk_store::trace::{Format, Gap, Life, OwnerLives, Row, TemplateLives, Trace, convert};
 use sk_trace::generate::GenerateSpec;
 use sk_trace::show::{Counts, show, values};
-use support::{START, deployment, generated, names, open, real_traces, story, told};
+use support::{START, deployment, generated, names, open, story, told, v2_traces};
 
 fn small() -> Trace {
     open(generated(&GenerateSpec::preset("small").unwrap(), Format::Native))
@@ -118,8 +118,8 @@ fn a_trace_holds_the_same_texts_in_every_form() {
 }
 
 #[test]
-fn recorded_traces_are_shown() {
-    for path in real_traces() {
+fn v2_traces_are_shown() {
+    for path in v2_traces() {
         let trace = sk_store::trace::open(&path).unwrap();
         let summary = show(&trace, None).unwrap();
         assert_eq!(summary.events, told(&trace).len() as u64);

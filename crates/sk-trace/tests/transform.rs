@@ -10,7 +10,7 @@ use sk_core::{ObjectKey, ObjectRef, TemplateId};
 use sk_store::trace::{Change, Format, Life, Observation, OwnerLives, Row, TemplateLives, Trace};
 use sk_trace::generate::GenerateSpec;
 use sk_trace::transform::{KindSummary, Program, TransformError, plan, transform};
-use support::{START, deployment, generated, names, open, real_traces, story, told};
+use support::{START, deployment, generated, names, open, story, told, v2_traces};
 
 fn owner(name: &str) -> ObjectRef {
     ObjectRef::new("apps/v1.Deployment".parse().unwrap(), ObjectKey::namespaced("default", name))
@@ -132,7 +132,7 @@ fn a_program_that_changes_nothing_changes_nothing() {
     let written = transform(&open(bytes.clone()), &program, Format::Native, Vec::new()).unwrap();
     assert!(written.out == bytes, "not a byte differs");
     assert!(written.summary.kinds.is_empty());
-    for path in real_traces() {
+    for path in v2_traces() {
         let trace = sk_store::trace::open(&path).unwrap();
         let after = run(&trace, ".").unwrap();
         let records = |trace: &Trace| trace.records().unwrap().map(|record| record.unwrap().change).collect::<Vec<_>>();

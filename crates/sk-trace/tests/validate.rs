@@ -9,8 +9,9 @@ use serde_json::{Value, json};
 use sk_core::{ObjectKey, ObjectRef, SimDuration, SimTime};
 use sk_store::trace::{Format, Gap, Life, OwnerLives, Row, TemplateLives, Trace};
 use sk_trace::generate::{GenerateSpec, PRESETS};
+use sk_trace::show::show;
 use sk_trace::validate::{MAX_KEPT_PER_RULE, Severity, all, fix, validate};
-use support::{START, deployment, generated, names, open, real_traces, story, told};
+use support::{START, deployment, generated, names, open, story, told, v2_traces};
 
 fn tracked() -> Value {
     json!({"apps/v1.Deployment": {}})
@@ -68,6 +69,7 @@ fn each_flaw_of_an_object_is_found_under_its_code() {
     assert_eq!(codes(set("/spec/template/spec/containers", json!([]))), ["E0110"]);
     assert_eq!(codes(set("/spec/template/spec/containers", json!([{"name": "a"}, {"name": "a"}]))), ["E0110"]);
     assert_eq!(codes(set("/spec/replicas", json!(-1))), ["E0111"]);
+    assert_eq!(codes(set("/spec/replicas", json!(i32::MAX))), ["E0121"]);
     assert_eq!(codes(|object| object["spec"]["template"]["spec"]["restartPolicy"] = "Never".into()), ["E0112"]);
     let owner = json!([{"apiVersion": "apps/v1", "kind": "Deployment", "name": "a", "uid": "1"}]);
     assert_eq!(codes(|object| object["metadata"]["ownerReferences"] = owner), ["W0119"]);
@@ -83,6 +85,14 @@ fn a_cluster_scoped_object_with_a_namespace_and_a_wrong_schedule_are_found() {
     assert_eq!(found.len(), 2, "{found:?}");
     assert!(found[0].starts_with("E0103 event 0, 2026-01-05T00:00:00Z, Node b/a /metadata/namespace:"), "{found:?}");
     assert!(found[1].starts_with("E0113 event 1,"), "{found:?}");
+}
+
+#[test]
+fn a_trace_that_takes_longer_than_a_run_replays_is_found() {
+    let days = |days: i64| story(&tracked()).apply(0, deployment("web", 2)).apply(days * 86_400, deployment("web", 3));
+    assert_eq!(found(&days(400).trace()), Vec::<String>::new());
+    let found = found(&days(401).trace());
+    assert_eq!(found, ["W0122: it is from 2026-01-05T00:00:00Z to 2027-02-10T00:00:00Z"]);
 }
 
 #[test]
@@ -198,11 +208,11 @@ fn lives_follow_a_template_that_is_mended() {
 }
 
 #[test]
-fn recorded_traces_validate_and_mending_removes_what_it_can() {
-    for path in real_traces() {
+fn v2_traces_validate_and_mending_removes_what_it_can() {
+    for path in v2_traces() {
         let trace = sk_store::trace::open(&path).unwrap();
         let validation = validate(&trace).unwrap();
-        assert!(validation.report.events > 0);
+        assert_eq!(validation.report.events, show(&trace, None).unwrap().events, "an event is one thing everywhere");
         validation.report.findings.iter().for_each(|finding| eprintln!("{}: {finding}", path.display()));
         let fixed = fix(&trace, &validation, Format::V2, Vec::new()).unwrap();
         let after = open(fixed.out);
@@ -247,4 +257,21 @@ proptest! {
         let nothing = report.counts.keys().all(|rule| rule.code().code == "E0115");
         prop_assert!(nothing, "{:#?}", report.findings);
     }
+}
+
+#[test]
+fn a_finding_in_a_v2_trace_says_where_it_stands_in_both_counts() {
+    let twice =
+        |at| story(&tracked()).apply(0, deployment("a", 1)).apply(0, deployment("b", 1)).apply(at, names_nobody());
+    let v2 = sk_store::trace::convert(&twice(5).trace(), Format::V2, Vec::new()).unwrap().0;
+    let found = found(&open(v2));
+    assert!(found[0].starts_with("E0106 event 2 (in v2 event 1), 2026-01-05T00:00:05Z, Deployment"), "{found:?}");
+    assert!(self::found(&twice(5).trace())[0].starts_with("E0106 event 2, 2026-01-05T00:00:05Z,"));
+}
+
+/// A Deployment whose name no API server takes.
+fn names_nobody() -> Value {
+    let mut object = deployment("web", 1);
+    object["metadata"]["name"] = "Web_1".into();
+    object
 }

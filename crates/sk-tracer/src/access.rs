@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 use kube::Client;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 
+use crate::troubles::{Cause, Troubles};
+
 /// Credentials are read again at most this often, so that a wrong token does not become a busy loop.
 const RENEWAL_INTERVAL: Duration = Duration::from_secs(5);
 
@@ -68,6 +70,8 @@ struct Inner {
     began: Instant,
     /// Milliseconds after `began` at which the last renewal was begun, plus one; 0 for never.
     renewed: AtomicU64,
+    /// What goes wrong on this way.
+    troubles: Troubles,
 }
 
 impl From<Client> for Access {
@@ -85,7 +89,13 @@ impl fmt::Debug for Access {
 
 impl Access {
     fn new(client: Client, place: Option<Place>) -> Self {
-        let inner = Inner { client: RwLock::new(client), place, began: Instant::now(), renewed: AtomicU64::new(0) };
+        let inner = Inner {
+            client: RwLock::new(client),
+            place,
+            began: Instant::now(),
+            renewed: AtomicU64::new(0),
+            troubles: Troubles::default(),
+        };
         Self(Arc::new(inner))
     }
 
@@ -100,6 +110,11 @@ impl Access {
         self.0.client.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// What goes wrong with the API server, for whoever meets it and for whoever says it.
+    pub(crate) fn troubles(&self) -> &Troubles {
+        &self.0.troubles
+    }
+
     /// Reads the credentials again, unless somebody has just done so.
     pub(crate) async fn renew(&self) {
         let Some(place) = &self.0.place else { return };
@@ -112,7 +127,7 @@ impl Access {
         }
         match place.connect().await {
             Ok((client, _)) => *self.0.client.write().unwrap_or_else(PoisonError::into_inner) = client,
-            Err(error) => tracing::warn!(%error, "credentials were refused and cannot be read again"),
+            Err(error) => self.troubles().note("the kubeconfig", Cause::Unauthorised, &error),
         }
     }
 }

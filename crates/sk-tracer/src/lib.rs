@@ -16,6 +16,7 @@
 //! | [`access`] | the way to the API server, and finding it again |
 //! | `watch` | one watcher per kind: discovery, lists, watches, relists |
 //! | `store` | the one owner of ledger and log |
+//! | `troubles` | what goes wrong with the API server, said once per cause and minute |
 //! | `lookup` | questions about owners |
 //! | `look` | another look at pods that came before their owners |
 //! | `origin` | is this the cluster that the data folder is of? |
@@ -48,6 +49,7 @@ pub mod snapshot;
 mod store;
 pub mod tls;
 mod tracer;
+mod troubles;
 mod watch;
 
 pub use access::Access;

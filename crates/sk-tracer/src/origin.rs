@@ -16,9 +16,12 @@ use tokio::task::{JoinHandle, JoinSet};
 use crate::access::Access;
 use crate::folder::{DataFolder, FolderError};
 use crate::health::Health;
+use crate::troubles::Cause;
 
 /// The namespace that a cluster is known by.
 pub(crate) const NAMESPACE: &str = "kube-system";
+/// What is asked, for people.
+const WHAT: &str = "which cluster this is";
 /// How long a start waits for the answer. Afterwards the tracer serves, and watches when the answer has come.
 const LIMIT: Duration = Duration::from_secs(5);
 /// Between two attempts, if the API server cannot be asked.
@@ -111,13 +114,16 @@ async fn uid(access: &Access) -> Result<Option<String>, kube::Error> {
     loop {
         match Api::<Namespace>::all(access.client()).get_metadata(NAMESPACE).await {
             Err(problem) if is_passing(&problem) => {
-                tracing::warn!(%problem, "the API server cannot be asked yet which cluster this is");
+                access.troubles().note(WHAT, Cause::of(&problem), &problem);
                 if matches!(&problem, kube::Error::Api(status) if status.code == 401) {
                     access.renew().await;
                 }
                 tokio::time::sleep(PAUSE).await;
             }
-            answer => return answer.map(|namespace| namespace.metadata.uid),
+            answer => {
+                access.troubles().overcome(WHAT);
+                return answer.map(|namespace| namespace.metadata.uid);
+            }
         }
     }
 }

@@ -15,7 +15,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, mpsc};
 
 use crate::access::Access;
-use crate::auth::Reviewer;
+use crate::auth::Gate;
 use crate::clock::Clock;
 use crate::export::{Exporter, MAX_EXPORTS};
 use crate::folder::DataFolder;
@@ -123,7 +123,7 @@ impl Parts {
             exporter: Arc::clone(exporter),
             health: Arc::clone(&self.health),
             metrics: Arc::clone(&self.shared.metrics),
-            reviewer: identity.is_some().then(|| Reviewer::new(self.shared.access.clone())),
+            gate: identity.is_some().then(|| Gate::new(self.shared.access.clone())),
             export_to: config.export_to.clone(),
         };
         let failed = |source| StartError::Bind { address: serving.address, source };

@@ -26,6 +26,7 @@ use crate::parts::Parts;
 use crate::serve::{Server, bind};
 use crate::store::{Message, QUEUE_BATCHES, StoreError};
 use crate::tls::TlsError;
+use crate::troubles;
 
 /// How often things are looked at that nobody tells of.
 const POLL: Duration = Duration::from_millis(50);
@@ -124,6 +125,7 @@ impl Tracer {
         let (looks, rounds) = mpsc::channel(1);
         let exporter = Arc::new(parts.exporter(&folder, &config, store.clone()));
         let mut tasks = JoinSet::new();
+        tasks.spawn(troubles::run(parts.shared.access.clone()));
         origin.settle(&mut tasks, &parts.health);
         for watcher in parts.watchers(&store) {
             let (ending, settled) = (parts.health.watch_for_panics(), origin.settled());

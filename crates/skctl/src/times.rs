@@ -3,8 +3,9 @@
 use anyhow::{Context, Result, bail};
 use jiff::tz::TimeZone;
 use sk_core::duration::TimeSpec;
+use sk_core::limits::MAX_WINDOW;
 use sk_core::{SimDuration, SimTime};
-use sk_driver::plan::Window;
+use sk_replay::plan::Window;
 
 use crate::cli::{Global, PartArgs};
 
@@ -59,11 +60,11 @@ impl Asked {
             (None, None) => (scenario.end, scenario.duration),
             _ => (None, None),
         };
-        Ok(Self {
-            start: start.or(scenario.start),
-            end: end.or(scenario_end),
-            duration: duration.or(scenario_duration),
-        })
+        let duration = duration.or(scenario_duration);
+        if let Some(duration) = duration.filter(|duration| *duration > MAX_WINDOW) {
+            bail!("a duration of {duration} is longer than {MAX_WINDOW}, the most that a run replays; ask for less");
+        }
+        Ok(Self { start: start.or(scenario.start), end: end.or(scenario_end), duration })
     }
 
     /// When the part begins and ends, where that was asked for, in a trace that begins at `first`.
@@ -98,6 +99,15 @@ pub(crate) fn window(asked: &Asked, span: (SimTime, SimTime), clock: &Clock) -> 
     }
     if end <= start {
         bail!("the part to replay is empty: it begins {start} and ends {end}; the trace is from {first} to {last}");
+    }
+    if end.since(start) > MAX_WINDOW && asked_end.is_none() {
+        bail!(
+            "the trace says that it is from {first} to {last}, and a run replays at most {MAX_WINDOW} of it; \
+             say which part with --duration, or with --start and --end (`skctl validate` tells more)"
+        );
+    }
+    if end.since(start) > MAX_WINDOW {
+        bail!("from {start} to {end} is longer than {MAX_WINDOW}, the most that a run replays; ask for less");
     }
     Ok((Window { start, end, includes_end: asked_end.is_none() }, assumed))
 }
@@ -135,6 +145,19 @@ mod tests {
     fn a_trace_of_one_moment_is_given_an_hour_and_that_is_said() {
         let (window, assumed) = window(&Asked::default(), (SPAN.0, SPAN.0), &clock("UTC")).unwrap();
         assert_eq!((window.end.since(window.start), assumed), (ASSUMED_DURATION, true));
+    }
+
+    #[test]
+    fn a_window_without_end_is_refused_or_needs_a_duration() {
+        let refuse = |start, end, duration| format!("{:#}", ask(start, end, duration).unwrap_err());
+        assert!(refuse(None, None, Some("9999999d")).contains("9999999d is longer than 400d"));
+        assert!(refuse(None, Some("2126-01-01T00:00:00Z"), None).contains("longer than 400d"));
+        let endless = (SimTime::from_micros(i64::MIN), SimTime::MAX);
+        let refused = window(&Asked::default(), endless, &clock("UTC")).unwrap_err().to_string();
+        assert!(refused.contains("--duration") && refused.contains("at most 400d"), "{refused}");
+        let asked = Asked { duration: Some(ASSUMED_DURATION), ..Asked::default() };
+        let (window, _) = window(&asked, endless, &clock("UTC")).unwrap();
+        assert_eq!(window.end.since(window.start), ASSUMED_DURATION, "what was asked for is replayed");
     }
 
     #[test]

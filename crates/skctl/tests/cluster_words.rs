@@ -51,6 +51,20 @@ fn without_a_kubeconfig_it_says_how_to_name_one() {
 }
 
 #[test]
+fn a_recording_does_not_overwrite_an_earlier_one_unless_it_is_told_to() {
+    let dir = folder();
+    write(&dir, "week.sktrace", "a week of somebody's work");
+    let record = ["--kubeconfig", "nowhere", "record", "-O", "week.sktrace"];
+    let out = without_cluster(&dir).args(record).assert().code(2);
+    out.stderr(contains("week.sktrace is there already").and(contains("--force"))).stdout("");
+    // Told to, it goes on to the cluster: that is what it fails at, and the file is as it was.
+    let out = without_cluster(&dir).args(record).arg("--force").assert().code(2);
+    out.stderr(contains("nowhere").and(contains("is there already").not()));
+    let left = std::fs::read_to_string(dir.path().join("week.sktrace")).expect("it is still there");
+    assert_eq!(left, "a week of somebody's work");
+}
+
+#[test]
 fn a_context_that_is_not_there_is_answered_with_those_that_are() {
     let dir = folder();
     kubeconfig(&dir);

@@ -34,21 +34,29 @@ fn lines(dir: &TempDir, trace: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).expect("each line is JSON")).collect()
 }
 
-/// Traces that SimKube 2 recorded. They are not part of the repository; where they are absent, this says so.
-fn real_traces() -> Vec<(String, Vec<u8>)> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces");
+/// v2 traces: the bundled one, our own, and those that SimKube 2 recorded. The last are not part of the repository; where
+/// they are absent, this says so.
+fn v2_traces() -> Vec<(String, Vec<u8>)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |path: &Path| std::fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let ours = ["cron-job.sktrace", "bare-pods.sktrace"];
+    let ours = ours.map(|name| (name.to_owned(), read(&root.join("../sk-store/tests/traces").join(name))));
+    let mut traces = vec![("nginx.sktrace".to_owned(), NGINX.to_vec())];
+    traces.extend(ours);
+    let folder = root.join("../../../shared/traces");
     if !folder.is_dir() {
-        eprintln!("../shared/traces is absent: only the bundled trace was used");
-        return Vec::new();
+        // Not `eprintln!`, which the harness keeps to itself when a test passes.
+        let _ = writeln!(std::io::stderr(), "note: no recorded traces beside the repository: only our own were used");
+        return traces;
     }
-    let names = names(&folder).into_iter().filter(|name| name.ends_with(".sktrace"));
-    names.map(|name| (name.clone(), std::fs::read(folder.join(name)).expect("it can be read"))).collect()
+    let recorded = names(&folder).into_iter().filter(|name| name.ends_with(".sktrace"));
+    traces.extend(recorded.map(|name| (format!("recorded-{name}"), read(&folder.join(name)))));
+    traces
 }
 
 #[test]
 fn v2_to_native_and_back_gives_the_same_bytes() {
-    let traces = real_traces().into_iter().chain([("nginx.sktrace".to_owned(), NGINX.to_vec())]);
-    for (name, original) in traces {
+    for (name, original) in v2_traces() {
         let dir = folder();
         write(&dir, "old.sktrace", &original);
         skctl(&dir).args(["trace", "convert", "old.sktrace", "native.sktrace"]).assert().success().stdout("");
@@ -62,8 +70,8 @@ fn v2_to_native_and_back_gives_the_same_bytes() {
 }
 
 #[test]
-fn the_real_traces_are_shown_and_judged() {
-    for (name, original) in real_traces() {
+fn v2_traces_are_shown_and_judged_by_the_same_events() {
+    for (name, original) in v2_traces() {
         let dir = folder();
         write(&dir, &name, &original);
         let summary = answer_json(&dir, &["trace", "show", &name, "-o", "json"]);
@@ -71,6 +79,7 @@ fn the_real_traces_are_shown_and_judged() {
         let judged = skctl(&dir).args(["validate", &name, "-o", "json"]).assert();
         let judged: Value = serde_json::from_slice(&judged.get_output().stdout).expect("the answer is JSON");
         assert!(judged["valid"].is_boolean(), "{name}");
+        assert_eq!(judged["events"], summary["events"], "{name}");
     }
 }
 
@@ -290,7 +299,7 @@ fn an_invalid_trace_exits_with_1_and_is_mended() {
 fn strict_does_not_pass_warnings() {
     let dir = folder();
     write(&dir, "web.yaml", UNFIT.replace("serviceAccountName: robot, ", ""));
-    skctl(&dir).args(["validate", "web.yaml"]).assert().success().stdout(contains("0 errors, 1 warnings"));
+    skctl(&dir).args(["validate", "web.yaml"]).assert().success().stdout(contains("0 errors, 1 warning in 1 event"));
     skctl(&dir).args(["validate", "web.yaml", "--strict"]).assert().code(1).stdout(contains("INVALID"));
 }
 
@@ -363,4 +372,54 @@ fn the_schema_of_scenarios_is_an_answer() {
     let dir = folder();
     let schema = answer_json(&dir, &["scenario", "schema"]);
     assert!(schema["properties"]["cluster"].is_object() || schema["$defs"].is_object(), "{schema}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_pipe_with_a_name_is_read_once() {
+    for (form, args) in [("v2", ["trace", "show", "pipe"]), ("native", ["trace", "show", "pipe"])] {
+        let dir = folder();
+        write(&dir, "v2", NGINX);
+        skctl(&dir).args(["-q", "trace", "convert", "v2", "native", "--to", "native"]).assert().success();
+        let content = bytes(&dir, form);
+        let pipe = dir.path().join("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.expect("there is a `mkfifo`").success());
+        // Opening waits for the reader, so this is another thread; it writes once and goes.
+        let writer = std::thread::spawn(move || std::fs::write(pipe, content).expect("the reader takes all of it"));
+        let shown = skctl(&dir).args(args).timeout(std::time::Duration::from_secs(120)).assert().success();
+        shown.stdout(contains(form).and(contains("apps/v1.Deployment")));
+        writer.join().expect("it was written");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn the_copy_of_standard_input_goes_with_a_killed_process() {
+    let dir = folder();
+    let copies = dir.path().join("tmp");
+    std::fs::create_dir(&copies).expect("a temporary folder can be written to");
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_skctl"));
+    command.args(["trace", "show", "-"]).env("TMPDIR", &copies).stdin(std::process::Stdio::piped());
+    let mut child = command.stdout(std::process::Stdio::null()).spawn().expect("skctl starts");
+    let mut input = child.stdin.take().expect("it is a pipe");
+    // A pipe holds 64 KiB or so: when all of this is taken, most of it is copied.
+    input.write_all(NGINX).and_then(|()| input.write_all(&vec![0; 4 << 20])).expect("it is taken");
+    child.kill().and_then(|()| child.wait()).expect("it is our child");
+    assert_eq!(names(&copies), Vec::<String>::new());
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_sends_without_end_is_refused() {
+    let dir = folder();
+    for place in ["/dev/zero", "-"] {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_skctl"));
+        let zeros = std::fs::File::open("/dev/zero").expect("Linux has /dev/zero");
+        let output = command.args(["trace", "show", place]).current_dir(dir.path()).stdin(zeros).output();
+        let output = output.expect("skctl starts");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains("is no trace") && said.contains("00, 00"), "{said}");
+    }
 }

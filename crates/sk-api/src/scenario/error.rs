@@ -100,11 +100,8 @@ pub enum ScenarioError {
     Yaml {
         /// Where it went wrong.
         place: Place,
-        /// What is wrong and what to do.
+        /// What is wrong and what to do. What the YAML reader says is in it, as far as it is meant for people.
         problem: String,
-        /// What the YAML reader says.
-        #[source]
-        source: Box<serde_saphyr::Error>,
     },
     /// An assignment on the command line could not be carried out.
     #[error("{0}")]

@@ -88,7 +88,7 @@ impl Document {
         let root = read(text).map_err(|source| {
             let (line, column) = source.location().map_or((1, 1), |at| (at.line(), at.column()));
             let place = Place::File { name: file.clone(), line, column };
-            ScenarioError::Yaml { place, problem: in_plain_words(&source), source: Box::new(source) }
+            ScenarioError::Yaml { place, problem: in_plain_words(&source) }
         })?;
         Ok(Self { file, sets: Vec::new(), root })
     }
@@ -195,17 +195,18 @@ pub(crate) fn in_plain_words(error: &YamlError) -> String {
         YamlError::DuplicateMappingKey { key: Some(key), .. } => {
             format!("`{}` stands here twice: keep one of them", shown(key))
         }
-        YamlError::Budget { breach: BudgetBreach::Documents { .. }, .. } => {
-            "a scenario is one YAML document: remove what follows `---`, or make it a file of its own".to_owned()
+        YamlError::Budget { breach, .. } => over_budget(breach),
+        // The reader's own limit of brackets has no variant of its own.
+        YamlError::ExternalMessage { msg, .. } if msg.contains("recursion limit") => too_deep(),
+        YamlError::AliasReplayLimitExceeded { .. } | YamlError::AliasReplayStackDepthExceeded { .. } => {
+            format!(
+                "this is more than a scenario may hold: aliases (`*name`) repeat more than {MAX_REPEATED} values; repeat less"
+            )
         }
-        YamlError::Budget { breach: BudgetBreach::Depth { .. }, .. } => {
-            format!("this is nested more than {MAX_DEPTH} deep: no scenario is")
-        }
-        YamlError::Budget { .. }
-        | YamlError::AliasReplayLimitExceeded { .. }
-        | YamlError::AliasExpansionLimitExceeded { .. }
-        | YamlError::AliasReplayStackDepthExceeded { .. } => {
-            format!("this is more than a scenario may hold: {}; make it smaller", reader_message(error))
+        YamlError::AliasExpansionLimitExceeded { .. } => {
+            format!(
+                "this is more than a scenario may hold: one part is repeated (`*name`) more than {MAX_ANCHORS} times; repeat less"
+            )
         }
         YamlError::UnknownAnchor { .. } => {
             "nothing before this has the name (`&name`) that it repeats (`*name`)".to_owned()
@@ -214,6 +215,35 @@ pub(crate) fn in_plain_words(error: &YamlError) -> String {
         YamlError::Message { msg, .. } => shown(msg),
         _ => format!("this is no YAML that can be read: {}", reader_message(error)),
     }
+}
+
+/// Which limit of [`read`] was passed, and what to do.
+fn over_budget(breach: &BudgetBreach) -> String {
+    let (what, advice) = match breach {
+        BudgetBreach::Documents { .. } => {
+            return "a scenario is one YAML document: remove what follows `---`, or make it a file of its own"
+                .to_owned();
+        }
+        BudgetBreach::Depth { .. } => return too_deep(),
+        BudgetBreach::Events { .. } | BudgetBreach::Nodes { .. } => {
+            (format!("it has more than {MAX_NODES} values"), "say less")
+        }
+        BudgetBreach::Anchors { .. } => {
+            (format!("more than {MAX_ANCHORS} parts have a name (`&name`)"), "name fewer of them")
+        }
+        BudgetBreach::Aliases { .. } | BudgetBreach::MergeKeys { .. } | BudgetBreach::AliasAnchorRatio { .. } => {
+            (format!("parts are repeated (`*name`, `<<`) more than {MAX_ANCHORS} times"), "repeat less")
+        }
+        BudgetBreach::RecordedAnchorEvents { .. } | BudgetBreach::RecordedAnchorBytes { .. } => {
+            ("the parts that have a name (`&name`) are too large".to_owned(), "repeat less")
+        }
+        _ => (format!("with what is repeated it has more than {} KiB of text", MAX_FILE_BYTES >> 10), "say less"),
+    };
+    format!("this is more than a scenario may hold: {what}; {advice}")
+}
+
+fn too_deep() -> String {
+    format!("this is nested more than {MAX_DEPTH} deep: no scenario is")
 }
 
 fn reader_message(error: &YamlError) -> String {

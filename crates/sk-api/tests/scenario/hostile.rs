@@ -37,6 +37,16 @@ fn what_is_no_yaml_is_refused_with_line_and_column() {
             "x.yaml:2:1: a scenario is one YAML document: remove what follows `---`, or make it a file of its own",
         ),
         ("a: 1\na: 2", "x.yaml:2:1: `a` stands here twice: keep one of them"),
+        (
+            "apiVersion: v1\nkind: Node\nmetadata: {name: a}",
+            "x.yaml:2:7: kind: this is a Node, not a scenario; say what nodes there are under `cluster.groups`, such as \
+             {small: {min: 1, max: 10, cpu: 4, memory: 16Gi}}",
+        ),
+        (
+            "apiVersion: networking.k8s.io/v1\nkind: Ingress",
+            "x.yaml:2:7: kind: this is an Ingress, not a scenario; a manifest is replayed as a trace: `skctl run FILE`, \
+             without -f",
+        ),
     ];
     for (text, expected) in cases {
         assert_eq!(refused(text), expected, "{text}");
@@ -74,6 +84,26 @@ fn alias_bombs_are_refused() {
     let repeats = "  - *long\n".repeat(200);
     let said = refused(&format!("{HEAD}assert:\n  - &long {long}\n{repeats}"));
     assert!(said.contains("more than a scenario may hold"), "{said}");
+}
+
+#[test]
+fn what_is_too_much_is_said_in_words_for_people() {
+    let named: String = (0..300).map(|n| format!("&a{n} 1, ")).collect();
+    let repeated = format!("&a 1, {}", "*a, ".repeat(300));
+    let laughs = "a: &a [1, 1, 1, 1, 1, 1, 1, 1]\nb: &b [*a, *a, *a, *a, *a, *a, *a, *a]\n\
+                  c: &c [*b, *b, *b, *b, *b, *b, *b, *b]\nd: &d [*c, *c, *c, *c, *c, *c, *c, *c]\ne: [*d, *d]";
+    for (text, expected) in [
+        (format!("x: [{named}]"), "more than 256 parts have a name (`&name`)"),
+        (format!("x: [{repeated}]"), "more than 256 times"),
+        (laughs.to_owned(), "repeat more than 4096 values"),
+        (format!("x: {}", "[".repeat(100)), "nested more than 32 deep"),
+    ] {
+        let said = refused(&format!("{HEAD}{text}"));
+        assert!(said.contains(expected), "{expected}: {said}");
+        assert!(!said.contains('{') && !said.contains("budget") && !said.contains('='), "{said}");
+        let error = Scenario::parse("x.yaml", &format!("{HEAD}{text}")).unwrap_err();
+        assert!(std::error::Error::source(&error).is_none(), "nothing of the reader's own words comes behind it");
+    }
 }
 
 #[test]

@@ -1,8 +1,11 @@
-//! The kinds whose insides the engine understands, and what every kind is called in a URL.
+//! The kinds whose insides the engine understands.
 //!
-//! A typed body holds the fields the engine reads and, beside them, all the others as they came (`rest`), so nothing a
-//! trace holds is lost. Kinds not listed here are kept whole as [`Other`].
+//! A kind is one entry in the list below, with a body that implements [`Kind`]: how it reads and writes, what of it is
+//! status, what of it is desired, what is valid. There is no wildcard arm anywhere: a kind that is listed has all of it, and
+//! every other kind is kept whole as [`Other`]. A typed body holds the fields that the engine reads and, beside them, all
+//! the others as they came (`rest`), so nothing a trace holds is lost.
 
+mod condition;
 mod namespace;
 mod node;
 mod other;
@@ -10,142 +13,186 @@ mod pod;
 mod requests;
 mod workload;
 
-use std::fmt;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+use sk_core::{Gvk, ObjectKey};
 
-use sk_core::Gvk;
+use crate::error::Invalid;
 
+pub use condition::{Condition, ConditionStatus, Why};
 pub(crate) use namespace::KUBERNETES_FINALIZER;
 pub use namespace::{Namespace, NamespacePhase};
 pub use node::{Node, NodeSpec, NodeStatus};
 pub use other::Other;
-pub use pod::{Condition, ConditionStatus, Container, Pod, PodPhase, PodSpec, PodStatus, ResourceRequirements};
+pub use pod::{Container, Directives, Pod, PodPhase, PodSpec, PodStatus, ResourceRequirements};
 pub use workload::{
     Deployment, DeploymentSpec, DeploymentStatus, IntOrPercent, PodTemplate, ReplicaSet, ReplicaSetSpec,
     ReplicaSetStatus, RollingUpdate, Strategy, StrategyType, TemplateMeta,
 };
 
-/// `v1.Pod`
-pub const POD: Gvk = Gvk::new_static("", "v1", "Pod");
-/// `v1.Node`
-pub const NODE: Gvk = Gvk::new_static("", "v1", "Node");
-/// `v1.Namespace`
-pub const NAMESPACE: Gvk = Gvk::new_static("", "v1", "Namespace");
-/// `apps/v1.Deployment`
-pub const DEPLOYMENT: Gvk = Gvk::new_static("apps", "v1", "Deployment");
-/// `apps/v1.ReplicaSet`
-pub const REPLICA_SET: Gvk = Gvk::new_static("apps", "v1", "ReplicaSet");
-/// `scheduling.k8s.io/v1.PriorityClass`
-pub const PRIORITY_CLASS: Gvk = Gvk::new_static("scheduling.k8s.io", "v1", "PriorityClass");
+/// `scheduling.k8s.io/v1.PriorityClass`, which admission reads though it is kept as it came.
+pub static PRIORITY_CLASS: Gvk = Gvk::new_static("scheduling.k8s.io", "v1", "PriorityClass");
 
-/// Built-in kinds that live outside namespaces. A kind we do not know is taken for what its first object looks like.
-const CLUSTER_SCOPED: &[(&str, &str)] = &[
-    ("", "Namespace"),
-    ("", "Node"),
-    ("", "PersistentVolume"),
-    ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"),
-    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy"),
-    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding"),
-    ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"),
-    ("apiextensions.k8s.io", "CustomResourceDefinition"),
-    ("apiregistration.k8s.io", "APIService"),
-    ("certificates.k8s.io", "CertificateSigningRequest"),
-    ("flowcontrol.apiserver.k8s.io", "FlowSchema"),
-    ("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration"),
-    ("networking.k8s.io", "IngressClass"),
-    ("node.k8s.io", "RuntimeClass"),
-    ("rbac.authorization.k8s.io", "ClusterRole"),
-    ("rbac.authorization.k8s.io", "ClusterRoleBinding"),
-    ("resource.k8s.io", "DeviceClass"),
-    ("resource.k8s.io", "ResourceSlice"),
-    ("scheduling.k8s.io", "PriorityClass"),
-    ("storage.k8s.io", "CSIDriver"),
-    ("storage.k8s.io", "CSINode"),
-    ("storage.k8s.io", "StorageClass"),
-    ("storage.k8s.io", "VolumeAttachment"),
-];
+/// What the API server must know of a kind to store it.
+pub(crate) trait Kind: PartialEq + Sized {
+    /// Takes its own sections out of `fields`; what is left there is kept beside it.
+    fn read(fields: &mut Map<String, Value>) -> Result<Self, serde_json::Error>;
 
-/// Built-in groups, whose kinds not listed above all live in namespaces.
-const BUILT_IN_GROUPS: &[&str] = &[
-    "",
-    "apps",
-    "autoscaling",
-    "batch",
-    "coordination.k8s.io",
-    "discovery.k8s.io",
-    "events.k8s.io",
-    "networking.k8s.io",
-    "policy",
-    "rbac.authorization.k8s.io",
-    "resource.k8s.io",
-    "scheduling.k8s.io",
-    "storage.k8s.io",
-];
+    /// Writes its sections.
+    fn write(&self, fields: &mut Map<String, Value>);
 
-/// A kind as the API serves it.
-#[derive(Clone, Debug)]
-pub struct Resource {
-    /// Its kind.
-    pub gvk: Gvk,
+    /// Makes the body of a new object ready to be stored: nobody creates an object with a status.
+    fn prepare_for_create(&mut self);
+
+    /// Makes the status what it is in `other`.
+    fn set_status(&mut self, other: &Self);
+
+    /// After an update: takes over from what is `stored` whatever an update cannot change.
+    fn prepare_for_update(&mut self, stored: &Self);
+
+    /// Do both desire the same? Then the generation stays.
+    fn same_desire(&self, other: &Self) -> bool;
+
+    /// Would a server take it?
+    fn validate(&self) -> Result<(), Invalid>;
+
+    /// Is this a name that objects of the kind may have?
+    fn is_name(name: &str) -> bool {
+        sk_core::label::is_dns_subdomain(name)
+    }
 }
 
-impl Resource {
-    /// The resource that serves `gvk`.
-    pub fn of(gvk: &Gvk) -> Self {
-        Self { gvk: gvk.clone() }
-    }
+/// Declares the typed kinds: the body enum, the tag that tells bodies apart, and every question that is asked of a body.
+macro_rules! kinds {
+    ($($(#[doc = $doc:literal])+ $kind:ident($constant:ident = $group:literal, $name:literal)),+ $(,)?) => {
+        $($(#[doc = $doc])+ pub static $constant: Gvk = Gvk::new_static($group, "v1", $name);)+
 
-    /// Does it live in namespaces? `None`: a custom kind, ask the object.
-    pub fn namespaced(&self) -> Option<bool> {
-        let (group, kind) = (self.gvk.group.as_str(), self.gvk.kind.as_str());
-        if CLUSTER_SCOPED.contains(&(group, kind)) {
-            return Some(false);
+        /// The part of an object that depends on its kind.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum Body {
+            $($(#[doc = $doc])+ $kind($kind),)+
+            /// Any other kind, kept as it came.
+            Other(Other),
         }
-        BUILT_IN_GROUPS.contains(&group).then_some(true)
-    }
 
-    /// The plural in URLs and messages. Custom kinds without a definition get the regular English plural.
-    pub fn plural(&self) -> String {
-        let lower = self.gvk.kind.to_lowercase();
-        match lower.as_str() {
-            "endpoints" => lower,
-            _ if lower.ends_with('s') || lower.ends_with('x') || lower.ends_with("ch") => format!("{lower}es"),
-            _ if lower.ends_with('y') && !lower.ends_with("ey") && !lower.ends_with("ay") => {
-                format!("{}ies", &lower[..lower.len() - 1])
+        /// Which body an object has: what components declare to watch.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum KindTag {
+            $($(#[doc = $doc])+ $kind,)+
+            /// Any other kind.
+            Other,
+        }
+
+        impl KindTag {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$kind,)+ Self::Other];
+        }
+
+        /// The typed kind that this is, if it is one.
+        pub(crate) fn known(gvk: &Gvk) -> Option<&'static Gvk> {
+            $(if *gvk == $constant { return Some(&$constant); })+
+            None
+        }
+
+        impl Body {
+            /// Which body it is.
+            pub fn tag(&self) -> KindTag {
+                match self {
+                    $(Self::$kind(_) => KindTag::$kind,)+
+                    Self::Other(_) => KindTag::Other,
+                }
             }
-            _ => format!("{lower}s"),
+
+            pub(crate) fn read(gvk: &Gvk, fields: &mut Map<String, Value>) -> Result<Self, serde_json::Error> {
+                $(if *gvk == $constant { return $kind::read(fields).map(Self::$kind); })+
+                Other::read(fields).map(Self::Other)
+            }
+
+            pub(crate) fn write(&self, fields: &mut Map<String, Value>) {
+                match self {
+                    $(Self::$kind(body) => body.write(fields),)+
+                    Self::Other(body) => body.write(fields),
+                }
+            }
+
+            pub(crate) fn prepare_for_create(&mut self) {
+                match self {
+                    $(Self::$kind(body) => body.prepare_for_create(),)+
+                    Self::Other(body) => body.prepare_for_create(),
+                }
+            }
+
+            pub(crate) fn set_status(&mut self, other: &Self) {
+                match (self, other) {
+                    $((Self::$kind(body), Self::$kind(other)) => body.set_status(other),)+
+                    (Self::Other(body), Self::Other(other)) => body.set_status(other),
+                    // The kind is part of a request's target: an object of another kind is never found there.
+                    ($(Self::$kind(_))|+ | Self::Other(_), _) => {}
+                }
+            }
+
+            pub(crate) fn prepare_for_update(&mut self, stored: &Self) {
+                match (self, stored) {
+                    $((Self::$kind(body), Self::$kind(stored)) => body.prepare_for_update(stored),)+
+                    (Self::Other(body), Self::Other(stored)) => body.prepare_for_update(stored),
+                    ($(Self::$kind(_))|+ | Self::Other(_), _) => {}
+                }
+            }
+
+            pub(crate) fn same_desire(&self, other: &Self) -> bool {
+                match (self, other) {
+                    $((Self::$kind(body), Self::$kind(other)) => body.same_desire(other),)+
+                    (Self::Other(body), Self::Other(other)) => body.same_desire(other),
+                    ($(Self::$kind(_))|+ | Self::Other(_), _) => false,
+                }
+            }
+
+            pub(crate) fn validate(&self) -> Result<(), Invalid> {
+                match self {
+                    $(Self::$kind(body) => body.validate(),)+
+                    Self::Other(body) => body.validate(),
+                }
+            }
+
+            pub(crate) fn is_name(&self, name: &str) -> bool {
+                match self {
+                    $(Self::$kind(_) => $kind::is_name(name),)+
+                    Self::Other(_) => Other::is_name(name),
+                }
+            }
         }
+    };
+}
+
+kinds! {
+    /// `v1.Pod`
+    Pod(POD = "", "Pod"),
+    /// `v1.Node`
+    Node(NODE = "", "Node"),
+    /// `v1.Namespace`
+    Namespace(NAMESPACE = "", "Namespace"),
+    /// `apps/v1.Deployment`
+    Deployment(DEPLOYMENT = "apps", "Deployment"),
+    /// `apps/v1.ReplicaSet`
+    ReplicaSet(REPLICA_SET = "apps", "ReplicaSet"),
+}
+
+/// A missing or null section reads as an empty one.
+pub(crate) fn read<T: DeserializeOwned + Default>(value: Option<Value>) -> Result<T, serde_json::Error> {
+    match value {
+        None | Some(Value::Null) => Ok(T::default()),
+        Some(value) => serde_json::from_value(value),
     }
 }
 
-impl fmt::Display for Resource {
-    /// `pods`, `deployments.apps`
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.plural())?;
-        if !self.gvk.group.is_empty() {
-            write!(f, ".{}", self.gvk.group)?;
-        }
-        Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn resources_are_called_as_kubernetes_calls_them() {
-        let cases = [
-            ("v1.Pod", "pods", Some(true)),
-            ("apps/v1.Deployment", "deployments.apps", Some(true)),
-            ("networking.k8s.io/v1.NetworkPolicy", "networkpolicies.networking.k8s.io", Some(true)),
-            ("networking.k8s.io/v1.Ingress", "ingresses.networking.k8s.io", Some(true)),
-            ("v1.Endpoints", "endpoints", Some(true)),
-            ("v1.Node", "nodes", Some(false)),
-            ("example.com/v1.Gateway", "gateways.example.com", None),
-        ];
-        for (gvk, name, namespaced) in cases {
-            let resource = Resource::of(&gvk.parse().unwrap());
-            assert_eq!((resource.to_string().as_str(), resource.namespaced()), (name, namespaced), "{gvk}");
-        }
-    }
+/// Where an object of a kind without a namespace of its own lives, given what it says.
+pub(crate) fn place(gvk: &Gvk, namespace: Option<sk_core::SmolStr>, name: sk_core::SmolStr) -> ObjectKey {
+    use sk_core::registry::Scope;
+    let namespace = namespace.filter(|namespace| !namespace.is_empty());
+    let namespace = match (sk_core::registry::scope(gvk), namespace) {
+        (Some(Scope::Cluster), _) => None,
+        (Some(Scope::Namespaced), None) => Some(sk_core::SmolStr::new_static("default")),
+        (_, namespace) => namespace,
+    };
+    ObjectKey { namespace, name }
 }

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use sk_core::{Quantity, Resources, SmolStr, Taint};
 
-use super::Condition;
+use super::{Condition, Kind, read};
+use crate::error::Invalid;
 
 /// A node's spec and status.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -61,5 +62,35 @@ impl Node {
     pub fn allocatable(&self) -> (Resources, i64) {
         let pods = self.status.allocatable.get("pods").map_or(0, |pods| pods.value());
         (Resources::from_quantities(&self.status.allocatable), pods)
+    }
+}
+
+impl Kind for Node {
+    fn read(fields: &mut Map<String, Value>) -> Result<Self, serde_json::Error> {
+        Ok(Self { spec: Arc::new(read(fields.remove("spec"))?), status: Arc::new(read(fields.remove("status"))?) })
+    }
+
+    fn write(&self, fields: &mut Map<String, Value>) {
+        fields.insert("spec".into(), json!(*self.spec));
+        fields.insert("status".into(), json!(*self.status));
+    }
+
+    /// A node registers itself with its status.
+    fn prepare_for_create(&mut self) {}
+
+    fn set_status(&mut self, other: &Self) {
+        self.status.clone_from(&other.status);
+    }
+
+    fn prepare_for_update(&mut self, stored: &Self) {
+        self.set_status(stored);
+    }
+
+    fn same_desire(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.spec, &other.spec) || self.spec == other.spec
+    }
+
+    fn validate(&self) -> Result<(), Invalid> {
+        Ok(())
     }
 }

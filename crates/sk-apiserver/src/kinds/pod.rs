@@ -4,8 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
-use sk_core::{Quantity, SimTime, SmolStr, Toleration};
+use serde_json::{Map, Value, json};
+use sk_core::{Quantity, SimDuration, SimTime, SmolStr, Toleration};
+
+use super::{Condition, Kind, Why, condition, read};
+use crate::error::Invalid;
+use crate::object::Rest;
 
 /// A pod. The spec is shared by all pods of a template; the node it is bound to stands outside it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -14,8 +18,23 @@ pub struct Pod {
     pub spec: Arc<PodSpec>,
     /// Where it runs, once decided.
     pub node_name: Option<SmolStr>,
+    /// What the driver wants its node to do with it; shown as annotations.
+    pub directives: Option<Directives>,
     /// How it is doing.
     pub status: PodStatus,
+}
+
+/// What the driver's admission hook decided for a pod: how long it takes to start and how long it lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Directives {
+    /// From being bound until its image is there.
+    pub create_delay: SimDuration,
+    /// From its image being there until it runs and is ready.
+    pub ready_delay: SimDuration,
+    /// How long it runs before it ends; `None`: until it is deleted.
+    pub lifetime: Option<SimDuration>,
+    /// The number of the recorded life that it was given.
+    pub sequence: Option<u64>,
 }
 
 /// What to run and where it may run.
@@ -147,10 +166,12 @@ pub struct PodStatus {
     pub started: Option<SimTime>,
     /// When its containers ended.
     pub finished: Option<SimTime>,
-    /// Why it failed, in a word.
-    pub reason: Option<SmolStr>,
-    /// Why it failed, in a sentence.
-    pub message: Option<SmolStr>,
+    /// Where it is to go once its victims are gone.
+    pub nominated_node_name: Option<SmolStr>,
+    /// Why it failed.
+    pub why: Option<Arc<Why>>,
+    /// All other fields, as they came.
+    pub rest: Rest,
 }
 
 impl PodStatus {
@@ -160,76 +181,147 @@ impl PodStatus {
     }
 
     /// Sets a condition; its transition time changes only when its status does. `false`: nothing changed.
-    pub fn set_condition(&mut self, mut condition: Condition) -> bool {
-        match self.conditions.iter_mut().find(|known| known.kind == condition.kind) {
-            Some(known) => {
-                if known.status == condition.status {
-                    condition.last_transition_time = known.last_transition_time;
-                }
-                let changed = *known != condition;
-                *known = condition;
-                changed
-            }
-            None => {
-                self.conditions.push(condition);
-                true
+    pub fn set_condition(&mut self, condition: Condition) -> bool {
+        condition::set(&mut self.conditions, condition)
+    }
+}
+
+impl Kind for Pod {
+    fn read(fields: &mut Map<String, Value>) -> Result<Self, serde_json::Error> {
+        let mut spec = fields.remove("spec");
+        let node_name = spec.as_mut().and_then(Value::as_object_mut).and_then(|spec| spec.remove("nodeName"));
+        let node_name: Option<SmolStr> = read(node_name)?;
+        Ok(Self {
+            spec: Arc::new(read(spec)?),
+            node_name: node_name.filter(|name| !name.is_empty()),
+            directives: None,
+            status: read_status(fields.remove("status"))?,
+        })
+    }
+
+    fn write(&self, fields: &mut Map<String, Value>) {
+        let mut spec = json!(*self.spec);
+        if let (Some(node), Some(spec)) = (&self.node_name, spec.as_object_mut()) {
+            spec.insert("nodeName".into(), node.as_str().into());
+        }
+        fields.insert("spec".into(), spec);
+        fields.insert("status".into(), write_status(self));
+    }
+
+    fn prepare_for_create(&mut self) {
+        self.status = PodStatus::default();
+    }
+
+    fn set_status(&mut self, other: &Self) {
+        self.status.clone_from(&other.status);
+    }
+
+    fn prepare_for_update(&mut self, stored: &Self) {
+        self.set_status(stored);
+        // A binding is not undone by an update.
+        self.node_name = self.node_name.take().or_else(|| stored.node_name.clone());
+        self.directives = stored.directives;
+    }
+
+    fn same_desire(&self, other: &Self) -> bool {
+        (Arc::ptr_eq(&self.spec, &other.spec) || self.spec == other.spec) && self.node_name == other.node_name
+    }
+
+    fn validate(&self) -> Result<(), Invalid> {
+        self.spec.validate("spec")
+    }
+}
+
+impl PodSpec {
+    /// Requests and limits that are not negative; `field` is where the spec stands.
+    pub(super) fn validate(&self, field: &str) -> Result<(), Invalid> {
+        let containers = self.containers.iter().chain(&self.init_containers).map(|container| &container.resources);
+        for resources in containers.chain(&self.resources) {
+            let negative = resources.requests.iter().chain(&resources.limits).find(|(_, amount)| amount.is_negative());
+            if let Some((name, amount)) = negative {
+                let why = format!("Invalid value: \"{amount}\": must be greater than or equal to 0");
+                return Err(Invalid::new(format!("{field}.containers.resources.{name}"), why));
             }
         }
+        Ok(())
     }
 }
 
-/// One condition of a pod, node or workload.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Condition {
-    /// Its type, e.g. `Ready`.
-    #[serde(rename = "type")]
-    pub kind: SmolStr,
-    /// Whether it holds.
-    pub status: ConditionStatus,
-    /// When that last changed.
-    #[serde(default, with = "crate::json::optional_time", skip_serializing_if = "Option::is_none")]
-    pub last_transition_time: Option<SimTime>,
-    /// Why, in a word.
-    #[serde(default, skip_serializing_if = "SmolStr::is_empty")]
-    pub reason: SmolStr,
-    /// Why, in a sentence.
-    #[serde(default, skip_serializing_if = "SmolStr::is_empty")]
-    pub message: SmolStr,
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct PodStatusJson {
+    phase: PodPhase,
+    conditions: Vec<Condition>,
+    #[serde(with = "crate::json::optional_time")]
+    start_time: Option<SimTime>,
+    nominated_node_name: SmolStr,
+    reason: SmolStr,
+    message: SmolStr,
+    container_statuses: Vec<Value>,
+    #[serde(flatten)]
+    rest: Map<String, Value>,
 }
 
-/// Whether a condition holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum ConditionStatus {
-    /// It holds.
-    True,
-    /// It does not.
-    False,
-    /// Nobody can say.
-    Unknown,
+fn read_status(value: Option<Value>) -> Result<PodStatus, serde_json::Error> {
+    let json: PodStatusJson = read(value)?;
+    let times = |pointers: &[&str]| {
+        let texts =
+            json.container_statuses.iter().flat_map(|status| pointers.iter().filter_map(|at| status.pointer(at)));
+        texts.filter_map(|text| SimTime::parse_rfc3339(text.as_str()?).ok()).collect::<Vec<_>>()
+    };
+    let started = times(&["/state/running/startedAt", "/state/terminated/startedAt"]).into_iter().min();
+    let finished = times(&["/state/terminated/finishedAt"]).into_iter().max();
+    let why = Why { reason: json.reason, message: json.message, rest: Map::new() };
+    Ok(PodStatus {
+        phase: json.phase,
+        conditions: json.conditions,
+        start_time: json.start_time,
+        started,
+        finished: finished.filter(|_| json.phase.is_final()),
+        nominated_node_name: Some(json.nominated_node_name).filter(|node| !node.is_empty()),
+        why: (why != Why::default()).then(|| Arc::new(why)),
+        rest: (!json.rest.is_empty()).then(|| Arc::new(json.rest)),
+    })
 }
 
-impl Condition {
-    /// A condition that came to hold, or to hold no longer, at `now`.
-    pub fn new(kind: &'static str, holds: bool, now: SimTime) -> Self {
-        Self {
-            kind: SmolStr::new_static(kind),
-            status: if holds { ConditionStatus::True } else { ConditionStatus::False },
-            last_transition_time: Some(now),
-            reason: SmolStr::default(),
-            message: SmolStr::default(),
+fn write_status(pod: &Pod) -> Value {
+    let status = &pod.status;
+    let mut fields = Map::new();
+    fields.insert("phase".into(), json!(status.phase));
+    if !status.conditions.is_empty() {
+        fields.insert("conditions".into(), json!(status.conditions));
+    }
+    if let Some(node) = &status.nominated_node_name {
+        fields.insert("nominatedNodeName".into(), node.as_str().into());
+    }
+    if let Some(why) = &status.why {
+        let texts = [("reason", &why.reason), ("message", &why.message)];
+        for (name, text) in texts.into_iter().filter(|(_, text)| !text.is_empty()) {
+            fields.insert(name.into(), text.as_str().into());
         }
     }
-
-    /// With a reason and a message.
-    pub fn because(mut self, reason: impl Into<SmolStr>, message: impl Into<SmolStr>) -> Self {
-        self.reason = reason.into();
-        self.message = message.into();
-        self
+    if let Some(time) = status.start_time {
+        fields.insert("startTime".into(), time.to_rfc3339_secs().into());
     }
-
-    /// Does it hold?
-    pub fn is_true(&self) -> bool {
-        self.status == ConditionStatus::True
+    if let Some(started) = status.started {
+        fields.insert("containerStatuses".into(), container_statuses(pod, started));
     }
+    fields.extend(status.rest.as_deref().cloned().unwrap_or_default());
+    Value::Object(fields)
+}
+
+fn container_statuses(pod: &Pod, started: SimTime) -> Value {
+    let status = &pod.status;
+    let state = match status.finished {
+        None => json!({"running": {"startedAt": started.to_rfc3339_secs()}}),
+        Some(finished) => json!({"terminated": {
+            "exitCode": i32::from(status.phase == PodPhase::Failed),
+            "startedAt": started.to_rfc3339_secs(), "finishedAt": finished.to_rfc3339_secs(),
+        }}),
+    };
+    let running = status.finished.is_none();
+    let containers = pod.spec.containers.iter().map(|container| {
+        json!({"name": container.name, "ready": running, "started": running, "restartCount": 0, "state": state})
+    });
+    containers.collect()
 }

@@ -1,14 +1,15 @@
 //! Deployments and ReplicaSets.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use sk_core::SmolStr;
+use sk_core::selector::LabelSelector;
 
-use super::PodSpec;
+use super::{Kind, PodSpec, read};
 use crate::Labels;
+use crate::error::Invalid;
 
 /// A deployment.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -158,6 +159,9 @@ pub struct DeploymentStatus {
     /// Pods still missing.
     #[serde(skip_serializing_if = "is_zero")]
     pub unavailable_replicas: i32,
+    /// All other fields: conditions, collisions.
+    #[serde(flatten)]
+    pub rest: Map<String, Value>,
 }
 
 /// A replica set.
@@ -208,7 +212,70 @@ pub struct ReplicaSetStatus {
     /// The generation these figures speak of.
     #[serde(skip_serializing_if = "is_zero_64")]
     pub observed_generation: i64,
+    /// All other fields: conditions.
+    #[serde(flatten)]
+    pub rest: Map<String, Value>,
 }
+
+/// A replicated workload is valid when its count is one, and its selector selects its template.
+fn validate(replicas: i32, selector: &Value, template: &PodTemplate) -> Result<(), Invalid> {
+    template.spec.validate("spec.template.spec")?;
+    if replicas < 0 {
+        let why = format!("Invalid value: {replicas}: must be greater than or equal to 0");
+        return Err(Invalid::new("spec.replicas", why));
+    }
+    let selector = match LabelSelector::from_json(selector) {
+        Ok(selector) if selector.requirements().is_empty() => {
+            return Err(Invalid::new("spec.selector", "Required value"));
+        }
+        Ok(selector) => selector,
+        Err(error) => return Err(Invalid::new("spec.selector", format!("Invalid value: {error}"))),
+    };
+    if !selector.matches(&*template.metadata.labels) {
+        let why = "Invalid value: `selector` does not match template `labels`";
+        return Err(Invalid::new("spec.template.metadata.labels", why));
+    }
+    Ok(())
+}
+
+/// Deployments and ReplicaSets differ in their fields, not in how they are stored.
+macro_rules! workload {
+    ($kind:ident, $status:ident) => {
+        impl Kind for $kind {
+            fn read(fields: &mut Map<String, Value>) -> Result<Self, serde_json::Error> {
+                Ok(Self { spec: Arc::new(read(fields.remove("spec"))?), status: read(fields.remove("status"))? })
+            }
+
+            fn write(&self, fields: &mut Map<String, Value>) {
+                fields.insert("spec".into(), json!(*self.spec));
+                fields.insert("status".into(), json!(self.status));
+            }
+
+            fn prepare_for_create(&mut self) {
+                self.status = $status::default();
+            }
+
+            fn set_status(&mut self, other: &Self) {
+                self.status.clone_from(&other.status);
+            }
+
+            fn prepare_for_update(&mut self, stored: &Self) {
+                self.set_status(stored);
+            }
+
+            fn same_desire(&self, other: &Self) -> bool {
+                Arc::ptr_eq(&self.spec, &other.spec) || self.spec == other.spec
+            }
+
+            fn validate(&self) -> Result<(), Invalid> {
+                validate(self.spec.replicas, &self.spec.selector, &self.spec.template)
+            }
+        }
+    };
+}
+
+workload!(Deployment, DeploymentStatus);
+workload!(ReplicaSet, ReplicaSetStatus);
 
 impl Default for DeploymentSpec {
     fn default() -> Self {
@@ -253,7 +320,7 @@ fn is_zero_64(count: &i64) -> bool {
     *count == 0
 }
 
-fn no_labels(labels: &Arc<BTreeMap<SmolStr, SmolStr>>) -> bool {
+fn no_labels(labels: &Labels) -> bool {
     labels.is_empty()
 }
 

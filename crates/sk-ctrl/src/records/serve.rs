@@ -1,43 +1,40 @@
-//! The HTTPS endpoint: routes, and the loop that accepts connections.
+//! The HTTPS endpoint: its routes, and who may ask for what. How many connections it bears, and for how long, is
+//! [`sk_serve`]'s to decide: whoever says nothing makes room for whoever asks, and a caller who is known keeps its place.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use axum::Router;
-use axum::body::{Body, BodyDataStream};
-use axum::extract::{DefaultBodyLimit, Path, State};
+use axum::body::Body;
+use axum::extract::rejection::ExtensionRejection;
+use axum::extract::{DefaultBodyLimit, Extension, FromRequestParts, Path, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use futures::{StreamExt, stream};
+use futures::stream;
+use http::request::Parts;
 use http::{HeaderMap, StatusCode};
-use hyper_util::rt::{TokioExecutor, TokioIo};
-use hyper_util::server::conn::auto;
-use hyper_util::service::TowerToHyperService;
 use kube::Client;
 use kube::api::Api;
 use rustls::ServerConfig;
 use sk_api::simulation::{Simulation, names};
+use sk_serve::body::hear_out;
+use sk_serve::{Crowded, Limits, Standing, Work};
 use tokio::fs::File;
 use tokio::io::AsyncReadExt;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
-use tracing::{debug, info, warn};
+use tracing::{info, warn};
 
-use super::auth::{Guard, Refusal, Right};
+use super::auth::{Guard, Right, words};
 use super::disk::StoreError;
 use super::store::{Store, checked};
 use super::traces::Traces;
 
-/// Connections at a time: one driver and a few people. Each may hold a buffer of [`CHUNK_BYTES`] and a file.
-const MAX_CONNECTIONS: usize = 64;
-/// How long a client may take to greet.
-const HANDSHAKE_LIMIT: Duration = Duration::from_secs(10);
-/// How long a connection lives. Sixteen gigabytes at the speed of a slow network take an hour.
-const CONNECTION_LIMIT: Duration = Duration::from_secs(2 * 3600);
-/// How long a sender who was refused is still listened to; until then it has read why.
-const HEAR_OUT_LIMIT: Duration = Duration::from_secs(10);
+/// One driver and a few people: 48 of 64 may send and fetch at a time. Each holds a buffer of [`CHUNK_BYTES`] and a file.
+/// Nobody who sends a record is silent for a minute.
+const LIMITS: Limits = Limits { stall: std::time::Duration::from_secs(60), ..Limits::new(64, 48) };
 /// What is read of a file at a time.
 const CHUNK_BYTES: usize = 64 << 10;
 
@@ -65,7 +62,10 @@ impl Server {
     /// Binds the endpoint.
     pub async fn bind(address: SocketAddr, client: Client, store: Store, traces: Traces) -> Result<Self, ServeError> {
         let listener = TcpListener::bind(address).await.map_err(|source| ServeError::Bind { address, source })?;
-        Ok(Self { listener, routes: routes(Desk { guard: Guard::new(client.clone()), client, store, traces }) })
+        Ok(Self {
+            listener,
+            routes: routes(Desk { guard: Arc::new(Guard::new(client.clone())), client, store, traces }),
+        })
     }
 
     /// Where it listens.
@@ -75,46 +75,38 @@ impl Server {
 
     /// Serves until it is dropped, with the newest of `identities`.
     pub async fn serve(self, identities: watch::Receiver<Arc<ServerConfig>>) {
-        let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
-        loop {
-            let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
-            let socket = match self.listener.accept().await {
-                Ok((socket, _)) => socket,
-                Err(error) => {
-                    // Out of file descriptors, most likely: others have to close theirs first.
-                    warn!(%error, "a connection could not be accepted");
-                    tokio::time::sleep(Duration::from_secs(1)).await;
-                    continue;
-                }
-            };
-            let acceptor = TlsAcceptor::from(Arc::clone(&identities.borrow()));
-            let routes = self.routes.clone();
-            tokio::spawn(async move {
-                let _ = tokio::time::timeout(CONNECTION_LIMIT, converse(socket, acceptor, routes)).await;
-                drop(place);
-            });
-        }
-    }
-}
-
-async fn converse(socket: TcpStream, acceptor: TlsAcceptor, routes: Router) {
-    let stream = match tokio::time::timeout(HANDSHAKE_LIMIT, acceptor.accept(socket)).await {
-        Ok(Ok(stream)) => stream,
-        Ok(Err(error)) => return debug!(%error, "a handshake failed"),
-        Err(_) => return debug!("a handshake took too long"),
-    };
-    let service = TowerToHyperService::new(routes);
-    if let Err(error) = auto::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service).await {
-        debug!(error = %error, "a connection broke off");
+        let newest = || Some(TlsAcceptor::from(Arc::clone(&identities.borrow())));
+        sk_serve::serve(self.listener, newest, self.routes, LIMITS, std::future::pending()).await;
     }
 }
 
 #[derive(Clone)]
 struct Desk {
-    guard: Guard,
+    guard: Arc<Guard>,
     client: Client,
     store: Store,
     traces: Traces,
+}
+
+/// Who asks, as far as the request tells.
+struct Asker {
+    headers: HeaderMap,
+    standing: Standing,
+}
+
+impl FromRequestParts<Desk> for Asker {
+    type Rejection = ExtensionRejection;
+
+    async fn from_request_parts(parts: &mut Parts, desk: &Desk) -> Result<Self, Self::Rejection> {
+        let Extension(standing) = Extension::from_request_parts(parts, desk).await?;
+        Ok(Self { headers: parts.headers.clone(), standing })
+    }
+}
+
+/// Somebody who may, at work.
+struct Admitted {
+    user: String,
+    work: Work,
 }
 
 /// An answer that is no success: its status and a sentence.
@@ -126,14 +118,9 @@ impl IntoResponse for No {
     }
 }
 
-impl From<Refusal> for No {
-    fn from(refusal: Refusal) -> Self {
-        let status = match refusal {
-            Refusal::Unknown(_) => StatusCode::UNAUTHORIZED,
-            Refusal::Forbidden { .. } => StatusCode::FORBIDDEN,
-            Refusal::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
-        };
-        Self(status, refusal.to_string())
+impl From<Crowded> for No {
+    fn from(crowded: Crowded) -> Self {
+        Self(StatusCode::SERVICE_UNAVAILABLE, crowded.to_string())
     }
 }
 
@@ -170,10 +157,10 @@ fn routes(desk: Desk) -> Router {
 async fn put_record(
     State(desk): State<Desk>,
     Path((simulation, repetition)): Path<(String, u32)>,
-    headers: HeaderMap,
+    asker: Asker,
     body: Body,
 ) -> Result<StatusCode, No> {
-    let user = desk.admit(&headers, "update", &simulation).await?;
+    let Admitted { user, work: _work } = desk.admit(&asker, "update", &simulation).await?;
     desk.expects(&simulation).await?;
     let bytes = desk.store.put_record(&simulation, repetition, body.into_data_stream()).await?;
     info!(simulation, repetition, bytes, user, "record kept");
@@ -183,10 +170,10 @@ async fn put_record(
 async fn put_log(
     State(desk): State<Desk>,
     Path(simulation): Path<String>,
-    headers: HeaderMap,
+    asker: Asker,
     body: Body,
 ) -> Result<StatusCode, No> {
-    let user = desk.admit(&headers, "update", &simulation).await?;
+    let Admitted { user, work: _work } = desk.admit(&asker, "update", &simulation).await?;
     desk.expects(&simulation).await?;
     let bytes = desk.store.put_log(&simulation, body.into_data_stream()).await?;
     info!(simulation, bytes, user, "log kept");
@@ -196,39 +183,40 @@ async fn put_log(
 async fn list_records(
     State(desk): State<Desk>,
     Path(simulation): Path<String>,
-    headers: HeaderMap,
+    asker: Asker,
 ) -> Result<axum::Json<Vec<u32>>, No> {
-    desk.admit(&headers, "get", &simulation).await?;
+    desk.admit(&asker, "get", &simulation).await?;
     Ok(axum::Json(desk.store.repetitions(&simulation).await?))
 }
 
 async fn get_record(
     State(desk): State<Desk>,
     Path((simulation, repetition)): Path<(String, u32)>,
-    headers: HeaderMap,
+    asker: Asker,
 ) -> Result<Response, No> {
-    let user = desk.admit(&headers, "get", &simulation).await?;
+    let Admitted { user, work } = desk.admit(&asker, "get", &simulation).await?;
     let file = desk.store.record(&simulation, repetition).await?;
     let missing =
         || No(StatusCode::NOT_FOUND, format!("there is no record of repetition {repetition} of {simulation}"));
     let file = file.ok_or_else(missing)?;
     info!(simulation, repetition, user, "record given");
-    send(file, "application/x-tar").await
+    Ok(work.until_sent(send(file, "application/x-tar").await?))
 }
 
-async fn get_log(State(desk): State<Desk>, Path(simulation): Path<String>, headers: HeaderMap) -> Result<Response, No> {
-    desk.admit(&headers, "get", &simulation).await?;
+async fn get_log(State(desk): State<Desk>, Path(simulation): Path<String>, asker: Asker) -> Result<Response, No> {
+    let Admitted { work, .. } = desk.admit(&asker, "get", &simulation).await?;
     let missing = || No(StatusCode::NOT_FOUND, format!("there is no log of {simulation}"));
-    send(desk.store.log(&simulation).await?.ok_or_else(missing)?, "text/plain; charset=utf-8").await
+    let file = desk.store.log(&simulation).await?.ok_or_else(missing)?;
+    Ok(work.until_sent(send(file, "text/plain; charset=utf-8").await?))
 }
 
 async fn put_trace(
     State(desk): State<Desk>,
     Path(sha256): Path<String>,
-    headers: HeaderMap,
+    asker: Asker,
     body: Body,
 ) -> Result<StatusCode, No> {
-    let user = desk.admit_to_traces(&headers, "create").await?;
+    let Admitted { user, work: _work } = desk.admit_to_traces(&asker, "create").await?;
     let mut body = body.into_data_stream();
     let kept = desk.traces.put(&sha256, &mut body).await;
     if kept.is_err() {
@@ -239,45 +227,41 @@ async fn put_trace(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Reads what is still coming from a sender who is being refused: a connection that is closed with bytes unread takes the
-/// refusal with it.
-async fn hear_out(mut body: BodyDataStream) {
-    let rest = async { while let Some(Ok(_)) = body.next().await {} };
-    if tokio::time::timeout(HEAR_OUT_LIMIT, rest).await.is_err() {
-        debug!("a refused sender went on for too long");
-    }
-}
-
 /// Is a trace there already? Whoever may send it may ask, and has then the time to name it in a Simulation.
-async fn head_trace(
-    State(desk): State<Desk>,
-    Path(sha256): Path<String>,
-    headers: HeaderMap,
-) -> Result<StatusCode, No> {
-    desk.admit_to_traces(&headers, "create").await?;
+async fn head_trace(State(desk): State<Desk>, Path(sha256): Path<String>, asker: Asker) -> Result<StatusCode, No> {
+    desk.admit_to_traces(&asker, "create").await?;
     let there = desk.traces.claim(&sha256, SystemTime::now()).await?;
     Ok(if there { StatusCode::OK } else { StatusCode::NOT_FOUND })
 }
 
-async fn get_trace(State(desk): State<Desk>, Path(sha256): Path<String>, headers: HeaderMap) -> Result<Response, No> {
-    let user = desk.admit_to_traces(&headers, "get").await?;
+async fn get_trace(State(desk): State<Desk>, Path(sha256): Path<String>, asker: Asker) -> Result<Response, No> {
+    let Admitted { user, work } = desk.admit_to_traces(&asker, "get").await?;
     let missing = || No(StatusCode::NOT_FOUND, format!("there is no trace {sha256}: send it again"));
     let file = desk.traces.get(&sha256).await?.ok_or_else(missing)?;
     info!(sha256, user, "trace given");
-    send(file, "application/octet-stream").await
+    Ok(work.until_sent(send(file, "application/octet-stream").await?))
 }
 
 impl Desk {
     /// Whoever sent these headers may do this to a name that can be a Simulation's. Returns who they are.
-    async fn admit(&self, headers: &HeaderMap, verb: &'static str, simulation: &str) -> Result<String, No> {
+    async fn admit(&self, asker: &Asker, verb: &'static str, simulation: &str) -> Result<Admitted, No> {
         let right = Right { verb, subresource: names::RECORD_SUBRESOURCE, simulation: Some(checked(simulation)?) };
-        Ok(self.guard.admit(headers, right).await?)
+        self.let_in(asker, right).await
     }
 
     /// Whoever sent these headers may do this to traces, which are nobody's in particular. Returns who they are.
-    async fn admit_to_traces(&self, headers: &HeaderMap, verb: &'static str) -> Result<String, No> {
+    async fn admit_to_traces(&self, asker: &Asker, verb: &'static str) -> Result<Admitted, No> {
         let right = Right { verb, subresource: names::TRACE_SUBRESOURCE, simulation: None };
-        Ok(self.guard.admit(headers, right).await?)
+        self.let_in(asker, right).await
+    }
+
+    async fn let_in(&self, asker: &Asker, right: Right<'_>) -> Result<Admitted, No> {
+        let checked = self.guard.check(asker.standing.from(), &asker.headers, right).await;
+        let user = checked.map_err(|refusal| {
+            let (status, sentence) = words(&refusal, right);
+            No(status, sentence)
+        })?;
+        Ok(Admitted { user, work: asker.standing.work()? })
     }
 
     /// Only for a Simulation that is there is something kept: what belongs to none would never be removed.

@@ -6,9 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use kube::Client;
 use serde_json::{Value, json};
 use sk_core::{ObjectKey, ObjectRef};
-use sk_engine::api::{Change, Object, WatchEvent};
+use sk_engine::api::{Change, Object};
 use sk_store::trace::TracerConfig;
 use tokio::sync::mpsc;
+
+use sk_replay::record::Seen;
 
 use super::applier::{Applier, Parted};
 use super::kinds::Kinds;
@@ -26,7 +28,7 @@ const MAX_BARE_PODS: usize = 20_000;
 #[derive(Debug)]
 pub(crate) enum Sighting {
     /// Something changed.
-    Change(WatchEvent),
+    Change(Seen),
     /// Nothing more is to be recorded.
     End,
 }
@@ -98,11 +100,11 @@ impl Context {
         if object.pod().is_some() || object.node().is_some() {
             return;
         }
-        self.record(WatchEvent { at: self.pace.now(), change, object: Arc::new(object) }).await;
+        self.record(Seen { at: self.pace.now(), change, object: Arc::new(object) }).await;
     }
 
     /// Tells the recorder of a change. A recorder that cannot write has stopped the run and needs no more.
-    pub(crate) async fn record(&self, event: WatchEvent) {
+    pub(crate) async fn record(&self, event: Seen) {
         let _ = self.sightings.send(Sighting::Change(event)).await;
     }
 }

@@ -12,12 +12,13 @@ use serde_json::Value;
 use sk_api::simulation::names;
 use sk_core::template::TEMPLATE_ANNOTATION;
 use sk_core::{ObjectKey, SimDuration, SimTime, SmolStr};
-use sk_engine::annotations::{CREATE_DELAY, LIFETIME, NODE_GROUP};
-use sk_engine::api::{ApiError, Body, Change, Object, WatchEvent};
+use sk_engine::api::directives::{CREATE_DELAY, LIFETIME, NODE_GROUP};
+use sk_engine::api::{ApiError, Body, Change, Object};
 use sk_engine::kinds::PodPhase;
 
 use super::virtualise::Virtualiser;
-use crate::plan::{OWNER_ANNOTATION, parse_owner};
+use sk_replay::plan::{OWNER_ANNOTATION, parse_owner};
+use sk_replay::record::Seen;
 
 /// Labels by which other makers of KWOK nodes say which group a node is of: cluster-autoscaler's and Karpenter's.
 const OTHER_GROUP_LABELS: [&str; 2] = ["kwok-nodegroup", "karpenter.sh/nodepool"];
@@ -26,7 +27,7 @@ const OTHER_GROUP_LABELS: [&str; 2] = ["kwok-nodegroup", "karpenter.sh/nodepool"
 #[derive(Clone, Debug)]
 pub(crate) enum Effect {
     /// The recorder is told.
-    Record(WatchEvent),
+    Record(Seen),
     /// The pod was made without the webhook: it is given its delays and its life now.
     Admit(Pod, Stamp),
     /// The pod runs, and is to end after so long.
@@ -90,7 +91,7 @@ impl Informer {
             listed.insert(object.key.clone());
         }
         let mut effects = Vec::new();
-        if self.known.get(&object.key).is_some_and(|known| known.object.meta.uid != object.meta.uid) {
+        if self.known.get(&object.key).is_some_and(|known| known.object.uid != object.uid) {
             effects.extend(self.forget(&object.key, at));
         }
         let before = self.known.get(&object.key);
@@ -100,7 +101,7 @@ impl Informer {
         }
         self.known.insert(object.key.clone(), Known { object: Arc::new(slim(&object)), has_end });
         let change = if is_new { Change::Added } else { Change::Modified };
-        effects.push(Effect::Record(WatchEvent { at, change, object: Arc::new(object) }));
+        effects.push(Effect::Record(Seen { at, change, object: Arc::new(object) }));
         Ok(effects)
     }
 
@@ -109,7 +110,7 @@ impl Informer {
         let (object, _) = self.read(value, at)?;
         match self.known.get_mut(&object.key) {
             // A later one of the same name is not the one that went.
-            Some(known) if known.object.meta.uid == object.meta.uid => {
+            Some(known) if known.object.uid == object.uid => {
                 known.object = Arc::new(slim(&object));
                 Ok(self.forget(&object.key, at))
             }
@@ -124,7 +125,7 @@ impl Informer {
             let namespace = object.key.namespace.as_ref().map(|namespace| self.virtualiser.namespace(namespace));
             effects.push(Effect::Interrupted(ObjectKey { namespace, name: key.name.clone() }));
         }
-        effects.push(Effect::Record(WatchEvent { at, change: Change::Deleted, object }));
+        effects.push(Effect::Record(Seen { at, change: Change::Deleted, object }));
         effects
     }
 
@@ -135,8 +136,10 @@ impl Informer {
             Pod { namespace: text("/metadata/namespace"), name: text("/metadata/name"), uid: text("/metadata/uid") };
         let mut object = Object::from_json(value)?;
         let namespace = object.key.namespace.as_deref();
-        if let Some(original) = namespace.and_then(|namespace| self.virtualiser.original_namespace(namespace)) {
-            object.key.namespace = Some(original.into());
+        let original = namespace.and_then(|namespace| self.virtualiser.original_namespace(namespace));
+        if let Some(original) = original.map(SmolStr::from) {
+            let key = ObjectKey::namespaced(original, object.key.name.clone());
+            object = object.with_key(key);
         }
         match &mut object.body {
             Body::Pod(body) => {
@@ -184,7 +187,7 @@ fn is_interrupted(object: &Object) -> bool {
     !body.status.phase.is_final() && owner.is_some_and(|owner| owner.gvk.kind == "Pod")
 }
 
-/// `<n>us`, as [`sk_engine::annotations::micros`] writes it.
+/// `<n>us`, as [`sk_engine::api::directives::micros`] writes it.
 fn read_micros(text: &str) -> Option<SimDuration> {
     text.strip_suffix("us")?.parse().ok().map(SimDuration::from_micros)
 }
@@ -195,7 +198,7 @@ fn slim(object: &Object) -> Object {
     if let Body::Pod(pod) = &mut slim.body {
         pod.spec = Arc::default();
     }
-    Arc::make_mut(&mut slim.meta.annotations).retain(|name, _| name == OWNER_ANNOTATION);
+    slim.meta.annotations.make_mut().retain(|name, _| name == OWNER_ANNOTATION);
     slim
 }
 
@@ -205,7 +208,7 @@ fn name_group(node: &mut Object) {
     }
     let found = OTHER_GROUP_LABELS.iter().find_map(|label| node.meta.labels.get(*label)).cloned();
     if let Some(group) = found {
-        Arc::make_mut(&mut node.meta.labels).insert(NODE_GROUP, group);
+        node.meta.labels.make_mut().insert(NODE_GROUP, group);
     }
 }
 

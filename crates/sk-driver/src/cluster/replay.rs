@@ -21,7 +21,7 @@ use super::context::Context;
 use super::kinds::Kind;
 use super::request::Refusal;
 use super::virtualise::service_accounts;
-use crate::plan::{Action, Operation, Plan, Window, templates};
+use sk_replay::plan::{Action, Operation, Plan, Window, templates};
 
 /// Requests under way at a time. An API server answers an apply in 5 to 10 ms, so these make about 2,000 a second.
 const WORKERS: usize = 16;

@@ -34,11 +34,11 @@ use super::virtualise::{Root, Virtualiser};
 use super::volumes;
 use super::watch;
 use super::webhook::Admission;
-use crate::embedded::gaps;
-use crate::fingerprint::Fingerprint;
-use crate::mutate::{Mutator, StartDelays};
-use crate::plan::Window;
-use crate::record::{Recorder, about};
+use sk_replay::embedded::gaps;
+use sk_replay::fingerprint::Fingerprint;
+use sk_replay::mutate::{Mutator, StartDelays};
+use sk_replay::plan::Window;
+use sk_replay::record::{Recorder, about};
 
 /// Changes that wait for the recorder: below 10 KB each, so 80 MB at most. A watch that fills it waits.
 const MAX_SIGHTINGS: usize = 8_192;

@@ -13,7 +13,7 @@ use sk_api::simulation::{Simulation, names, status};
 use super::context::Context;
 use super::request::{Patience, patiently, whole_story};
 use super::tally::Totals;
-use crate::plan::Window;
+use sk_replay::plan::Window;
 
 /// Progress is written at most so often.
 const EVERY: Duration = Duration::from_secs(1);

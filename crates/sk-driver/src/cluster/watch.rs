@@ -23,7 +23,7 @@ use super::context::Context;
 use super::informer::{Effect, Informer, Pod, Stamp};
 use super::request::{patiently, whole_story};
 use super::webhook::annotations_of;
-use crate::mutate::Mutator;
+use sk_replay::mutate::Mutator;
 
 /// Patches of pods under way at a time.
 const PATCHES: usize = 16;

@@ -16,15 +16,15 @@ use serde_json::{Value, json};
 use sk_api::simulation::names;
 use sk_core::template::TEMPLATE_ANNOTATION;
 use sk_core::{SimDuration, SmolStr, StableHash};
-use sk_engine::annotations::{CREATE_DELAY, READY_DELAY, millis};
+use sk_engine::api::directives::{CREATE_DELAY, READY_DELAY, millis};
 
 use super::context::Context;
 use super::pace::Pace;
 use super::probe::{PROBE, SEEN};
 use super::virtualise::toleration;
 use super::volumes::claim_patch;
-use crate::mutate::{Decision, Mutator};
-use crate::plan::OWNER_ANNOTATION;
+use sk_replay::mutate::{Decision, Mutator};
+use sk_replay::plan::OWNER_ANNOTATION;
 
 /// A review holds an object, at most 1.5 MiB in etcd, and of updates the old one too.
 const MAX_REVIEW_BYTES: usize = 4 << 20;
@@ -218,7 +218,7 @@ mod tests {
     use crate::cluster::stop::Stop;
     use crate::cluster::tally::Tally;
     use crate::cluster::virtualise::Virtualiser;
-    use crate::mutate::StartDelays;
+    use sk_replay::mutate::StartDelays;
 
     /// A webhook at ten times the recorded speed, for pods that pull for a second and lived for 10 and 20 seconds.
     fn admission() -> Admission {

@@ -2,15 +2,17 @@
 
 use serde_json::{Map, Value, json};
 use sk_apiserver::Object;
+use sk_apiserver::directives::{self, NODE_GROUP, NODE_READY_DELAY};
 use sk_apiserver::kinds::Condition;
 use sk_core::{SimDuration, SimTime, SmolStr, Taint, TaintEffect};
+use sk_scheduler::next::NodeSpec;
 
-use crate::annotations::{self, NODE_GROUP, NODE_READY_DELAY};
 use crate::classes;
 use crate::kubelet::NOT_READY;
 use crate::settings::NodeGroup;
 
 /// A group with the count of nodes it ever made, so that no name comes twice.
+#[derive(Clone)]
 pub(super) struct Group {
     pub(super) settings: NodeGroup,
     made: u64,
@@ -29,7 +31,7 @@ impl Group {
     }
 
     /// A ready, empty node of the group that does not exist.
-    pub(super) fn template(&self) -> sk_scheduler::Node {
+    pub(super) fn template(&self) -> NodeSpec {
         let name = format!("template-for-{}", self.settings.name);
         let node = new_node(&self.settings, &name, SimTime::EPOCH, SimDuration::ZERO);
         classes::node(&node).expect("a node of a group is a node")
@@ -61,7 +63,7 @@ pub fn new_node(group: &NodeGroup, name: &str, now: SimTime, delay: SimDuration)
     let mut node_annotations = Map::new();
     if !is_ready {
         taints.push(Taint::new(NOT_READY, TaintEffect::NoSchedule));
-        node_annotations.insert(NODE_READY_DELAY.to_string(), json!(annotations::millis(delay)));
+        node_annotations.insert(NODE_READY_DELAY.to_string(), json!(directives::millis(delay)));
     }
     let ready = Condition::new("Ready", is_ready, now);
     let json = json!({

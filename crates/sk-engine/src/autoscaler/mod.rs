@@ -14,13 +14,11 @@ mod view;
 
 use std::collections::BTreeMap;
 
-use sk_apiserver::kinds::{NODE, POD};
-use sk_apiserver::{Change, DeleteOptions, Object, Request};
+use sk_apiserver::kinds::NODE;
+use sk_apiserver::{self as api, Change, DeleteOptions, KindTag, Object, Request, WatchEvent};
 use sk_core::rng::Stream;
 use sk_core::{ObjectKey, ObjectRef, SimTime, SmolStr, Taint, TaintEffect};
 
-use crate::cache::{Cache, Seen};
-use crate::classes::Classes;
 use crate::component::{Component, Context};
 use crate::engine::Process;
 use crate::settings::{Autoscaler, Settings};
@@ -29,7 +27,7 @@ use groups::Group;
 pub(crate) use groups::first_nodes;
 pub use groups::new_node;
 use scale_down::Candidate;
-use view::View;
+use view::{Draining, View};
 
 /// The mark of a node about to be removed: nothing new goes there.
 const TO_BE_DELETED: &str = "ToBeDeletedByClusterAutoscaler";
@@ -37,33 +35,35 @@ const TO_BE_DELETED: &str = "ToBeDeletedByClusterAutoscaler";
 pub(crate) fn process(settings: Settings) -> Process {
     let latency = settings.timing.watch_latency;
     let autoscaler = ClusterAutoscaler {
+        view: View::new(&settings.groups),
         groups: settings.groups.into_iter().map(Group::new).collect(),
         choice: Stream::new(settings.seed, "expander"),
         settings: settings.autoscaler,
-        classes: Classes::new(),
         unneeded: BTreeMap::new(),
         draining: BTreeMap::new(),
         last_scale_up: None,
         idle: None,
     };
-    Process::new(Some(vec![POD, NODE]), latency).with(autoscaler, None)
+    Process::new(latency).with(autoscaler, None)
 }
 
+#[derive(Clone)]
 struct ClusterAutoscaler {
+    view: View,
     groups: Vec<Group>,
     settings: Autoscaler,
     choice: Stream,
-    classes: Classes,
     /// Nodes that could go, and since when.
     unneeded: BTreeMap<SmolStr, SimTime>,
     /// Nodes that are going, by group.
-    draining: BTreeMap<SmolStr, usize>,
+    draining: Draining,
     last_scale_up: Option<SimTime>,
     /// What the last scan found, while nothing has changed since: most scans of a quiet cluster end here.
     idle: Option<Idle>,
 }
 
 /// A scan that found no pods to help: what is left is to wait for nodes to have been unneeded long enough.
+#[derive(Clone)]
 struct Idle {
     /// Nodes that could go.
     removable: Vec<Candidate>,
@@ -78,9 +78,14 @@ impl Component for ClusterAutoscaler {
         }
     }
 
-    fn observe(&mut self, seen: &Seen, ctx: &mut Context<'_>) {
+    fn watches(&self) -> &'static [KindTag] {
+        &[KindTag::Node, KindTag::Pod, KindTag::Namespace]
+    }
+
+    fn observe(&mut self, seen: &WatchEvent, ctx: &mut Context<'_>) {
         self.idle = None;
-        if seen.object.gvk == NODE && seen.change == Change::Deleted {
+        self.view.learn(seen, ctx.view);
+        if seen.object.node().is_some() && seen.change == Change::Deleted {
             self.draining.remove(&seen.object.key.name);
             self.unneeded.remove(&seen.object.key.name);
         }
@@ -103,18 +108,17 @@ impl Component for ClusterAutoscaler {
 
 impl ClusterAutoscaler {
     fn scan(&mut self, ctx: &mut Context<'_>) {
+        debug_assert!(self.view.is_true(ctx.view), "changes lead to the picture that looking at everything gives");
         let idle = match self.idle.take() {
             Some(idle) => idle,
             None => {
-                let view = View::new(ctx.cache, &self.groups, &self.draining, &mut self.classes);
-                if self.scale_up(&view, ctx) {
+                if self.scale_up(ctx) {
                     self.last_scale_up = Some(ctx.now);
                     return;
                 }
-                let sizes = (0..self.groups.len()).map(|group| view.size_of(group)).collect();
-                let removable = scale_down::removable(&view, &self.settings);
+                let removable = scale_down::removable(&mut self.view, &self.draining, &self.settings);
                 self.remember_unneeded(&removable, ctx.now);
-                Idle { removable, sizes }
+                Idle { removable, sizes: self.view.sizes(&self.draining) }
             }
         };
         if !self.settings.scale_down_enabled || !self.scale_down(&idle, ctx) {
@@ -123,17 +127,19 @@ impl ClusterAutoscaler {
     }
 
     /// Adds nodes for pods that fit nowhere; `true` if it did.
-    fn scale_up(&mut self, view: &View, ctx: &mut Context<'_>) -> bool {
-        let helpless = view.pods_without_room();
+    fn scale_up(&mut self, ctx: &mut Context<'_>) -> bool {
+        let helpless = self.view.pods_without_room(&self.draining);
         if helpless.is_empty() {
             return false;
         }
-        let options = scale_up::options(&helpless, &self.groups, view);
+        let mut machines = self.view.sizes(&self.draining);
+        self.draining.values().for_each(|group| machines[*group] += 1);
+        let options = scale_up::options(&helpless, &self.groups, &machines, &mut self.view.what_if);
         let Some(option) = scale_up::choose(options, self.settings.expander, &mut self.choice) else { return false };
         let group = &mut self.groups[option.group];
         for _ in 0..option.nodes {
             let node = group.make_node(ctx.now);
-            ctx.send(0, Request::Create(node));
+            ctx.send(0, Request::create(node));
         }
         true
     }
@@ -157,8 +163,8 @@ impl ClusterAutoscaler {
         for candidate in &chosen {
             self.unneeded.remove(&candidate.name);
             self.draining.insert(candidate.name.clone(), candidate.group);
-            if let Some(node) = ctx.cache.get(&NODE, &ObjectKey::cluster(candidate.name.clone())) {
-                ctx.send(0, Request::Update(marked(node)));
+            if let Some((_, node)) = ctx.view.find(&NODE, &ObjectKey::cluster(candidate.name.clone())) {
+                ctx.send(0, Request::update(marked(node)));
             }
             for pod in &candidate.pods {
                 ctx.send(0, Request::Evict { pod: pod.clone() });
@@ -170,16 +176,16 @@ impl ClusterAutoscaler {
 
     /// Removes a node once nothing is left on it that would have to move.
     fn remove_if_drained(&mut self, node: &SmolStr, ctx: &mut Context<'_>) {
-        if !is_drained(ctx.cache, node) {
+        if !is_drained(ctx.view, node) {
             return;
         }
-        let target = ObjectRef::new(NODE, ObjectKey::cluster(node.clone()));
+        let target = ObjectRef::new(NODE.clone(), ObjectKey::cluster(node.clone()));
         ctx.send(0, Request::Delete { target, options: DeleteOptions::default() });
     }
 }
 
-fn is_drained(cache: &Cache, node: &str) -> bool {
-    !cache.pods_on(node).any(|pod| scale_down::holds_its_node(pod))
+fn is_drained(view: api::View<'_>, node: &SmolStr) -> bool {
+    !view.pods_on(node).any(|(_, pod)| scale_down::holds_its_node(pod))
 }
 
 fn marked(node: &Object) -> Object {

@@ -2,11 +2,11 @@
 
 use sk_apiserver::Object;
 use sk_core::{ObjectKey, SmolStr};
-use sk_scheduler::{Node, PodClass, plugins};
+use sk_scheduler::next::{NodeId, Scheduler};
 
 use super::Idle;
 use super::groups::Group;
-use super::view::{NodeView, PodView, View};
+use super::view::{Draining, NodeView, View};
 use crate::settings::Autoscaler;
 
 const SAFE_TO_EVICT: &str = "cluster-autoscaler.kubernetes.io/safe-to-evict";
@@ -20,31 +20,38 @@ pub(super) struct Candidate {
 }
 
 /// The nodes whose pods would all find room elsewhere, empty ones first. Each counts on the ones before it being gone.
-pub(super) fn removable(view: &View, settings: &Autoscaler) -> Vec<Candidate> {
-    let idle = view.nodes.iter().enumerate().filter(|(_, node)| node.is_ready && is_idle(node, settings));
-    let is_empty = |node: &NodeView| !node.pods.iter().any(|pod| holds_its_node(&pod.object));
-    let (empty, used): (Vec<_>, Vec<_>) = idle.partition(|(_, node)| is_empty(node));
-    let mut elsewhere = Elsewhere::new(view);
+pub(super) fn removable(view: &mut View, draining: &Draining, settings: &Autoscaler) -> Vec<Candidate> {
+    let nodes: Vec<NodeView> = view.staying(draining).cloned().collect();
+    let idle = nodes.iter().filter(|node| node.is_ready && is_idle(node, settings));
+    let is_empty = |node: &NodeView| !node.pods().any(|pod| holds_its_node(&pod.object));
+    let (empty, used): (Vec<&NodeView>, Vec<&NodeView>) = idle.partition(|node| is_empty(node));
+    if empty.is_empty() && used.is_empty() {
+        return Vec::new();
+    }
+    let before = view.what_if.cluster.checkpoint();
+    let open = nodes.iter().filter(|node| node.is_ready).map(|node| node.id).collect();
+    let mut elsewhere = Elsewhere { what_if: &mut view.what_if, open };
     let mut candidates = Vec::new();
-    for (index, node) in empty {
-        elsewhere.open[index] = false;
+    for node in empty {
+        elsewhere.open.retain(|known| *known != node.id);
         candidates.push(candidate(node, Vec::new()));
     }
-    for (index, node) in used {
-        if let Some(pods) = elsewhere.take_in(index, node, settings) {
+    for node in used {
+        if let Some(pods) = elsewhere.take_in(node, settings) {
             candidates.push(candidate(node, pods));
         }
     }
+    view.what_if.cluster.rollback(before);
     candidates
 }
 
 fn candidate(view: &NodeView, pods: Vec<ObjectKey>) -> Candidate {
-    Candidate { name: view.node.name.clone(), group: view.group, pods }
+    Candidate { name: view.name.clone(), group: view.group, pods }
 }
 
 /// Below the utilisation threshold in CPU and in memory.
 fn is_idle(view: &NodeView, settings: &Autoscaler) -> bool {
-    let (used, total) = (&view.node.requested, &view.node.allocatable);
+    let (used, total) = (view.requested, view.allocatable);
     let below = |used: i64, total: i64| {
         let threshold = i128::from(settings.scale_down_utilization_threshold_milli);
         total > 0 && i128::from(used) * 1000 < threshold * i128::from(total)
@@ -53,43 +60,34 @@ fn is_idle(view: &NodeView, settings: &Autoscaler) -> bool {
 }
 
 /// The nodes that would be left, with the pods that would have moved there.
-struct Elsewhere {
-    nodes: Vec<Node>,
-    /// Which of them pods may move to.
-    open: Vec<bool>,
+struct Elsewhere<'a> {
+    what_if: &'a mut Scheduler,
+    /// The nodes that pods may move to.
+    open: Vec<NodeId>,
 }
 
-impl Elsewhere {
-    fn new(view: &View) -> Self {
-        let nodes = view.nodes.iter().map(|view| view.node.clone()).collect();
-        Self { nodes, open: view.nodes.iter().map(|view| view.is_ready).collect() }
-    }
-
-    /// Finds room for all pods of the node at `index` that would have to move, and closes that node; `None`, and nothing
-    /// changed, if one of them must stay.
-    fn take_in(&mut self, index: usize, view: &NodeView, settings: &Autoscaler) -> Option<Vec<ObjectKey>> {
-        let was_open = std::mem::replace(&mut self.open[index], false);
+impl Elsewhere<'_> {
+    /// Finds room for all pods of a node that would have to move, and closes that node; `None`, and nothing changed, if
+    /// one of them must stay.
+    fn take_in(&mut self, node: &NodeView, settings: &Autoscaler) -> Option<Vec<ObjectKey>> {
+        let others: Vec<NodeId> = self.open.iter().copied().filter(|known| *known != node.id).collect();
+        let before = self.what_if.cluster.checkpoint();
         let mut moved = Vec::new();
-        for pod in view.pods.iter().filter(|pod| must_move(&pod.object)) {
-            let target = if must_stay(&pod.object, settings) { None } else { self.room_for(&pod.class) };
-            let Some(target) = target else {
-                for (target, pod) in moved {
-                    let pod: &PodView = pod;
-                    let node: &mut Node = &mut self.nodes[target];
-                    node.remove_pod(&pod.class);
+        for pod in node.pods().filter(|pod| must_move(&pod.object)) {
+            if !must_stay(&pod.object, settings) {
+                self.what_if.cluster.remove_pod(pod.id);
+                if let Some(target) = self.what_if.first_fit(pod.id, others.iter().copied()) {
+                    self.what_if.cluster.add_pod(pod.id, target);
+                    moved.push(pod.key().clone());
+                    continue;
                 }
-                self.open[index] = was_open;
-                return None;
-            };
-            self.nodes[target].add_pod(&pod.class);
-            moved.push((target, pod));
+            }
+            self.what_if.cluster.rollback(before);
+            return None;
         }
-        Some(moved.into_iter().map(|(_, pod)| pod.key().clone()).collect())
-    }
-
-    fn room_for(&self, class: &PodClass) -> Option<usize> {
-        let mut nodes = self.nodes.iter().zip(&self.open);
-        nodes.position(|(node, open)| *open && plugins::filter(class, node).is_ok())
+        self.what_if.cluster.commit(before);
+        self.open = others;
+        Some(moved)
     }
 }
 

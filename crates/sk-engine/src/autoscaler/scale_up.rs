@@ -1,12 +1,12 @@
-//! Which group to grow, and by how many nodes: pure decisions.
+//! Which group to grow, and by how many nodes.
 
 use std::cmp::Reverse;
 
 use sk_core::rng::Stream;
-use sk_scheduler::{Node, plugins};
+use sk_scheduler::next::{NodeId, NodeSpec, Scheduler};
 
 use super::groups::Group;
-use super::view::{PodView, View};
+use super::view::{Amount, PodView};
 use crate::settings::Expander;
 
 /// Growing one group by some nodes.
@@ -22,53 +22,66 @@ pub(super) struct ExpansionOption {
     waste: i64,
 }
 
-/// What each group could do for the pods, within its maximum.
-pub(super) fn options(pods: &[PodView], groups: &[Group], view: &View) -> Vec<ExpansionOption> {
-    let options = groups.iter().enumerate().filter_map(|(index, group)| {
+/// What each group could do for the pods, within its maximum; `machines` are those it has, also those that are going.
+pub(super) fn options(
+    pods: &[PodView],
+    groups: &[Group],
+    machines: &[usize],
+    what_if: &mut Scheduler,
+) -> Vec<ExpansionOption> {
+    let mut options = Vec::new();
+    for (index, group) in groups.iter().enumerate() {
         let most = usize::try_from(group.settings.max).unwrap_or(usize::MAX);
-        let room = most.saturating_sub(view.machines_of(index));
-        estimate(index, &group.template(), pods, room)
-    });
-    options.collect()
+        let room = most.saturating_sub(machines[index]);
+        options.extend(estimate(index, &group.template(), pods, room, what_if));
+    }
+    options
 }
 
 /// First-fit, largest pods first, onto as few new nodes as that takes (cluster-autoscaler's binpacking estimator).
-fn estimate(group: usize, template: &Node, pods: &[PodView], room: usize) -> Option<ExpansionOption> {
+fn estimate(
+    group: usize,
+    template: &NodeSpec,
+    pods: &[PodView],
+    room: usize,
+    what_if: &mut Scheduler,
+) -> Option<ExpansionOption> {
     let mut sorted: Vec<&PodView> = pods.iter().collect();
     sorted.sort_by_key(|pod| Reverse(size(pod, template)));
-    let mut nodes: Vec<Node> = Vec::new();
-    let mut placed = 0;
+    let before = what_if.cluster.checkpoint();
+    // The last one may still be empty: it waits for a pod that fits onto it.
+    let mut nodes: Vec<(NodeId, Vec<Amount>)> = Vec::new();
     for pod in sorted {
-        if plugins::filter(&pod.class, template).is_err() {
-            continue;
+        let used = nodes.iter().filter(|(_, pods)| !pods.is_empty()).count();
+        if nodes.len() == used && used < room {
+            let name = format!("{}-{used}", template.name).into();
+            nodes.push((what_if.cluster.set_node(NodeSpec { name, ..template.clone() }).node, Vec::new()));
         }
-        let fitting = nodes.iter().position(|node| plugins::filter(&pod.class, node).is_ok());
-        let index = match fitting {
-            Some(index) => index,
-            None if nodes.len() < room => {
-                nodes.push(template.clone());
-                nodes.len() - 1
-            }
-            None => continue,
-        };
-        nodes[index].add_pod(&pod.class);
-        placed += 1;
+        if let Some(node) = what_if.first_fit(pod.id, nodes.iter().map(|(node, _)| *node)) {
+            what_if.cluster.add_pod(pod.id, node);
+            let found = nodes.iter_mut().find(|(known, _)| *known == node);
+            found.into_iter().for_each(|(_, pods)| pods.push(pod.requests));
+        }
     }
-    let option = ExpansionOption { group, nodes: nodes.len(), pods: placed, waste: waste(&nodes) };
+    what_if.cluster.rollback(before);
+    nodes.iter().for_each(|(node, _)| drop(what_if.cluster.remove_node(*node)));
+    nodes.retain(|(_, pods)| !pods.is_empty());
+    let placed = nodes.iter().map(|(_, pods)| pods.len()).sum();
+    let used = Amount::sum(nodes.iter().flat_map(|(_, pods)| pods.iter().copied()));
+    let total = Amount::sum(nodes.iter().map(|_| Amount::of(template)));
+    let option = ExpansionOption { group, nodes: nodes.len(), pods: placed, waste: waste(used, total) };
     (placed > 0).then_some(option)
 }
 
 /// The pod's share of a node: of CPU plus of memory, in millionths.
-fn size(pod: &PodView, template: &Node) -> i64 {
-    let (wanted, total) = (&pod.class.requests, &template.allocatable);
+fn size(pod: &PodView, template: &NodeSpec) -> i64 {
+    let (wanted, total) = (pod.requests, Amount::of(template));
     share(wanted.cpu_milli, total.cpu_milli).saturating_add(share(wanted.memory, total.memory))
 }
 
-fn waste(nodes: &[Node]) -> i64 {
-    let sum = |amount: fn(&Node) -> i64| nodes.iter().map(amount).fold(0, i64::saturating_add);
+fn waste(used: Amount, total: Amount) -> i64 {
     let free = |used: i64, total: i64| 1_000_000 - share(used, total);
-    free(sum(|node| node.requested.cpu_milli), sum(|node| node.allocatable.cpu_milli))
-        + free(sum(|node| node.requested.memory), sum(|node| node.allocatable.memory))
+    free(used.cpu_milli, total.cpu_milli) + free(used.memory, total.memory)
 }
 
 fn share(part: i64, whole: i64) -> i64 {

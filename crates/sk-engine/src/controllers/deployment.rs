@@ -4,20 +4,19 @@
 //! Simplified: a deployment scaled in the middle of a rollout goes on with the rollout's steps instead of spreading the
 //! difference over its replica sets; no revisions are kept, no rollback, no progress deadline, no conditions.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::json;
 use sk_apiserver::kinds::{
-    DEPLOYMENT, Deployment, DeploymentSpec, DeploymentStatus, POD, PodTemplate, REPLICA_SET, ReplicaSet,
-    ReplicaSetSpec, RollingUpdate, StrategyType,
+    DEPLOYMENT, Deployment, DeploymentSpec, DeploymentStatus, PodTemplate, REPLICA_SET, ReplicaSet, ReplicaSetSpec,
+    RollingUpdate, StrategyType,
 };
-use sk_apiserver::{Body, Change, DeleteOptions, Meta, Object, Request};
+use sk_apiserver::{Body, Change, DeleteOptions, KindTag, Labels, Meta, Object, ObjectId, Request, View, WatchEvent};
 use sk_core::memo::Memo;
 use sk_core::{ObjectKey, SimTime, SmolStr, StableHash};
 
-use crate::cache::{Cache, Seen};
 use crate::controller::{Plan, Reconciler};
+use crate::workqueue::WorkQueue;
 
 /// The label that tells the pods of one template from those of another.
 const TEMPLATE_HASH: SmolStr = SmolStr::new_static("pod-template-hash");
@@ -25,7 +24,8 @@ const TEMPLATE_HASH: SmolStr = SmolStr::new_static("pod-template-hash");
 /// How many template hashes are remembered; one per deployment in use, below 100 bytes each.
 const HASH_MEMORY: usize = 1 << 16;
 
-/// The controller. All it decides by is in its cache.
+/// The controller. All it decides by is in its view.
+#[derive(Clone)]
 pub(crate) struct Deployments {
     hashes: Memo<DeploymentSpec, SmolStr>,
 }
@@ -37,28 +37,34 @@ impl Deployments {
 }
 
 impl Reconciler for Deployments {
-    type Key = ObjectKey;
+    type Key = ObjectId;
 
-    fn concerns(&mut self, seen: &Seen, cache: &Cache) -> Vec<ObjectKey> {
-        let object = &seen.object;
-        match &object.gvk {
-            gvk if *gvk == DEPLOYMENT => vec![object.key.clone()],
-            gvk if *gvk == REPLICA_SET => owner_key(object).into_iter().collect(),
+    const WATCHES: &'static [KindTag] = &[KindTag::Deployment, KindTag::ReplicaSet, KindTag::Pod];
+
+    fn concerns(&mut self, event: &WatchEvent, view: View<'_>, queue: &mut WorkQueue<ObjectId>) {
+        let object = &event.object;
+        let deployment_of = |set: &Object| {
+            let owner = set.controller().filter(|owner| owner.gvk == DEPLOYMENT)?;
+            view.with_uid(owner.uid).map(|(id, _)| id)
+        };
+        match &object.body {
+            Body::Deployment(_) => queue.add(event.id),
+            Body::ReplicaSet(_) => deployment_of(object).into_iter().for_each(|id| queue.add(id)),
             // Only `Recreate` waits for old pods to be gone.
-            gvk if *gvk == POD && seen.change == Change::Deleted => {
+            Body::Pod(_) if event.change == Change::Deleted => {
                 let set = object.controller().filter(|owner| owner.gvk == REPLICA_SET);
-                let set = set.and_then(|owner| cache.get(&REPLICA_SET, &beside(object, &owner.name)));
-                set.and_then(|set| owner_key(set)).into_iter().collect()
+                let set = set.and_then(|owner| view.with_uid(owner.uid));
+                set.and_then(|(_, set)| deployment_of(set)).into_iter().for_each(|id| queue.add(id));
             }
-            _ => Vec::new(),
+            Body::Pod(_) | Body::Node(_) | Body::Namespace(_) | Body::Other(_) => {}
         }
     }
 
-    fn reconcile(&mut self, key: &ObjectKey, cache: &Cache, _now: SimTime) -> Plan {
-        let Some(object) = cache.get(&DEPLOYMENT, key) else { return Plan::nothing() };
+    fn reconcile(&mut self, id: &ObjectId, view: View<'_>, _now: SimTime) -> Plan {
+        let Some(object) = view.get(*id) else { return Plan::nothing() };
         let Some(deployment) = object.deployment() else { return Plan::nothing() };
         let hash = self.hashes.get_or_insert_with(&deployment.spec, |spec| template_hash(&spec.template));
-        let rollout = Rollout::new(object, deployment, hash, cache);
+        let rollout = Rollout::new(object, deployment, hash, view);
         let mut requests = Vec::new();
         if !object.is_deleting() {
             requests = if deployment.spec.paused {
@@ -66,7 +72,7 @@ impl Reconciler for Deployments {
             } else {
                 match deployment.spec.strategy.kind {
                     StrategyType::RollingUpdate => rollout.roll(),
-                    StrategyType::Recreate => rollout.recreate(cache),
+                    StrategyType::Recreate => rollout.recreate(view),
                 }
             };
         }
@@ -76,11 +82,6 @@ impl Reconciler for Deployments {
         requests.extend(rollout.status());
         Plan::of(requests)
     }
-}
-
-fn owner_key(object: &Object) -> Option<ObjectKey> {
-    let owner = object.controller().filter(|owner| owner.gvk == DEPLOYMENT)?;
-    Some(beside(object, &owner.name))
 }
 
 fn beside(object: &Object, name: &SmolStr) -> ObjectKey {
@@ -98,11 +99,11 @@ struct Rollout<'a> {
 }
 
 impl<'a> Rollout<'a> {
-    fn new(object: &'a Arc<Object>, deployment: &'a Deployment, hash: SmolStr, cache: &'a Cache) -> Self {
-        let owned = cache.owned_by(object.meta.uid).filter_map(|set| Some((set, set.replica_set()?)));
+    fn new(object: &'a Arc<Object>, deployment: &'a Deployment, hash: SmolStr, view: View<'a>) -> Self {
+        let owned = view.owned_by(object.uid).filter_map(|(_, set)| Some((set, set.replica_set()?)));
         let is_new = |set: &Object| set.meta.labels.get(&TEMPLATE_HASH) == Some(&hash);
         let (mut new, mut old): (Vec<_>, Vec<_>) = owned.partition(|(set, _)| is_new(set));
-        old.sort_by_key(|(set, _)| (set.meta.created, set.key.clone()));
+        old.sort_by_key(|(set, _)| (set.created, set.key.clone()));
         Self { object, deployment, newest: new.pop(), old, hash }
     }
 
@@ -174,13 +175,13 @@ impl<'a> Rollout<'a> {
     }
 
     /// All old pods go before the first new one comes.
-    fn recreate(&self, cache: &Cache) -> Vec<Request> {
+    fn recreate(&self, view: View<'_>) -> Vec<Request> {
         let active: Vec<_> = self.old.iter().filter(|(_, set)| set.spec.replicas > 0).collect();
         if !active.is_empty() {
             return active.into_iter().map(|(object, set)| scale(object, set, 0)).collect();
         }
         let runs = |pod: &Arc<Object>| pod.pod().is_some_and(|pod| !pod.status.phase.is_final());
-        if self.old.iter().any(|(set, _)| cache.owned_by(set.meta.uid).any(runs)) {
+        if self.old.iter().any(|(set, _)| view.owned_by(set.uid).any(|(_, pod)| runs(pod))) {
             return Vec::new();
         }
         match self.newest {
@@ -209,10 +210,10 @@ impl<'a> Rollout<'a> {
     }
 
     fn create_set(&self, replicas: i32) -> Request {
-        let labelled = |labels: &BTreeMap<SmolStr, SmolStr>| {
+        let labelled = |labels: &Labels| {
             let mut labels = labels.clone();
-            labels.insert(TEMPLATE_HASH, self.hash.clone());
-            Arc::new(labels)
+            labels.make_mut().insert(TEMPLATE_HASH, self.hash.clone());
+            labels
         };
         let spec = &self.deployment.spec;
         let mut template = spec.template.clone();
@@ -221,19 +222,14 @@ impl<'a> Rollout<'a> {
         selector["matchLabels"][TEMPLATE_HASH.as_str()] = json!(self.hash);
         let meta = Meta {
             labels: template.metadata.labels.clone(),
-            owners: vec![self.object.as_controller()],
+            owners: [self.object.as_controller()].into(),
             ..Meta::default()
         };
         let min_ready_seconds = spec.min_ready_seconds;
         let set = ReplicaSetSpec { replicas, min_ready_seconds, selector, template, rest: serde_json::Map::new() };
         let name = SmolStr::from(format!("{}-{}", self.object.key.name, self.hash));
-        Request::Create(Object {
-            gvk: REPLICA_SET,
-            key: beside(self.object, &name),
-            resource_version: 0,
-            meta,
-            body: Body::ReplicaSet(ReplicaSet { spec: Arc::new(set), ..ReplicaSet::default() }),
-        })
+        let body = Body::ReplicaSet(ReplicaSet { spec: Arc::new(set), ..ReplicaSet::default() });
+        Request::create(Object::new(&REPLICA_SET, beside(self.object, &name), meta, body))
     }
 
     /// What the deployment should report, if that is news.
@@ -247,6 +243,7 @@ impl<'a> Rollout<'a> {
             ready_replicas: sum(|set| set.status.ready_replicas),
             available_replicas: available,
             unavailable_replicas: self.total().saturating_sub(available).max(0),
+            rest: self.deployment.status.rest.clone(),
         };
         if status == self.deployment.status {
             return None;
@@ -255,7 +252,7 @@ impl<'a> Rollout<'a> {
         // Figures, not decisions: they are written whatever else has changed meanwhile.
         object.resource_version = 0;
         object.body = Body::Deployment(Deployment { spec: self.deployment.spec.clone(), status });
-        Some(Request::UpdateStatus(object))
+        Some(Request::update_status(object))
     }
 }
 
@@ -263,7 +260,7 @@ fn scale(object: &Arc<Object>, set: &ReplicaSet, replicas: i32) -> Request {
     let mut scaled = Object::clone(object);
     let spec = ReplicaSetSpec { replicas, ..ReplicaSetSpec::clone(&set.spec) };
     scaled.body = Body::ReplicaSet(ReplicaSet { spec: Arc::new(spec), status: set.status.clone() });
-    Request::Update(scaled)
+    Request::update(scaled)
 }
 
 /// A name-safe hash of a template. Kubernetes' own hash is of its memory layout and differs between versions; nothing may

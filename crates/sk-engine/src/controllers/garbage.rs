@@ -3,57 +3,75 @@
 
 use std::sync::Arc;
 
-use sk_apiserver::{Change, DeleteOptions, Object, OwnerRef, Propagation, Request, Uid};
-use sk_core::{ObjectKey, ObjectRef, SimTime};
+use sk_apiserver::{
+    Change, DeleteOptions, KindTag, Object, ObjectId, OwnerRef, Propagation, Request, Uid, View, WatchEvent,
+};
+use sk_core::SimTime;
 
-use crate::cache::{Cache, Seen};
 use crate::controller::{Plan, Reconciler};
+use crate::engine::EVERY_KIND;
+use crate::workqueue::WorkQueue;
 
 const FOREGROUND: &str = "foregroundDeletion";
 const ORPHAN: &str = "orphan";
 
-/// The controller. All it knows is in its cache.
+/// The controller. All it knows is in its view.
+#[derive(Clone)]
 pub(crate) struct Garbage;
 
 impl Reconciler for Garbage {
-    type Key = ObjectRef;
+    type Key = ObjectId;
 
-    fn concerns(&mut self, seen: &Seen, cache: &Cache) -> Vec<ObjectRef> {
-        let object = &seen.object;
-        let dependents = || cache.owned_by(object.meta.uid).map(|dependent| dependent.reference());
-        let mut keys: Vec<ObjectRef> = Vec::new();
-        match seen.change {
+    const WATCHES: &'static [KindTag] = EVERY_KIND;
+
+    fn concerns(&mut self, event: &WatchEvent, view: View<'_>, queue: &mut WorkQueue<ObjectId>) {
+        let object = &event.object;
+        match event.change {
             Change::Deleted => {
-                keys.extend(dependents());
+                queue_dependents(object, view, queue);
                 // An owner that waits for its dependents has one less to wait for.
-                let waiting = object.meta.owners.iter().filter_map(|owner| find(owner, object, cache));
-                keys.extend(waiting.filter(|owner| owner.is_deleting()).map(|owner| owner.reference()));
+                let owners = object.meta.owners.iter().filter_map(|owner| find(owner, object, view));
+                let waiting = owners.filter(|(_, owner)| owner.is_deleting());
+                waiting.for_each(|(id, _)| queue.add(id));
             }
             Change::Added | Change::Modified => {
-                if !object.meta.owners.is_empty() || waits_for_dependents(object) {
-                    keys.push(object.reference());
+                let waits = waits_for_dependents(object);
+                if waits || owners_may_be_gone(event) {
+                    queue.add(event.id);
                 }
-                if waits_for_dependents(object) {
-                    keys.extend(dependents());
+                if waits {
+                    queue_dependents(object, view, queue);
                 }
             }
         }
-        keys
     }
 
-    fn reconcile(&mut self, key: &ObjectRef, cache: &Cache, _now: SimTime) -> Plan {
-        let Some(object) = cache.get(&key.gvk, &key.key) else { return Plan::nothing() };
+    fn reconcile(&mut self, id: &ObjectId, view: View<'_>, _now: SimTime) -> Plan {
+        let Some(object) = view.get(*id) else { return Plan::nothing() };
         if object.is_deleting() {
             return if has(object, ORPHAN) {
-                orphan_dependents(object, cache)
+                orphan_dependents(object, view)
             } else if has(object, FOREGROUND) {
-                finish_foreground(object, cache)
+                finish_foreground(object, view)
             } else {
                 Plan::nothing()
             };
         }
-        collect(object, cache)
+        collect(object, view)
     }
+}
+
+/// Only a new object, or one with other owners, may have an owner that nobody here has seen going.
+fn owners_may_be_gone(event: &WatchEvent) -> bool {
+    let before = event.before.as_ref().map(|before| &before.meta.owners);
+    !event.object.meta.owners.is_empty() && before != Some(&event.object.meta.owners)
+}
+
+/// In order of kind and name, so that what goes first does not depend on ids.
+fn queue_dependents(object: &Object, view: View<'_>, queue: &mut WorkQueue<ObjectId>) {
+    let mut dependents: Vec<_> = view.owned_by(object.uid).collect();
+    dependents.sort_by(|(_, one), (_, other)| (&*one.gvk, &one.key).cmp(&(&*other.gvk, &other.key)));
+    dependents.into_iter().for_each(|(id, _)| queue.add(id));
 }
 
 fn has(object: &Object, finalizer: &str) -> bool {
@@ -64,79 +82,74 @@ fn waits_for_dependents(object: &Object) -> bool {
     object.is_deleting() && (has(object, FOREGROUND) || has(object, ORPHAN))
 }
 
-/// The owner a reference means: same name and same uid, in the dependent's namespace or in none.
-fn find<'a>(owner: &OwnerRef, dependent: &Object, cache: &'a Cache) -> Option<&'a Arc<Object>> {
-    let beside = ObjectKey { namespace: dependent.key.namespace.clone(), name: owner.name.clone() };
-    let found = cache.get(&owner.gvk, &beside);
-    let found = found.or_else(|| cache.get(&owner.gvk, &ObjectKey::cluster(owner.name.clone())));
-    found.filter(|found| found.meta.uid == owner.uid)
+/// The owner a reference means: same kind, name and uid, in the dependent's namespace or in none.
+fn find<'a>(owner: &OwnerRef, dependent: &Object, view: View<'a>) -> Option<(ObjectId, &'a Arc<Object>)> {
+    let (id, found) = view.with_uid(owner.uid)?;
+    let beside = found.key.namespace.is_none() || found.key.namespace == dependent.key.namespace;
+    let is_it = beside && found.key.name == owner.name && found.gvk.kind == owner.gvk.kind;
+    (is_it && found.gvk.group == owner.gvk.group).then_some((id, found))
 }
 
 /// Deletes an object none of whose owners is left, or drops references to owners that are gone.
-fn collect(object: &Arc<Object>, cache: &Cache) -> Plan {
+fn collect(object: &Arc<Object>, view: View<'_>) -> Plan {
     let owners = &object.meta.owners;
     if owners.is_empty() {
         return Plan::nothing();
     }
-    let solid: Vec<_> = owners.iter().filter(|owner| find(owner, object, cache).is_some()).collect();
-    let going = |owner: &&&OwnerRef| find(owner, object, cache).is_some_and(|owner| waits_in_foreground(owner));
+    let solid: Vec<_> = owners.iter().filter_map(|owner| Some((owner, find(owner, object, view)?.1))).collect();
     if solid.is_empty() {
         return Plan::of([delete(object, Propagation::Background)]);
     }
-    if solid.iter().filter(going).count() == solid.len() {
+    if solid.iter().all(|(_, owner)| owner.is_deleting() && has(owner, FOREGROUND)) {
         // All owners that are left wait in the foreground for this object to be gone; its own dependents go first too.
-        let has_dependents = cache.owned_by(object.meta.uid).next().is_some();
+        let has_dependents = view.owned_by(object.uid).next().is_some();
         let way = if has_dependents { Propagation::Foreground } else { Propagation::Background };
         return Plan::of([delete(object, way)]);
     }
     if solid.len() < owners.len() {
-        let kept = solid.into_iter().cloned().collect();
+        let kept = solid.into_iter().map(|(owner, _)| owner.clone()).collect();
         return Plan::of([with_owners(object, kept)]);
     }
     Plan::nothing()
 }
 
-fn waits_in_foreground(object: &Object) -> bool {
-    object.is_deleting() && has(object, FOREGROUND)
-}
-
 /// The finalizer falls once nothing is left that blocks it.
-fn finish_foreground(object: &Arc<Object>, cache: &Cache) -> Plan {
-    let blocks = |dependent: &&Arc<Object>| {
-        let mut mine = dependent.meta.owners.iter().filter(|owner| owner.uid == object.meta.uid);
-        mine.any(|owner| owner.block_owner_deletion)
+fn finish_foreground(object: &Arc<Object>, view: View<'_>) -> Plan {
+    let blocks = |dependent: &Object| {
+        let mut mine = dependent.meta.owners.iter().filter(|owner| owner.uid == object.uid);
+        mine.any(|owner| owner.block_owner_deletion == Some(true))
     };
-    if cache.owned_by(object.meta.uid).any(|dependent| blocks(&dependent)) {
+    if view.owned_by(object.uid).any(|(_, dependent)| blocks(dependent)) {
         return Plan::nothing();
     }
     Plan::of([without_finalizer(object, FOREGROUND)])
 }
 
 /// Every dependent forgets the owner, then the owner may go.
-fn orphan_dependents(object: &Arc<Object>, cache: &Cache) -> Plan {
+fn orphan_dependents(object: &Arc<Object>, view: View<'_>) -> Plan {
     let forget = |dependent: &Arc<Object>, gone: Uid| {
         let kept = dependent.meta.owners.iter().filter(|owner| owner.uid != gone).cloned().collect();
         with_owners(dependent, kept)
     };
-    let mut requests: Vec<_> =
-        cache.owned_by(object.meta.uid).map(|dependent| forget(dependent, object.meta.uid)).collect();
-    requests.push(without_finalizer(object, ORPHAN));
-    Plan::of(requests)
+    let mut dependents: Vec<_> = view.owned_by(object.uid).map(|(_, dependent)| dependent).collect();
+    dependents.sort_by(|one, other| (&*one.gvk, &one.key).cmp(&(&*other.gvk, &other.key)));
+    let requests = dependents.into_iter().map(|dependent| forget(dependent, object.uid));
+    Plan::of(requests.chain([without_finalizer(object, ORPHAN)]))
 }
 
 fn delete(object: &Object, propagation: Propagation) -> Request {
-    let options = DeleteOptions { uid: Some(object.meta.uid), propagation, grace_secs: None };
+    let options = DeleteOptions { uid: Some(object.uid), propagation, grace_secs: None };
     Request::Delete { target: object.reference(), options }
 }
 
-fn with_owners(object: &Object, owners: Vec<OwnerRef>) -> Request {
+fn with_owners(object: &Object, owners: Arc<[OwnerRef]>) -> Request {
     let mut changed = object.clone();
     changed.meta.owners = owners;
-    Request::Update(changed)
+    Request::update(changed)
 }
 
 fn without_finalizer(object: &Object, finalizer: &str) -> Request {
     let mut changed = object.clone();
-    changed.meta.finalizers.retain(|known| known != finalizer);
-    Request::Update(changed)
+    changed.meta.finalizers = object.meta.finalizers.iter().filter(|known| *known != finalizer).cloned().collect();
+    Request::update(changed)
 }

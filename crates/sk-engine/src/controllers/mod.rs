@@ -1,4 +1,4 @@
-//! The controllers of kube-controller-manager: one process, one cache, a client with its own rate limit each.
+//! The controllers of kube-controller-manager: one process, one view, a client with its own rate limit each.
 
 mod deployment;
 mod expectations;
@@ -25,8 +25,8 @@ pub(crate) fn process(timing: &Timing) -> Process {
     let deployment = Controller::new(deployment::Deployments::new(), WORKLOAD_WORKERS);
     let replica_set = Controller::new(replica_set::ReplicaSets::default(), WORKLOAD_WORKERS);
     let garbage = Controller::new(garbage::Garbage, GARBAGE_WORKERS);
-    let namespace = Controller::new(namespace::Namespaces, NAMESPACE_WORKERS);
-    Process::new(None, timing.watch_latency)
+    let namespace = Controller::new(namespace::Namespaces::new(), NAMESPACE_WORKERS);
+    Process::new(timing.watch_latency)
         .with(deployment, timing.controller_limit)
         .with(replica_set, timing.controller_limit)
         .with(garbage, timing.garbage_limit)

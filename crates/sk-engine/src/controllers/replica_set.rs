@@ -1,103 +1,229 @@
 //! The replica set controller: as many pods as desired, no more and no fewer (`pkg/controller/replicaset`, 1.36).
 //!
+//! How many pods a set has is counted as they change, not anew in every sync; they are listed only when some must go.
+//!
 //! Simplified: pods without an owner are not adopted.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sk_apiserver::kinds::{POD, Pod, PodTemplate, REPLICA_SET, ReplicaSet, ReplicaSetStatus};
-use sk_apiserver::{Body, Change, DeleteOptions, Meta, Object, Request};
+use sk_apiserver::{
+    Answer, Body, Change, DeleteOptions, KindTag, Labels, Meta, Object, ObjectId, OwnerRef, Request, Verb, View,
+    WatchEvent,
+};
 use sk_core::{ObjectKey, SimDuration, SimTime, SmolStr};
 
 use super::expectations::Expectations;
 use super::victims;
-use crate::cache::{Cache, Seen};
 use crate::controller::{Plan, Reconciler};
+use crate::workqueue::WorkQueue;
 
 /// At most this many creations or deletions in one go (`BurstReplicas`).
 const BURST_REPLICAS: usize = 500;
 
 /// The controller.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct ReplicaSets {
     expectations: Expectations,
+    counts: BTreeMap<ObjectId, Counts>,
+}
+
+/// The active pods of one set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Counts {
+    active: i32,
+    ready: i32,
+    fully_labeled: i32,
 }
 
 impl Reconciler for ReplicaSets {
-    type Key = ObjectKey;
+    type Key = ObjectId;
 
-    fn concerns(&mut self, seen: &Seen, _cache: &Cache) -> Vec<ObjectKey> {
-        let object = &seen.object;
-        if object.gvk == REPLICA_SET {
-            if seen.change == Change::Deleted {
-                self.expectations.forget(&object.key);
+    const WATCHES: &'static [KindTag] = &[KindTag::ReplicaSet, KindTag::Pod];
+
+    fn concerns(&mut self, event: &WatchEvent, view: View<'_>, queue: &mut WorkQueue<ObjectId>) {
+        match &event.object.body {
+            Body::ReplicaSet(set) => {
+                self.set_changed(event, set, view);
+                queue.add(event.id);
             }
-            return vec![object.key.clone()];
+            Body::Pod(_) => self.pod_changed(event, view, queue),
+            Body::Node(_) | Body::Namespace(_) | Body::Deployment(_) | Body::Other(_) => {}
         }
-        if object.gvk != POD {
-            return Vec::new();
-        }
-        let Some(owner) = object.controller().filter(|owner| owner.gvk == REPLICA_SET) else { return Vec::new() };
-        let key = ObjectKey { namespace: object.key.namespace.clone(), name: owner.name.clone() };
-        let was_deleting = seen.before.as_ref().is_some_and(|before| before.is_deleting());
-        match seen.change {
-            Change::Added => self.expectations.creation_seen(&key),
-            // A deletion counts from the moment it is asked for.
-            Change::Modified if object.is_deleting() && !was_deleting => self.expectations.deletion_seen(&key),
-            Change::Deleted if !was_deleting => self.expectations.deletion_seen(&key),
-            _ => {}
-        }
-        vec![key]
     }
 
-    fn reconcile(&mut self, key: &ObjectKey, cache: &Cache, now: SimTime) -> Plan {
-        let Some(object) = cache.get(&REPLICA_SET, key) else { return Plan::nothing() };
+    fn reconcile(&mut self, id: &ObjectId, view: View<'_>, now: SimTime) -> Plan {
+        let Some(object) = view.get(*id) else { return Plan::nothing() };
         let Some(set) = object.replica_set() else { return Plan::nothing() };
-        let pods: Vec<_> = cache.owned_by(object.meta.uid).filter(|pod| is_active(pod)).collect();
-        let mut requests = Vec::new();
-        if !object.is_deleting() && self.expectations.satisfied(key, now) {
-            requests = self.balance(object, set, &pods, cache, now);
+        let mut plan = Plan::nothing();
+        if !object.is_deleting() && self.expectations.satisfied(*id, now) {
+            plan = self.balance(*id, object, set, view, now);
         }
-        let (status, again_after) = status(object, set, &pods, now);
-        requests.extend(status);
-        Plan { requests, again_after }
+        let (available, again_after) = self.available(*id, object, set, view, now);
+        plan.batches.extend(self.status(*id, object, set, available).map(|request| vec![request]));
+        plan.again_after = again_after;
+        plan
     }
 
-    fn refused(&mut self, key: &ObjectKey, unsent: &[Request]) {
-        for request in unsent {
-            match request {
-                Request::Create(_) => self.expectations.creation_seen(key),
-                Request::Delete { .. } => self.expectations.deletion_seen(key),
-                _ => {}
-            }
+    fn answered(&mut self, id: &ObjectId, verb: Verb, answer: &Answer) {
+        if answer.is_err() {
+            self.abandoned(id, verb);
+        }
+    }
+
+    /// What was not done, or was refused, is not waited for.
+    fn abandoned(&mut self, id: &ObjectId, unsent: Verb) {
+        match unsent {
+            Verb::Create => self.expectations.creation_seen(*id),
+            Verb::Delete => self.expectations.deletion_seen(*id),
+            Verb::Apply
+            | Verb::Update
+            | Verb::UpdateStatus
+            | Verb::PatchPodStatus
+            | Verb::Bind
+            | Verb::Evict
+            | Verb::FinalizeNamespace => {}
         }
     }
 }
 
 impl ReplicaSets {
-    fn balance(
-        &mut self,
-        object: &Arc<Object>,
-        set: &ReplicaSet,
-        pods: &[&Arc<Object>],
-        cache: &Cache,
-        now: SimTime,
-    ) -> Vec<Request> {
+    fn set_changed(&mut self, event: &WatchEvent, set: &ReplicaSet, view: View<'_>) {
+        if event.change == Change::Deleted {
+            self.expectations.forget(event.id);
+            self.counts.remove(&event.id);
+            return;
+        }
+        let before = event.before.as_ref().and_then(|before| before.replica_set());
+        if before.is_some_and(|before| before.spec.template.metadata.labels != set.spec.template.metadata.labels) {
+            let pods =
+                view.owned_by(event.object.uid).map(|(_, pod)| Counts::of(pod, &set.spec.template.metadata.labels));
+            self.counts.insert(event.id, pods.fold(Counts::default(), |sum, one| sum.plus(one, 1)));
+        }
+    }
+
+    fn pod_changed(&mut self, event: &WatchEvent, view: View<'_>, queue: &mut WorkQueue<ObjectId>) {
+        let after = (event.change != Change::Deleted).then_some(&event.object);
+        let (left, entered) = (event.before.as_ref().and_then(owner), after.and_then(owner));
+        if let Some((id, labels)) = left.and_then(|owner| set_of(owner, view))
+            && let Some(before) = &event.before
+        {
+            self.count(id, Counts::of(before, labels), -1);
+        }
+        if let Some((id, labels)) = entered.and_then(|owner| set_of(owner, view))
+            && let Some(after) = after
+        {
+            self.count(id, Counts::of(after, labels), 1);
+        }
+        let Some((id, _)) = owner(&event.object).and_then(|owner| set_of(owner, view)) else { return };
+        let was_deleting = event.before.as_ref().is_some_and(|before| before.is_deleting());
+        match event.change {
+            Change::Added => self.expectations.creation_seen(id),
+            // A deletion counts from the moment it is asked for.
+            Change::Modified if event.object.is_deleting() && !was_deleting => self.expectations.deletion_seen(id),
+            Change::Deleted if !was_deleting => self.expectations.deletion_seen(id),
+            Change::Modified | Change::Deleted => {}
+        }
+        queue.add(id);
+    }
+
+    fn count(&mut self, id: ObjectId, pod: Counts, by: i32) {
+        let counts = self.counts.entry(id).or_default();
+        *counts = counts.plus(pod, by);
+    }
+
+    fn balance(&mut self, id: ObjectId, object: &Arc<Object>, set: &ReplicaSet, view: View<'_>, now: SimTime) -> Plan {
         let wanted = usize::try_from(set.spec.replicas).unwrap_or(0);
-        let missing = wanted.saturating_sub(pods.len()).min(BURST_REPLICAS);
-        let surplus = pods.len().saturating_sub(wanted).min(BURST_REPLICAS);
+        let active = self.counts.get(&id).map_or(0, |counts| usize::try_from(counts.active).unwrap_or(0));
+        let missing = wanted.saturating_sub(active).min(BURST_REPLICAS);
+        let surplus = active.saturating_sub(wanted).min(BURST_REPLICAS);
         if missing > 0 {
-            self.expectations.expect(&object.key, missing as i64, 0, now);
-            return (0..missing).map(|_| Request::Create(new_pod(object, &set.spec.template))).collect();
+            self.expectations.expect(id, missing as i64, 0, now);
+            let owners: Arc<[OwnerRef]> = [object.as_controller()].into();
+            let prefix: SmolStr = format!("{}-", object.key.name).into();
+            return Plan::of((0..missing).map(|_| new_pod(object, &owners, &prefix, &set.spec.template)));
         }
         if surplus > 0 {
-            self.expectations.expect(&object.key, 0, surplus as i64, now);
-            let related = related_pods(object, cache);
-            let mut pods = pods.to_vec();
-            victims::sort(&mut pods, &related, now);
-            return pods.into_iter().take(surplus).map(delete).collect();
+            self.expectations.expect(id, 0, surplus as i64, now);
+            let mut pods: Vec<_> = view.owned_by(object.uid).map(|(_, pod)| pod).filter(|pod| is_active(pod)).collect();
+            victims::sort(&mut pods, &related_pods(object, view), now);
+            return Plan::of(pods.into_iter().take(surplus).map(delete));
         }
-        Vec::new()
+        Plan::nothing()
     }
+
+    /// How many pods have been ready for long enough, and when to look again for those that become so by waiting.
+    fn available(
+        &self,
+        id: ObjectId,
+        object: &Object,
+        set: &ReplicaSet,
+        view: View<'_>,
+        now: SimTime,
+    ) -> (i32, Option<SimDuration>) {
+        if set.spec.min_ready_seconds <= 0 {
+            return (self.counts.get(&id).map_or(0, |counts| counts.ready), None);
+        }
+        let min_ready = SimDuration::from_secs(i64::from(set.spec.min_ready_seconds));
+        let pods = view.owned_by(object.uid).filter(|(_, pod)| is_active(pod));
+        let ready_for: Vec<_> = pods.filter_map(|(_, pod)| Some(now.since(ready_since(pod)?))).collect();
+        let available = ready_for.iter().filter(|ready| **ready >= min_ready).count();
+        let again_after = ready_for.iter().filter(|ready| **ready < min_ready).map(|ready| min_ready - *ready).min();
+        (i32::try_from(available).unwrap_or(i32::MAX), again_after)
+    }
+
+    /// What the set should report, if that is news.
+    fn status(&self, id: ObjectId, object: &Object, set: &ReplicaSet, available: i32) -> Option<Request> {
+        let counts = self.counts.get(&id).copied().unwrap_or_default();
+        let status = ReplicaSetStatus {
+            replicas: counts.active,
+            fully_labeled_replicas: counts.fully_labeled,
+            ready_replicas: counts.ready,
+            available_replicas: available,
+            observed_generation: object.meta.generation,
+            rest: set.status.rest.clone(),
+        };
+        if status == set.status {
+            return None;
+        }
+        let mut updated = object.clone();
+        // Figures, not decisions: they are written whatever else has changed meanwhile.
+        updated.resource_version = 0;
+        updated.body = Body::ReplicaSet(ReplicaSet { spec: set.spec.clone(), status });
+        Some(Request::update_status(updated))
+    }
+}
+
+impl Counts {
+    /// What one pod adds.
+    fn of(pod: &Object, template: &Labels) -> Self {
+        if !is_active(pod) {
+            return Self::default();
+        }
+        let labels = &pod.meta.labels;
+        let labelled = labels.is_same(template) || template.iter().all(|(key, value)| labels.get(key) == Some(value));
+        Self { active: 1, ready: i32::from(ready_since(pod).is_some()), fully_labeled: i32::from(labelled) }
+    }
+
+    fn plus(self, pod: Self, times: i32) -> Self {
+        Self {
+            active: self.active + times * pod.active,
+            ready: self.ready + times * pod.ready,
+            fully_labeled: self.fully_labeled + times * pod.fully_labeled,
+        }
+    }
+}
+
+/// The replica set that manages a pod, as the pod names it.
+fn owner(pod: &Arc<Object>) -> Option<&OwnerRef> {
+    pod.controller().filter(|owner| owner.gvk == REPLICA_SET)
+}
+
+/// The replica set itself, and the labels of its template.
+fn set_of<'a>(owner: &OwnerRef, view: View<'a>) -> Option<(ObjectId, &'a Labels)> {
+    let (id, set) = view.with_uid(owner.uid)?;
+    Some((id, &set.replica_set()?.spec.template.metadata.labels))
 }
 
 /// Neither ended nor going.
@@ -105,69 +231,34 @@ fn is_active(pod: &Object) -> bool {
     !pod.is_deleting() && pod.pod().is_some_and(|pod| !pod.status.phase.is_final())
 }
 
+fn ready_since(pod: &Object) -> Option<SimTime> {
+    pod.pod()?.status.condition("Ready").filter(|ready| ready.is_true())?.last_transition_time
+}
+
 /// The active pods of all replica sets with the same owner.
-fn related_pods<'a>(object: &'a Arc<Object>, cache: &'a Cache) -> Vec<&'a Arc<Object>> {
+fn related_pods<'a>(object: &'a Arc<Object>, view: View<'a>) -> Vec<&'a Arc<Object>> {
     let sets: Vec<_> = match object.controller() {
-        Some(owner) => cache.owned_by(owner.uid).filter(|set| set.gvk == REPLICA_SET).collect(),
+        Some(owner) => view.owned_by(owner.uid).map(|(_, set)| set).filter(|set| set.gvk == REPLICA_SET).collect(),
         None => vec![object],
     };
-    sets.into_iter().flat_map(|set| cache.owned_by(set.meta.uid)).filter(|pod| is_active(pod)).collect()
+    let pods = sets.into_iter().flat_map(|set| view.owned_by(set.uid)).map(|(_, pod)| pod);
+    pods.filter(|pod| is_active(pod)).collect()
 }
 
 fn delete(pod: &Arc<Object>) -> Request {
-    let options = DeleteOptions { uid: Some(pod.meta.uid), ..DeleteOptions::default() };
+    let options = DeleteOptions { uid: Some(pod.uid), ..DeleteOptions::default() };
     Request::Delete { target: pod.reference(), options }
 }
 
 /// A pod made from a template, owned by `owner`.
-fn new_pod(owner: &Object, template: &PodTemplate) -> Object {
-    Object {
-        gvk: POD,
-        key: ObjectKey { namespace: owner.key.namespace.clone(), name: SmolStr::default() },
-        resource_version: 0,
-        meta: Meta {
-            generate_name: Some(format!("{}-", owner.key.name).into()),
-            labels: template.metadata.labels.clone(),
-            annotations: template.metadata.annotations.clone(),
-            owners: vec![owner.as_controller()],
-            ..Meta::default()
-        },
-        body: Body::Pod(Pod { spec: template.spec.clone(), ..Pod::default() }),
-    }
-}
-
-/// What the set should report, if that is news, and when to look again for pods that become available by waiting.
-fn status(
-    object: &Arc<Object>,
-    set: &ReplicaSet,
-    pods: &[&Arc<Object>],
-    now: SimTime,
-) -> (Option<Request>, Option<SimDuration>) {
-    let min_ready = SimDuration::from_secs(i64::from(set.spec.min_ready_seconds));
-    let ready_for = pods.iter().filter_map(|pod| {
-        let ready = pod.pod()?.status.condition("Ready").filter(|ready| ready.is_true())?;
-        Some(now.since(ready.last_transition_time?))
-    });
-    let ready_for: Vec<SimDuration> = ready_for.collect();
-    let available = ready_for.iter().filter(|ready| **ready >= min_ready).count();
-    let again_after = ready_for.iter().filter(|ready| **ready < min_ready).map(|ready| min_ready - *ready).min();
-    let labelled = |pod: &&&Arc<Object>| {
-        set.spec.template.metadata.labels.iter().all(|(key, value)| pod.meta.labels.get(key) == Some(value))
+fn new_pod(owner: &Object, owners: &Arc<[OwnerRef]>, prefix: &SmolStr, template: &PodTemplate) -> Request {
+    let key = ObjectKey { namespace: owner.key.namespace.clone(), name: SmolStr::default() };
+    let meta = Meta {
+        labels: template.metadata.labels.clone(),
+        annotations: template.metadata.annotations.clone(),
+        owners: owners.clone(),
+        ..Meta::default()
     };
-    let count = |number: usize| i32::try_from(number).unwrap_or(i32::MAX);
-    let status = ReplicaSetStatus {
-        replicas: count(pods.len()),
-        fully_labeled_replicas: count(pods.iter().filter(labelled).count()),
-        ready_replicas: count(ready_for.len()),
-        available_replicas: count(available),
-        observed_generation: object.meta.generation,
-    };
-    if status == set.status {
-        return (None, again_after);
-    }
-    let mut updated = Object::clone(object);
-    // Figures, not decisions: they are written whatever else has changed meanwhile.
-    updated.resource_version = 0;
-    updated.body = Body::ReplicaSet(ReplicaSet { spec: set.spec.clone(), status });
-    (Some(Request::UpdateStatus(updated)), again_after)
+    let body = Body::Pod(Pod { spec: template.spec.clone(), ..Pod::default() });
+    Request::create(Object::new(&POD, key, meta, body).with_generate_name(prefix.clone()))
 }

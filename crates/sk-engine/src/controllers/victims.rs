@@ -40,8 +40,8 @@ fn worth(pod: &Arc<Object>, crowd: usize, now: SimTime) -> Worth {
         deletion_cost(pod),
         Reverse(crowd),
         ready.map_or(-1, |since| magnitude(since, now)),
-        magnitude(pod.meta.created, now),
-        pod.meta.uid,
+        magnitude(pod.created, now),
+        pod.uid,
     )
 }
 

@@ -90,7 +90,7 @@ fn a_pod_too_large_for_every_group_waits_and_says_why() {
     assert_eq!((cluster.running_and_pending(), cluster.nodes()), ((0, 1), 1), "no node would help");
     let pod = cluster.engine.list(&POD).next().unwrap();
     let condition = pod.pod().unwrap().status.condition("PodScheduled").unwrap();
-    assert!(condition.message.starts_with("0/1 nodes are available: 1 Insufficient cpu."), "{}", condition.message);
+    assert!(condition.message().starts_with("0/1 nodes are available: 1 Insufficient cpu."), "{}", condition.message());
 }
 
 #[test]

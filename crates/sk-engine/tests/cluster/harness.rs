@@ -63,7 +63,7 @@ impl Cluster {
 
     pub(crate) fn apply(&mut self, json: Value) -> &mut Self {
         let object = Object::from_json(json).expect("the test's object is well-formed");
-        self.engine.handle(Request::Apply(object)).expect("the test's object is accepted");
+        self.engine.handle(Request::apply(object)).expect("the test's object is accepted");
         self
     }
 

@@ -1,7 +1,5 @@
 //! Deployments, replica sets and the pods they make.
 
-use std::sync::Arc;
-
 use serde_json::json;
 use sk_core::SimTime;
 use sk_engine::Timing;
@@ -85,6 +83,10 @@ impl AdmitPod for SlowStart {
     fn admit(&mut self, pod: &mut Object, _now: SimTime) {
         annotate(pod, "simkube.io/kwok-stage-ready-delay", "10000ms");
     }
+
+    fn fork(&self) -> Box<dyn AdmitPod> {
+        Box::new(Self)
+    }
 }
 
 /// Pods run for two minutes.
@@ -95,8 +97,12 @@ impl AdmitPod for ShortLife {
         assert!(now > START);
         annotate(pod, "static.simkube.io/lifetime", "120000000us");
     }
+
+    fn fork(&self) -> Box<dyn AdmitPod> {
+        Box::new(Self)
+    }
 }
 
 fn annotate(pod: &mut Object, name: &'static str, value: &'static str) {
-    Arc::make_mut(&mut pod.meta.annotations).insert(name.into(), value.into());
+    pod.meta.annotations.make_mut().insert(name.into(), value.into());
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use sk_core::{Gvk, ObjectRef, SimDuration, SimTime};
-use sk_engine::annotations::NODE_READY_DELAY;
+use sk_engine::api::directives::NODE_READY_DELAY;
 use sk_engine::api::{Change, DeleteOptions, Object, Propagation, Request, Uid};
 use sk_engine::kinds::{ConditionStatus, POD};
 use sk_engine::{Engine, Settings};
@@ -53,13 +53,13 @@ impl Arm {
                     self.settle(SETTLE);
                 }
             }
-            Action::Apply(object) => self.handle(Request::Apply(parse(object.clone()))),
+            Action::Apply(object) => self.handle(Request::apply(parse(object.clone()))),
             Action::Patch(patch) => {
                 let stored =
                     self.engine.get(&patch.of.0.gvk, &patch.of.0.key).expect("the scenario patches what exists");
                 let mut json = stored.to_json();
                 merge(&mut json, &patch.merge);
-                self.handle(Request::Update(parse(json)));
+                self.handle(Request::update(parse(json)));
             }
             Action::Delete(delete) => {
                 let propagation = match delete.propagation {
@@ -86,7 +86,7 @@ impl Arm {
                 json["metadata"]["annotations"][NODE_READY_DELAY.as_str()] = json!("1000ms");
             }
         }
-        self.handle(Request::Create(parse(json)));
+        self.handle(Request::create(parse(json)));
     }
 
     fn handle(&mut self, request: Request) {
@@ -112,8 +112,8 @@ impl Arm {
         for event in self.engine.watch(0).expect("short scenarios stay within the log") {
             let Some(body) = event.object.pod().filter(|_| event.object.key.name == pod) else { continue };
             let refused = body.status.condition("PodScheduled").filter(|c| c.status == ConditionStatus::False);
-            if let Some(condition) = refused.filter(|c| sentences.last().is_none_or(|last| *last != c.message)) {
-                sentences.push(condition.message.to_string());
+            if let Some(condition) = refused.filter(|c| sentences.last().is_none_or(|last| *last != c.message())) {
+                sentences.push(condition.message().to_owned());
             }
         }
         sentences
@@ -131,10 +131,10 @@ impl Arm {
             }
             let name = if event.change == Change::Added {
                 let name = canonical(object, &names, &mut counts);
-                names.insert(object.meta.uid, name.clone());
+                names.insert(object.uid, name.clone());
                 name
             } else {
-                names[&object.meta.uid].clone()
+                names[&object.uid].clone()
             };
             lives.insert(name, event.change == Change::Deleted);
         }

@@ -9,8 +9,6 @@ use std::sync::mpsc::sync_channel;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use serde::Deserialize;
-use serde_json::value::RawValue;
 use sk_api::tracer::Config;
 use sk_core::{Gvk, SimTime};
 use sk_ingest::{Ledger, PrivacyKey, Role, Rules, Sighting};
@@ -24,12 +22,6 @@ const BATCH: usize = 64;
 const QUEUED: usize = 16;
 
 const DEPLOYMENT: Gvk = Gvk::new_static("apps", "v1", "Deployment");
-
-#[derive(Deserialize)]
-struct Event<'a> {
-    #[serde(borrow)]
-    object: &'a RawValue,
-}
 
 /// What was recorded.
 pub(crate) struct Recorded {
@@ -46,9 +38,15 @@ fn sightings(rules: &Rules, file: &Path) -> impl Iterator<Item = Sighting> {
     let lines = BufReader::new(File::open(file).unwrap()).split(b'\n');
     lines.map(|line| {
         let line = line.unwrap();
-        let event: Event<'_> = serde_json::from_slice(&line).unwrap();
-        rules.sieve(&DEPLOYMENT, Role::Tracked, event.object.get().as_bytes()).unwrap().unwrap()
+        rules.sieve(&DEPLOYMENT, Role::Tracked, object(&line)).unwrap().unwrap()
     })
+}
+
+/// The object of an event, peeled as the tracer does it.
+fn object(line: &[u8]) -> &[u8] {
+    let (_, object) = line.split_at(line.iter().position(|byte| *byte == b':').unwrap());
+    let (_, object) = object.split_at(object[1..].iter().position(|byte| *byte == b':').unwrap() + 2);
+    object.strip_suffix(b"}").unwrap()
 }
 
 /// The task that writes.

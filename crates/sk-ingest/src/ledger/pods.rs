@@ -27,7 +27,7 @@ pub(super) struct Pod {
     owners: Arc<Vec<OwnerReference>>,
     attributions: Arc<Vec<Attribution>>,
     requests: Arc<BTreeMap<SmolStr, String>>,
-    /// Only told of a pod whose life somebody wants: the hash has no key, and is of everything that the pod says.
+    /// Only told of a pod whose life somebody wants.
     pod_hash: Option<StableHash>,
     life: Life,
     seen: Epoch,

@@ -6,7 +6,7 @@ use sk_ingest::{Answer, Question, Role};
 use sk_store::log::{Fact, State};
 use sk_testkit::objects::{Object, deployment, object, pod, replica_set};
 
-use crate::recording::{CONFIG_MAP, DEPLOYMENT, NODE, POD, REPLICA_SET, Recording, at, served, sieve, words};
+use crate::recording::{CONFIG_MAP, DEPLOYMENT, NODE, POD, REPLICA_SET, Recording, at, body, served, sieve, words};
 
 const TRACKED: &str = "{trackedObjects: {apps/v1.Deployment: {}, v1.ConfigMap: {}}}";
 const THING: Gvk = Gvk::new_static("x.io", "v1", "Thing");
@@ -58,6 +58,21 @@ fn anything_but_status_and_bookkeeping_is_a_change() {
         "though it is hidden"
     );
     assert!(recording.applied(5, &CONFIG_MAP, &served(config_map("c", "two"), "u2")).is_empty());
+}
+
+#[test]
+fn a_new_deployment_is_recorded_once_though_its_controller_writes_the_revision_a_moment_later() {
+    let mut recording = Recording::new(TRACKED);
+    let new = served(deployment().name("web"), "u1");
+    assert!(new["metadata"].get("annotations").is_none(), "it comes without annotations");
+    assert_eq!(recording.applied(0, &DEPLOYMENT, &new).len(), 1);
+    let mut numbered = new.clone();
+    numbered["metadata"]["annotations"] = json!({"deployment.kubernetes.io/revision": "1"});
+    assert!(recording.applied(1, &DEPLOYMENT, &numbered).is_empty(), "what is kept of it is the same");
+    let kept = body(TRACKED, &DEPLOYMENT, &numbered);
+    assert!(kept["metadata"].get("annotations").is_none(), "{kept}");
+    numbered["metadata"]["annotations"]["team"] = json!("a");
+    assert_eq!(recording.applied(2, &DEPLOYMENT, &numbered).len(), 1, "an annotation of somebody's own is a change");
 }
 
 #[test]

@@ -66,7 +66,6 @@ fn a_pod_is_attributed_to_its_recorded_ancestor_and_the_template_it_was_made_fro
         assert_eq!((attribution.owner.to_string().as_str(), attribution.uid.as_str()), ("Deployment default/web", "d"));
         assert_eq!(attribution.template, Some(identity(yaml, &deployment)), "{yaml}");
         assert!(attribution.track_lifecycle);
-        assert_eq!(known.pod_hash, Some(sk_core::StableHash::of_pod_spec(&pod["spec"])), "before anything is hidden");
         assert_eq!(recording.ledger.stats().waiting_pods, 0);
     }
 }
@@ -160,6 +159,23 @@ fn a_pod_whose_owners_come_too_late_is_theirs_all_the_same_and_its_next_look_tel
     assert!(recording.applied(503, &POD, &pod).is_empty());
     let stats = recording.ledger.stats();
     assert_eq!((stats.pods_to_look_at, stats.unattributed_pods, stats.waiting_pods), (0, 0, 0));
+}
+
+#[test]
+fn the_hash_of_a_pod_tells_nothing_that_is_hidden_unless_everything_is_kept() {
+    let (deployment, set, pod) = revision(1);
+    let bare = sk_core::StableHash::of_pod_spec(&pod["spec"]);
+    let hash = |yaml: &str, key: u8| {
+        let mut recording = Recording::with_key(yaml, [key; 16]);
+        recording.applied(0, &DEPLOYMENT, &deployment);
+        recording.applied(1, &REPLICA_SET, &set);
+        pod_facts(&recording.applied(2, &POD, &pod)).pod_hash.expect("its life is wanted")
+    };
+    let kept = "{trackedObjects: {apps/v1.Deployment: {trackLifecycle: true}}, privacy: full}";
+    assert_eq!(hash(kept, 1), bare, "as SimKube 2 has it");
+    assert_ne!(hash(TRACKED, 1), bare, "whoever guesses the token cannot find out that the guess is right");
+    assert_ne!(hash(TRACKED, 1), hash(TRACKED, 2), "the cluster's key is in it");
+    assert_eq!(hash(TRACKED, 1), hash(TRACKED, 1), "pods of one template stay one group");
 }
 
 #[test]

@@ -70,7 +70,12 @@ pub(crate) struct Recording {
 impl Recording {
     /// With watchers on the tracked kinds, pods, nodes and ReplicaSets.
     pub(crate) fn new(yaml: &str) -> Self {
-        let rules = Arc::new(rules(yaml));
+        Self::with_key(yaml, [7; 16])
+    }
+
+    /// The same, hiding under another key.
+    pub(crate) fn with_key(yaml: &str, key: [u8; 16]) -> Self {
+        let rules = Arc::new(Rules::new(&config(yaml), PrivacyKey::new(key)));
         let ledger = Ledger::new(rules.clone(), [POD, NODE, REPLICA_SET]);
         Self { rules, ledger }
     }

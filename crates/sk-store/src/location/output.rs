@@ -45,65 +45,57 @@ pub enum SaveError {
 pub struct Output {
     file: BufWriter<Target>,
     place: String,
-    goal: Goal,
 }
 
-/// What is written to meanwhile.
+/// What is written to meanwhile, and where it goes in the end.
 #[derive(Debug)]
 enum Target {
-    Aside(NamedTempFile),
-    Direct(fs::File),
-}
-
-/// Where it goes in the end.
-#[derive(Debug)]
-enum Goal {
-    /// The target's own place, beside which the file is.
-    Rename(PathBuf),
+    /// A file beside the one that it will replace.
+    Aside(NamedTempFile, PathBuf),
     /// A device or a pipe: it cannot be renamed onto, and is written as it comes.
-    Direct,
-    Send(RemoteUrl, StoreSettings),
+    Direct(fs::File),
+    /// A temporary file, in no folder's list so that it is gone with the process, to be sent to an object store.
+    ToSend(fs::File, RemoteUrl, StoreSettings),
 }
 
 impl Output {
     pub(super) fn create(location: &Location, settings: &StoreSettings) -> Result<Self, SaveError> {
         let place = location.to_string();
-        let created = match location {
+        let target = match location {
             Location::StandardInput => return Err(SaveError::StandardInput),
             Location::File(path) => create_local(path),
             Location::Remote(url) => {
-                NamedTempFile::new().map(|file| (Target::Aside(file), Goal::Send(url.clone(), settings.clone())))
+                tempfile::tempfile().map(|file| Target::ToSend(file, url.clone(), settings.clone()))
             }
         };
-        let (target, goal) = created.map_err(|source| SaveError::Create { place: place.clone(), source })?;
-        Ok(Self { file: BufWriter::with_capacity(256 << 10, target), place, goal })
+        let target = target.map_err(|source| SaveError::Create { place: place.clone(), source })?;
+        Ok(Self { file: BufWriter::with_capacity(256 << 10, target), place })
     }
 
     /// Puts what was written in its place.
     pub fn commit(self) -> Result<(), SaveError> {
-        let Self { file, place, goal } = self;
+        let Self { file, place } = self;
         let finish = |source| SaveError::Finish { place: place.clone(), source };
-        match (file.into_inner().map_err(|error| finish(error.into_error()))?, goal) {
-            (Target::Direct(file), _) => {
+        match file.into_inner().map_err(|error| finish(error.into_error()))? {
+            Target::Direct(file) => {
                 // A pipe or a terminal cannot be synced, and need not be.
                 let _ = file.sync_all();
                 Ok(())
             }
-            (Target::Aside(file), Goal::Send(url, settings)) => send(&url, &settings, &file),
-            (Target::Aside(file), Goal::Rename(path)) => {
+            Target::ToSend(file, url, settings) => send(&url, &settings, &file),
+            Target::Aside(file, path) => {
                 file.as_file().sync_all().map_err(finish)?;
                 file.persist(path).map(drop).map_err(|error| finish(error.error))
             }
-            (Target::Aside(_), Goal::Direct) => Ok(()),
         }
     }
 }
 
-fn create_local(path: &Path) -> io::Result<(Target, Goal)> {
+fn create_local(path: &Path) -> io::Result<Target> {
     let path = match fs::metadata(path) {
         Ok(there) if there.is_dir() => return Err(io::Error::other("it is a folder")),
         Ok(there) if !there.is_file() => {
-            return Ok((Target::Direct(fs::File::options().write(true).open(path)?), Goal::Direct));
+            return Ok(Target::Direct(fs::File::options().write(true).open(path)?));
         }
         // What a link points to is replaced, not the link.
         Ok(_) => fs::canonicalize(path)?,
@@ -118,19 +110,20 @@ fn create_local(path: &Path) -> io::Result<(Target, Goal)> {
         // As an ordinary new file: the umask takes its share. Temporary files would otherwise be for their owner only.
         builder.permissions(fs::Permissions::from_mode(0o666));
     }
-    Ok((Target::Aside(builder.tempfile_in(folder)?), Goal::Rename(path)))
+    let file = builder.tempfile_in(folder)?;
+    Ok(Target::Aside(file, path))
 }
 
 #[cfg(feature = "remote")]
-fn send(url: &RemoteUrl, settings: &StoreSettings, file: &NamedTempFile) -> Result<(), SaveError> {
-    super::remote::send(&url.0, settings, file.as_file()).map_err(|error| SaveError::Send {
+fn send(url: &RemoteUrl, settings: &StoreSettings, file: &fs::File) -> Result<(), SaveError> {
+    super::remote::send(&url.0, settings, file).map_err(|error| SaveError::Send {
         place: super::shown(&url.0),
         reason: super::discreet(&error.to_string(), &url.0),
     })
 }
 
 #[cfg(not(feature = "remote"))]
-fn send(url: &RemoteUrl, _: &StoreSettings, _: &NamedTempFile) -> Result<(), SaveError> {
+fn send(url: &RemoteUrl, _: &StoreSettings, _: &fs::File) -> Result<(), SaveError> {
     Err(SaveError::Send { place: super::shown(&url.0), reason: super::NO_REMOTE.into() })
 }
 
@@ -147,15 +140,15 @@ impl Write for Output {
 impl Write for Target {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
-            Self::Aside(file) => file.write(bytes),
-            Self::Direct(file) => file.write(bytes),
+            Self::Aside(file, _) => file.write(bytes),
+            Self::Direct(file) | Self::ToSend(file, ..) => file.write(bytes),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         match self {
-            Self::Aside(file) => file.flush(),
-            Self::Direct(file) => file.flush(),
+            Self::Aside(file, _) => file.flush(),
+            Self::Direct(file) | Self::ToSend(file, ..) => file.flush(),
         }
     }
 }

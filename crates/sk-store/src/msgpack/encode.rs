@@ -56,6 +56,11 @@ pub(crate) fn text(out: &mut Vec<u8>, text: &str) {
     rmp::encode::write_str(out, text).expect(CANNOT_FAIL);
 }
 
+/// Appends the head of a text. Saturates as [`array_len`] does.
+pub(crate) fn text_len(out: &mut Vec<u8>, len: usize) {
+    rmp::encode::write_str_len(out, u32::try_from(len).unwrap_or(u32::MAX)).expect(CANNOT_FAIL);
+}
+
 /// Appends the head of an array. Saturates at what MessagePack can say; callers bound their lengths far below.
 pub(crate) fn array_len(out: &mut Vec<u8>, len: usize) {
     rmp::encode::write_array_len(out, u32::try_from(len).unwrap_or(u32::MAX)).expect(CANNOT_FAIL);

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use sk_core::SimTime;
@@ -23,6 +24,29 @@ pub enum OpenError {
         name: Arc<str>,
         /// What the file system said.
         source: io::Error,
+    },
+    /// What can be read only once could not be copied.
+    #[error(
+        "cannot copy {name} into a temporary file in {}: {source}; make room there, or set TMPDIR to a folder that has it",
+        .folder.display()
+    )]
+    Copy {
+        /// What was to be read.
+        name: Arc<str>,
+        /// Where temporary files are.
+        folder: PathBuf,
+        /// What the file system said.
+        source: io::Error,
+    },
+    /// It is longer than is read at once.
+    #[error("{name} is longer than {}, more than is read at once; {advice}", in_words(*.limit))]
+    TooLong {
+        /// The file.
+        name: Arc<str>,
+        /// How many bytes it may have.
+        limit: u64,
+        /// What to do.
+        advice: &'static str,
     },
     /// It has no bytes.
     #[error("{name} is empty; record or download it again")]
@@ -51,6 +75,11 @@ pub enum OpenError {
     /// It is a trace, and broken.
     #[error(transparent)]
     Broken(#[from] TraceError),
+}
+
+/// A limit in words. All limits are whole mebibytes.
+fn in_words(limit: u64) -> String {
+    if limit >= 1 << 30 { format!("{} GiB", limit >> 30) } else { format!("{} MiB", limit >> 20) }
 }
 
 /// Why a trace cannot be read on.

@@ -19,13 +19,16 @@ mod rows;
 mod selection;
 mod source;
 pub(crate) mod spool;
+mod stencil;
+mod stream;
 mod text;
 mod v2;
 mod write;
 
-use std::io::{self, Read};
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use sk_core::SimTime;
@@ -40,6 +43,7 @@ pub use record::{Change, Deletion, Mark, NotAnObject, Object, Record};
 pub use rows::{Gap, IndexPart, NodeEvent, Observation, Reserved, Row, Section, Wait};
 pub use selection::Selection;
 pub use source::Digest;
+pub use stencil::{Encoded, Filling, Ink, Stencil};
 pub use write::{Losses, WriteError, Writer};
 
 use error::Place;
@@ -94,7 +98,7 @@ enum Content {
     Native(Native),
 }
 
-/// Opens a trace file, whatever its form.
+/// Opens a trace file, whatever its form. A pipe or a device is read once, as standard input is.
 pub fn open(path: &Path) -> Result<Trace, OpenError> {
     let source = Source::file(path);
     if path.is_dir() {
@@ -102,20 +106,22 @@ pub fn open(path: &Path) -> Result<Trace, OpenError> {
         let content = Content::Manifests(manifests::open(source.name(), &files)?);
         return Ok(Trace { source, content, digest: OnceLock::from(digest) });
     }
+    if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
+        let file = File::open(path).map_err(|error| OpenError::Io { name: source.name().clone(), source: error })?;
+        return from_reader(source.name(), file);
+    }
     open_source(source)
 }
 
-/// Opens a trace that is in memory: compiled in, or read from standard input. Messages call it `name`.
+/// Opens a trace that is in memory: compiled in, or made there. Messages call it `name`.
 pub fn from_bytes(name: &str, bytes: impl Into<Bytes>) -> Result<Trace, OpenError> {
     open_source(Source::memory(name, bytes.into()))
 }
 
-/// Opens a trace that can be read only once, such as standard input: it is copied into a temporary file first.
-pub fn from_reader(name: &str, mut reader: impl Read) -> Result<Trace, OpenError> {
-    let cannot = |source| OpenError::Io { name: name.into(), source };
-    let mut file = tempfile::NamedTempFile::new().map_err(cannot)?;
-    io::copy(&mut reader, file.as_file_mut()).map_err(cannot)?;
-    open_temporary(name, file.into_temp_path())
+/// Opens a trace that can be read only once, such as standard input: it is copied into a temporary file first, which
+/// goes with the process. Messages call it `name`.
+pub fn from_reader(name: &str, reader: impl Read) -> Result<Trace, OpenError> {
+    open_source(Source::unnamed(name, stream::copy(name, reader)?))
 }
 
 /// Opens a trace in a file that is removed with it. Messages call it `name`.
@@ -123,32 +129,61 @@ pub fn open_temporary(name: &str, path: tempfile::TempPath) -> Result<Trace, Ope
     open_source(Source::temporary(name, path))
 }
 
+/// Opens a trace in a file that no folder lists. Messages call it `name`.
+#[cfg(feature = "remote")]
+pub(crate) fn open_unnamed(name: &str, file: File) -> Result<Trace, OpenError> {
+    open_source(Source::unnamed(name, file))
+}
+
+/// How much of a file tells its form.
+const BEGINNING_BYTES: u64 = 512;
+
+/// The form that a file's first bytes tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Guess {
+    V2,
+    Native,
+    JsonLines,
+    Manifests,
+}
+
+impl Guess {
+    fn of(name: &Arc<str>, beginning: &[u8]) -> Result<Self, OpenError> {
+        let name = || name.clone();
+        match beginning.first() {
+            None => Err(OpenError::Empty { name: name() }),
+            // A picture's first byte could begin a MessagePack map.
+            Some(_) if beginning.starts_with(b"\x89PNG") => {
+                Err(OpenError::Foreign { name: name(), looks_like: "it is a PNG picture".into() })
+            }
+            Some(0x80..=0x8f | 0xde | 0xdf) => Ok(Self::V2),
+            Some(_) if beginning.starts_with(&native::MAGIC) => Ok(Self::Native),
+            Some(b'{') if beginning.starts_with(jsonl::BEGINNING) => Ok(Self::JsonLines),
+            Some(0x90..=0x9f | 0xdc | 0xdd) => Err(positional(name())),
+            Some(_) if is_text(beginning) => Ok(Self::Manifests),
+            Some(_) => Err(OpenError::Foreign { name: name(), looks_like: looks_like(beginning) }),
+        }
+    }
+}
+
 fn open_source(source: Source) -> Result<Trace, OpenError> {
-    let name = source.name().clone();
-    let beginning = source.beginning(512).map_err(|error| OpenError::Io { name: name.clone(), source: error })?;
-    let content = match beginning.first() {
-        None => return Err(OpenError::Empty { name }),
-        // A picture's first byte could begin a MessagePack map.
-        Some(_) if beginning.starts_with(b"\x89PNG") => {
-            return Err(OpenError::Foreign { name, looks_like: "it is a PNG picture".into() });
+    let io = |error| OpenError::Io { name: source.name().clone(), source: error };
+    let content = match Guess::of(source.name(), &source.beginning(BEGINNING_BYTES).map_err(io)?)? {
+        Guess::V2 => Content::V2(V2::open(&source)?),
+        Guess::Native => Content::Native(Native::open(&source)?),
+        Guess::JsonLines => Content::JsonLines(JsonLines::open(&source)?),
+        Guess::Manifests => {
+            let name = source.name();
+            let text = source.all(manifests::MAX_BYTES).map_err(io)?;
+            let text = text.ok_or_else(|| manifests::too_long(name))?;
+            Content::Manifests(manifests::open(name, &[ManifestFile { name: name.clone(), text }])?)
         }
-        Some(0x80..=0x8f | 0xde | 0xdf) => Content::V2(V2::open(&source)?),
-        Some(_) if beginning.starts_with(&native::MAGIC) => Content::Native(Native::open(&source)?),
-        Some(b'{') if beginning.starts_with(jsonl::BEGINNING) => Content::JsonLines(JsonLines::open(&source)?),
-        Some(0x90..=0x9f | 0xdc | 0xdd) => return Err(positional(name)),
-        Some(_) if is_text(&beginning) => {
-            let text = source
-                .all(manifests::MAX_BYTES)
-                .map_err(|error| OpenError::Io { name: name.clone(), source: error })?;
-            Content::Manifests(manifests::open(&name, &[ManifestFile { name: name.clone(), text }])?)
-        }
-        Some(_) => return Err(OpenError::Foreign { name, looks_like: looks_like(&beginning) }),
     };
     Ok(Trace { source, content, digest: OnceLock::new() })
 }
 
 /// Versions before 2 were MessagePack arrays.
-fn positional(name: std::sync::Arc<str>) -> OpenError {
+fn positional(name: Arc<str>) -> OpenError {
     let advice = "export it again with SimKube 2 or newer";
     OpenError::Version { name, version: "1 or older".into(), advice }
 }

@@ -22,12 +22,16 @@ enum Place {
     File(Arc<PathBuf>),
     /// Removed when nobody reads it any more.
     Temporary(Arc<TempPath>),
+    /// A temporary file that no folder lists: it is gone when the process is, even a killed one.
+    Unnamed(Arc<File>),
     Memory(Bytes),
 }
 
 /// An open source.
 pub(crate) enum Reader {
     File(File),
+    /// All readers share the one open file, so each keeps its own position.
+    Shared(Arc<File>, u64),
     Memory(Cursor<Bytes>),
 }
 
@@ -38,6 +42,10 @@ impl Source {
 
     pub(crate) fn temporary(name: &str, path: TempPath) -> Self {
         Self { name: name.into(), place: Place::Temporary(Arc::new(path)) }
+    }
+
+    pub(crate) fn unnamed(name: &str, file: File) -> Self {
+        Self { name: name.into(), place: Place::Unnamed(Arc::new(file)) }
     }
 
     pub(crate) fn memory(name: &str, bytes: Bytes) -> Self {
@@ -54,22 +62,18 @@ impl Source {
         Ok(match &self.place {
             Place::File(path) => Reader::File(File::open(&**path)?),
             Place::Temporary(path) => Reader::File(File::open(&**path)?),
+            Place::Unnamed(file) => Reader::Shared(file.clone(), 0),
             Place::Memory(bytes) => Reader::Memory(Cursor::new(bytes.clone())),
         })
     }
 
-    /// All bytes, if they are at most `limit`.
-    pub(crate) fn all(&self, limit: u64) -> io::Result<Bytes> {
-        if let Place::Memory(bytes) = &self.place
-            && bytes.len() as u64 <= limit
-        {
-            return Ok(bytes.clone());
-        }
-        let all = self.beginning(limit.saturating_add(1))?;
-        if all.len() as u64 > limit {
-            return Err(io::Error::other(format!("it is larger than {limit} bytes")));
-        }
-        Ok(all.into())
+    /// All bytes, or `None` if they are more than `limit`.
+    pub(crate) fn all(&self, limit: u64) -> io::Result<Option<Bytes>> {
+        let all = match &self.place {
+            Place::Memory(bytes) => bytes.clone(),
+            Place::File(_) | Place::Temporary(_) | Place::Unnamed(_) => self.beginning(limit.saturating_add(1))?.into(),
+        };
+        Ok((all.len() as u64 <= limit).then_some(all))
     }
 
     /// The first `len` bytes, or all if there are fewer.
@@ -105,6 +109,11 @@ impl Read for Reader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::File(file) => file.read(buffer),
+            Self::Shared(file, at) => {
+                let len = read_at(file, buffer, *at)?;
+                *at += len as u64;
+                Ok(len)
+            }
             Self::Memory(cursor) => cursor.read(buffer),
         }
     }
@@ -114,9 +123,28 @@ impl Seek for Reader {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         match self {
             Self::File(file) => file.seek(to),
+            Self::Shared(file, at) => {
+                *at = match to {
+                    SeekFrom::Start(to) => Some(to),
+                    SeekFrom::End(by) => file.metadata()?.len().checked_add_signed(by),
+                    SeekFrom::Current(by) => at.checked_add_signed(by),
+                }
+                .ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
+                Ok(*at)
+            }
             Self::Memory(cursor) => cursor.seek(to),
         }
     }
+}
+
+#[cfg(unix)]
+fn read_at(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usize> {
+    std::os::unix::fs::FileExt::read_at(file, buffer, at)
+}
+
+#[cfg(windows)]
+fn read_at(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usize> {
+    std::os::windows::fs::FileExt::seek_read(file, buffer, at)
 }
 
 /// The SHA-256 of a trace's bytes, as `sha256sum` prints it.

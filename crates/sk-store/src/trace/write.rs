@@ -6,11 +6,14 @@
 use std::fmt;
 use std::io::{self, Write};
 
+use sk_core::SimTime;
+
 use super::error::TraceError;
 use super::header::Header;
-use super::record::Record;
+use super::record::{Change, Record};
 use super::rows::Row;
 use super::spool::SpoolFolder;
+use super::stencil::Encoded;
 use super::{Format, jsonl, native, v2};
 
 /// Why a trace could not be written.
@@ -48,6 +51,14 @@ pub enum WriteError {
         what: &'static str,
         /// How many there may be.
         limit: u64,
+    },
+    /// What was said to be an encoded object is none.
+    #[error("{object} was not encoded as an object: {reason}; please report this")]
+    NotEncoded {
+        /// What it was said to be.
+        object: String,
+        /// What is wrong.
+        reason: String,
     },
     /// This form is only read.
     #[error("traces are not written as {0:?}; choose native, v2 or jsonl")]
@@ -135,6 +146,18 @@ impl<W: Write> Writer<W> {
             Form::JsonLines(writer) => writer.record(record),
             Form::Native(writer) => writer.record(record),
         }
+    }
+
+    /// Adds an object that was created or changed next, and that is already encoded. The same bytes as its record gives.
+    pub fn encoded(&mut self, at: SimTime, seq: u64, object: &Encoded) -> Result<(), WriteError> {
+        if let Form::Native(writer) = &mut self.form {
+            if let Some(after) = self.last_seq.filter(|last| seq <= *last) {
+                return Err(WriteError::Order { seq, after });
+            }
+            self.last_seq = Some(seq);
+            return writer.encoded(at, seq, object);
+        }
+        self.record(&Record { at, seq, change: Change::Apply(object.decode()?) })
     }
 
     /// Adds a row of any section, in any order.

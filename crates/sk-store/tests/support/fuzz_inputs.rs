@@ -1,5 +1,8 @@
 //! What each fuzz target does with its bytes. Also run over the kept corpus by an ordinary test.
 
+pub(crate) mod native_file;
+
+use native_file::NativeFile;
 use sk_core::SimTime;
 use sk_store::log::{Item, Log, Options, Query};
 use sk_store::trace::{Format, Section, Trace, from_bytes};
@@ -54,57 +57,13 @@ pub(crate) fn manifests(data: &[u8]) {
     read_through([b"# manifests\n", data].concat());
 }
 
-/// A native file whose one chunk, rows of gaps, and index tail are what is given; the rest is right. Follows
-/// docs/trace-format.md and nothing else, so that it also shows that the document is enough.
+/// A native file whose one chunk, rows of gaps, and index tail are what is given; the rest is right.
 fn assemble(heads: &[u8], bodies: &[u8], rows: &[u8], index_tail: &[u8]) -> Vec<u8> {
-    let mut file = b"SKTRACE\0\x01\0\0\0\0\0\0\0".to_vec();
-    put_block(&mut file, 1, 1, br#"{"simkube":"trace","version":1,"config":{}}"#);
-    let chunk_at = file.len() as u64;
-    put_block(&mut file, 2, 1, heads);
-    put_block(&mut file, 3, 1, bodies);
-    let chunk_len = file.len() as u64 - chunk_at;
-    let records = u64::from(heads.first().copied().unwrap_or(0) & 0x7f);
-    let mut index = Vec::new();
-    for number in [1, chunk_at, chunk_len, records, 0, 0, 0, 0] {
-        put_varint(&mut index, number);
-    }
-    index.extend_from_slice(if index_tail.is_empty() { &[0, 0] } else { index_tail });
-    let index_at = file.len() as u64;
-    put_block(&mut file, 4, 1, &index);
-    let rows_at = file.len() as u64;
-    put_block(&mut file, 20, 1, rows);
-    let directory_at = file.len() as u64;
-    let mut directory = Vec::new();
-    for number in [records, 0, 2, 4, index_at, 1, 20, rows_at, 1] {
-        put_varint(&mut directory, number);
-    }
-    put_block(&mut file, 5, 2, &directory);
-    file.extend_from_slice(&directory_at.to_le_bytes());
-    file.extend_from_slice(b"SKTRACE.");
-    file
-}
-
-fn put_block(file: &mut Vec<u8>, kind: u8, count: u32, payload: &[u8]) {
-    let stored = zstd::bulk::compress(payload, 1).expect("memory can be compressed");
-    let len = |bytes: &[u8]| u32::try_from(bytes.len()).expect("fuzz inputs are small").to_le_bytes();
-    let mut block = vec![kind, 0, 0, 0];
-    block.extend_from_slice(&len(&stored));
-    block.extend_from_slice(&len(payload));
-    block.extend_from_slice(&count.to_le_bytes());
-    let mut hasher = xxhash_rust::xxh3::Xxh3::new();
-    hasher.update(&block);
-    hasher.update(&stored);
-    block.extend_from_slice(&hasher.digest().to_le_bytes());
-    file.extend_from_slice(&block);
-    file.extend_from_slice(&stored);
-}
-
-fn put_varint(out: &mut Vec<u8>, mut n: u64) {
-    while n >= 0x80 {
-        out.push(u8::try_from(n & 0x7f).expect("seven bits") | 0x80);
-        n >>= 7;
-    }
-    out.push(u8::try_from(n).expect("seven bits"));
+    let mut file = NativeFile::new();
+    let chunk = file.chunk(heads, bodies);
+    file.index(&[chunk], if index_tail.is_empty() { &[0, 0] } else { index_tail });
+    file.listed(20, 1, rows);
+    file.finish(chunk.records, Some(chunk.span))
 }
 
 /// A segment of an event log, opened, read and exported.

@@ -52,7 +52,9 @@ fn compare(spec: &GenerateSpec) {
     let v2 = write("v2", spec, Format::V2);
     let native = write("native", spec, Format::Native);
     let long = write("long", &longer(spec), Format::Native);
-    let [plain, heads, objects, reach, show, validate, show_v2, validate_v2] = best([
+    let specification = folder.path().join("spec.json");
+    fs::write(&specification, serde_json::to_vec(spec).unwrap()).unwrap();
+    let [plain, heads, objects, reach, show, validate, show_v2, validate_v2, write_plainly, generate] = best([
         (Step::Plain, &v2),
         (Step::Heads, &native),
         (Step::Objects, &native),
@@ -61,9 +63,12 @@ fn compare(spec: &GenerateSpec) {
         (Step::Validate, &native),
         (Step::Show, &v2),
         (Step::Validate, &v2),
+        (Step::Write, &v2),
+        (Step::Generate, &specification),
     ]);
     assert_eq!(plain.answer, heads.answer, "the heads tell something else than the v2 file");
     assert_eq!(plain.answer, objects.answer, "the objects tell something else than the v2 file");
+    assert_eq!(write_plainly.answer, generate.answer, "another number of events was generated than written");
     let (show_long, validate_long) = (Step::Show.apart(&long), Step::Validate.apart(&long));
 
     let (events, deployments) = (spec.events.unwrap_or_default(), spec.services.count);
@@ -83,6 +88,10 @@ fn compare(spec: &GenerateSpec) {
             Row::speed("`trace show` of the v2 file", &plain, &show_v2, ""),
             Row::speed("`validate` of the v2 file", &plain, &validate_v2, ""),
         ],
+    );
+    table::print(
+        ["time", "objects from memory into a v2 file", "SimKube", "ratio", "goal"],
+        &[Row::speed("`trace generate`, native", &write_plainly, &generate, "at least 0.2 × as fast")],
     );
     table::print(
         ["peak memory", "plain", "SimKube", "ratio", "goal"],

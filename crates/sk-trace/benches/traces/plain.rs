@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::steps::weight;
 
 /// A v2 trace as it stands in the file.
-#[derive(Deserialize)]
+#[derive(Serialize, Deserialize)]
 #[allow(dead_code, reason = "whatever is in the file is read, also what nobody asks for here")]
 pub(crate) struct Plain {
     version: u32,
@@ -23,7 +23,7 @@ pub(crate) struct Plain {
     pod_lifecycles: BTreeMap<(String, String), BTreeMap<u64, Vec<Value>>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Serialize, Deserialize)]
 struct Event {
     ts: i64,
     applied_objs: Vec<Value>,
@@ -33,6 +33,12 @@ struct Event {
 impl Plain {
     pub(crate) fn read(path: &Path) -> Self {
         rmp_serde::from_slice(&fs::read(path).unwrap()).unwrap()
+    }
+
+    /// Writes all of it, and lets go of what was written; how many objects it has.
+    pub(crate) fn write(&self) -> u64 {
+        rmp_serde::encode::write_named(&mut std::io::sink(), self).unwrap();
+        self.events.iter().map(|event| (event.applied_objs.len() + event.deleted_objs.len()) as u64).sum()
     }
 
     /// The weight of everything that happened.

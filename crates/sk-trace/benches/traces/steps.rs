@@ -2,13 +2,15 @@
 
 use std::fs;
 use std::hint::black_box;
+use std::io::sink;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use sk_core::{ObjectRef, SimTime};
-use sk_store::trace::{Change, Selection, What, open};
+use sk_store::trace::{Change, Format, Selection, What, open};
+use sk_trace::generate::{GenerateSpec, generate};
 use sk_trace::show::show;
 use sk_trace::validate::validate;
 
@@ -32,6 +34,10 @@ pub(crate) enum Step {
     Show,
     /// What `validate` does.
     Validate,
+    /// All of a v2 file from memory into a new one, the plain way. Reading it is not counted.
+    Write,
+    /// What `trace generate` does, in the native format. The file is its specification.
+    Generate,
 }
 
 /// What a step cost.
@@ -80,6 +86,14 @@ impl Step {
             Self::Reach => measure(|| reach(file), itself),
             Self::Show => measure(|| show(&open(file).unwrap(), None).unwrap().events, itself),
             Self::Validate => measure(|| validate(&open(file).unwrap()).unwrap().report.events, itself),
+            Self::Write => {
+                let plain = Plain::read(file);
+                measure(|| plain.write(), itself)
+            }
+            Self::Generate => {
+                let spec = GenerateSpec::from_text(&fs::read_to_string(file).unwrap()).unwrap();
+                measure(|| generate(&spec, Format::Native, sink()).unwrap().summary.events, itself)
+            }
         }
     }
 }

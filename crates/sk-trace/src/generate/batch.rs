@@ -1,10 +1,12 @@
-//! Jobs and CronJobs, and the lives of their pods. Drawn from seed and number alone, as services are.
+//! Jobs and CronJobs, and the lives of their pods. Drawn from seed and number alone, as services are. There are very many
+//! Jobs, each of which comes once: they are made by filling stencils.
 
 use serde_json::{Value, json};
-use sk_core::{Gvk, ObjectKey, ObjectRef, SimDuration, SimTime, StableHash, TemplateId};
-use sk_store::trace::{Life, OwnerLives, TemplateLives};
+use sk_core::hash::stable_pod_spec;
+use sk_core::{Gvk, ObjectKey, ObjectRef, Pointer, SimDuration, SimTime, SmolStr, StableHash, TemplateId};
+use sk_store::trace::{Filling, Ink, Life, OwnerLives, Stencil, TemplateLives};
 
-use super::pods::{self, Size, TEAMS};
+use super::pods::{self, Settings, Size, TEAMS};
 use super::random::Draw;
 use super::service::namespace;
 use super::spec::{GenerateSpec, Lifetime};
@@ -20,31 +22,45 @@ const TASKS: [&str; 10] =
 
 const MINUTES_PER_DAY: u64 = 24 * 60;
 
-/// A Job: what it is and how long its pods live.
+/// The holes of a pod template, and of a Job around it: its texts, and behind them those of its resources and settings.
+mod hole {
+    pub(super) const NAME: usize = 0;
+    pub(super) const NAMESPACE: usize = 1;
+    pub(super) const TEAM: usize = 2;
+    pub(super) const TASK: usize = 3;
+    pub(super) const VERSION: usize = 4;
+    pub(super) const PARTITION: usize = 5;
+    pub(super) const BATCH_SIZE: usize = 6;
+    pub(super) const RESOURCES: usize = 7;
+    pub(super) const SETTINGS: usize = 10;
+    /// Of its numbers.
+    pub(super) const PODS: usize = 0;
+}
+
+/// A Job: what it is called and how long its pods live. What it is stands in the filling.
 pub(super) struct Job {
-    pub(super) object: Value,
-    pub(super) lives: OwnerLives,
+    pub(super) reference: ObjectRef,
+    pub(super) labels: [(SmolStr, SmolStr); 3],
+    /// How many settings its container has: Jobs that have as many share a stencil.
+    pub(super) settings: usize,
+    pub(super) lives: Vec<Life>,
     /// When its last pod has ended.
     pub(super) done: SimTime,
 }
 
 impl Job {
     /// The Job of that number, created at `at`, in a recording that ends at `end`.
-    pub(super) fn new(spec: &GenerateSpec, id: u64, at: SimTime, end: SimTime) -> Self {
+    pub(super) fn draw(spec: &GenerateSpec, id: u64, at: SimTime, end: SimTime, filling: &mut Filling) -> Self {
         let mut draw = Draw::new(spec.seed, &format!("job {id}"));
         let work = Work::draw(spec, &mut draw, id);
         // Most Jobs have one pod, some have many.
         let pods = if draw.chance(0.15) { draw.between(2, 20) } else { 1 };
-        let template = work.template(&mut draw, "Never");
-        let mut object = json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": work.metadata(),
-            "spec": {"backoffLimit": 3, "completionMode": "NonIndexed", "completions": pods, "manualSelector": false,
-                "parallelism": pods, "podReplacementPolicy": "TerminatingOrFailed", "suspend": false,
-                "template": null, "ttlSecondsAfterFinished": 600}});
-        pods::put(&mut object, JOB_TEMPLATE, template.clone());
+        let settings = work.fill(&mut draw, filling);
+        filling.number(pods);
         let ends: Vec<(SimTime, SimTime)> = (0..pods).map(|_| life(&mut draw, spec.batch.life, at)).collect();
         let done = ends.iter().map(|(_, end)| *end).max().unwrap_or(at);
         let lives = ends.into_iter().map(|(start, stop)| recorded(start, stop, end)).collect();
-        Self { object, lives: owner_lives(work.reference(JOB), JOB_TEMPLATE, &template, lives), done }
+        Self { reference: work.reference(JOB), labels: work.labels(), settings, lives, done }
     }
 
     /// What the Job of that number is called.
@@ -52,6 +68,86 @@ impl Job {
         let mut draw = Draw::new(spec.seed, &format!("job {id}"));
         Work::draw(spec, &mut draw, id).reference(JOB)
     }
+}
+
+/// What Jobs share whose containers have as many settings.
+#[derive(Clone, Debug)]
+pub(super) struct JobStencil {
+    object: Stencil,
+    template: Stencil,
+    pod: Stencil,
+    path: Pointer,
+}
+
+impl JobStencil {
+    pub(super) fn new(settings: usize) -> Self {
+        let template = template(Ink::Marks, settings, "Never");
+        // What counts of a template: its annotations, of which there are none, its labels and what pods have in common.
+        let counted = json!({"labels": template["metadata"]["labels"], "spec": stable_pod_spec(&template["spec"])});
+        Self {
+            object: Stencil::of_encoding(&job(Ink::Marks, settings)),
+            template: Stencil::of_hash(&counted),
+            pod: Stencil::of_hash(&stable_pod_spec(&pods::admitted(&template))),
+            path: JOB_TEMPLATE.parse().expect("the path above is a pointer"),
+        }
+    }
+
+    /// The Job that was drawn into the filling, encoded.
+    pub(super) fn encode(&self, filling: &Filling) -> Vec<u8> {
+        // Longer than any: the texts of a Job are about 1,800 bytes.
+        let mut body = Vec::with_capacity(2_048);
+        self.object.encode(filling, &mut body);
+        body
+    }
+
+    /// Which template its pods have.
+    pub(super) fn lives(
+        &self,
+        owner: ObjectRef,
+        lives: Vec<Life>,
+        filling: &Filling,
+        walked: &mut Vec<u8>,
+    ) -> OwnerLives {
+        let template = TemplateId { path: self.path.clone(), hash: self.template.hash(filling, walked) };
+        let pod_hash = Some(self.pod.hash(filling, walked));
+        OwnerLives { owner, templates: vec![TemplateLives { template: Some(template), pod_hash, lives }] }
+    }
+}
+
+/// A Job whose container has so many settings.
+pub(super) fn job(ink: Ink<'_>, settings: usize) -> Value {
+    let pods = || ink.number(hole::PODS);
+    let mut object = json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata(ink),
+        "spec": {"backoffLimit": 3, "completionMode": "NonIndexed", "completions": pods(), "manualSelector": false,
+            "parallelism": pods(), "podReplacementPolicy": "TerminatingOrFailed", "suspend": false,
+            "template": null, "ttlSecondsAfterFinished": 600}});
+    pods::put(&mut object, JOB_TEMPLATE, template(ink, settings, "Never"));
+    object
+}
+
+fn labels(ink: Ink<'_>) -> Value {
+    json!({"app.kubernetes.io/component": ink.text(hole::TASK), "app.kubernetes.io/name": ink.text(hole::NAME),
+        "team": ink.text(hole::TEAM)})
+}
+
+fn metadata(ink: Ink<'_>) -> Value {
+    json!({"annotations": {"example.com/owner": format!("{}@example.com", ink.text(hole::TEAM))}, "labels": labels(ink),
+        "name": ink.text(hole::NAME), "namespace": ink.text(hole::NAMESPACE)})
+}
+
+fn template(ink: Ink<'_>, settings: usize, restart_policy: &str) -> Value {
+    let (team, task) = (ink.text(hole::TEAM), ink.text(hole::TASK));
+    let arguments = [
+        "--config=/etc/task/task.yaml".to_owned(),
+        format!("--partition={}", ink.text(hole::PARTITION)),
+        format!("--batch-size={}", ink.text(hole::BATCH_SIZE)),
+    ];
+    let container = json!({"args": arguments, "command": [format!("/app/{task}")],
+        "env": pods::env(ink, hole::SETTINGS, settings),
+        "image": format!("registry.example.com/{team}/{task}:{}", ink.text(hole::VERSION)),
+        "imagePullPolicy": "IfNotPresent", "name": task, "resources": pods::resources(ink, hole::RESOURCES),
+        "terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File"});
+    pods::template(json!({"labels": labels(ink)}), container, restart_policy)
 }
 
 /// A CronJob and when it starts.
@@ -71,8 +167,10 @@ impl CronJob {
         let work = Work::draw(spec, &mut draw, id);
         let every_minutes = *draw.pick(&[5, 10, 15, 30, 60, 60, 6 * 60, MINUTES_PER_DAY, MINUTES_PER_DAY]);
         let offset_minutes = draw.below(every_minutes);
-        let template = work.template(&mut draw, "OnFailure");
-        let mut object = json!({"apiVersion": "batch/v1", "kind": "CronJob", "metadata": work.metadata(),
+        let mut filling = Filling::default();
+        let settings = work.fill(&mut draw, &mut filling);
+        let template = template(Ink::Real(&filling), settings, "OnFailure");
+        let mut object = json!({"apiVersion": "batch/v1", "kind": "CronJob", "metadata": metadata(Ink::Real(&filling)),
             "spec": {"concurrencyPolicy": "Allow", "failedJobsHistoryLimit": 1,
                 "jobTemplate": {"metadata": {"labels": {"team": work.team}}, "spec": {"backoffLimit": 2, "template": null}},
                 "schedule": schedule(every_minutes, offset_minutes), "successfulJobsHistoryLimit": 3, "suspend": false}});
@@ -150,25 +248,53 @@ impl Work {
         ObjectRef::new(gvk, ObjectKey::namespaced(self.namespace.as_str(), self.name.as_str()))
     }
 
-    fn metadata(&self) -> Value {
-        json!({"annotations": {"example.com/owner": format!("{}@example.com", self.team)},
-            "labels": {"app.kubernetes.io/component": self.task, "app.kubernetes.io/name": self.name, "team": self.team},
-            "name": self.name, "namespace": self.namespace})
+    fn labels(&self) -> [(SmolStr, SmolStr); 3] {
+        let pairs = [
+            ("app.kubernetes.io/component", self.task),
+            ("app.kubernetes.io/name", self.name.as_str()),
+            ("team", self.team),
+        ];
+        pairs.map(|(key, value)| (key.into(), value.into()))
     }
 
-    fn template(&self, draw: &mut Draw, restart_policy: &str) -> Value {
-        let image = format!("registry.example.com/{}/{}:{}", self.team, self.task, pods::version(draw.below(40)));
-        let arguments = [
-            "--config=/etc/task/task.yaml".to_owned(),
-            format!("--partition={}", draw.hex(6)),
-            format!("--batch-size={}", 100 << draw.below(8)),
-        ];
-        let container = json!({"args": arguments, "command": [format!("/app/{}", self.task)],
-            "env": pods::settings(draw, 10), "image": image, "imagePullPolicy": "IfNotPresent", "name": self.task,
-            "resources": Size::draw(draw).to_json(), "terminationMessagePath": "/dev/termination-log",
-            "terminationMessagePolicy": "File"});
-        let labels =
-            json!({"app.kubernetes.io/component": self.task, "app.kubernetes.io/name": self.name, "team": self.team});
-        pods::template(json!({"labels": labels}), container, restart_policy)
+    /// Fills the texts of a template and of what is around it; how many settings its container has.
+    fn fill(&self, draw: &mut Draw, filling: &mut Filling) -> usize {
+        filling.clear();
+        [&self.name, &self.namespace, self.team, self.task].into_iter().for_each(|text| filling.text(text));
+        filling.text(&pods::version(draw.below(40)));
+        filling.text(&draw.hex(6));
+        filling.text(&(100 << draw.below(8)).to_string());
+        // Settings are drawn before the size, and stand behind it.
+        let settings = Settings::draw(draw, 10);
+        Size::draw(draw).fill(filling);
+        settings.fill(filling);
+        settings.count
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sk_store::trace::Encoded;
+
+    use super::*;
+
+    #[test]
+    fn a_filled_stencil_is_the_job_as_a_tree() {
+        let spec = GenerateSpec::default();
+        let (start, end) = (spec.start, spec.start + spec.duration);
+        let mut filling = Filling::default();
+        for id in 0..200 {
+            let drawn = Job::draw(&spec, id, start, end, &mut filling);
+            let tree = job(Ink::Real(&filling), drawn.settings);
+            let stencil = JobStencil::new(drawn.settings);
+            let encoded =
+                Encoded { object: drawn.reference, labels: drawn.labels.into(), body: stencil.encode(&filling) };
+            let object = encoded.decode().unwrap();
+            assert_eq!(object.value(), &tree);
+            assert!(object.labels().eq(encoded.labels.iter().map(|(key, value)| (key.as_str(), value.as_str()))));
+            let lives = stencil.lives(encoded.object.clone(), drawn.lives.clone(), &filling, &mut Vec::new());
+            let template = tree.pointer(JOB_TEMPLATE).unwrap();
+            assert_eq!(lives, owner_lives(encoded.object, JOB_TEMPLATE, template, drawn.lives));
+        }
     }
 }

@@ -2,9 +2,10 @@
 //! CronJobs, each with its pods' lives.
 //!
 //! Start with [`generate`], or with [`Generator`] for a stream. What each workload is depends on seed and number alone
-//! and is drawn anew whenever it is needed, so memory holds a few numbers for what exists at one time and nothing of
-//! what has been. The same specification gives the same bytes on every machine. It knows nothing of scheduling: how
-//! long pods wait is a replay's business.
+//! and is drawn when it is needed, so memory holds a few hundred bytes for what exists at one time and nothing of what
+//! has been. Objects of which there are many are filled into stencils, and one thread generates while another
+//! compresses. The same specification gives the same bytes on every machine. It knows nothing of scheduling: how long
+//! pods wait is a replay's business.
 
 mod batch;
 mod pods;
@@ -15,6 +16,8 @@ mod spec;
 mod stream;
 
 use std::io::Write;
+use std::panic::resume_unwind;
+use std::sync::mpsc::{SyncSender, sync_channel};
 
 use sk_store::trace::{Format, Writer};
 
@@ -22,6 +25,7 @@ use crate::{EditError, Written};
 
 pub use presets::{ALL as PRESETS, Preset};
 pub use spec::{Batch, Cron, GenerateSpec, Lifetime, Services, SpecError};
+use stream::Made;
 pub use stream::{Generator, Step};
 
 /// What was generated.
@@ -33,16 +37,43 @@ pub struct Generated {
     pub lives: u64,
 }
 
+/// How many steps go from the thread that generates to the one that compresses and writes at once, and how many such
+/// batches may wait: 8 × 256 × about 2.5 KB are 5 MB.
+const BATCH: usize = 256;
+const MAX_WAITING: usize = 8;
+
 /// Generates a trace into `out`.
 pub fn generate<W: Write>(spec: &GenerateSpec, format: Format, out: W) -> Result<Written<W, Generated>, EditError> {
-    let mut generator = Generator::new(spec)?;
+    let generator = Generator::new(spec)?;
     let mut writer = Writer::new(format, out, &generator.header())?;
-    for step in &mut generator {
-        match step {
-            Step::Record(record) => writer.record(&record)?,
-            Step::Row(row) => writer.row(&row)?,
+    let summary = std::thread::scope(|scope| {
+        let (sender, batches) = sync_channel(MAX_WAITING);
+        let generating = scope.spawn(move || make(generator, &sender));
+        for made in batches.into_iter().flatten() {
+            write(&mut writer, made)?;
+        }
+        // It broke off only if it panicked, and then so does this.
+        Ok::<_, EditError>(generating.join().unwrap_or_else(|panic| resume_unwind(panic)))
+    })?;
+    let (out, losses) = writer.finish()?;
+    Ok(Written { out, losses, summary })
+}
+
+/// Generates until the end, or until nobody takes it any more.
+fn make(mut generator: Generator, sender: &SyncSender<Vec<Made>>) -> Generated {
+    loop {
+        let batch: Vec<Made> = std::iter::from_fn(|| generator.next_made()).take(BATCH).collect();
+        if batch.is_empty() || sender.send(batch).is_err() {
+            return generator.generated();
         }
     }
-    let (out, losses) = writer.finish()?;
-    Ok(Written { out, losses, summary: generator.generated() })
+}
+
+fn write<W: Write>(writer: &mut Writer<W>, made: Made) -> Result<(), EditError> {
+    match made {
+        Made::Step(Step::Record(record)) => writer.record(&record)?,
+        Made::Step(Step::Row(row)) => writer.row(&row)?,
+        Made::Object { at, seq, object } => writer.encoded(at, seq, &object)?,
+    }
+    Ok(())
 }

@@ -1,6 +1,7 @@
 //! Pod templates as production clusters have them: probes, settings, sizes, where to run.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
+use sk_store::trace::{Filling, Ink};
 
 use super::random::Draw;
 
@@ -53,18 +54,50 @@ impl Size {
         Self { cpu: CPU[cpu], memory: MEMORY[memory], memory_limit: MEMORY[limit] }
     }
 
-    pub(super) fn to_json(&self) -> Value {
-        json!({"limits": {"memory": self.memory_limit}, "requests": {"cpu": self.cpu, "memory": self.memory}})
+    /// Fills the three holes of [`resources`].
+    pub(super) fn fill(&self, filling: &mut Filling) {
+        [self.cpu, self.memory, self.memory_limit].into_iter().for_each(|text| filling.text(text));
     }
 }
 
-/// Some settings of a container, always with where it runs.
-pub(super) fn settings(random: &mut Draw, most: u64) -> Vec<Value> {
+/// What a container asks for, from three holes: CPU, memory, limit of memory.
+pub(super) fn resources(ink: Ink<'_>, hole: usize) -> Value {
+    json!({"limits": {"memory": ink.text(hole + 2)}, "requests": {"cpu": ink.text(hole), "memory": ink.text(hole + 1)}})
+}
+
+/// Some settings of a container.
+#[derive(Clone, Debug)]
+pub(super) struct Settings {
+    first: usize,
+    /// How many.
+    pub(super) count: usize,
+    /// Their values, [`SETTING_DIGITS`] each.
+    values: String,
+}
+
+const SETTING_DIGITS: usize = 8;
+
+impl Settings {
+    pub(super) fn draw(random: &mut Draw, most: u64) -> Self {
+        let count = (random.between(most / 2, most) as usize).min(SETTINGS.len());
+        let first = random.below(SETTINGS.len() as u64) as usize;
+        Self { first, count, values: random.hex(count * SETTING_DIGITS) }
+    }
+
+    /// Fills the holes of [`env`]: name and value of each.
+    pub(super) fn fill(&self, filling: &mut Filling) {
+        for number in 0..self.count {
+            filling.text(SETTINGS[(self.first + number) % SETTINGS.len()]);
+            filling.text(&self.values[number * SETTING_DIGITS..][..SETTING_DIGITS]);
+        }
+    }
+}
+
+/// So many settings of a container, from two holes each, and where it runs.
+pub(super) fn env(ink: Ink<'_>, hole: usize, count: usize) -> Vec<Value> {
     let from_field = |name: &str, path: &str| json!({"name": name, "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": path}}});
-    let count = random.between(most / 2, most) as usize;
-    let first = random.below(SETTINGS.len() as u64) as usize;
-    let chosen = (0..count.min(SETTINGS.len())).map(|n| SETTINGS[(first + n) % SETTINGS.len()]);
-    let mut env: Vec<Value> = chosen.map(|name| json!({"name": name, "value": random.hex(8)})).collect();
+    let setting = |number| json!({"name": ink.text(hole + 2 * number), "value": ink.text(hole + 2 * number + 1)});
+    let mut env: Vec<Value> = (0..count).map(setting).collect();
     env.push(from_field("POD_NAME", "metadata.name"));
     env.push(from_field("POD_IP", "status.podIP"));
     env
@@ -109,20 +142,6 @@ pub(super) fn admitted(template: &Value) -> Value {
         }
     }
     spec
-}
-
-/// The labels that charts give everything.
-pub(super) fn labels(name: &str, team: &str, component: &str, revision: u64) -> Map<String, Value> {
-    let pairs = [
-        ("app.kubernetes.io/component", component.to_owned()),
-        ("app.kubernetes.io/instance", format!("{name}-prod")),
-        ("app.kubernetes.io/managed-by", "Helm".to_owned()),
-        ("app.kubernetes.io/name", name.to_owned()),
-        ("app.kubernetes.io/version", version(revision)),
-        ("helm.sh/chart", format!("{component}-4.{}.0", name.len() % 7)),
-        ("team", team.to_owned()),
-    ];
-    pairs.into_iter().map(|(key, value)| (key.to_owned(), value.into())).collect()
 }
 
 /// The version that a service has after so many rollouts.

@@ -1,10 +1,11 @@
-//! One service: its Deployment and what comes with it. What a service is depends on seed and number alone, so it is
-//! drawn anew for each event instead of being kept.
+//! One service: its Deployment and what comes with it. What a service is depends on seed and number alone; versions of
+//! its Deployment are made by filling a stencil, because there are very many of them.
 
 use serde_json::{Value, json};
-use sk_core::SimTime;
+use sk_core::{Gvk, ObjectKey, ObjectRef, SimTime, SmolStr};
+use sk_store::trace::{Filling, Ink};
 
-use super::pods::{self, Size, TEAMS};
+use super::pods::{self, Settings, Size, TEAMS};
 use super::random::{Draw, busy};
 use super::spec::GenerateSpec;
 
@@ -16,7 +17,35 @@ const PARTS: [&str; 14] = [
 /// A load that moves less than this share (in tenths) leaves an autoscaler alone (the HPA's tolerance).
 const TOLERANCE_TENTHS: i64 = 1;
 
-/// What does not change about a service.
+const DEPLOYMENT: Gvk = Gvk::new_static("apps", "v1", "Deployment");
+
+/// The holes of a Deployment: its texts, and behind them those of its resources and settings.
+mod hole {
+    pub(super) const NAME: usize = 0;
+    pub(super) const NAMESPACE: usize = 1;
+    pub(super) const TEAM: usize = 2;
+    pub(super) const PART: usize = 3;
+    pub(super) const VERSION: usize = 4;
+    pub(super) const CHART: usize = 5;
+    pub(super) const CHECKSUM: usize = 6;
+    pub(super) const PORT: usize = 7;
+    pub(super) const RESOURCES: usize = 8;
+    pub(super) const SETTINGS: usize = 11;
+    /// Of its numbers.
+    pub(super) const REPLICAS: usize = 0;
+    pub(super) const PORT_NUMBER: usize = 1;
+}
+
+/// What two Deployments share that differ in texts and numbers alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Shape {
+    settings: usize,
+    companions: bool,
+    spread_over_zones: bool,
+}
+
+/// What does not change about a service: about 400 bytes.
+#[derive(Clone, Debug)]
 pub(super) struct Service {
     id: u64,
     name: String,
@@ -24,6 +53,7 @@ pub(super) struct Service {
     team: &'static str,
     part: &'static str,
     size: Size,
+    settings: Settings,
     port: u64,
     companions: bool,
     spread_over_zones: bool,
@@ -51,20 +81,29 @@ impl Service {
         let (team, part) = (*draw.pick(&TEAMS), *draw.pick(&PARTS));
         // Few services are large: the product of two draws is mostly small.
         let peak_replicas = 1 + draw.below(9) * draw.below(9) * (1 + u64::from(draw.chance(0.05)) * 3) / 3;
+        let namespace = namespace(spec, team, draw.below(u64::from(spec.namespaces)));
+        let size = Size::draw(&mut draw);
+        let port = 8_000 + draw.below(1_000);
+        let spread_over_zones = draw.chance(0.5);
+        let steady = draw.between(5, 45) as i64;
+        let peak_hour = (u64::from(spec.peak_hour) + 22 + draw.below(5)).rem_euclid(24) as u8;
+        let autoscaled = draw.chance(spec.services.autoscaled);
         Self {
             id,
             name: format!("{team}-{part}-{id}"),
-            namespace: namespace(spec, team, draw.below(u64::from(spec.namespaces))),
+            namespace,
             team,
             part,
-            size: Size::draw(&mut draw),
-            port: 8_000 + draw.below(1_000),
+            size,
+            // From here on two things are drawn beside each other: this, and what it is at first.
+            settings: Settings::draw(&mut draw.clone(), 8),
+            port,
             companions: spec.services.companions,
-            spread_over_zones: draw.chance(0.5),
+            spread_over_zones,
             peak_replicas,
-            steady: draw.between(5, 45) as i64,
-            peak_hour: (u64::from(spec.peak_hour) + 22 + draw.below(5)).rem_euclid(24) as u8,
-            autoscaled: draw.chance(spec.services.autoscaled),
+            steady,
+            peak_hour,
+            autoscaled,
             draw,
         }
     }
@@ -89,78 +128,64 @@ impl Service {
         Version { replicas: self.wanted(at, 0, &mut random), revision, config: random.below(20) }
     }
 
-    /// Everything it consists of, in the order in which a chart creates it; the Deployment is last.
-    pub(super) fn objects(&self, version: Version) -> Vec<Value> {
-        let mut objects = Vec::new();
-        if self.companions {
-            objects.push(self.service_account());
-            objects.push(self.config_map(version.config));
-            objects.push(self.service());
+    /// What comes with its Deployment, in the order in which a chart creates it; the Deployment is last.
+    pub(super) fn others(&self, version: Version) -> Vec<Value> {
+        if !self.companions {
+            return Vec::new();
         }
-        objects.push(self.deployment(version));
-        objects
+        vec![self.service_account(), self.config_map(version.config), self.service()]
     }
 
-    pub(super) fn deployment(&self, version: Version) -> Value {
-        let labels = pods::labels(&self.name, self.team, self.part, version.revision);
-        let mut object = json!({"apiVersion": "apps/v1", "kind": "Deployment",
-            "metadata": {
-                "annotations": {"example.com/owner": format!("{}@example.com", self.team),
-                    "meta.helm.sh/release-name": self.name, "meta.helm.sh/release-namespace": self.namespace},
-                "labels": labels, "name": self.name, "namespace": self.namespace},
-            "spec": {"progressDeadlineSeconds": 600, "replicas": version.replicas, "revisionHistoryLimit": 10,
-                "selector": {"matchLabels": {"app.kubernetes.io/name": self.name}},
-                "strategy": {"rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"}, "type": "RollingUpdate"},
-                "template": null}});
-        pods::put(&mut object, "/spec/template", self.template(version));
-        object
+    /// What its Deployment is called.
+    pub(super) fn reference(&self) -> ObjectRef {
+        ObjectRef::new(DEPLOYMENT, ObjectKey::namespaced(self.namespace.as_str(), self.name.as_str()))
     }
 
-    fn template(&self, version: Version) -> Value {
-        let labels = json!({"app.kubernetes.io/component": self.part, "app.kubernetes.io/name": self.name,
-            "app.kubernetes.io/version": pods::version(version.revision), "team": self.team});
-        let checksum = Draw::new(version.config, &self.name).hex(64);
-        let annotations = json!({"checksum/config": checksum, "prometheus.io/port": self.port.to_string(),
-            "prometheus.io/scrape": "true"});
-        let metadata = json!({"annotations": annotations, "labels": labels});
-        let mut template = pods::template(metadata, self.container(version), "Always");
-        let spec = &mut template["spec"];
-        if self.companions {
-            spec["serviceAccount"] = self.name.as_str().into();
-            spec["serviceAccountName"] = self.name.as_str().into();
-            spec["volumes"] =
-                json!([{"configMap": {"defaultMode": 420, "name": self.config_name()}, "name": "config"}]);
-        }
-        if self.spread_over_zones {
-            let selector = json!({"matchLabels": {"app.kubernetes.io/name": self.name}});
-            spec["topologySpreadConstraints"] = json!([{"labelSelector": selector, "maxSkew": 1,
-                "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "ScheduleAnyway"}]);
-        }
-        template
+    /// What its Deployment shares with others.
+    pub(super) fn shape(&self) -> Shape {
+        let Self { companions, spread_over_zones, .. } = *self;
+        Shape { settings: self.settings.count, companions, spread_over_zones }
     }
 
-    fn container(&self, version: Version) -> Value {
-        let image = format!("registry.example.com/{}/{}:{}", self.team, self.part, pods::version(version.revision));
-        let mut container = json!({"env": pods::settings(&mut self.draw.clone(), 8), "image": image,
-            "imagePullPolicy": "IfNotPresent", "livenessProbe": pods::probe("/healthz", 10), "name": self.part,
-            "ports": [{"containerPort": self.port, "name": "http", "protocol": "TCP"}],
-            "readinessProbe": pods::probe("/ready", 5), "resources": self.size.to_json(),
-            "terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File"});
-        if self.companions {
-            container["volumeMounts"] = json!([{"mountPath": "/etc/config", "name": "config", "readOnly": true}]);
-        }
-        container
+    /// Fills the holes of its Deployment.
+    pub(super) fn fill(&self, version: Version, filling: &mut Filling) {
+        filling.clear();
+        [&self.name, &self.namespace, self.team, self.part].into_iter().for_each(|text| filling.text(text));
+        filling.text(&pods::version(version.revision));
+        filling.text(&self.chart());
+        filling.text(&Draw::new(version.config, &self.name).hex(64));
+        filling.text(&self.port.to_string());
+        self.size.fill(filling);
+        self.settings.fill(filling);
+        filling.number(version.replicas);
+        filling.number(self.port);
     }
 
-    fn config_name(&self) -> String {
-        format!("{}-config", self.name)
+    /// The labels of its Deployment, as charts give them.
+    pub(super) fn labels(&self, version: Version) -> [(SmolStr, SmolStr); 7] {
+        LABELS.map(|key| {
+            let value = match key {
+                COMPONENT => self.part.into(),
+                INSTANCE => format!("{}-prod", self.name).into(),
+                MANAGED_BY => "Helm".into(),
+                NAME => self.name.as_str().into(),
+                VERSION => pods::version(version.revision).into(),
+                CHART => self.chart().into(),
+                _ => self.team.into(),
+            };
+            (key.into(), value)
+        })
+    }
+
+    fn chart(&self) -> String {
+        format!("{}-4.{}.0", self.part, self.name.len() % 7)
     }
 
     pub(super) fn config_map(&self, config: u64) -> Value {
         let mut random = Draw::new(config, &format!("config of {}", self.id));
         let data = format!("log: info\nshards: {}\nrelease: {}\n", 1 + random.below(16), random.hex(16));
         json!({"apiVersion": "v1", "data": {"service.yaml": data}, "kind": "ConfigMap",
-            "metadata": self.metadata(&self.config_name())})
+            "metadata": self.metadata(&config_name(&self.name))})
     }
 
     fn service(&self) -> Value {
@@ -178,6 +203,72 @@ impl Service {
         json!({"annotations": {}, "labels": {"app.kubernetes.io/name": self.name, "team": self.team}, "name": name,
             "namespace": self.namespace})
     }
+}
+
+const COMPONENT: &str = "app.kubernetes.io/component";
+const INSTANCE: &str = "app.kubernetes.io/instance";
+const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+const NAME: &str = "app.kubernetes.io/name";
+const VERSION: &str = "app.kubernetes.io/version";
+const CHART: &str = "helm.sh/chart";
+const LABELS: [&str; 7] = [COMPONENT, INSTANCE, MANAGED_BY, NAME, VERSION, CHART, "team"];
+
+/// A Deployment of this shape.
+pub(super) fn deployment(shape: Shape, ink: Ink<'_>) -> Value {
+    let (name, namespace, team) = (ink.text(hole::NAME), ink.text(hole::NAMESPACE), ink.text(hole::TEAM));
+    let labels = json!({COMPONENT: ink.text(hole::PART), INSTANCE: format!("{name}-prod"), MANAGED_BY: "Helm",
+        NAME: name, VERSION: ink.text(hole::VERSION), CHART: ink.text(hole::CHART), "team": team});
+    let mut object = json!({"apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {
+            "annotations": {"example.com/owner": format!("{team}@example.com"),
+                "meta.helm.sh/release-name": name, "meta.helm.sh/release-namespace": namespace},
+            "labels": labels, "name": name, "namespace": namespace},
+        "spec": {"progressDeadlineSeconds": 600, "replicas": ink.number(hole::REPLICAS), "revisionHistoryLimit": 10,
+            "selector": {"matchLabels": {"app.kubernetes.io/name": name}},
+            "strategy": {"rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"}, "type": "RollingUpdate"},
+            "template": null}});
+    pods::put(&mut object, "/spec/template", template(shape, ink));
+    object
+}
+
+fn template(shape: Shape, ink: Ink<'_>) -> Value {
+    let name = ink.text(hole::NAME);
+    let labels = json!({"app.kubernetes.io/component": ink.text(hole::PART), "app.kubernetes.io/name": name,
+        "app.kubernetes.io/version": ink.text(hole::VERSION), "team": ink.text(hole::TEAM)});
+    let annotations = json!({"checksum/config": ink.text(hole::CHECKSUM), "prometheus.io/port": ink.text(hole::PORT),
+        "prometheus.io/scrape": "true"});
+    let metadata = json!({"annotations": annotations, "labels": labels});
+    let mut template = pods::template(metadata, container(shape, ink), "Always");
+    let spec = &mut template["spec"];
+    if shape.companions {
+        spec["serviceAccount"] = name.as_str().into();
+        spec["serviceAccountName"] = name.as_str().into();
+        spec["volumes"] = json!([{"configMap": {"defaultMode": 420, "name": config_name(&name)}, "name": "config"}]);
+    }
+    if shape.spread_over_zones {
+        let selector = json!({"matchLabels": {"app.kubernetes.io/name": name}});
+        spec["topologySpreadConstraints"] = json!([{"labelSelector": selector, "maxSkew": 1,
+            "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "ScheduleAnyway"}]);
+    }
+    template
+}
+
+fn container(shape: Shape, ink: Ink<'_>) -> Value {
+    let (team, part, version) = (ink.text(hole::TEAM), ink.text(hole::PART), ink.text(hole::VERSION));
+    let mut container = json!({"env": pods::env(ink, hole::SETTINGS, shape.settings),
+        "image": format!("registry.example.com/{team}/{part}:{version}"), "imagePullPolicy": "IfNotPresent",
+        "livenessProbe": pods::probe("/healthz", 10), "name": part,
+        "ports": [{"containerPort": ink.number(hole::PORT_NUMBER), "name": "http", "protocol": "TCP"}],
+        "readinessProbe": pods::probe("/ready", 5), "resources": pods::resources(ink, hole::RESOURCES),
+        "terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File"});
+    if shape.companions {
+        container["volumeMounts"] = json!([{"mountPath": "/etc/config", "name": "config", "readOnly": true}]);
+    }
+    container
+}
+
+fn config_name(service: &str) -> String {
+    format!("{service}-config")
 }
 
 /// One of the namespaces: a team's name while there are enough teams, then numbered.

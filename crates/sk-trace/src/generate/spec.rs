@@ -1,7 +1,9 @@
 //! What to generate: the file that a person writes, its defaults and its limits.
 
 use serde::{Deserialize, Serialize};
+use sk_core::limits::MAX_WINDOW;
 use sk_core::{SimDuration, SimTime};
+use sk_store::yaml;
 
 use crate::spelt;
 
@@ -12,7 +14,7 @@ const MAX_SPEC_BYTES: usize = 100_000;
 const MAX_AT_ONCE: f64 = 2_000_000.0;
 
 /// The longest trace. A CronJob of every minute has 576,000 lives in it, 14 MB while they are written.
-const MAX_DURATION: SimDuration = SimDuration::from_mins(400 * 24 * 60);
+const MAX_DURATION: SimDuration = MAX_WINDOW;
 
 /// A workload to generate. Every field has a default; all of them together are a small cluster.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -108,8 +110,15 @@ pub enum SpecError {
     #[error("a specification of {0} bytes is refused: at most {MAX_SPEC_BYTES} are read")]
     TooLong(usize),
     /// It cannot be read.
-    #[error("the specification cannot be read: {0}; correct it there")]
-    Text(Box<serde_saphyr::Error>),
+    #[error("line {line}, column {column}: {problem}; correct it there")]
+    Text {
+        /// The line, from 1.
+        line: u64,
+        /// The character in the line, from 1.
+        column: u64,
+        /// What is wrong.
+        problem: String,
+    },
     /// A field is out of its range.
     #[error("the specification's `{field}` is {value}; use {range}")]
     Range {
@@ -134,7 +143,10 @@ impl GenerateSpec {
         if text.len() > MAX_SPEC_BYTES {
             return Err(SpecError::TooLong(text.len()));
         }
-        let spec: Self = serde_saphyr::from_str(text).map_err(|error| SpecError::Text(Box::new(error)))?;
+        let spec: Self = serde_saphyr::from_str(text).map_err(|error| {
+            let (line, column) = error.location().map_or((1, 1), |at| (at.line(), at.column()));
+            SpecError::Text { line, column, problem: yaml::in_words(&error) }
+        })?;
         spec.check()?;
         Ok(spec)
     }
@@ -267,7 +279,11 @@ mod tests {
     #[test]
     fn wrong_fields_are_refused_by_name() {
         let refuse = |text: &str| GenerateSpec::from_text(text).unwrap_err().to_string();
-        assert!(refuse("service: {}").contains("service"));
+        assert!(refuse("service: {}").contains("line 1, column 1: there is no field `service`, only seed, "));
+        let words = "line 2, column 10: a whole number, not below 0, is expected here; correct it there";
+        assert_eq!(refuse("services:\n  count: many\n"), words);
+        assert!(refuse("services: [1]").contains("a mapping (`key: value`) is expected here"));
+        assert!(refuse("duration: soon").contains("soon"));
         assert!(refuse("services: {autoscaled: 1.5}").contains("services.autoscaled"));
         assert!(refuse("services: {autoscaled: .nan}").contains("services.autoscaled"));
         assert!(refuse("duration: 0s").contains("duration"));

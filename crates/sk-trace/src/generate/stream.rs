@@ -1,15 +1,17 @@
 //! The stream of a generated trace: what is due next, told in order.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
 use serde_json::{Value, json};
 use sk_core::{SimDuration, SimTime};
-use sk_store::trace::{Change, Deletion, Header, Mark, Object, OwnerLives, Record, Row, TracerConfig};
+use sk_store::trace::{
+    Change, Deletion, Encoded, Filling, Header, Ink, Mark, Object, OwnerLives, Record, Row, Stencil, TracerConfig,
+};
 
-use super::batch::{CronJob, Job};
+use super::batch::{CronJob, Job, JobStencil};
 use super::random::{Draw, busy};
-use super::service::{Service, Version};
+use super::service::{self, Service, Shape, Version};
 use super::{GenerateSpec, Generated, SpecError};
 
 const DAY_S: f64 = 86_400.0;
@@ -30,6 +32,36 @@ pub enum Step {
     Row(Row),
 }
 
+/// A [`Step`] whose object may be encoded already.
+#[derive(Debug)]
+pub(super) enum Made {
+    Step(Step),
+    Object { at: SimTime, seq: u64, object: Encoded },
+}
+
+impl From<Made> for Step {
+    fn from(made: Made) -> Self {
+        match made {
+            Made::Step(step) => step,
+            Made::Object { at, seq, object } => {
+                let object = object.decode().expect("a filled stencil is an object, which tests compare");
+                Self::Record(Record { at, seq, change: Change::Apply(object) })
+            }
+        }
+    }
+}
+
+/// Stencils of what there is much of, each made when it is first needed: at most ten shapes of Deployments and six of
+/// Jobs, of about 4 KB each.
+#[derive(Debug, Default)]
+struct Stencils {
+    deployments: BTreeMap<Shape, Stencil>,
+    jobs: BTreeMap<usize, JobStencil>,
+    /// Used again for each object.
+    filling: Filling,
+    walked: Vec<u8>,
+}
+
 /// A generated trace as a stream.
 #[derive(Debug)]
 pub struct Generator {
@@ -38,12 +70,13 @@ pub struct Generator {
     /// Tasks that were ever put on the heap: the order of what is due at the same time.
     planned: u64,
     services: Vec<Slot>,
+    stencils: Stencils,
     /// The numbers of the next service and the next Job.
     next_service: u64,
     next_job: u64,
     arrivals: Draw,
     /// What one task leads to, until it is told: at most a service's four objects, and those of its successor.
-    ready: VecDeque<Step>,
+    ready: VecDeque<Made>,
     seq: u64,
     generated: Generated,
     end: SimTime,
@@ -54,7 +87,7 @@ pub struct Generator {
 /// A service's place; another service takes it when it is replaced.
 #[derive(Debug)]
 struct Slot {
-    id: u64,
+    service: Service,
     version: Version,
     /// The second of its newest change.
     changed_s: i64,
@@ -86,6 +119,7 @@ impl Generator {
             due: BinaryHeap::new(),
             planned: 0,
             services: Vec::new(),
+            stencils: Stencils::default(),
             next_service: 0,
             next_job: 0,
             arrivals: Draw::new(spec.seed, "arrivals"),
@@ -189,8 +223,9 @@ impl Generator {
         self.next_service += 1;
         let service = Service::new(&self.spec, id);
         let draw = Draw::new(self.spec.seed, &format!("changes of {id}"));
-        let new = Slot { id, version: service.first(at), changed_s: at.as_secs(), draw };
-        let objects = service.objects(new.version);
+        let version = service.first(at);
+        let others = service.others(version);
+        let new = Slot { service, version, changed_s: at.as_secs(), draw };
         match self.services.get_mut(slot as usize) {
             Some(taken) => *taken = new,
             None => {
@@ -198,7 +233,23 @@ impl Generator {
                 self.plan_changes(at, slot);
             }
         }
-        objects.into_iter().for_each(|object| self.apply(at, object));
+        others.into_iter().for_each(|object| self.apply(at, object));
+        self.apply_deployment(at, slot);
+    }
+
+    /// The Deployment of the service in that place, as it is now.
+    fn apply_deployment(&mut self, at: SimTime, place: u32) {
+        let Slot { service, version, .. } = &self.services[place as usize];
+        let shape = service.shape();
+        let Stencils { deployments, filling, .. } = &mut self.stencils;
+        let stencil =
+            deployments.entry(shape).or_insert_with(|| Stencil::of_encoding(&service::deployment(shape, Ink::Marks)));
+        service.fill(*version, filling);
+        // Longer than most: a Deployment is about 2,200 bytes.
+        let mut body = Vec::with_capacity(3_072);
+        stencil.encode(filling, &mut body);
+        let object = Encoded { object: service.reference(), labels: service.labels(*version).into(), body };
+        self.tell_encoded(at, object);
     }
 
     /// The first scaling and the first rollout; each plans the next.
@@ -222,15 +273,13 @@ impl Generator {
 
     fn scale(&mut self, at: SimTime, place: u32) {
         let slot = &mut self.services[place as usize];
-        let service = Service::new(&self.spec, slot.id);
         let next = at + slot.draw.around(self.spec.services.scale_every);
-        if service.autoscaled {
-            let wanted = service.wanted(at, slot.version.replicas, &mut slot.draw);
+        if slot.service.autoscaled {
+            let wanted = slot.service.wanted(at, slot.version.replicas, &mut slot.draw);
             if wanted != slot.version.replicas {
                 slot.version.replicas = wanted;
                 slot.changed_s = at.as_secs();
-                let object = service.deployment(slot.version);
-                self.apply(at, object);
+                self.apply_deployment(at, place);
             }
         }
         self.plan(next, Task::Scale(place));
@@ -239,19 +288,18 @@ impl Generator {
     fn roll_out(&mut self, at: SimTime, place: u32) {
         let slot = &mut self.services[place as usize];
         if slot.draw.chance(busy(at, self.spec.peak_hour) as f64 / 10_000.0) {
-            let service = Service::new(&self.spec, slot.id);
             slot.version.revision += 1;
             slot.changed_s = at.as_secs();
-            if !service.autoscaled && slot.draw.chance(HUMAN_SCALING_SHARE) {
+            if !slot.service.autoscaled && slot.draw.chance(HUMAN_SCALING_SHARE) {
                 slot.version.replicas = (slot.version.replicas + slot.draw.below(5)).saturating_sub(2).max(1);
             }
             let new_config = slot.draw.chance(CONFIG_SHARE);
             slot.version.config += u64::from(new_config);
-            let version = slot.version;
             if new_config && self.spec.services.companions {
-                self.apply(at, service.config_map(version.config));
+                let config_map = slot.service.config_map(slot.version.config);
+                self.apply(at, config_map);
             }
-            self.apply(at, service.deployment(version));
+            self.apply_deployment(at, place);
         }
         self.plan_rollout(at, place);
     }
@@ -260,10 +308,10 @@ impl Generator {
         if !self.services.is_empty() {
             let place = self.arrivals.below(self.services.len() as u64) as u32;
             let old = &self.services[place as usize];
-            let mut objects = Service::new(&self.spec, old.id).objects(old.version);
+            let (deployment, others) = (old.service.reference(), old.service.others(old.version));
             // The other way round than they were created: the Deployment goes first.
-            objects.reverse();
-            objects.into_iter().for_each(|object| self.delete(at, object));
+            self.tell(at, Change::Delete(Deletion { object: deployment, last: None }));
+            others.into_iter().rev().for_each(|object| self.delete(at, object));
             self.create_service(at, place);
         }
         self.plan_random(at, per_day(self.spec.services.replaced_per_day), Task::Replace);
@@ -281,15 +329,19 @@ impl Generator {
     fn create_job(&mut self, at: SimTime) {
         let id = self.next_job;
         self.next_job += 1;
-        let job = Job::new(&self.spec, id, at, self.end);
-        self.apply(at, job.object);
-        self.tell_lives(job.lives);
-        self.plan(job.done + self.spec.batch.kept, Task::DeleteJob(id));
+        let Stencils { jobs, filling, walked, .. } = &mut self.stencils;
+        let Job { reference, labels, settings, lives, done } = Job::draw(&self.spec, id, at, self.end, filling);
+        let stencil = jobs.entry(settings).or_insert_with(|| JobStencil::new(settings));
+        let lives = stencil.lives(reference.clone(), lives, filling, walked);
+        let object = Encoded { object: reference, labels: labels.into(), body: stencil.encode(filling) };
+        self.tell_encoded(at, object);
+        self.tell_lives(lives);
+        self.plan(done + self.spec.batch.kept, Task::DeleteJob(id));
     }
 
     fn tell_lives(&mut self, lives: OwnerLives) {
         self.generated.lives += lives.templates.iter().map(|template| template.lives.len() as u64).sum::<u64>();
-        self.ready.push_back(Step::Row(Row::Lives(lives)));
+        self.ready.push_back(Made::Step(Step::Row(Row::Lives(lives))));
     }
 
     fn apply(&mut self, at: SimTime, object: Value) {
@@ -303,14 +355,22 @@ impl Generator {
     }
 
     fn tell(&mut self, at: SimTime, change: Change) {
-        let full = self.spec.events.is_some_and(|limit| self.generated.events >= limit);
         let is_mark = matches!(change, Change::Mark(_));
+        self.tell_made(at, is_mark, |at, seq| Made::Step(Step::Record(Record { at, seq, change })));
+    }
+
+    fn tell_encoded(&mut self, at: SimTime, object: Encoded) {
+        self.tell_made(at, false, |at, seq| Made::Object { at, seq, object });
+    }
+
+    fn tell_made(&mut self, at: SimTime, is_mark: bool, make: impl FnOnce(SimTime, u64) -> Made) {
+        let full = self.spec.events.is_some_and(|limit| self.generated.events >= limit);
         if full && !is_mark {
             return;
         }
         self.generated.events += u64::from(!is_mark);
         let at = if self.spec.whole_seconds { SimTime::from_secs(at.as_secs()) } else { at };
-        self.ready.push_back(Step::Record(Record { at, seq: self.seq, change }));
+        self.ready.push_back(make(at, self.seq));
         self.seq += 1;
         if !is_mark && self.spec.events == Some(self.generated.events) {
             self.end = at;
@@ -345,9 +405,16 @@ impl Iterator for Generator {
     type Item = Step;
 
     fn next(&mut self) -> Option<Step> {
+        self.next_made().map(Step::from)
+    }
+}
+
+impl Generator {
+    /// What comes next, encoded where that is quicker.
+    pub(super) fn next_made(&mut self) -> Option<Made> {
         loop {
-            if let Some(step) = self.ready.pop_front() {
-                return Some(step);
+            if let Some(made) = self.ready.pop_front() {
+                return Some(made);
             }
             match self.due.pop() {
                 Some(Reverse((at, _, task))) => self.perform(at, task),

@@ -70,6 +70,10 @@ pub enum Rule {
     OwnedByTracked,
     /// W0120
     RecordingGap,
+    /// E0121
+    TooManyPods,
+    /// W0122
+    SpanTooLong,
 }
 
 /// A code as people see it.
@@ -143,7 +147,7 @@ impl Code {
 
 const MARK_OPTIONAL: &str = "marks the reference optional, so that pods start without it";
 
-const CODES: [Code; 26] = [
+const CODES: [Code; 28] = [
     warning(
         Rule::StatusPopulated,
         "W0000",
@@ -336,6 +340,20 @@ const CODES: [Code; 26] = [
         "recording_gap",
         "The recording did not see everything: the tracer was down, or a watch had to start anew. What happened meanwhile appears at the end of the gap.",
         "Slice the trace to one side of the gap, or keep it in mind when reading results.",
+    ),
+    error(
+        Rule::TooManyPods,
+        "E0121",
+        "too_many_pods",
+        "The object asks for more pods than a simulated cluster can hold objects (1,048,576). A run refuses it.",
+        "Lower the number, for instance with `trace transform`.",
+    ),
+    warning(
+        Rule::SpanTooLong,
+        "W0122",
+        "span_too_long",
+        "From its first record to its last the trace takes more than 400 days, which is more than a run replays. Often one record has a wrong time, or manifests without times (1970) were merged with a recording.",
+        "Replay a part (`run --start`, `--duration`), cut it with `trace slice`, or move it with `trace shift`.",
     ),
 ];
 

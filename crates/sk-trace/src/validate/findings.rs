@@ -10,7 +10,7 @@ use super::codes::{Rule, Severity};
 use crate::names::{Names, number};
 use crate::spelt;
 
-/// How many findings of each rule are kept; the rest are counted. 26 rules at about 400 bytes are 1 MB.
+/// How many findings of each rule are kept; the rest are counted. 28 rules at about 400 bytes are 1 MB.
 pub const MAX_KEPT_PER_RULE: usize = 100;
 
 /// The most text of a value that a finding repeats.
@@ -19,8 +19,12 @@ const MAX_SHOWN: usize = 200;
 /// Where in a trace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Place {
-    /// How many events (of a v2 trace) or records (of any other) lie before it.
+    /// How many events lie before it. An event is one change of one object, as `trace show` counts them.
     pub event: u64,
+    /// In a v2 trace, the place of the entry of its `events` that it stands in. Such an entry holds all changes of a
+    /// second, so it is not what is called an event everywhere else.
+    #[serde(rename = "v2Event", skip_serializing_if = "Option::is_none")]
+    pub v2_event: Option<u64>,
     /// When it happens.
     #[serde(with = "spelt::moment")]
     pub at: SimTime,
@@ -45,11 +49,16 @@ pub struct Finding {
 }
 
 impl fmt::Display for Finding {
-    /// `E0108 event 3, 2026-01-05T00:00:00Z, Deployment default/web /spec/…/cpu: …`
+    /// `E0108 event 3, 2026-01-05T00:00:00Z, Deployment default/web /spec/…/cpu: …`, and for a v2 trace
+    /// `event 3 (in v2 event 1)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.code.code().code)?;
         if let Some(place) = &self.place {
-            write!(f, " event {}, {},", place.event, place.at)?;
+            write!(f, " event {}", place.event)?;
+            if let Some(v2_event) = place.v2_event {
+                write!(f, " (in v2 event {v2_event})")?;
+            }
+            write!(f, ", {},", place.at)?;
         }
         if let Some(object) = &self.object {
             write!(f, " {object}")?;
@@ -69,7 +78,7 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// How often each rule was broken. The same place of the same object counts once, however often it was applied.
     pub counts: BTreeMap<Rule, u64>,
-    /// Events that were looked at.
+    /// Events that were looked at: changes of single objects, as `trace show` counts them.
     pub events: u64,
     /// Names that did not fit into memory: what depends on them was not judged.
     pub unjudged: u64,

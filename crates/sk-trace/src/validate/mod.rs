@@ -13,6 +13,7 @@ mod references;
 
 use std::collections::HashMap;
 
+use sk_core::limits::MAX_WINDOW;
 use sk_core::{Gvk, ObjectRef, Pointer, PointerPattern, SimTime};
 use sk_store::TraceError;
 use sk_store::trace::{Change, Deletion, Mark, Object, OwnerLives, Record, Trace};
@@ -66,7 +67,7 @@ struct Pass<'a> {
     applied_now: Names,
     now: Option<SimTime>,
     v2_events: u64,
-    records: u64,
+    events: u64,
     applied: u64,
 }
 
@@ -82,7 +83,7 @@ impl<'a> Pass<'a> {
             applied_now: Names::default(),
             now: None,
             v2_events: 0,
-            records: 0,
+            events: 0,
             applied: 0,
         };
         pass.check_config();
@@ -103,9 +104,8 @@ impl<'a> Pass<'a> {
     }
 
     fn place(&self, at: SimTime) -> Place {
-        // A v2 trace is counted in its events, which begin with a mark; every other one in its records.
-        let event = if self.v2_events > 0 { self.v2_events - 1 } else { self.records };
-        Place { event, at }
+        // Every entry of a v2 trace's `events` begins with a mark.
+        Place { event: self.events, v2_event: self.v2_events.checked_sub(1), at }
     }
 
     fn record(&mut self, record: &Record) {
@@ -127,9 +127,9 @@ impl<'a> Pass<'a> {
         match &record.change {
             Change::Apply(object) => self.apply(object, &place),
             Change::Delete(deletion) => self.delete(deletion, &place),
-            Change::Mark(_) => {}
+            Change::Mark(_) => return,
         }
-        self.records += 1;
+        self.events += 1;
     }
 
     fn apply(&mut self, object: &Object, place: &Place) {
@@ -183,14 +183,25 @@ impl<'a> Pass<'a> {
         }
     }
 
+    /// A trace that a run would not replay as a whole.
+    fn check_span(&mut self) {
+        let Some((first, last)) = self.trace.span().filter(|(first, last)| last.since(*first) > MAX_WINDOW) else {
+            return;
+        };
+        let detail = format!("it is from {first} to {last}");
+        let code = Rule::SpanTooLong;
+        self.report.add(Finding { code, place: None, object: None, pointer: None, detail });
+    }
+
     fn finish(mut self) -> Validation {
         if self.applied == 0 {
             let detail = "the trace applies no object".to_owned();
             let code = Rule::NothingToReplay;
             self.report.add(Finding { code, place: None, object: None, pointer: None, detail });
         }
+        self.check_span();
         let missing = self.references.finish(&mut self.report);
-        self.report.events = if self.v2_events > 0 { self.v2_events } else { self.records };
+        self.report.events = self.events;
         self.report.unjudged += self.alive.overflow() + self.known.overflow();
         self.report.finish();
         Validation { report: self.report, missing, known: self.known }

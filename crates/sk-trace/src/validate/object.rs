@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use sk_core::label::is_dns_subdomain;
-use sk_core::{LabelSelector, OwnerReference, Pointer};
+use sk_core::{LabelSelector, OwnerReference, Pointer, limits};
 use sk_store::trace::{Object, TracerConfig};
 
 use super::Note;
@@ -72,6 +72,9 @@ fn check_counts(value: &Value, note: &mut Note<'_>) {
         if let Some(wrong) = wrong {
             note.at(pointer, Rule::ReplicasInvalid, format!("`{}` is no count of pods", shown(wrong)));
         }
+    }
+    if let Err(problem) = limits::check_pods(value) {
+        note.at(problem.pointer, Rule::TooManyPods, problem.to_string());
     }
 }
 

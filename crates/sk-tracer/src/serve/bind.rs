@@ -1,4 +1,4 @@
-//! The door: which address is taken, which certificate is shown there, and how clients come to trust it.
+//! Which address is taken, which certificate is shown there, and how clients come to trust it.
 
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use crate::install::CERTIFICATE_KEY;
 use crate::options::{Publication, Security, Serving};
 use crate::tls::Identity;
 use crate::tracer::StartError;
+use crate::troubles::Cause;
 
 /// Between two attempts to publish the certificate.
 const PUBLISH_PAUSE: Duration = Duration::from_secs(10);
@@ -41,14 +42,14 @@ pub(crate) fn identity(serving: &Serving, folder: &DataFolder) -> Result<Option<
 
 /// Writes the certificate into its ConfigMap, however long that takes; nothing waits for it.
 pub(crate) async fn publish(access: Access, place: Publication, certificate: String) {
+    let what = format!("the certificate's ConfigMap {}/{}", place.namespace, place.name);
     let patch = Patch::Merge(json!({"data": {CERTIFICATE_KEY: certificate}}));
     loop {
         let api: Api<ConfigMap> = Api::namespaced(access.client(), &place.namespace);
         match api.patch(&place.name, &PatchParams::default(), &patch).await {
-            Ok(_) => return,
+            Ok(_) => return access.troubles().overcome(&what),
             Err(error) => {
-                let (namespace, name) = (&place.namespace, &place.name);
-                tracing::warn!(kind = "v1.ConfigMap", namespace, name, %error, "the certificate cannot be published yet");
+                access.troubles().note(&what, Cause::of(&error), &error);
                 tokio::time::sleep(PUBLISH_PAUSE).await;
             }
         }

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use axum::body::{Body, Bytes};
-use axum::extract::State;
-use axum::extract::rejection::BytesRejection;
+use axum::extract::{Extension, State};
 use axum::response::{IntoResponse, Response};
 use futures::stream;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use sk_api::tracer::ExportRequest;
+use sk_serve::body::{self, BodyError};
+use sk_serve::{Standing, Work};
 use sk_store::Location;
 use sk_store::location::shown;
 use sk_store::log::ExportError as LogExportError;
@@ -18,30 +19,40 @@ use sk_store::trace::WriteError;
 
 use super::destination::Destination;
 use super::{ErrorResponse, Served, wanted};
-use crate::auth::{Caller, Refusal};
+use crate::auth;
 use crate::export::{ExportError, Spooled};
 
 /// How much of a trace is in memory at a time while it is sent.
 const CHUNK_BYTES: usize = 64 << 10;
 
+/// An export request is a few hundred bytes; with a thousand label selectors it is a hundred thousand.
+const MAX_BODY_BYTES: usize = 256 << 10;
+
 pub(super) async fn export(
     State(served): State<Arc<Served>>,
+    Extension(standing): Extension<Standing>,
     headers: HeaderMap,
-    body: Result<Bytes, BytesRejection>,
+    body: Body,
 ) -> Response {
+    let body = body::read(body, MAX_BODY_BYTES).await;
     // In a task of its own, so that a caller who goes away leaves an audit line too, and does not free a place among the
     // exports that is still taken.
-    match tokio::spawn(audited(served, headers, body)).await {
+    match tokio::spawn(audited(served, standing, headers, body)).await {
         Ok(response) => response,
         Err(_) => ErrorResponse::new(StatusCode::INTERNAL_SERVER_ERROR, "the export ended unexpectedly".to_owned())
             .into_response(),
     }
 }
 
-async fn audited(served: Arc<Served>, headers: HeaderMap, body: Result<Bytes, BytesRejection>) -> Response {
+async fn audited(
+    served: Arc<Served>,
+    standing: Standing,
+    headers: HeaderMap,
+    body: Result<Bytes, BodyError>,
+) -> Response {
     let began = Instant::now();
     let mut audit = Audit::default();
-    let done = answer(&served, &headers, body, &mut audit).await;
+    let done = answer(&served, &standing, &headers, body, &mut audit).await;
     let status = done.as_ref().map_or_else(|answer| answer.status, Response::status);
     served.metrics.exported(status.as_u16());
     served.metrics.export_seconds.observe(began.elapsed().as_secs_f64());
@@ -51,19 +62,16 @@ async fn audited(served: Arc<Served>, headers: HeaderMap, body: Result<Bytes, By
 
 async fn answer(
     served: &Served,
+    standing: &Standing,
     headers: &HeaderMap,
-    body: Result<Bytes, BytesRejection>,
+    body: Result<Bytes, BodyError>,
     audit: &mut Audit,
 ) -> Result<Response, ErrorResponse> {
     let bad = |error: String| ErrorResponse::new(StatusCode::BAD_REQUEST, error);
-    let caller = who(served, headers).await.inspect_err(|answer| audit.caller.clone_from(&answer.error))?;
-    audit.caller = caller.0;
-    let body = body.map_err(|rejection| ErrorResponse::new(rejection.status(), rejection.body_text()))?;
-    audit.asked = format!("{} bytes that are no export request", body.len());
-    let request: ExportRequest =
-        serde_json::from_slice(&body).map_err(|error| bad(format!("the body is no export request: {error}")))?;
-    audit.asked = asked(&request);
-    audit.is_read = true;
+    // What is asked is read before it is known who asks: a refusal, too, says in its audit line what was refused.
+    let request = read(body, audit);
+    let work = admit(served, standing, headers, audit).await?;
+    let request = request?;
     let (query, format) = wanted(&request, served.exporter.now()).map_err(|error| bad(error.to_string()))?;
     let destination =
         Destination::read(&request.export_path, &served.export_to).map_err(|error| bad(error.to_string()))?;
@@ -71,21 +79,53 @@ async fn answer(
     audit.bytes = spooled.bytes;
     served.metrics.export_bytes.inc_by(spooled.bytes);
     match destination {
-        Destination::Caller => Ok(trace(spooled)),
+        Destination::Caller => Ok(work.until_sent(trace(spooled))),
         Destination::Store(place) => upload(spooled, place).await,
     }
 }
 
-async fn who(served: &Served, headers: &HeaderMap) -> Result<Caller, ErrorResponse> {
-    let Some(reviewer) = &served.reviewer else { return Ok(Caller("anybody on this machine".to_owned())) };
-    reviewer.check(headers).await.map_err(|refusal| {
-        let status = match refusal {
-            Refusal::NoToken | Refusal::BadToken(_) => StatusCode::UNAUTHORIZED,
-            Refusal::Forbidden(_) => StatusCode::FORBIDDEN,
-            Refusal::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
+/// Reads what is asked, and notes as much of it as may be written down.
+fn read(body: Result<Bytes, BodyError>, audit: &mut Audit) -> Result<ExportRequest, ErrorResponse> {
+    let body = body.map_err(|error| {
+        audit.asked = match &error {
+            BodyError::TooLarge { limit } => format!("more than {limit} bytes"),
+            BodyError::TooSlow | BodyError::BrokenOff(_) => "a body that did not come whole".to_owned(),
         };
-        ErrorResponse::new(status, refusal.to_string())
-    })
+        let status = match error {
+            BodyError::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+            BodyError::TooSlow => StatusCode::REQUEST_TIMEOUT,
+            BodyError::BrokenOff(_) => StatusCode::BAD_REQUEST,
+        };
+        ErrorResponse::new(status, format!("{error}; an export request is a few hundred bytes of JSON"))
+    })?;
+    audit.asked = format!("{} bytes that are no export request", body.len());
+    let request: ExportRequest = serde_json::from_slice(&body).map_err(|error| {
+        ErrorResponse::new(StatusCode::BAD_REQUEST, format!("the body is no export request: {error}"))
+    })?;
+    audit.asked = asked(&request);
+    audit.is_read = true;
+    Ok(request)
+}
+
+/// Lets in who may export, and notes who that is.
+async fn admit(
+    served: &Served,
+    standing: &Standing,
+    headers: &HeaderMap,
+    audit: &mut Audit,
+) -> Result<Work, ErrorResponse> {
+    if let Some(gate) = &served.gate {
+        let checked = gate.check(standing.from(), headers).await;
+        audit.caller = match &checked {
+            Ok(user) => Some(user.clone()),
+            Err(refusal) => refusal.user().map(str::to_owned),
+        };
+        checked.map_err(|refusal| {
+            let (status, error) = auth::answer(&refusal);
+            ErrorResponse::new(status, error)
+        })?;
+    }
+    standing.work().map_err(|crowded| ErrorResponse::new(StatusCode::SERVICE_UNAVAILABLE, crowded.to_string()))
 }
 
 fn refusal(error: &ExportError) -> ErrorResponse {
@@ -174,7 +214,8 @@ fn asked(request: &ExportRequest) -> String {
 /// it may be anything.
 #[derive(Default)]
 struct Audit {
-    caller: String,
+    /// Whom the API server has named, whether they may or not. Nobody, if it was not asked (`--insecure`) or knows none.
+    caller: Option<String>,
     asked: String,
     /// Was the request understood? Otherwise what is wrong with it is not written down either, for it quotes the body.
     is_read: bool,
@@ -186,7 +227,8 @@ impl Audit {
         let error = error.filter(|_| self.is_read || status != StatusCode::BAD_REQUEST);
         tracing::info!(
             target: "sk_tracer::audit",
-            caller = %self.caller.escape_debug(),
+            authenticated = self.caller.is_some(),
+            caller = %self.caller.as_deref().unwrap_or_default().escape_debug(),
             asked = %self.asked.escape_debug(),
             bytes = self.bytes,
             status = status.as_u16(),

@@ -7,6 +7,9 @@
 //! | `GET /readyz` | everybody | 503 until all first lists are done and while nothing can be recorded, with the reason |
 //! | `GET /metrics` | everybody | Prometheus' text format: counts by kind, no names of objects |
 //!
+//! Connections are bounded as [`sk_serve`] has it: whoever says nothing makes room for whoever asks, so that probes are
+//! answered whatever else is going on.
+//!
 //! Every error is `{"error": "…"}` with a status code; a trace is spooled before the first byte is sent, so that an
 //! answer that begins with 200 is whole.
 
@@ -14,7 +17,6 @@ pub(crate) mod bind;
 mod destination;
 mod error_response;
 mod export;
-mod listener;
 mod probes;
 mod wanted;
 
@@ -23,13 +25,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
 use axum::routing::{get, post};
+use sk_serve::Limits;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use tokio_rustls::TlsAcceptor;
 
-use crate::auth::Reviewer;
+use crate::auth::Gate;
 use crate::export::Exporter;
 use crate::health::Health;
 use crate::metrics::Metrics;
@@ -39,8 +42,8 @@ pub(crate) use error_response::ErrorResponse;
 pub use wanted::WantedError;
 pub(crate) use wanted::wanted;
 
-/// An export request is a few hundred bytes; with a thousand label selectors it is a hundred thousand.
-const MAX_BODY_BYTES: usize = 256 << 10;
+/// Exports are few (two are made at a time, and some wait to be told so), probes and scrapes short: 64 of 256 may be at work.
+const LIMITS: Limits = Limits::new(256, 64);
 /// How long exports under way may take to finish when the tracer ends.
 const GRACE: Duration = Duration::from_secs(20);
 
@@ -50,7 +53,7 @@ pub(crate) struct Served {
     pub(crate) health: Arc<Health>,
     pub(crate) metrics: Arc<Metrics>,
     /// `None`: everybody is believed, because only this machine can ask.
-    pub(crate) reviewer: Option<Reviewer>,
+    pub(crate) gate: Option<Gate>,
     /// Where the tracer itself may write.
     pub(crate) export_to: Vec<String>,
 }
@@ -60,7 +63,7 @@ pub(crate) struct Served {
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     stop: watch::Sender<bool>,
-    task: JoinHandle<std::io::Result<()>>,
+    task: JoinHandle<()>,
 }
 
 impl Server {
@@ -72,9 +75,8 @@ impl Server {
         let ended = async move {
             let _ = stopped.wait_for(|stop| *stop).await;
         };
-        let listener = listener::Connections::new(listener, identity.map(|identity| identity.config));
-        let serving = axum::serve(listener, router).with_graceful_shutdown(ended);
-        let task = tokio::spawn(async move { serving.await });
+        let acceptor = identity.map(|identity| TlsAcceptor::from(identity.config));
+        let task = tokio::spawn(sk_serve::serve(listener, move || acceptor.clone(), router, LIMITS, ended));
         Ok(Self { address, stop, task })
     }
 
@@ -102,6 +104,5 @@ fn router(served: Arc<Served>) -> Router {
         .route("/metrics", get(probes::metrics))
         .fallback(error_response::not_found)
         .method_not_allowed_fallback(error_response::wrong_method)
-        .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .with_state(served)
 }

@@ -5,11 +5,15 @@
 
 use std::io;
 
+use futures::FutureExt;
 use futures::io::{AsyncBufRead, AsyncBufReadExt};
 
 /// The longest line. etcd takes objects of at most 1.5 MiB (`--max-request-bytes`), stored as protobuf; as JSON, with
 /// every byte of binary data in base64 and every quote escaped, that is at most six times as much.
 const MAX_LINE_BYTES: usize = 16 << 20;
+
+/// How much is gathered before it is handed out: a batch of the store, and a quarter of a megabyte stays in caches.
+const GATHERED_BYTES: usize = 256 << 10;
 
 /// A reader of lines.
 #[derive(Debug)]
@@ -20,12 +24,14 @@ pub(crate) struct Lines<R> {
     start: usize,
     /// Up to where no end of a line was found.
     searched: usize,
+    /// What went wrong after that which has arrived.
+    failure: Option<io::Error>,
 }
 
 impl<R: AsyncBufRead + Unpin> Lines<R> {
     /// A reader of this stream.
     pub(crate) fn new(stream: R) -> Self {
-        Self { stream, buffer: Vec::new(), start: 0, searched: 0 }
+        Self { stream, buffer: Vec::new(), start: 0, searched: 0, failure: None }
     }
 
     /// The next line that has arrived whole, without its end.
@@ -41,13 +47,41 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
     }
 
     /// Waits for more bytes; `false` when there are none to come. Part of a line at the end of a stream is no line.
+    ///
+    /// What has come besides is taken too: a chunk of HTTP is one event, and what is handed out together wakes the store
+    /// once.
     pub(crate) async fn more(&mut self) -> io::Result<bool> {
+        if !self.wait().await? {
+            return Ok(false);
+        }
+        while self.buffer.len() < GATHERED_BYTES {
+            match self.stream.fill_buf().now_or_never() {
+                // What came before a failure is handed out first.
+                Some(Err(failure)) => self.failure = Some(failure),
+                Some(Ok(arrived)) if !arrived.is_empty() => {
+                    let length = arrived.len();
+                    self.buffer.extend_from_slice(arrived);
+                    self.stream.consume_unpin(length);
+                    continue;
+                }
+                // The end is for the next call.
+                Some(Ok(_)) | None => {}
+            }
+            break;
+        }
+        Ok(true)
+    }
+
+    async fn wait(&mut self) -> io::Result<bool> {
         self.buffer.drain(..self.start);
         self.searched -= self.start;
         self.start = 0;
         if self.buffer.len() > MAX_LINE_BYTES {
             let problem = format!("a line is longer than {MAX_LINE_BYTES} bytes");
             return Err(io::Error::new(io::ErrorKind::InvalidData, problem));
+        }
+        if let Some(failure) = self.failure.take() {
+            return Err(failure);
         }
         let arrived = self.stream.fill_buf().await?;
         let length = arrived.len();
@@ -59,6 +93,7 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
 
 #[cfg(test)]
 mod tests {
+    use futures::TryStreamExt;
     use futures::io::BufReader;
 
     use super::*;
@@ -90,6 +125,19 @@ mod tests {
     #[test]
     fn what_a_broken_connection_leaves_of_a_line_is_no_line() {
         assert_eq!(lines("whole\nhal", 4), ["whole"]);
+    }
+
+    #[test]
+    fn what_has_come_is_gathered_and_a_failure_after_it_is_told_next() {
+        let pieces = [Ok("a\n"), Ok("b\nc"), Ok("\nd\n"), Err(io::Error::from(io::ErrorKind::ConnectionReset))];
+        let stream = futures::stream::iter(pieces).into_async_read();
+        futures::executor::block_on(async {
+            let mut lines = Lines::new(stream);
+            assert!(lines.more().await.unwrap());
+            let found: Vec<_> = std::iter::from_fn(|| lines.arrived().map(<[u8]>::to_vec)).collect();
+            assert_eq!(found, [b"a", b"b", b"c", b"d"], "four lines of three pieces, at once");
+            assert_eq!(lines.more().await.unwrap_err().kind(), io::ErrorKind::ConnectionReset);
+        });
     }
 
     #[test]

@@ -30,6 +30,7 @@ use crate::access::Access;
 use crate::clock::Clock;
 use crate::metrics::Metrics;
 use crate::store::{Batch, Item, Message, Missed, Position};
+use crate::troubles::Cause;
 
 /// Objects per page of a list, as kubectl and client-go ask for.
 const PAGE_OBJECTS: usize = 500;
@@ -125,6 +126,20 @@ enum Stop {
     Rubbish(#[from] serde_json::Error),
 }
 
+impl Stop {
+    fn cause(&self) -> Cause {
+        match self {
+            Self::Expired(_) => Cause::Refused(410),
+            Self::NotServed => Cause::Refused(404),
+            Self::Unauthorised(_) => Cause::Unauthorised,
+            Self::Refused(status) => Cause::of_status(status.code),
+            Self::Request(error) => Cause::of(error),
+            Self::Read(_) | Self::Ending => Cause::Unreachable,
+            Self::PageTooLarge(_) | Self::Rubbish(_) => Cause::Garbled,
+        }
+    }
+}
+
 impl From<kube::Error> for Stop {
     fn from(error: kube::Error) -> Self {
         match error {
@@ -213,6 +228,7 @@ impl Watcher {
                         tracing::warn!(%kind, "the API server does not serve this kind; it is waited for");
                     }
                     self.unseen = Some(Unseen::AbsentAt(asked));
+                    self.shared.access.troubles().overcome(&self.task().kind.to_string());
                     self.status.not_served(nudged);
                     self.back_off().await;
                 }
@@ -317,7 +333,8 @@ impl Watcher {
         self.note_unseen();
         let wait = self.backoff.next();
         let kind = &self.task().kind;
-        tracing::warn!(%kind, problem = %stop, again_in = ?wait, "this kind's watch broke");
+        tracing::debug!(%kind, problem = %stop, again_in = ?wait, "this kind's watch broke");
+        self.shared.access.troubles().note(&kind.to_string(), stop.cause(), stop);
         self.shared.metrics.reconnect(kind);
         self.shared.metrics.watching(kind, false);
         self.status.enter(Phase::Failing(stop.to_string()));
@@ -430,6 +447,7 @@ impl Watcher {
         let stream = self.shared.access.client().request_stream(request).await?;
         self.status.enter(Phase::Watching);
         self.shared.metrics.watching(&self.task().kind, true);
+        self.shared.access.troubles().overcome(&self.task().kind.to_string());
         let mut lines = Lines::new(Box::pin(stream));
         loop {
             self.take_arrived(&mut lines).await?;

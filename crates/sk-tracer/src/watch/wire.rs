@@ -50,7 +50,13 @@ struct Version {
 
 impl<'a> Event<'a> {
     /// Reads a line. `None` for a type that this version of Kubernetes does not have.
+    ///
+    /// An event as an API server writes it is peeled without being read: whoever reads the object finds out whether it is
+    /// whole. Written otherwise, it is read as any JSON.
     pub(crate) fn read(line: &'a [u8]) -> Result<Option<Self>, serde_json::Error> {
+        if let Some(event) = Self::peel(line) {
+            return Ok(Some(event));
+        }
         let line: Line<'a> = serde_json::from_slice(line)?;
         let object = line.object.get().as_bytes();
         Ok(Some(match line.kind.as_str() {
@@ -60,6 +66,22 @@ impl<'a> Event<'a> {
             "ERROR" => Self::Failed(serde_json::from_slice(object)?),
             _ => return Ok(None),
         }))
+    }
+}
+
+impl<'a> Event<'a> {
+    /// The object of an event that brings one, if the line is written as an API server does it.
+    fn peel(line: &'a [u8]) -> Option<Self> {
+        let rest = line.strip_prefix(b"{\"type\":\"")?.strip_suffix(b"}")?;
+        let (is_deleted, rest) = match rest.first()? {
+            b'A' => (false, rest.strip_prefix(b"ADDED")?),
+            b'M' => (false, rest.strip_prefix(b"MODIFIED")?),
+            b'D' => (true, rest.strip_prefix(b"DELETED")?),
+            _ => return None,
+        };
+        let object = rest.strip_prefix(b"\",\"object\":")?;
+        let is_object = object.starts_with(b"{") && object.ends_with(b"}");
+        is_object.then(|| if is_deleted { Self::Deleted(object) } else { Self::Applied(object) })
     }
 }
 
@@ -103,6 +125,32 @@ mod tests {
         let line = br#"{"type":"ERROR","object":{"kind":"Status","code":410,"message":"too old"}}"#;
         assert!(matches!(Event::read(line).unwrap(), Some(Event::Failed(failure)) if failure.code == 410));
         assert!(Event::read(br#"{"type":"NEW","object":{}}"#).unwrap().is_none());
+    }
+
+    #[test]
+    fn an_event_is_the_same_however_it_is_written() {
+        let object = r#"{"kind":"Pod","metadata":{"resourceVersion":"7"}}"#;
+        for (line, applied) in [
+            (format!(r#"{{"type":"ADDED","object":{object}}}"#), true),
+            (format!(r#"{{"type":"DELETED","object":{object}}}"#), false),
+            (format!(r#"{{ "type": "MODIFIED", "object": {object} }}"#), true),
+            (format!(r#"{{"object":{object},"type":"DELETED"}}"#), false),
+        ] {
+            let (read, is_applied) = match Event::read(line.as_bytes()).unwrap() {
+                Some(Event::Applied(read)) => (read, true),
+                Some(Event::Deleted(read)) => (read, false),
+                other => panic!("{line}: {other:?}"),
+            };
+            assert_eq!((read, is_applied), (object.as_bytes(), applied), "{line}");
+        }
+    }
+
+    #[test]
+    fn what_is_cut_off_is_found_out_by_whoever_reads_the_object() {
+        let line = br#"{"type":"ADDED","object":{"metadata":{"name":"x"}}"#;
+        if let Ok(Some(Event::Applied(object))) = Event::read(line) {
+            assert!(version_of(object).is_err());
+        }
     }
 
     #[test]

@@ -35,6 +35,8 @@ pub(crate) struct Asked {
     pub(crate) watch: Option<String>,
     /// The token that was shown.
     pub(crate) token: String,
+    /// What was sent; null if that is no JSON.
+    pub(crate) body: Value,
 }
 
 type Answer = dyn Fn(&Asked) -> Option<Response> + Send + Sync;
@@ -75,11 +77,14 @@ async fn reply(State(answer): State<Arc<Answer>>, request: Request) -> Response 
     let pairs: Vec<_> = query.split('&').filter_map(|pair| pair.split_once('=')).collect();
     let value = |name: &str| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
     let token = request.headers().get(http::header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let token = token.unwrap_or_default().trim_start_matches("Bearer ").to_owned();
+    let body = axum::body::to_bytes(request.into_body(), 1 << 20).await.unwrap_or_default();
     let asked = Asked {
         plural: path.rsplit('/').next().unwrap_or_default().to_owned(),
         path,
         watch: value("watch").and_then(|_| value("resourceVersion")),
-        token: token.unwrap_or_default().trim_start_matches("Bearer ").to_owned(),
+        token,
+        body: serde_json::from_slice(&body).unwrap_or_default(),
     };
     let default = || match asked.watch {
         None if SERVED.iter().any(|(base, ..)| *base == asked.path) => discovery(&asked.path),

@@ -104,9 +104,12 @@ pub struct RecordArgs {
     /// What is recorded; the usual workloads if not said (-v info prints them).
     #[arg(short = 'c', long = "config-file", value_name = "CONFIG")]
     pub config: Option<PathBuf>,
-    /// The file that the trace is written to at the end.
+    /// The file that the trace is written to at the end. One that is there already is not overwritten.
     #[arg(short = 'O', long = "out", value_name = "FILE")]
     pub out: PathBuf,
+    /// Replace FILE if it is there already; until the new trace is whole, the old one stays.
+    #[arg(long)]
+    pub force: bool,
 }
 
 /// What the tracer's installation is made from.

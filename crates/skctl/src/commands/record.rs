@@ -3,6 +3,9 @@
 //! What it sees goes into a durable log beside the file, `FILE.recording/`, as it does in the cluster. At the end the
 //! trace is made from it and the log is removed. A crash, a full disk or a lost machine leaves the log, and the same
 //! command goes on with it: what happened meanwhile is a gap in the trace, which says so.
+//!
+//! What happened cannot be recorded again, so that a file that is there already is refused before anything is recorded, and
+//! once more before the trace is written: it may have come meanwhile.
 
 use std::fs;
 use std::ops::ControlFlow;
@@ -12,6 +15,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use indicatif::{DecimalBytes, HumanCount};
 use sk_core::SimTime;
+use sk_store::Location;
 use sk_store::log::Query;
 use sk_tracer::{Counts, Options, Tracer};
 
@@ -29,8 +33,8 @@ const TICK: Duration = Duration::from_millis(200);
 const BEGAN: &str = "began";
 
 pub(crate) fn run(args: &RecordArgs, global: &Global) -> Result<Outcome> {
-    let out = args.out.to_str().context("--out: a path that is text, please")?;
-    let destination = Destination::beside_an_answer(out, None)?;
+    let destination = Destination::beside_an_answer(out(args)?, None)?;
+    refuse_to_overwrite(args)?;
     let config = installation::tracer_config(args.config.as_deref(), global)?;
     let folder = Folder::beside(&args.out);
     let trace = cluster::block_on(async {
@@ -51,9 +55,25 @@ pub(crate) fn run(args: &RecordArgs, global: &Global) -> Result<Outcome> {
         folder.remove_if_new();
         return Ok(Outcome::Interrupted);
     };
+    refuse_to_overwrite(args).with_context(|| folder.advice())?;
     recording::save(trace, &destination, global).with_context(|| folder.advice())?;
     folder.remove()?;
     Ok(Outcome::Good)
+}
+
+fn out(args: &RecordArgs) -> Result<&str> {
+    args.out.to_str().context("--out: a path that is text, please")
+}
+
+/// An earlier recording is not thrown away unless somebody says so. A broken link is something that is there, too.
+fn refuse_to_overwrite(args: &RecordArgs) -> Result<()> {
+    let location: Location = out(args)?.parse()?;
+    match &location {
+        Location::File(path) if !args.force && path.symlink_metadata().is_ok() => {
+            bail!("{location} is there already; give another name for -O, or --force to replace it")
+        }
+        Location::File(_) | Location::StandardInput | Location::Remote(_) => Ok(()),
+    }
 }
 
 /// Shows what is being recorded until somebody has enough; when the recording began, or `None` if it never did.

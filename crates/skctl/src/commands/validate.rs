@@ -92,8 +92,9 @@ fn findings(report: &Report) -> String {
 fn verdict(name: &str, report: &Report, strict: bool) -> String {
     let word = if is_good(report, strict) { "VALID" } else { "INVALID" };
     let [errors, warnings] = [Severity::Error, Severity::Warning].map(|severity| report.count(severity));
-    let events = HumanCount(report.events);
-    let mut text = format!("{word}  {name}: {errors} errors, {warnings} warnings in {events} events\n");
+    let (errors, warnings) = (counted(errors, "error"), counted(warnings, "warning"));
+    let events = counted(report.events, "event");
+    let mut text = format!("{word}  {name}: {errors}, {warnings} in {events}\n");
     if report.unjudged > 0 {
         let unjudged = HumanCount(report.unjudged);
         let _ = writeln!(text, "{unjudged} names did not fit into memory; what depends on them was not judged");
@@ -102,6 +103,11 @@ fn verdict(name: &str, report: &Report, strict: bool) -> String {
         let _ = writeln!(text, "what a code means: skctl validate explain {}", rule.code().code);
     }
     text
+}
+
+/// `1 error`, `2 errors`.
+fn counted(count: u64, what: &str) -> String {
+    format!("{} {what}{}", HumanCount(count), if count == 1 { "" } else { "s" })
 }
 
 fn for_programs(trace: &Trace, found: &Report, mended: Option<&Mended>, strict: bool) -> Result<Value> {

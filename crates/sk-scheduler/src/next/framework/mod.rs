@@ -14,6 +14,7 @@ mod preemption;
 pub mod profile;
 mod scheduler;
 mod search;
+mod what_if;
 
 pub use diagnosis::Diagnosis;
 pub use explain::{Explanation, NodeScores};

@@ -128,6 +128,11 @@ impl Entry {
     }
 }
 
+/// The first moment at which a backoff that ends then has ended.
+pub(super) fn ended_from(end: SimTime) -> SimTime {
+    aligned(end) + SimDuration::from_micros(WINDOW_MICROS)
+}
+
 /// Has the backoff that ends then ended?
 pub(super) fn has_ended(end: SimTime, now: SimTime) -> bool {
     end < aligned(now)

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use sk_core::SimTime;
 
 pub use self::entry::QueueSettings;
-use self::entry::{Entry, Place, Rank, has_ended};
+use self::entry::{Entry, Place, Rank, ended_from, has_ended};
 pub(crate) use self::event::HintCx;
 pub use self::event::{Event, Hint, NodeAction, PodAction};
 use super::framework::Scheduler;
@@ -102,6 +102,12 @@ impl Queue {
     /// Is a pod ready to be tried?
     pub fn is_ready(&self) -> bool {
         !self.active.is_empty() || !self.backoff.is_empty()
+    }
+
+    /// When the next pod that something else kept from being tried comes back: its backoff is waited for, also by an idle
+    /// scheduler.
+    pub fn next_retry(&self) -> Option<SimTime> {
+        self.next_backing_off(false).map(|(_, end)| ended_from(end))
     }
 
     /// How often the pod has been tried.

@@ -26,7 +26,8 @@ pub(super) struct Pods<'a> {
     query: &'a Query,
     survey: &'a Survey,
     verdicts: &'a Verdicts<'a>,
-    /// Are templates no part of the form (v2)? Then the pods of one hash are one group, in one row.
+    /// Are templates no part of the form (v2)? Then the pods of one hash are one group, in one row; a template stands for a
+    /// hash that is not known.
     by_hash_alone: bool,
     lives: Lives,
     /// The pods that are told of, as they are in the spool.
@@ -115,7 +116,7 @@ impl<'a> Pods<'a> {
     fn take_life(&mut self, pod: &PodFacts) {
         let attribution = self.verdicts.owner_of(pod).filter(|attribution| attribution.track_lifecycle);
         let (Some(attribution), Some(start)) = (attribution, pod.started) else { return };
-        let template = attribution.template.clone().filter(|_| !self.by_hash_alone);
+        let template = attribution.template.clone().filter(|_| !self.by_hash_alone || pod.pod_hash.is_none());
         let group = (attribution.owner.clone(), template, pod.pod_hash);
         self.lives.entry(group).or_default().push(Life { start, end: pod.finished, guessed: pod.guessed });
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
 
-use super::{MAX_BYTES, ManifestFile};
+use super::{MAX_BYTES, ManifestFile, too_long};
 use crate::trace::error::OpenError;
 use crate::trace::source::Digest;
 
@@ -26,7 +26,10 @@ pub(crate) fn read(folder: &Path) -> Result<(Vec<ManifestFile>, Digest), OpenErr
     let mut files = Vec::new();
     let mut left = MAX_BYTES;
     for path in paths {
-        let text = read_file(&path, left).map_err(|error| cannot(&path, error))?;
+        let text = read_file(&path, left + 1).map_err(|error| cannot(&path, error))?;
+        if text.len() as u64 > left {
+            return Err(too_long(&folder.display().to_string()));
+        }
         left -= text.len() as u64;
         hasher.update(path.strip_prefix(folder).unwrap_or(&path).to_string_lossy().as_bytes());
         hasher.update([0]);
@@ -56,7 +59,9 @@ fn find(folder: &Path, level: usize, paths: &mut Vec<PathBuf>) -> Result<(), Ope
                 return Err(cannot(&path, io::Error::other(format!("folders nest deeper than {MAX_LEVELS}"))));
             }
             find(&path, level + 1, paths)?;
-        } else if path.extension().is_some_and(|extension| ["yaml", "yml", "json"].iter().any(|e| extension == *e)) {
+        } else if path.is_file()
+            && path.extension().is_some_and(|extension| ["yaml", "yml", "json"].iter().any(|e| extension == *e))
+        {
             if paths.len() >= MAX_FILES {
                 return Err(cannot(folder, io::Error::other(format!("it holds more than {MAX_FILES} files"))));
             }
@@ -66,12 +71,9 @@ fn find(folder: &Path, level: usize, paths: &mut Vec<PathBuf>) -> Result<(), Ope
     Ok(())
 }
 
-fn read_file(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+fn read_file(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let mut text = Vec::new();
-    fs::File::open(path)?.take(limit + 1).read_to_end(&mut text)?;
-    if text.len() as u64 > limit {
-        return Err(io::Error::other(format!("the manifests are more than {MAX_BYTES} bytes")));
-    }
+    fs::File::open(path)?.take(most).read_to_end(&mut text)?;
     Ok(text)
 }
 

@@ -5,11 +5,12 @@ use std::io::Cursor;
 use std::sync::Arc;
 
 use serde_json::Value;
-use serde_saphyr::{Error, Options, Spanned};
+use serde_saphyr::{Options, Spanned};
 
 use super::{ManifestFile, expand};
 use crate::msgpack::MAX_DEPTH;
 use crate::trace::error::{Flaw, Place, TraceError};
+use crate::yaml::in_words;
 
 /// The most values in one document: a List of 10,000 objects with 200 values each, at up to 80 bytes a value 160 MiB.
 const MAX_DOCUMENT_NODES: usize = 1 << 21;
@@ -34,7 +35,7 @@ pub(super) fn read(file: &ManifestFile, documents: &mut Vec<Document>) -> Result
             TraceError::new(&file.name, place, Flaw::Manifest(what))
         };
         let document = document
-            .map_err(|failed| error(failed.location().map_or(0, |location| location.line()), first_line(&failed)))?;
+            .map_err(|failed| error(failed.location().map_or(0, |location| location.line()), in_words(&failed)))?;
         let line = document.referenced.line();
         for (item, value) in (0..).zip(expand(document.value)) {
             let item = if item == 0 { String::new() } else { format!(", item {item}") };
@@ -43,11 +44,6 @@ pub(super) fn read(file: &ManifestFile, documents: &mut Vec<Document>) -> Result
         }
     }
     Ok(())
-}
-
-/// What is wrong, without the picture of the lines around it.
-fn first_line(error: &Error) -> String {
-    error.without_snippet().to_string().lines().next().unwrap_or_default().to_owned()
 }
 
 /// As Kubernetes reads YAML: `0644` is octal and `on` is true, as in YAML 1.1; a key may not come twice.

@@ -81,13 +81,17 @@ impl ChunkIndex {
         out
     }
 
+    /// The chunks alone, without the objects.
+    pub(super) fn decode_chunks(raw: &[u8]) -> Result<Vec<ChunkEntry>, Corrupt> {
+        chunks_of(&mut Cursor::new(raw))
+    }
+
     pub(super) fn decode(raw: &[u8]) -> Result<Self, Corrupt> {
         if raw.len() > MAX_HEADS_BYTES {
             return Err(Corrupt("it is larger than an index may be"));
         }
         let mut cursor = Cursor::new(raw);
-        let count = cursor.count()?;
-        let chunks: Vec<_> = (0..count).map(|_| decode_chunk(&mut cursor)).collect::<Result<_, _>>()?;
+        let chunks = chunks_of(&mut cursor)?;
         let texts = TextTable::decode(&mut cursor)?;
         let mut index = Self { chunks, ..Self::default() };
         for _ in 0..cursor.count()? {
@@ -105,6 +109,10 @@ impl ChunkIndex {
         }
         Ok(index)
     }
+}
+
+fn chunks_of(cursor: &mut Cursor<'_>) -> Result<Vec<ChunkEntry>, Corrupt> {
+    (0..cursor.count()?).map(|_| decode_chunk(cursor)).collect()
 }
 
 fn decode_chunk(cursor: &mut Cursor<'_>) -> Result<ChunkEntry, Corrupt> {

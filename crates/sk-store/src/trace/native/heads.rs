@@ -279,6 +279,13 @@ impl HeadsIn {
         self.rows.len()
     }
 
+    /// The earliest and the latest time, and the first and the last sequence number.
+    pub(super) fn bounds(&self) -> Option<(SimTime, SimTime, u64, u64)> {
+        let times = || self.rows.iter().map(|row| row.at);
+        let (first, last) = (SimTime::from_micros(times().min()?), SimTime::from_micros(times().max()?));
+        Some((first, last, self.rows.first()?.seq, self.rows.last()?.seq))
+    }
+
     /// Whether an object lies in the bodies for the head at `index`.
     pub(super) fn has_body(&self, index: usize) -> bool {
         matches!(self.rows[index].code, code::APPLY | code::DELETE_WHOLE)

@@ -13,6 +13,7 @@ mod block;
 mod bodies;
 mod directory;
 mod heads;
+mod layout;
 mod read;
 mod write;
 

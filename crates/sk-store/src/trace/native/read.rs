@@ -11,6 +11,7 @@ use super::block::{self, BlockError, BlockHeader, Kind};
 use super::bodies::BodiesIn;
 use super::directory::{ChunkEntry, ChunkIndex, Directory};
 use super::heads::HeadsIn;
+use super::layout::Layout;
 use super::{END_MAGIC, FILE_HEADER_LEN, TRAILER_LEN, VERSION};
 use crate::msgpack::decode::Slice;
 use crate::trace::error::{Flaw, OpenError, Place, TraceError};
@@ -38,7 +39,8 @@ impl Native {
         let mut file = File { reader: source.open().map_err(io)?, name: source.name().clone() };
         let len = file.reader.seek(SeekFrom::End(0)).map_err(io)?;
         file.check_beginning(len)?;
-        let Some(directory) = file.directory(len)? else { return Err(file.cut(len).into()) };
+        let Some((directory, directory_at)) = file.directory(len)? else { return Err(file.cut(len).into()) };
+        file.check_layout(&directory, directory_at)?;
         let text = file.block("the header", FILE_HEADER_LEN, Kind::Header)?.0;
         let header = jsonl::parse_header(&text)
             .map_err(|error| file.error("the header", FILE_HEADER_LEN, Flaw::Line(error.to_string())))?;
@@ -95,8 +97,8 @@ impl File {
         Ok(())
     }
 
-    /// The directory, or `None` if the file does not end as a whole one does.
-    fn directory(&mut self, len: u64) -> Result<Option<Directory>, TraceError> {
+    /// The directory and where it is, or `None` if the file does not end as a whole one does.
+    fn directory(&mut self, len: u64) -> Result<Option<(Directory, u64)>, TraceError> {
         let Some(trailer_at) = len.checked_sub(TRAILER_LEN).filter(|at| *at >= FILE_HEADER_LEN) else {
             return Ok(None);
         };
@@ -113,14 +115,39 @@ impl File {
         if at.checked_add(header.block_len()) != Some(trailer_at) {
             return Err(self.error("the directory", at, Corrupt("it does not end where the trailer begins")));
         }
-        Directory::decode(&raw).map(Some).map_err(|corrupt| self.error("the directory", at, corrupt))
+        let directory = Directory::decode(&raw).map_err(|corrupt| self.error("the directory", at, corrupt))?;
+        Ok(Some((directory, at)))
+    }
+
+    /// Reads the headers of all listed blocks and the chunk lists of the indexes: see [`Layout`].
+    fn check_layout(&mut self, directory: &Directory, directory_at: u64) -> Result<(), TraceError> {
+        let mut layout = Layout::new();
+        for entry in &directory.blocks {
+            let part = if entry.kind == Kind::Index { "an index" } else { "rows" };
+            let header = self.block_header(entry.at).map_err(|error| self.error(part, entry.at, error))?;
+            layout
+                .block(entry, &header, directory_at)
+                .map_err(|corrupt| self.error("the directory", directory_at, corrupt))?;
+            if entry.kind == Kind::Index {
+                let raw = self.block(part, entry.at, Kind::Index)?.0;
+                let chunks = ChunkIndex::decode_chunks(&raw);
+                let chunks = chunks.map_err(|corrupt| self.error(part, entry.at, corrupt))?;
+                let passed = chunks.iter().try_for_each(|chunk| layout.chunk(chunk, entry.at));
+                passed.map_err(|corrupt| self.error(part, entry.at, corrupt))?;
+            }
+        }
+        layout.finish(directory).map_err(|corrupt| self.error("the directory", directory_at, corrupt))
+    }
+
+    fn block_header(&mut self, at: u64) -> Result<BlockHeader, BlockError> {
+        self.reader.seek(SeekFrom::Start(at))?;
+        block::read_header(&mut self.reader)
     }
 
     /// Reads one whole block.
     fn block(&mut self, part: &str, at: u64, kind: Kind) -> Result<(Vec<u8>, BlockHeader), TraceError> {
         let mut read = || -> Result<_, BlockError> {
-            self.reader.seek(SeekFrom::Start(at))?;
-            let header = block::read_header(&mut self.reader)?;
+            let header = self.block_header(at)?;
             Ok((block::read_body(&mut self.reader, &header, kind)?, header))
         };
         read().map_err(|error| self.error(part, at, error))
@@ -149,8 +176,7 @@ impl File {
 
     /// The header of the block at `at` and where it ends, if all of it is there.
     fn block_end(&mut self, at: u64, len: u64) -> Result<(BlockHeader, u64), BlockError> {
-        self.reader.seek(SeekFrom::Start(at))?;
-        let header = block::read_header(&mut self.reader)?;
+        let header = self.block_header(at)?;
         let end = at.checked_add(header.block_len()).filter(|end| *end <= len);
         Ok((header, end.ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof))?))
     }
@@ -202,15 +228,18 @@ impl Chunks {
         let part = format!("chunk {} of those read", self.number);
         let (raw, header) = self.file.block(&part, entry.at, Kind::Heads)?;
         let heads = HeadsIn::decode(&raw).map_err(|corrupt| self.file.error(&part, entry.at, corrupt))?;
-        if heads.len() as u64 != entry.records {
-            return Err(self.file.error(&part, entry.at, Corrupt("it has not as many records as the index says")));
-        }
+        let checked = entry.check(heads.len() as u64, heads.bounds());
+        checked.map_err(|corrupt| self.file.error(&part, entry.at, corrupt))?;
         let bodies_at = entry.at.saturating_add(header.block_len());
         Ok(Chunk { heads, entry, bodies_at, part })
     }
 
     fn bodies(&mut self, chunk: &Chunk) -> Result<BodiesIn, TraceError> {
-        let raw = self.file.block(&chunk.part, chunk.bodies_at, Kind::Bodies)?.0;
+        let (raw, header) = self.file.block(&chunk.part, chunk.bodies_at, Kind::Bodies)?;
+        let end = chunk.bodies_at.checked_add(header.block_len());
+        if end != chunk.entry.at.checked_add(chunk.entry.len) {
+            return Err(self.file.error(&chunk.part, chunk.bodies_at, Corrupt("it is not as long as the index says")));
+        }
         BodiesIn::new(raw).map_err(|corrupt| self.file.error(&chunk.part, chunk.bodies_at, corrupt))
     }
 }

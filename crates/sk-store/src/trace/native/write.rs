@@ -19,6 +19,7 @@ use crate::trace::header::Header;
 use crate::trace::jsonl;
 use crate::trace::record::{Change, Deletion, Record};
 use crate::trace::rows::{Row, Section};
+use crate::trace::stencil::Encoded;
 use crate::trace::write::WriteError;
 
 /// Writes a trace in the native format.
@@ -90,23 +91,41 @@ impl<W: Write> Writer<W> {
                 self.heads.push(at, seq, &Entry::Mark(mark));
             }
         }
-        let full = self.bodies.size() >= CHUNK_BYTES || self.heads.size() >= HEADS_BYTES;
-        if full || self.heads.len() >= CHUNK_RECORDS { self.end_chunk() } else { Ok(()) }
+        self.end_full_chunk()
+    }
+
+    /// Adds an object that is already encoded.
+    pub(crate) fn encoded(&mut self, at: SimTime, seq: u64, object: &Encoded) -> Result<(), WriteError> {
+        let entry = Entry::Apply { object: &object.object, labels: object.labels.clone() };
+        self.push_body(at, seq, &entry, &object.body)?;
+        self.end_full_chunk()
     }
 
     /// Adds a head and its object.
     fn push_whole(&mut self, at: SimTime, seq: u64, entry: &Entry<'_>, value: &Value) -> Result<(), WriteError> {
-        self.bytes.clear();
-        encode::value(&mut self.bytes, value);
-        if self.bytes.len() > MAX_OBJECT_BYTES {
+        let mut bytes = std::mem::take(&mut self.bytes);
+        bytes.clear();
+        encode::value(&mut bytes, value);
+        let pushed = self.push_body(at, seq, entry, &bytes);
+        self.bytes = bytes;
+        pushed
+    }
+
+    fn push_body(&mut self, at: SimTime, seq: u64, entry: &Entry<'_>, body: &[u8]) -> Result<(), WriteError> {
+        if body.len() > MAX_OBJECT_BYTES {
             let what = format!("the object of record {seq}");
             return Err(WriteError::TooLarge { what, limit: MAX_OBJECT_BYTES });
         }
         if let Some(place) = self.heads.push(at, seq, entry) {
             let base = self.newest.insert(place, self.bodies.len());
-            self.bodies.push(&self.bytes, base);
+            self.bodies.push(body, base);
         }
         Ok(())
+    }
+
+    fn end_full_chunk(&mut self) -> Result<(), WriteError> {
+        let full = self.bodies.size() >= CHUNK_BYTES || self.heads.size() >= HEADS_BYTES;
+        if full || self.heads.len() >= CHUNK_RECORDS { self.end_chunk() } else { Ok(()) }
     }
 
     fn end_chunk(&mut self) -> Result<(), WriteError> {

@@ -8,6 +8,7 @@ mod lives;
 mod read;
 mod records;
 mod write;
+mod write_lives;
 
 pub(crate) use index::Index;
 pub(crate) use lives::Lives;

@@ -9,9 +9,10 @@ use std::io::Write;
 
 use sk_core::{ObjectRef, SimTime, StableHash};
 
+use super::write_lives::LivesWriter;
 use crate::msgpack::{MAX_OBJECT_BYTES, encode};
 use crate::trace::header::Header;
-use crate::trace::lives::{Life, OwnerLives};
+use crate::trace::lives::OwnerLives;
 use crate::trace::record::{Change, Mark, Record};
 use crate::trace::rows::{IndexPart, Row};
 use crate::trace::spool::{Spool, SpoolFolder};
@@ -31,7 +32,7 @@ pub(crate) struct Writer<W> {
     events: List,
     current: Option<Event>,
     index: Index,
-    lives: Grouped<ObjectRef>,
+    lives: LivesWriter,
     losses: Losses,
     folder: SpoolFolder,
     /// Reused: one encoded object.
@@ -39,9 +40,9 @@ pub(crate) struct Writer<W> {
 }
 
 /// Encoded elements and how many they are.
-struct List {
-    bytes: Spool,
-    count: u64,
+pub(super) struct List {
+    pub(super) bytes: Spool,
+    pub(super) count: u64,
 }
 
 /// The event that is being put together.
@@ -71,25 +72,25 @@ enum Index {
 }
 
 /// Maps by key, where the parts of one key come one after another.
-struct Grouped<K> {
+pub(super) struct Grouped<K> {
     done: List,
     open: Option<(K, Vec<u8>, List)>,
     folder: SpoolFolder,
 }
 
 impl List {
-    fn new(folder: &SpoolFolder) -> Self {
+    pub(super) fn new(folder: &SpoolFolder) -> Self {
         Self { bytes: Spool::new(folder), count: 0 }
     }
 
-    fn push(&mut self, element: &[u8]) -> Result<(), WriteError> {
+    pub(super) fn push(&mut self, element: &[u8]) -> Result<(), WriteError> {
         self.count += 1;
         self.bytes.append(element)
     }
 }
 
 /// A list's length as MessagePack can say it.
-fn len32(count: u64, what: &'static str) -> Result<usize, WriteError> {
+pub(super) fn len32(count: u64, what: &'static str) -> Result<usize, WriteError> {
     let limit = u64::from(u32::MAX);
     if count > limit {
         return Err(WriteError::TooMany { what, limit });
@@ -98,12 +99,12 @@ fn len32(count: u64, what: &'static str) -> Result<usize, WriteError> {
 }
 
 impl<K: PartialEq> Grouped<K> {
-    fn new(folder: &SpoolFolder) -> Self {
+    pub(super) fn new(folder: &SpoolFolder) -> Self {
         Self { done: List::new(folder), open: None, folder: folder.clone() }
     }
 
     /// The open map of `key`, whose encoded form is `encoded`.
-    fn group(&mut self, key: K, encoded: impl FnOnce(&K) -> Vec<u8>) -> Result<&mut List, WriteError> {
+    pub(super) fn group(&mut self, key: K, encoded: impl FnOnce(&K) -> Vec<u8>) -> Result<&mut List, WriteError> {
         if self.open.as_ref().is_some_and(|(open, ..)| *open != key) {
             self.close()?;
         }
@@ -124,7 +125,7 @@ impl<K: PartialEq> Grouped<K> {
     }
 
     /// Writes the whole map under the top-level key `name`.
-    fn drain(mut self, name: &str, out: &mut impl Write) -> Result<(), WriteError> {
+    pub(super) fn drain(mut self, name: &str, out: &mut impl Write) -> Result<(), WriteError> {
         self.close()?;
         let mut head = Vec::new();
         encode::text(&mut head, name);
@@ -148,7 +149,7 @@ impl<W: Write> Writer<W> {
             events: List::new(folder),
             current: None,
             index,
-            lives: Grouped::new(folder),
+            lives: LivesWriter::new(folder),
             folder: folder.clone(),
             losses: Losses::default(),
             bytes: Vec::new(),
@@ -250,18 +251,7 @@ impl<W: Write> Writer<W> {
     }
 
     fn owner_lives(&mut self, lives: &OwnerLives) -> Result<(), WriteError> {
-        let group = self.lives.group(lives.owner.clone(), encode_owner)?;
-        for template in &lives.templates {
-            let Some(hash) = template.pod_hash else {
-                self.losses.lives += template.lives.len() as u64;
-                continue;
-            };
-            let mut bytes = Vec::new();
-            encode::unsigned(&mut bytes, hash.get());
-            encode::array_len(&mut bytes, template.lives.len());
-            template.lives.iter().for_each(|life| encode_life(&mut bytes, life));
-            group.push(&bytes)?;
-        }
+        self.losses.lives += self.lives.row(lives)?;
         Ok(())
     }
 
@@ -278,7 +268,7 @@ impl<W: Write> Writer<W> {
         self.out.write_all(&head).map_err(WriteError::Output)?;
         self.events.bytes.drain(&mut self.out)?;
         self.index.finish(&self.folder)?.drain("index", &mut self.out)?;
-        self.lives.drain("pod_lifecycles", &mut self.out)?;
+        self.lives.drain(&mut self.out)?;
         Ok((self.out, self.losses))
     }
 }
@@ -365,30 +355,6 @@ fn carry(groups: &mut Grouped<String>, part: &IndexPart) -> Result<(), WriteErro
 }
 
 /// `namespace/name`, and `/name` for a cluster-scoped object, as SimKube 2 writes it.
-fn v2_key(object: &ObjectRef) -> String {
+pub(super) fn v2_key(object: &ObjectRef) -> String {
     format!("{}/{}", object.key.namespace_or_empty(), object.key.name)
-}
-
-fn encode_owner(owner: &ObjectRef) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    encode::array_len(&mut bytes, 2);
-    encode::text(&mut bytes, &owner.gvk.to_string());
-    encode::text(&mut bytes, &v2_key(owner));
-    bytes
-}
-
-fn encode_life(bytes: &mut Vec<u8>, life: &Life) {
-    encode::map_len(bytes, 1);
-    match life.end {
-        None => {
-            encode::text(bytes, "Running");
-            encode::signed(bytes, life.start.as_secs());
-        }
-        Some(end) => {
-            encode::text(bytes, "Finished");
-            encode::array_len(bytes, 2);
-            encode::signed(bytes, life.start.as_secs());
-            encode::signed(bytes, end.as_secs());
-        }
-    }
 }

@@ -11,11 +11,11 @@ use anyhow::{Result, anyhow, bail};
 use sk_api::scenario::{Path as ScenarioPath, Scenario};
 use sk_core::duration::TimeSpec;
 use sk_core::{SimDuration, SimTime};
-use sk_driver::embedded::{self, RunRequest};
-use sk_driver::setup::Setup;
 use sk_record::{Warning, WarningKind};
+use sk_replay::embedded::{self, RunRequest};
+use sk_replay::setup::Setup;
 use sk_report::{AssertionError, Checked};
-use sk_store::trace::Trace;
+use sk_store::trace::{Format, Trace};
 
 use crate::cli::{Global, RunArgs};
 use crate::failure::Outcome;
@@ -98,13 +98,15 @@ fn check(resolved: &Resolved, args: &RunArgs) -> Result<Checked> {
     let scenario = &resolved.scenario;
     let assertions: Vec<_> = scenario.assertions.iter().map(for_report).collect();
     let checked = sk_report::check(&assertions, &Setup::new(scenario).groups());
-    checked.map_err(|error| in_file(&resolved.file, scenario, args.assert.len(), error))
+    checked.map_err(|error| in_file(scenario, args.assert.len(), error))
 }
 
 /// Somebody who knows SimKube 2 types `run NAME -f TRACE`: then the scenario is a trace.
 fn hint_for_the_old_form(args: &RunArgs, error: anyhow::Error) -> anyhow::Error {
     let (Some(name), Some(file)) = (&args.trace, &args.scenario) else { return error };
-    if sk_store::trace::open(file).is_err() || Path::new(name).exists() {
+    // Manifests open as a trace too, but nobody ran a Node in SimKube 2; and an example or a URL is no name of a run.
+    let is_recording = sk_store::trace::open(file).is_ok_and(|trace| trace.format() != Format::Manifests);
+    if !is_recording || Path::new(name).exists() || name.contains(':') {
         return error;
     }
     let file = file.display();
@@ -115,12 +117,12 @@ fn hint_for_the_old_form(args: &RunArgs, error: anyhow::Error) -> anyhow::Error 
 }
 
 /// An assertion that is wrong is named with the place where it stands, if it stands in the file.
-fn in_file(file: &str, scenario: &Scenario, typed: usize, error: AssertionError) -> anyhow::Error {
+fn in_file(scenario: &Scenario, typed: usize, error: AssertionError) -> anyhow::Error {
     let written = scenario.assertions.len().saturating_sub(typed);
     let index = scenario.assertions[..written].iter().position(|assertion| assertion.that == error.text);
     let place = index.and_then(|index| scenario.place(&ScenarioPath::of(["assert"]).index(index)));
     match place {
-        Some(place) => anyhow::Error::new(error).context(format!("{file}:{place}")),
+        Some(place) => anyhow::Error::new(error).context(place.to_string()),
         None => error.into(),
     }
 }

@@ -1,13 +1,14 @@
 //! From watched changes to the rows of a run record: the same for both engines.
 //!
-//! A change is a [`WatchEvent`]: the embedded engine has them in its log; for a live cluster they are made from what its
+//! A change is a [`Seen`]: the embedded engine has them in its log; for a live cluster they are made from what its
 //! watches say, with original names and times on the trace's clock. Holds one row per pod and node that is alive; a row
 //! is written when its pod or node is gone, or when the run ends.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use sk_core::{ObjectKey, ObjectRef, SimTime, SmolStr};
-use sk_engine::annotations::NODE_GROUP;
+use sk_engine::api::directives::NODE_GROUP;
 use sk_engine::api::{Body, Change, Object, Uid, WatchEvent};
 use sk_engine::kinds::{ConditionStatus, Node, Pod, PodPhase};
 use sk_record::{DecisionRow, EndedBy, Error, NodeRow, Outcome, PodRow, SeriesRow, Writer};
@@ -16,7 +17,7 @@ use sk_store::trace::{Trace, TraceError};
 use crate::plan::{OWNER_ANNOTATION, Window, parse_owner};
 
 /// What a run record says of the trace that was replayed, the same for both targets.
-pub(crate) fn about(trace: &Trace, window: Window) -> Result<sk_record::Trace, TraceError> {
+pub fn about(trace: &Trace, window: Window) -> Result<sk_record::Trace, TraceError> {
     let (start, end) = trace.span().unwrap_or((window.start, window.end));
     Ok(sk_record::Trace {
         name: trace.name().rsplit('/').next().unwrap_or_default().to_owned(),
@@ -28,11 +29,28 @@ pub(crate) fn about(trace: &Trace, window: Window) -> Result<sk_record::Trace, T
     })
 }
 
+/// One change of one object.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    /// When, on the trace's clock.
+    pub at: SimTime,
+    /// What happened.
+    pub change: Change,
+    /// The object after it; for a deletion, its last state.
+    pub object: Arc<Object>,
+}
+
+impl From<&WatchEvent> for Seen {
+    fn from(event: &WatchEvent) -> Self {
+        Self { at: event.at, change: event.change, object: event.object.clone() }
+    }
+}
+
 /// The series of desired replicas.
 const REPLICAS: &str = "replicas";
 
 /// Turns changes into rows.
-pub(crate) struct Recorder {
+pub struct Recorder {
     writer: Writer,
     /// Price of a node-hour by group.
     prices: BTreeMap<SmolStr, f64>,
@@ -44,7 +62,8 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    pub(crate) fn new(writer: Writer, prices: BTreeMap<SmolStr, f64>) -> Self {
+    /// A recorder that writes here; `prices` are those of a node-hour, by group.
+    pub fn new(writer: Writer, prices: BTreeMap<SmolStr, f64>) -> Self {
         Self {
             writer,
             prices,
@@ -56,7 +75,7 @@ impl Recorder {
     }
 
     /// Takes in one change.
-    pub(crate) fn see(&mut self, event: &WatchEvent) -> Result<(), Error> {
+    pub fn see(&mut self, event: &Seen) -> Result<(), Error> {
         match &event.object.body {
             Body::Pod(pod) => self.see_pod(event, pod),
             Body::Node(node) => self.see_node(event, node),
@@ -65,7 +84,7 @@ impl Recorder {
     }
 
     /// Writes what is still alive; the caller ends the record.
-    pub(crate) fn finish(mut self) -> Result<Writer, Error> {
+    pub fn finish(mut self) -> Result<Writer, Error> {
         for mut row in std::mem::take(&mut self.pods).into_values() {
             name_group(&mut row, &self.nodes);
             self.writer.push_pod(&row)?;
@@ -76,7 +95,7 @@ impl Recorder {
         Ok(self.writer)
     }
 
-    fn see_pod(&mut self, event: &WatchEvent, pod: &Pod) -> Result<(), Error> {
+    fn see_pod(&mut self, event: &Seen, pod: &Pod) -> Result<(), Error> {
         let (object, at) = (&event.object, event.at);
         if !self.pods.contains_key(&object.key) {
             let row = new_pod_row(object, pod, at, self.owner_of(object));
@@ -106,7 +125,7 @@ impl Recorder {
     }
 
     /// The scheduler's word on a pod, as it stands in the pod itself.
-    fn decide(&mut self, event: &WatchEvent, pod: &Pod) -> Result<(), Error> {
+    fn decide(&mut self, event: &Seen, pod: &Pod) -> Result<(), Error> {
         let Some(row) = self.pods.get_mut(&event.object.key) else { return Ok(()) };
         let mut decision = DecisionRow {
             time: event.at,
@@ -126,7 +145,7 @@ impl Recorder {
         }
         let refused =
             pod.status.condition("PodScheduled").filter(|condition| condition.status == ConditionStatus::False);
-        let message = refused.map(|condition| condition.message.to_string());
+        let message = refused.map(|condition| condition.message().to_owned());
         if message.is_some() && row.scheduled.is_none() && message != row.waited_for {
             row.waited_for.clone_from(&message);
             decision.message = message;
@@ -135,7 +154,7 @@ impl Recorder {
         Ok(())
     }
 
-    fn see_node(&mut self, event: &WatchEvent, node: &Node) -> Result<(), Error> {
+    fn see_node(&mut self, event: &Seen, node: &Node) -> Result<(), Error> {
         let (object, at) = (&event.object, event.at);
         let group = object.meta.labels.get(&NODE_GROUP);
         let price_per_hour = group.and_then(|group| self.prices.get(group)).copied();
@@ -164,21 +183,21 @@ impl Recorder {
         Ok(())
     }
 
-    fn see_owner(&mut self, event: &WatchEvent) -> Result<(), Error> {
+    fn see_owner(&mut self, event: &Seen) -> Result<(), Error> {
         let object = &event.object;
         let owner = self.owner_of(object);
         if object.controller().is_none() {
             self.see_replicas(event, &owner)?;
         }
         match event.change {
-            Change::Deleted => self.owners.remove(&object.meta.uid),
-            _ => self.owners.insert(object.meta.uid, owner),
+            Change::Deleted => self.owners.remove(&object.uid),
+            _ => self.owners.insert(object.uid, owner),
         };
         Ok(())
     }
 
     /// The desired replicas of what was replayed, as a step function.
-    fn see_replicas(&mut self, event: &WatchEvent, owner: &str) -> Result<(), Error> {
+    fn see_replicas(&mut self, event: &Seen, owner: &str) -> Result<(), Error> {
         let replicas = match &event.object.body {
             Body::Deployment(deployment) => Some(i64::from(deployment.spec.replicas)),
             Body::ReplicaSet(set) => Some(i64::from(set.spec.replicas)),
@@ -228,7 +247,7 @@ fn new_pod_row(object: &Object, pod: &Pod, at: SimTime, owner: String) -> PodRow
     PodRow {
         namespace: object.key.namespace_or_empty().to_owned(),
         name: object.key.name.to_string(),
-        uid: object.meta.uid.to_string(),
+        uid: object.uid.to_string(),
         owner,
         created: at,
         scheduled: None,
@@ -256,7 +275,7 @@ fn name_group(row: &mut PodRow, nodes: &BTreeMap<SmolStr, NodeRow>) {
 
 /// Why a pod that was deleted went.
 fn end_of(pod: &Pod, nodes: &BTreeMap<SmolStr, NodeRow>) -> EndedBy {
-    let disruption = pod.status.condition("DisruptionTarget").map(|condition| condition.reason.as_str());
+    let disruption = pod.status.condition("DisruptionTarget").map(|condition| condition.reason());
     let node_is_gone = pod.node_name.as_ref().is_some_and(|node| !nodes.contains_key(node));
     match disruption {
         Some("PreemptionByScheduler") => EndedBy::Preempted,

@@ -5,16 +5,20 @@ use std::ops::ControlFlow;
 use serde_json::{Value, json};
 use sk_api::Scenario;
 use sk_core::SimTime;
-use sk_driver::embedded::{self, RunRequest};
-use sk_driver::plan::Window;
-use sk_driver::setup::Setup;
 use sk_record::{PodRow, RunMeta};
+use sk_replay::embedded::{self, RunError, RunRequest};
+use sk_replay::plan::Window;
+use sk_replay::setup::Setup;
 use sk_store::trace;
 
 const START: &str = "2026-01-05T09:00:00Z";
 
 /// The record of a replay of half an hour.
 fn replay(changes: &[(&str, &str, Value)]) -> (RunMeta, Vec<PodRow>) {
+    try_replay(changes).expect("the replay ends")
+}
+
+fn try_replay(changes: &[(&str, &str, Value)]) -> Result<(RunMeta, Vec<PodRow>), RunError> {
     let mut text = json!({"simkube": "trace", "version": 1, "config": {"trackedObjects": {}}}).to_string();
     for (at, verb, object) in changes {
         text += &format!("\n{{\"at\":\"2026-01-05T{at}Z\",\"{verb}\":{object}}}");
@@ -34,11 +38,10 @@ fn replay(changes: &[(&str, &str, Value)]) -> (RunMeta, Vec<PodRow>) {
         assumptions: Vec::new(),
     };
     let dir = tempfile::tempdir().expect("there is room for a temporary folder");
-    let staged = embedded::run(&request, &dir.path().join("run"), &mut |_| ControlFlow::Continue(()));
-    let staged = staged.expect("the replay ends");
+    let staged = embedded::run(&request, &dir.path().join("run"), &mut |_| ControlFlow::Continue(()))?;
     let run = staged.run().expect("its record opens");
     let pods = run.pods().expect("pods").collect::<Result<_, _>>().expect("the pods are whole");
-    (run.meta().clone(), pods)
+    Ok((run.meta().clone(), pods))
 }
 
 fn pod(name: &str) -> Value {
@@ -127,4 +130,16 @@ fn what_is_not_modelled_is_said() {
     for code in ["preemption", "pod-anti-affinity", "job", "priority-class"] {
         assert!(codes.contains(&code), "{code} is missing in {codes:?}");
     }
+}
+
+#[test]
+fn an_object_that_asks_for_more_pods_than_there_can_be_is_refused_at_once_by_its_name() {
+    let labels = json!({"app": "web"});
+    let spec = json!({"replicas": i32::MAX, "selector": {"matchLabels": labels},
+        "template": {"metadata": {"labels": labels}, "spec": pod("web")["spec"]}});
+    let metadata = json!({"name": "web", "namespace": "shop"});
+    let web = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec});
+    let refused = try_replay(&[("09:00:00", "apply", web)]).expect_err("nobody waits for a million pods").to_string();
+    assert!(refused.contains("Deployment shop/web: `/spec/replicas` asks for 2147483647 pods"), "{refused}");
+    assert!(refused.contains("at most 1048576 objects") && refused.contains("trace transform"), "{refused}");
 }

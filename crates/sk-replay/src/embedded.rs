@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use sk_core::limits::{self, TooManyPods};
 use sk_core::{ObjectKey, ObjectRef, SimDuration, SimTime};
 use sk_engine::Engine;
 use sk_engine::api::{ApiError, DeleteOptions, Expired, Notice, Object, Request};
@@ -20,7 +21,7 @@ use crate::setup::Setup;
 /// The Kubernetes whose rules the engine follows.
 pub const KUBERNETES: &str = "1.36";
 /// The recorder reads the log at least this often: half of what the log keeps, so that nothing is ever missed.
-const CHANGES_PER_STEP: u64 = 1 << 15;
+const CHANGES_PER_STEP: u64 = (sk_engine::api::store::LOG_CAPACITY / 2) as u64;
 /// Progress is reported at least this often in simulated time, so that a quiet night can still be interrupted.
 const LONGEST_STEP: SimDuration = SimDuration::from_mins(30);
 /// How long an operation waits for a namespace that is going, and how often it looks. Emptying one takes seconds; a
@@ -54,6 +55,14 @@ pub enum RunError {
     /// The trace could not be read to its end.
     #[error(transparent)]
     Trace(#[from] TraceError),
+    /// An object of the trace asks for more than a simulated cluster can hold.
+    #[error("{object}: {problem}; lower the number with `skctl trace transform`, or leave the object out")]
+    TooManyPods {
+        /// Which.
+        object: String,
+        /// What it asks for.
+        problem: TooManyPods,
+    },
     /// The record could not be written.
     #[error(transparent)]
     Record(#[from] sk_record::Error),
@@ -96,6 +105,7 @@ pub fn run(
     let mut finished = ControlFlow::Continue(());
     for operation in &mut plan {
         let operation = operation?;
+        check_pods(&operation)?;
         finished = replay.advance(operation.at, progress)?;
         if finished.is_break() {
             break;
@@ -161,7 +171,7 @@ impl Replay {
 
     fn catch_up(&mut self) -> Result<(), RunError> {
         for event in self.engine.watch(self.cursor)? {
-            self.recorder.see(event)?;
+            self.recorder.see(&event.into())?;
             self.cursor = event.object.resource_version;
         }
         Ok(())
@@ -174,7 +184,7 @@ impl Replay {
             Action::Apply(value) => {
                 let target = reference_of(&value);
                 self.wait_for_namespace(&target)?;
-                let answer = Object::from_json(value).and_then(|object| self.engine.handle(Request::Apply(object)));
+                let answer = Object::from_json(value).and_then(|object| self.engine.handle(Request::apply(object)));
                 (target, answer)
             }
             Action::Delete(target) => {
@@ -242,13 +252,22 @@ impl Replay {
     }
 }
 
+/// Refuses at once what would otherwise end only when the cluster is full, a million pods later.
+fn check_pods(operation: &Operation) -> Result<(), RunError> {
+    let Action::Apply(value) = &operation.action else { return Ok(()) };
+    limits::check_pods(value).map_err(|problem| {
+        let object = reference_of(value).map_or_else(|| "an object".to_owned(), |object| object.to_string());
+        RunError::TooManyPods { object, problem }
+    })
+}
+
 /// What an object calls itself, if it does.
 fn reference_of(value: &serde_json::Value) -> Option<ObjectRef> {
     sk_store::trace::Object::new(value.clone()).ok().map(|object| object.reference().clone())
 }
 
 /// What the recording itself missed.
-pub(crate) fn gaps(trace: &Trace) -> Result<Vec<Warning>, TraceError> {
+pub fn gaps(trace: &Trace) -> Result<Vec<Warning>, TraceError> {
     let count = trace.gaps()?.try_fold(0, |count, gap| gap.map(|_| count + 1))?;
     let message = "the tracer was not watching for a while: changes may be missing".to_owned();
     let warning = Warning { code: "gap".to_owned(), kind: WarningKind::Gap, message, count };

@@ -7,19 +7,19 @@
 //! stand in for its own.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use sk_core::rng::Stream;
 use sk_core::template::TEMPLATE_ANNOTATION;
 use sk_core::{ObjectRef, SimDuration, SimTime, SmolStr};
-use sk_engine::annotations::{CREATE_DELAY, LIFETIME, READY_DELAY, micros, millis};
-use sk_engine::api::{AdmitPod, Object};
+use sk_engine::api::directives::{self, SEQUENCE};
+use sk_engine::api::{AdmitPod, Body, Object};
+use sk_engine::kinds::Directives;
 use sk_store::trace::{Life, OwnerLives};
 
 use crate::plan::{OWNER_ANNOTATION, parse_owner};
 
 /// Annotation: the pod's number among those of its owner.
-pub const SEQUENCE_ANNOTATION: SmolStr = SmolStr::new_static("static.simkube.io/pod-sequence-number");
+pub const SEQUENCE_ANNOTATION: SmolStr = SEQUENCE;
 
 /// How long pods take to start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,27 +52,37 @@ impl Decision {
         life.end.map(|end| end.since(life.start))
     }
 
+    /// The same as the embedded engine keeps it on a pod.
+    pub fn directives(&self) -> Directives {
+        Directives {
+            create_delay: self.create_delay,
+            ready_delay: self.ready_delay,
+            lifetime: self.lifetime(),
+            sequence: self.life.map(|(number, _)| number),
+        }
+    }
+
     /// The annotations that say so, the same on both engines.
     pub fn annotations(&self) -> impl Iterator<Item = (SmolStr, SmolStr)> {
-        let delays = [(CREATE_DELAY, millis(self.create_delay)), (READY_DELAY, millis(self.ready_delay))];
-        let number = self.life.map(|(number, _)| (SEQUENCE_ANNOTATION, number.to_string().into()));
-        let lifetime = self.lifetime().map(|lifetime| (LIFETIME, micros(lifetime)));
-        delays.into_iter().chain(number).chain(lifetime)
+        directives::annotations(&self.directives()).collect::<Vec<_>>().into_iter()
     }
 }
 
 /// Gives pods their delays and lives.
+#[derive(Clone)]
 pub struct Mutator {
     delays: StartDelays,
     jitter: Stream,
     owners: BTreeMap<ObjectRef, Owner>,
 }
 
+#[derive(Clone)]
 struct Owner {
     by_template: BTreeMap<String, Lives>,
     of_any_template: Lives,
 }
 
+#[derive(Clone)]
 struct Lives {
     by_start: Vec<Life>,
     given: u64,
@@ -136,7 +146,13 @@ impl AdmitPod for Mutator {
     fn admit(&mut self, pod: &mut Object, _now: SimTime) {
         let stamped = |name: &str| pod.meta.annotations.get(name).map(SmolStr::as_str);
         let decision = self.decide(stamped(OWNER_ANNOTATION), stamped(TEMPLATE_ANNOTATION));
-        Arc::make_mut(&mut pod.meta.annotations).extend(decision.annotations());
+        if let Body::Pod(pod) = &mut pod.body {
+            pod.directives = Some(decision.directives());
+        }
+    }
+
+    fn fork(&self) -> Box<dyn AdmitPod> {
+        Box::new(self.clone())
     }
 }
 
@@ -144,6 +160,7 @@ impl AdmitPod for Mutator {
 mod tests {
     use serde_json::json;
     use sk_core::template::TemplateId;
+    use sk_engine::api::directives::{CREATE_DELAY, LIFETIME};
     use sk_store::trace::TemplateLives;
 
     use super::*;
@@ -175,7 +192,7 @@ mod tests {
         let mut admit = |owner: Option<&str>| {
             let mut pod = pod(owner);
             mutator.admit(&mut pod, SimTime::EPOCH);
-            pod.meta.annotations.get(&LIFETIME).cloned()
+            pod.annotations().get(&LIFETIME).cloned()
         };
         let given: Vec<_> = (0..4).map(|_| admit(Some("batch/v1.Job:a/j"))).collect();
         let ten = Some("10000000us".into());
@@ -192,9 +209,9 @@ mod tests {
         owner.templates.push(own);
         let mut mutator = Mutator::new(1, StartDelays::default(), [owner]);
         let mut pod = pod(Some("batch/v1.Job:a/j"));
-        Arc::make_mut(&mut pod.meta.annotations).insert(TEMPLATE_ANNOTATION.into(), template.to_string().into());
+        pod.meta.annotations.make_mut().insert(TEMPLATE_ANNOTATION.into(), template.to_string().into());
         mutator.admit(&mut pod, SimTime::EPOCH);
-        assert_eq!(pod.meta.annotations[&LIFETIME], "99000000us");
+        assert_eq!(pod.annotations()[&LIFETIME], "99000000us");
     }
 
     #[test]
@@ -206,7 +223,7 @@ mod tests {
             let mut draw = || {
                 let mut pod = pod(None);
                 mutator.admit(&mut pod, SimTime::EPOCH);
-                let text = pod.meta.annotations[&CREATE_DELAY].clone();
+                let text = pod.annotations()[&CREATE_DELAY].clone();
                 text.trim_end_matches("ms").parse::<i64>().unwrap()
             };
             (0..50).map(|_| draw()).collect::<Vec<_>>()

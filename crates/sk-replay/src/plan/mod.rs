@@ -5,7 +5,7 @@
 //! first object in it.
 
 mod clean;
-pub(crate) mod templates;
+pub mod templates;
 mod unmodelled;
 
 use std::collections::{BTreeSet, VecDeque};
@@ -64,7 +64,8 @@ pub struct Window {
 }
 
 impl Window {
-    pub(crate) fn is_after(&self, at: SimTime) -> bool {
+    /// Is this moment beyond it?
+    pub fn is_after(&self, at: SimTime) -> bool {
         at > self.end || (at == self.end && !self.includes_end)
     }
 }
@@ -160,12 +161,12 @@ impl<R: Iterator<Item = Result<Record, TraceError>>> Iterator for Plan<'_, R> {
 }
 
 /// How an owner is written into [`OWNER_ANNOTATION`]: `apps/v1.Deployment:default/nginx`.
-pub(crate) fn owner_text(owner: &ObjectRef) -> String {
+pub fn owner_text(owner: &ObjectRef) -> String {
     format!("{}:{}", owner.gvk, owner.key)
 }
 
 /// Reads [`OWNER_ANNOTATION`].
-pub(crate) fn parse_owner(text: &str) -> Option<ObjectRef> {
+pub fn parse_owner(text: &str) -> Option<ObjectRef> {
     let (gvk, key) = text.split_once(':')?;
     Some(ObjectRef::new(gvk.parse().ok()?, key.parse().ok()?))
 }

@@ -6,11 +6,11 @@ use sha2::{Digest, Sha256};
 
 /// A hash of everything that decides something.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Fingerprint([u8; 32]);
+pub struct Fingerprint([u8; 32]);
 
 impl Fingerprint {
     /// Of these parts, in this order; each is preceded by its length, so that no two lists of parts run together.
-    pub(crate) fn of(parts: &[&[u8]]) -> Self {
+    pub fn of(parts: &[&[u8]]) -> Self {
         let mut hash = Sha256::new();
         for part in parts {
             hash.update((part.len() as u64).to_le_bytes());
@@ -20,7 +20,7 @@ impl Fingerprint {
     }
 
     /// The six digits that end a run's id.
-    pub(crate) fn short(&self) -> String {
+    pub fn short(&self) -> String {
         self.to_string().chars().take(6).collect()
     }
 }

@@ -1,0 +1,93 @@
+//! The annotations by which the driver tells virtual nodes what to do: SimKube's own names, which KWOK's stages read on
+//! a real cluster. The embedded engine keeps them as numbers ([`Directives`]) and shows them as annotations.
+
+use std::collections::BTreeMap;
+
+use sk_core::{SimDuration, SmolStr};
+
+use crate::kinds::Directives;
+
+/// On a pod: from being bound until its image is there, `<n>ms`.
+pub const CREATE_DELAY: SmolStr = SmolStr::new_static("simkube.io/kwok-stage-create-delay");
+/// On a pod: from its image being there until it runs and is ready, `<n>ms`.
+pub const READY_DELAY: SmolStr = SmolStr::new_static("simkube.io/kwok-stage-ready-delay");
+/// On a pod: how long it runs before it ends well, `<n>us`; without it, until it is deleted.
+pub const LIFETIME: SmolStr = SmolStr::new_static("static.simkube.io/lifetime");
+/// On a pod: its number among the pods that were given one of its owner's recorded lives.
+pub const SEQUENCE: SmolStr = SmolStr::new_static("static.simkube.io/pod-sequence-number");
+/// On a node: from being created until it is ready, `<n>ms`.
+pub const NODE_READY_DELAY: SmolStr = SmolStr::new_static("simkube.io/node-ready-delay");
+/// Label on a node: the group it belongs to.
+pub const NODE_GROUP: SmolStr = SmolStr::new_static("simkube.io/node-group");
+
+/// The annotations that say so, the same on both engines.
+pub fn annotations(directives: &Directives) -> impl Iterator<Item = (SmolStr, SmolStr)> {
+    let delays = [(CREATE_DELAY, millis(directives.create_delay)), (READY_DELAY, millis(directives.ready_delay))];
+    let number = directives.sequence.map(|number| (SEQUENCE, number.to_string().into()));
+    let lifetime = directives.lifetime.map(|lifetime| (LIFETIME, micros(lifetime)));
+    delays.into_iter().chain(number).chain(lifetime)
+}
+
+/// What stands in a pod's annotations, if nobody decided otherwise: a manifest may carry them, too.
+pub fn read(annotations: &BTreeMap<SmolStr, SmolStr>) -> Directives {
+    let span = |name: &SmolStr| read_span(annotations, name);
+    Directives {
+        create_delay: span(&CREATE_DELAY).unwrap_or_default(),
+        ready_delay: span(&READY_DELAY).unwrap_or_default(),
+        lifetime: span(&LIFETIME),
+        sequence: annotations.get(&SEQUENCE).and_then(|text| text.parse().ok()),
+    }
+}
+
+/// Writes a span as `<n>ms`, rounded up to whole milliseconds.
+pub fn millis(span: SimDuration) -> SmolStr {
+    format!("{}ms", span.as_micros().max(0).saturating_add(999) / 1000).into()
+}
+
+/// Rounds a span up to whole milliseconds: as long as the annotation would say.
+pub fn in_millis(span: SimDuration) -> SimDuration {
+    SimDuration::from_millis(span.as_micros().max(0).saturating_add(999) / 1000)
+}
+
+/// Writes a span as `<n>us`.
+pub fn micros(span: SimDuration) -> SmolStr {
+    format!("{}us", span.as_micros().max(0)).into()
+}
+
+/// Reads a span; `None` when it is not there or not a span.
+pub fn read_span(annotations: &BTreeMap<SmolStr, SmolStr>, name: &SmolStr) -> Option<SimDuration> {
+    let text = annotations.get(name)?;
+    let (digits, unit): (_, fn(i64) -> SimDuration) = match text.strip_suffix("us") {
+        Some(digits) => (digits, SimDuration::from_micros),
+        None => (text.strip_suffix("ms")?, SimDuration::from_millis),
+    };
+    digits.parse().ok().filter(|number| *number >= 0).map(unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_come_back_as_they_were_written() {
+        let span = SimDuration::from_micros(1_500_001);
+        let annotations = BTreeMap::from([(LIFETIME, micros(span)), (READY_DELAY, millis(span))]);
+        assert_eq!(read_span(&annotations, &LIFETIME), Some(span));
+        assert_eq!(read_span(&annotations, &READY_DELAY), Some(in_millis(span)));
+        assert_eq!(read_span(&annotations, &CREATE_DELAY), None);
+        for text in ["", "ms", "-5ms", "5", "99999999999999999999ms"] {
+            assert_eq!(read_span(&BTreeMap::from([(LIFETIME, text.into())]), &LIFETIME), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn directives_come_back_from_the_annotations_they_are_shown_as() {
+        let directives = Directives {
+            create_delay: SimDuration::from_millis(1500),
+            ready_delay: SimDuration::ZERO,
+            lifetime: Some(SimDuration::from_micros(7)),
+            sequence: Some(3),
+        };
+        assert_eq!(read(&annotations(&directives).collect()), directives);
+    }
+}

@@ -1,0 +1,105 @@
+//! The workloads.
+
+/// One workload.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Case {
+    /// How it is asked for.
+    pub(crate) name: &'static str,
+    /// How it is called in the table.
+    pub(crate) title: &'static str,
+    /// Nodes of 32 CPUs and 128 GiB.
+    pub(crate) nodes: u32,
+    /// All pods that ever come.
+    pub(crate) pods: u64,
+    /// About so many live at the same time.
+    pub(crate) live: u64,
+    /// Pods of one Deployment; 0: bare pods.
+    pub(crate) per_deployment: u64,
+    /// Seconds between two scans of the autoscaler.
+    pub(crate) scan_secs: i64,
+}
+
+const NEVER: i64 = 1_000_000;
+
+impl Case {
+    pub(crate) const ALL: [Self; 6] = [
+        Self {
+            name: "deployments",
+            title: "1,000 nodes, 1,000 Deployments × 100 pods",
+            nodes: 1_000,
+            pods: 100_000,
+            live: 100_000,
+            per_deployment: 100,
+            scan_secs: NEVER,
+        },
+        Self {
+            name: "bare-1k",
+            title: "1,000 nodes, 100,000 bare pods",
+            nodes: 1_000,
+            pods: 100_000,
+            live: 25_000,
+            per_deployment: 0,
+            scan_secs: NEVER,
+        },
+        Self {
+            name: "bare-5k",
+            title: "5,000 nodes, 150,000 bare pods",
+            nodes: 5_000,
+            pods: 150_000,
+            live: 37_500,
+            per_deployment: 0,
+            scan_secs: NEVER,
+        },
+        Self {
+            name: "bare-10k",
+            title: "10,000 nodes, 100,000 bare pods",
+            nodes: 10_000,
+            pods: 100_000,
+            live: 25_000,
+            per_deployment: 0,
+            scan_secs: NEVER,
+        },
+        Self {
+            name: "no-scans",
+            title: "1,000 nodes, 20,000 live bare pods, an hour",
+            nodes: 1_000,
+            pods: 20_000,
+            live: 20_000,
+            per_deployment: 0,
+            scan_secs: NEVER,
+        },
+        Self {
+            name: "scans",
+            title: "the same, the autoscaler scanning every 10 s",
+            nodes: 1_000,
+            pods: 20_000,
+            live: 20_000,
+            per_deployment: 0,
+            scan_secs: 10,
+        },
+    ];
+
+    pub(crate) fn find(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|case| case.name == name)
+    }
+
+    /// The same with fewer pods.
+    pub(crate) fn shrunk(mut self, by: u64) -> Self {
+        self.pods /= by;
+        self.live /= by;
+        self
+    }
+
+    /// CPU in thousandths and memory in MiB that a bare pod asks for: twenty sizes, as a cluster has a few dozen templates.
+    pub(crate) fn size(number: u64) -> (i64, i64) {
+        let class = i64::try_from(number % 20).unwrap();
+        (100 + 40 * class, 128 + 64 * (class * 7 % 20))
+    }
+
+    /// When a bare pod comes, in milliseconds, and when it goes; 40 a second, which the scheduler's client keeps up with.
+    pub(crate) fn span(&self, number: u64) -> (i64, Option<i64>) {
+        let come = i64::try_from(number * 25).unwrap();
+        let stays = i64::try_from(self.live * 25).unwrap();
+        (come, (self.live < self.pods).then_some(come + stays))
+    }
+}

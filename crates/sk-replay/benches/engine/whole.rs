@@ -1,0 +1,112 @@
+//! A whole run: a native trace from disk, the engine in the real-like profile, the record on disk, the report's figures.
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::BufWriter;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+use sk_api::Scenario;
+use sk_core::{SimDuration, SimTime};
+use sk_replay::embedded::{self, RunRequest};
+use sk_replay::plan::Window;
+use sk_replay::setup::Setup;
+use sk_report::Analysis;
+use sk_store::trace::{self, Format};
+
+use crate::case::Case;
+
+const START: SimTime = SimTime::from_secs(1_767_603_600);
+
+fn trace_path(case: &Case, folder: &Path) -> PathBuf {
+    folder.join(format!("{}.sktrace", case.name))
+}
+
+/// Writes the trace of a workload.
+pub(crate) fn write_trace(case: &Case, folder: &Path) {
+    let mut text = json!({"simkube": "trace", "version": 1, "config": {"trackedObjects": {}}}).to_string();
+    let mut lines: Vec<(i64, String)> = Vec::new();
+    if case.per_deployment > 0 {
+        for number in 0..case.pods / case.per_deployment {
+            lines.push((i64::try_from(number * 1000).unwrap(), format!("\"apply\":{}", deployment(case, number))));
+        }
+    } else {
+        for number in 0..case.pods {
+            let (come, go) = case.span(number);
+            let (cpu, memory) = Case::size(number);
+            let pod = json!({
+                "apiVersion": "v1", "kind": "Pod", "metadata": {"name": format!("pod-{number}"), "namespace": "load"},
+                "spec": {"containers": [{
+                    "name": "main", "image": "load:1",
+                    "resources": {"requests": {"cpu": format!("{cpu}m"), "memory": format!("{memory}Mi")}},
+                }]},
+            });
+            lines.push((come, format!("\"apply\":{pod}")));
+            let gone = json!({"apiVersion": "v1", "kind": "Pod", "metadata": pod["metadata"]});
+            lines.extend(go.map(|go| (go, format!("\"delete\":{gone}"))));
+        }
+    }
+    lines.sort_by_key(|(at, _)| *at);
+    let end = lines.last().unwrap().0.max(3_600_000) + 6_000_000;
+    lines.push((end, "\"mark\":\"moment\"".to_owned()));
+    for (at, line) in lines {
+        let at = START + SimDuration::from_millis(at);
+        write!(text, "\n{{\"at\":\"{at}\",{line}}}").unwrap();
+    }
+    text.push('\n');
+    let trace = trace::from_bytes("bench", text.into_bytes()).unwrap();
+    let file = BufWriter::new(File::create(trace_path(case, folder)).unwrap());
+    trace::convert(&trace, Format::Native, file).unwrap();
+}
+
+fn deployment(case: &Case, number: u64) -> serde_json::Value {
+    let name = format!("web-{number}");
+    let (cpu, memory) = Case::size(number);
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": "load"},
+        "spec": {
+            "replicas": case.per_deployment, "selector": {"matchLabels": {"app": name}},
+            "template": {"metadata": {"labels": {"app": name}}, "spec": {"containers": [{
+                "name": "main", "image": "load:1",
+                "resources": {"requests": {"cpu": format!("{cpu}m"), "memory": format!("{memory}Mi")}},
+            }]}},
+        },
+    })
+}
+
+fn scenario(case: &Case) -> Scenario {
+    let text = format!(
+        "apiVersion: simkube.io/v1\nkind: Scenario\nautoscaler: {{scan-interval: {}s, scale-down-enabled: true}}\n\
+         cluster:\n  groups:\n    g: {{min: {}, max: {}, cpu: 32, memory: 128Gi, price: 1}}\n",
+        case.scan_secs, case.nodes, case.nodes
+    );
+    Scenario::parse("bench.yaml", &text).unwrap()
+}
+
+/// From the trace on disk to the figures.
+pub(crate) fn run(case: &Case, folder: &Path) {
+    let trace = trace::open(&trace_path(case, folder)).unwrap();
+    let scenario = scenario(case);
+    let (start, end) = trace.span().unwrap();
+    let request = RunRequest {
+        trace: &trace,
+        window: Window { start, end, includes_end: true },
+        setup: &Setup::new(&scenario),
+        scenario: &scenario.to_yaml(),
+        name: "bench",
+        version: "0",
+        assumptions: Vec::new(),
+    };
+    let out = tempfile::tempdir_in(folder).unwrap();
+    let staged = embedded::run(&request, &out.path().join("run"), &mut |_| ControlFlow::Continue(())).unwrap();
+    let run = staged.run().unwrap();
+    let summary = Analysis::of(&run).unwrap().summary;
+    assert_eq!(summary.pods.ran, i64::try_from(case.pods).unwrap(), "every pod runs: {:?}", run.meta().warnings);
+}
+
+/// The same process without a run: what memory is counted from.
+pub(crate) fn read(case: &Case, folder: &Path) {
+    let trace = trace::open(&trace_path(case, folder)).unwrap();
+    assert!(trace.span().is_some() && !scenario(case).to_yaml().is_empty());
+}

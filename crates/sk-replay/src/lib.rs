@@ -1,0 +1,28 @@
+//! Replays a trace and records what comes of it: the half that knows no cluster client.
+//!
+//! ```text
+//! trace ──► plan (pure) ──► target: engine or cluster ──► watch ──► record ──► run folder
+//!                                   ▲
+//!                             mutate (every new pod)
+//! ```
+//!
+//! [`plan`], [`mutate`] and [`record`] are the same for both targets; [`embedded`] is the loop over the engine, and
+//! sk-driver is the other target, a real cluster. Start with [`embedded::run`], which is short.
+//!
+//! | module | what it owns |
+//! |---|---|
+//! | [`plan`] | records → timed operations |
+//! | [`mutate`] | what every new pod gets: delays, and a recorded life |
+//! | [`record`] | changes → rows of the run record |
+//! | [`setup`] | the scenario → the engine's settings |
+//! | [`embedded`] | the replay in virtual time |
+//! | [`fingerprint`] | the same question has the same name |
+
+pub mod embedded;
+pub mod fingerprint;
+pub mod mutate;
+pub mod plan;
+pub mod record;
+pub mod setup;
+
+pub use embedded::{RunError, run};

@@ -1,0 +1,166 @@
+//! The loop that accepts, and each connection's task. A connection that stays for too long, or whose place somebody else
+//! needs, ends without a word; what it had asked for ends with it, unless its handler has made it a task of its own.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::io;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::response::Response;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
+use tower::ServiceExt;
+use tracing::{debug, warn};
+
+use crate::limits::{HEADER_BYTES, Limits, STREAMS};
+use crate::standing::{Place, Progress, Room};
+
+/// After a failure to accept: out of file descriptors, most likely, and others have to close theirs first.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Serves until `stop` ends. Then it accepts nobody, lets requests under way finish and returns; dropped, it ends at once.
+///
+/// `tls` is asked for every connection, so that a new certificate is shown as soon as there is one; `None` is no TLS. Each
+/// request has its [`Standing`](crate::Standing) as an extension.
+pub async fn serve<T>(listener: TcpListener, tls: T, routes: Router, limits: Limits, stop: impl Future<Output = ()>)
+where
+    T: Fn() -> Option<TlsAcceptor>,
+{
+    let room = Arc::new(Room::new(limits));
+    let (stopping, stopped) = watch::channel(false);
+    let mut connections = JoinSet::new();
+    let mut stop = pin!(stop);
+    loop {
+        tokio::select! {
+            () = stop.as_mut() => break,
+            accepted = listener.accept() => match accepted {
+                Ok((socket, from)) => {
+                    let place = room.enter(from.ip());
+                    connections.spawn(talk(socket, tls(), routes.clone(), place, stopped.clone()));
+                }
+                Err(error) => {
+                    warn!(%error, "a connection cannot be accepted");
+                    tokio::time::sleep(PAUSE).await;
+                }
+            },
+            Some(ended) = connections.join_next() => report(ended),
+        }
+    }
+    drop(listener);
+    stopping.send_replace(true);
+    while let Some(ended) = connections.join_next().await {
+        report(ended);
+    }
+}
+
+fn report(ended: Result<(), tokio::task::JoinError>) {
+    if let Err(error) = ended {
+        warn!(%error, "a connection ended badly");
+    }
+}
+
+/// One connection, for as long as it may stay.
+async fn talk(
+    socket: TcpStream,
+    tls: Option<TlsAcceptor>,
+    routes: Router,
+    place: Place,
+    stopped: watch::Receiver<bool>,
+) {
+    let socket = Noted { stream: socket, progress: place.progress() };
+    tokio::select! {
+        () = place.overstayed() => debug!("a connection has said nothing for too long, or another one needs its place"),
+        () = greet(socket, tls, routes, &place, stopped) => {}
+    }
+}
+
+async fn greet(socket: Noted, tls: Option<TlsAcceptor>, routes: Router, place: &Place, stopped: watch::Receiver<bool>) {
+    match tls {
+        None => converse(socket, routes, place, stopped).await,
+        Some(acceptor) => match acceptor.accept(socket).await {
+            Ok(stream) => converse(stream, routes, place, stopped).await,
+            Err(error) => debug!(%error, "a handshake failed"),
+        },
+    }
+}
+
+async fn converse<S>(stream: S, routes: Router, place: &Place, mut stopped: watch::Receiver<bool>)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let standing = place.standing();
+    let service = service_fn(move |mut request: http::Request<Incoming>| {
+        let asking = standing.asks();
+        request.extensions_mut().insert(standing.clone());
+        let answer = routes.clone().oneshot(request.map(Body::new));
+        async move {
+            let answer: Result<Response, Infallible> = answer.await;
+            drop(asking);
+            answer
+        }
+    });
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder.http1().max_buf_size(HEADER_BYTES);
+    builder.http2().max_concurrent_streams(STREAMS);
+    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
+    let told_to_stop = async {
+        // A server that is gone has stopped, too.
+        let _ = stopped.wait_for(|stopped| *stopped).await;
+    };
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        () = told_to_stop => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        debug!(error, "a connection broke off");
+    }
+}
+
+/// A socket that notes when something passes.
+struct Noted {
+    stream: TcpStream,
+    progress: Progress,
+}
+
+impl AsyncRead for Noted {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
+        if read.is_ready() {
+            self.progress.note();
+        }
+        read
+    }
+}
+
+impl AsyncWrite for Noted {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        if written.is_ready() {
+            self.progress.note();
+        }
+        written
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}

@@ -151,7 +151,9 @@ fn play(seed: u64, nodes: u64, pods: usize) -> (usize, usize) {
             Decision::Nominated { node, victims, .. } => {
                 world.cluster().nominate(id, node);
                 world.cluster().update_pod(id, |pod| pod.nominated = Some(node));
-                victims.iter().for_each(|victim| drop(world.cluster().remove_pod(*victim)));
+                for victim in &victims {
+                    world.cluster().remove_pod(*victim);
+                }
                 placed.retain(|pod| !victims.contains(pod));
                 preemptions += 1;
             }
@@ -195,13 +197,13 @@ fn disturb(draw: &mut Draw, world: &mut World, placed: &mut Vec<PodId>, number: 
 #[test]
 fn what_is_kept_between_pods_changes_no_decision() {
     let (mut placements, mut preemptions) = (0, 0);
-    for seed in 0..12 {
-        let (placed, preempted) = play(seed, 5 + 3 * seed, 150);
+    for seed in 0..10 {
+        let (placed, preempted) = play(seed, 5 + 3 * seed, 120);
         placements += placed;
         preemptions += preempted;
     }
     assert!(
-        placements > 600 && preemptions > 20,
+        placements > 400 && preemptions > 15,
         "{placements} placements and {preemptions} preemptions show too little"
     );
 }

@@ -1,6 +1,9 @@
 //! What the library decides, compared with recorded answers of the real kube-scheduler where there are any, and with
 //! what its source says otherwise. `incremental` compares the library with itself made anew before every pod.
 
+#![allow(clippy::unwrap_used, reason = "what a test needs and does not find ends it")]
+#![allow(clippy::needless_pass_by_value, reason = "JSON is written where it is used")]
+
 mod bad_input;
 mod configuration;
 mod filters;

@@ -77,7 +77,9 @@ impl World {
     pub(crate) fn with_profiles(nodes: impl IntoIterator<Item = Value>, profiles: Vec<Profile>) -> Self {
         let scheduler = Scheduler::new(Cluster::default(), profiles);
         let mut world = Self { scheduler, pods: BTreeMap::new(), started: 0 };
-        nodes.into_iter().for_each(|node| drop(world.set_node(&node)));
+        for node in nodes {
+            world.set_node(&node);
+        }
         world
     }
 

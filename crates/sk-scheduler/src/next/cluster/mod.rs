@@ -127,6 +127,10 @@ impl Cluster {
         let before = self.is_live(node).then(|| Arc::clone(self.node(node)));
         let after = Arc::new(spec);
         if before.as_ref() == Some(&after) {
+            if !self.images.is_empty() {
+                // Kubernetes looks afresh at a node whose object was written, even if nothing in it changed.
+                self.log.push(Change::Node { node }, self.columns.len());
+            }
             return NodeChange { node, before: before.clone(), after: before };
         }
         self.topology.change(node, before.as_ref(), Some(&after), !self.pods.on[node.index()].is_empty());
@@ -245,6 +249,7 @@ impl Cluster {
             if self.pods.on[node.index()].is_empty() {
                 let name = self.columns.specs[node.index()].name.clone();
                 self.by_name.remove(&name);
+                self.nominations.forget_node(node);
                 self.free.push(node);
             } else {
                 self.removed.push(node);

@@ -55,6 +55,15 @@ pub(crate) struct Nominations {
     by_pod: BTreeMap<PodId, NodeId>,
 }
 
+impl Nominations {
+    /// The node's slot may be given to another.
+    pub(super) fn forget_node(&mut self, node: NodeId) {
+        for pod in self.by_node.remove(&node).into_iter().flatten() {
+            self.by_pod.remove(&pod);
+        }
+    }
+}
+
 /// What [`Cluster::rollback`] undoes.
 #[derive(Clone, Copy, Debug)]
 enum Step {
@@ -171,7 +180,7 @@ impl Cluster {
             *self.pods.with_terms.entry(class).or_insert(0) += 1;
         }
         self.count(node, class, 1);
-        self.log.push(Change::Pod { node, class, by: 1, live }, self.columns.len());
+        self.log_pod(node, class, 1, live);
     }
 
     fn leave(&mut self, pod: PodId, node: NodeId) {
@@ -182,7 +191,13 @@ impl Cluster {
             *count -= 1;
         }
         self.count(node, class, -1);
-        self.log.push(Change::Pod { node, class, by: -1, live }, self.columns.len());
+        self.log_pod(node, class, -1, live);
+    }
+
+    /// Pods on a node without an object are not counted by anybody: when the node comes back, all is counted anew.
+    fn log_pod(&mut self, node: NodeId, class: ClassId, by: i8, live: i8) {
+        let change = if self.is_live(node) { Change::Pod { node, class, by, live } } else { Change::Node { node } };
+        self.log.push(change, self.columns.len());
     }
 
     /// Remembers the state of all pods.

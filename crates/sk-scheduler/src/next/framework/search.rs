@@ -48,17 +48,15 @@ impl Search {
         self.feasible.push(node);
         let at = node.index();
         // A rival's verdict can differ from the column's, which then has no score.
-        match column.filter(|column| column.scores[place] >= 0) {
-            Some(column) => {
-                self.totals.push(column.scores[place].into());
-                self.disliked.push(column.disliked[place].into());
-                self.preferences.push(column.preferences[place].into());
-            }
-            None => {
-                self.totals.push(local.score(at));
-                self.disliked.push(if local.scores_taints { local.disliked(at).into() } else { 0 });
-                self.preferences.push(if local.scores_affinity { local.preference(at) } else { 0 });
-            }
+        let column = column.filter(|column| column.scores[place] >= 0);
+        self.totals.push(column.map_or_else(|| local.score(at), |column| column.scores[place].into()));
+        if local.scores_taints {
+            let disliked = column.map_or_else(|| local.disliked(at), |column| column.disliked[place]);
+            self.disliked.push(disliked.into());
+        }
+        if local.scores_affinity {
+            let preference = column.map_or_else(|| local.preference(at), |column| column.preferences[place].into());
+            self.preferences.push(preference);
         }
     }
 

@@ -4,7 +4,7 @@
 use super::MAX_NODE_SCORE;
 use super::node_resources_fit::of_resource;
 use crate::next::cluster::classes::ShapeEntry;
-use crate::next::cluster::columns::Columns;
+use crate::next::cluster::columns::{Columns, Numbers};
 use crate::next::framework::cycle_state::{Caches, Cx, CycleState};
 use crate::next::framework::plugin::Plugin;
 use crate::next::framework::profile::{Compiled, Resource};
@@ -39,39 +39,33 @@ fn improvement(with: i64, without: i64) -> i64 {
     MAX_NODE_SCORE / 2 + (MAX_NODE_SCORE / 2 + with - without) / 2
 }
 
-/// Over CPU and memory.
+/// How evenly CPU and memory of a node are used with so much more of each.
 #[inline]
-fn plain_score(columns: &Columns, entry: &ShapeEntry, node: usize) -> i64 {
-    let asked = &entry.shape.requests;
-    let (cpu, memory) = (columns.cpu[node], columns.memory[node]);
-    if cpu == 0 || memory == 0 {
+pub(crate) fn balance(numbers: &Numbers, cpu: i64, memory: i64) -> i64 {
+    if numbers.cpu == 0 || numbers.memory == 0 {
         // With fewer than two resources there is nothing to balance.
-        return improvement(MAX_NODE_SCORE, MAX_NODE_SCORE);
+        return MAX_NODE_SCORE;
     }
-    let (used_cpu, used_memory) = (columns.used_cpu[node], columns.used_memory[node]);
-    let balance = |of_cpu: i64, of_memory: i64| {
-        from_deviation(((fraction(of_cpu, cpu) - fraction(of_memory, memory)) / 2.0).abs())
-    };
-    improvement(
-        balance(used_cpu.saturating_add(asked.cpu), used_memory.saturating_add(asked.memory)),
-        balance(used_cpu, used_memory),
-    )
+    let of_cpu = fraction(numbers.used_cpu.saturating_add(cpu), numbers.cpu);
+    let of_memory = fraction(numbers.used_memory.saturating_add(memory), numbers.memory);
+    from_deviation(((of_cpu - of_memory) / 2.0).abs())
 }
 
 /// Over any resources.
 pub(crate) fn score(profile: &Compiled, columns: &Columns, entry: &ShapeEntry, node: usize) -> i64 {
     if profile.plain_balanced {
-        return plain_score(columns, entry, node);
+        let (numbers, asked) = (&columns.numbers[node], &entry.shape.requests);
+        return improvement(balance(numbers, asked.cpu, asked.memory), numbers.balance);
     }
     let resources =
         || profile.balanced_resources.iter().filter_map(|one| of_resource(columns, entry, *one, node, true));
-    let with = balance(|| resources().map(|(total, used, wanted)| fraction(used.saturating_add(wanted), total)));
-    let without = balance(|| resources().map(|(total, used, _)| fraction(used, total)));
+    let with = evenness(|| resources().map(|(total, used, wanted)| fraction(used.saturating_add(wanted), total)));
+    let without = evenness(|| resources().map(|(total, used, _)| fraction(used, total)));
     improvement(with, without)
 }
 
 /// `balancedResourceScore`: with two resources half their distance, with more the standard deviation.
-fn balance<I: Iterator<Item = f64>>(fractions: impl Fn() -> I) -> i64 {
+fn evenness<I: Iterator<Item = f64>>(fractions: impl Fn() -> I) -> i64 {
     let count = fractions().count();
     let deviation = match count {
         0 | 1 => 0.0,

@@ -26,7 +26,8 @@ const FIRST_SCALAR: u32 = 4;
 pub(crate) fn filter(columns: &Columns, entry: &ShapeEntry, args: &FitArgs, node: usize) -> Rejection {
     let asked = &entry.shape.requests;
     let (mut reasons, mut hopeless) = (0, false);
-    if columns.pods[node] + 1 > columns.allowed_pods[node] {
+    let numbers = &columns.numbers[node];
+    if numbers.pods + 1 > numbers.allowed_pods {
         reasons |= PODS;
     }
     let mut require = |bit: u32, wanted: i64, total: i64, used: i64| {
@@ -35,9 +36,9 @@ pub(crate) fn filter(columns: &Columns, entry: &ShapeEntry, args: &FitArgs, node
             hopeless |= wanted > total;
         }
     };
-    require(CPU, asked.cpu, columns.cpu[node], columns.used_cpu[node]);
-    require(MEMORY, asked.memory, columns.memory[node], columns.used_memory[node]);
-    require(EPHEMERAL, asked.ephemeral, columns.ephemeral[node], columns.used_ephemeral[node]);
+    require(CPU, asked.cpu, numbers.cpu, numbers.used_cpu);
+    require(MEMORY, asked.memory, numbers.memory, numbers.used_memory);
+    require(EPHEMERAL, asked.ephemeral, numbers.ephemeral, numbers.used_ephemeral);
     for (index, (resource, wanted)) in entry.scalars.iter().enumerate() {
         if ignores(args, &asked.scalars[index].0) {
             continue;
@@ -85,9 +86,10 @@ fn least(requested: i64, capacity: i64) -> i64 {
 #[inline]
 pub(crate) fn plain_score(columns: &Columns, entry: &ShapeEntry, node: usize) -> i64 {
     let asked = &entry.shape.requests;
-    let (cpu, memory) = (columns.cpu[node], columns.memory[node]);
-    let of_cpu = least(columns.nonzero_cpu[node].saturating_add(asked.scored_cpu), cpu);
-    let of_memory = least(columns.nonzero_memory[node].saturating_add(asked.scored_memory), memory);
+    let numbers = &columns.numbers[node];
+    let (cpu, memory) = (numbers.cpu, numbers.memory);
+    let of_cpu = least(numbers.nonzero_cpu.saturating_add(asked.scored_cpu), cpu);
+    let of_memory = least(numbers.nonzero_memory.saturating_add(asked.scored_memory), memory);
     match (cpu == 0, memory == 0) {
         (false, false) => (of_cpu + of_memory) / 2,
         (false, true) => of_cpu,
@@ -106,12 +108,13 @@ pub(crate) fn of_resource(
     plain: bool,
 ) -> Option<(i64, i64, i64)> {
     let asked = &entry.shape.requests;
+    let numbers = &columns.numbers[node];
     let (total, used, wanted) = match (resource, plain) {
-        (Resource::Cpu, true) => (columns.cpu[node], columns.used_cpu[node], asked.cpu),
-        (Resource::Cpu, false) => (columns.cpu[node], columns.nonzero_cpu[node], asked.scored_cpu),
-        (Resource::Memory, true) => (columns.memory[node], columns.used_memory[node], asked.memory),
-        (Resource::Memory, false) => (columns.memory[node], columns.nonzero_memory[node], asked.scored_memory),
-        (Resource::Ephemeral, _) => (columns.ephemeral[node], columns.used_ephemeral[node], asked.ephemeral),
+        (Resource::Cpu, true) => (numbers.cpu, numbers.used_cpu, asked.cpu),
+        (Resource::Cpu, false) => (numbers.cpu, numbers.nonzero_cpu, asked.scored_cpu),
+        (Resource::Memory, true) => (numbers.memory, numbers.used_memory, asked.memory),
+        (Resource::Memory, false) => (numbers.memory, numbers.nonzero_memory, asked.scored_memory),
+        (Resource::Ephemeral, _) => (numbers.ephemeral, numbers.used_ephemeral, asked.ephemeral),
         (Resource::Scalar(id, only_if_wanted), _) => {
             let wanted = entry.scalars.iter().find(|(known, _)| *known == id).map_or(0, |(_, amount)| *amount);
             if wanted == 0 && only_if_wanted {

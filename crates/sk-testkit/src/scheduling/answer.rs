@@ -14,6 +14,10 @@ pub struct Attempt {
     /// things came first is a race in the real scheduler, and decides whether a pod is tried once more.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<String>,
+    /// When it began, in microseconds of the day. Back-offs are lengths of time, so a live comparison needs it; a recording
+    /// does not keep it.
+    #[serde(skip)]
+    pub at: Option<i64>,
     /// How it ended.
     #[serde(flatten)]
     pub outcome: Outcome,
@@ -128,10 +132,11 @@ mod tests {
         };
         let bound = Outcome::Bound { node: "a".into(), evaluated: 3, feasible: 2 };
         let attempts = [
-            Attempt { pod: "p".into(), events: vec!["-x/q".into()], outcome: bound, scores: Some(scores) },
+            Attempt { pod: "p".into(), events: vec!["-x/q".into()], at: None, outcome: bound, scores: Some(scores) },
             Attempt {
                 pod: "x/q".into(),
                 events: vec![],
+                at: None,
                 outcome: Outcome::Unschedulable {
                     unschedulable: "0/1 nodes are available: 1 Too many pods.".into(),
                     nominated: None,
@@ -142,6 +147,7 @@ mod tests {
             Attempt {
                 pod: "r".into(),
                 events: vec![],
+                at: None,
                 outcome: Outcome::Failed { error: "lost".into() },
                 scores: None,
             },

@@ -79,6 +79,7 @@ pub(crate) fn compare(scenario: &SchedulingScenario, answers: &Answers) -> Verdi
         }
     };
     for (index, (step, attempts)) in scenario.steps.iter().zip(answers).enumerate() {
+        ours.set_clock(attempts.first().and_then(|attempt| attempt.at));
         if let Err(reason) = ours.act(step) {
             verdict.differences.push(input(index + 1, reason));
             return verdict;
@@ -90,6 +91,7 @@ pub(crate) fn compare(scenario: &SchedulingScenario, answers: &Answers) -> Verdi
         verdict.attempts += attempts.len();
         for attempt in attempts {
             verdict.placements += usize::from(matches!(attempt.outcome, Outcome::Bound { .. }));
+            ours.set_clock(attempt.at);
             ours.learn(&attempt.events);
             if let Err(instead) = ours.take(&attempt.pod) {
                 report(&attempt.pod, Level::Retries, "tries it".into(), instead);

@@ -21,7 +21,7 @@ fn play(scenario: &SchedulingScenario) -> Result<Answers, String> {
             let answer = ours.decide(&pod);
             let outcome = answer.outcome.clone();
             ours.carry_out(&answer, &outcome);
-            attempts.push(Attempt { pod, events, outcome, scores: answer.scores });
+            attempts.push(Attempt { pod, events, at: None, outcome, scores: answer.scores });
         }
         answers.push(attempts);
     }

@@ -44,15 +44,23 @@ impl Follower {
 pub(super) struct Line<'a> {
     /// What happened.
     pub(super) message: &'a str,
+    head: &'a str,
     fields: &'a str,
 }
 
 impl<'a> Line<'a> {
     /// Takes a line apart; one that is not structured is not for us.
     pub(super) fn parse(line: &'a str) -> Option<Self> {
-        let (_, rest) = line.split_once("] \"")?;
+        let (head, rest) = line.split_once("] \"")?;
         let (message, fields) = rest.split_once('"')?;
-        Some(Self { message, fields })
+        Some(Self { message, head, fields })
+    }
+
+    /// When it was written, in microseconds of the day.
+    pub(super) fn at(&self) -> Option<i64> {
+        let clock: jiff::civil::Time = self.head.split_whitespace().nth(1)?.parse().ok()?;
+        let nanoseconds = clock.duration_since(jiff::civil::Time::midnight()).as_nanos();
+        i64::try_from(nanoseconds / 1_000).ok()
     }
 
     /// The value of a field, without its quotes.
@@ -111,6 +119,7 @@ mod tests {
         assert_eq!(line.field("pod").unwrap(), "default/a");
         assert_eq!(line.field("err").unwrap(), r#"0/1 nodes are available: persistentvolumeclaim "x" not found."#);
         assert_eq!(line.number("n"), Some(3));
+        assert_eq!(line.at(), Some(12 * 3_600 * 1_000_000 + 100_000));
         assert_eq!(line.field("node"), None);
     }
 

@@ -69,6 +69,7 @@ pub(super) struct Tracker {
 struct Draft {
     pod: String,
     events: Vec<String>,
+    at: Option<i64>,
     outcome: Option<Outcome>,
     scores: Scores,
     /// Pods that are deleted for it.
@@ -119,7 +120,7 @@ impl Tracker {
                 victims.clone_from(&draft.victims);
                 victims.sort();
             }
-            Some(Attempt { pod: draft.pod.clone(), events: draft.events.clone(), outcome, scores })
+            Some(Attempt { pod: draft.pod.clone(), events: draft.events.clone(), at: draft.at, outcome, scores })
         };
         self.drafts.iter().filter_map(attempt).collect()
     }
@@ -209,7 +210,7 @@ impl Tracker {
                 self.waiting.remove(&pod);
                 let events = std::mem::take(&mut self.news);
                 let (scores, victims) = (Scores::default(), Vec::new());
-                self.drafts.push(Draft { pod, events, outcome: None, scores, victims, posted: false });
+                self.drafts.push(Draft { pod, events, at: line.at(), outcome: None, scores, victims, posted: false });
             }
             "Skip schedule deleting pod" => drop(self.queued.remove(&pod)),
             "Plugin scored node for pod" => self.score(&pod, line),

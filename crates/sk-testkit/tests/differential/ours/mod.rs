@@ -100,6 +100,13 @@ impl Ours {
         Ok(ours)
     }
 
+    /// The real scheduler's clock, where it is known: whether a back-off is over decides who is tried first.
+    pub(crate) fn set_clock(&mut self, at: Option<i64>) {
+        if let Some(at) = at {
+            self.now = SimTime::from_secs(START_SECONDS) + SimDuration::from_micros(at);
+        }
+    }
+
     /// Does a step, up to where the scheduler would be told.
     pub(crate) fn act(&mut self, step: &Step) -> Result<(), String> {
         self.now += STEP;

@@ -6,10 +6,10 @@ E2E_JOBS ?= 2
 E2E_THREADS ?= 2
 # The tests that have required-features; a test in skctl compares this with the manifests.
 # The longest come first, so that no long one is left alone at the end.
-E2E_TESTS = simulation controller replays tracer cluster_e2e recorder control_plane process_runner smoke s3 accepted webhook
+E2E_TESTS = simulation differential_live controller replays tracer cluster_e2e recorder control_plane process_runner smoke s3 accepted webhook
 
 .DEFAULT_GOAL := help
-.PHONY: help test lint fmt deny control-plane e2e record-fixtures bench bench-engine docs ci
+.PHONY: help test lint fmt deny control-plane e2e record-fixtures differential bench bench-engine docs ci
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,6 +37,10 @@ e2e: control-plane ## tests against the real control plane, and against a real S
 
 record-fixtures: control-plane ## record anew what the real control plane does; SCENARIOS="a b" for some of them
 	cargo run -p sk-testkit --features control-plane --bin record-fixtures -- $(SCENARIOS)
+
+differential: control-plane ## random pods to our scheduler and to the real one; SEEDS=20 PODS=5000 unless told
+	DIFFERENTIAL_SEEDS=$(or $(SEEDS),20) DIFFERENTIAL_PODS=$(or $(PODS),5000) \
+		cargo test --release --workspace --all-features --test differential_live random -- --nocapture
 
 bench: ## traces and recording against the plain way: size, speed, memory (docs/benchmarks.md; Linux)
 	cargo bench -p sk-trace --bench traces

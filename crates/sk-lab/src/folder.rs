@@ -84,8 +84,13 @@ impl Folder {
             let kubeconfig = self.connection(&options.name, ports).kubeconfig(&json!({"token": account.token}));
             self.write(&format!("{}.kubeconfig", account.file), &kubeconfig.to_string())?;
         }
-        self.write("scheduler.yaml", &self.scheduler_configuration(options).to_string())?;
+        self.configure_scheduler(options.scheduler.as_ref())?;
         self.write("stages.yaml", &options.stages)
+    }
+
+    /// Writes what the scheduler reads when it starts.
+    pub(super) fn configure_scheduler(&self, configuration: Option<&Value>) -> Result<(), StartError> {
+        self.write("scheduler.yaml", &self.scheduler_configuration(configuration).to_string())
     }
 
     /// A file in the folder.
@@ -128,8 +133,8 @@ impl Folder {
         Connection { name: name.to_owned(), server, authority: self.path("ca.crt") }
     }
 
-    fn scheduler_configuration(&self, options: &Options) -> Value {
-        let mut configuration = options.scheduler.clone().unwrap_or_else(|| json!({}));
+    fn scheduler_configuration(&self, configuration: Option<&Value>) -> Value {
+        let mut configuration = configuration.cloned().unwrap_or_else(|| json!({}));
         let given = |value: &Value| value.as_str().is_some();
         if !given(&configuration["apiVersion"]) {
             configuration["apiVersion"] = "kubescheduler.config.k8s.io/v1".into();

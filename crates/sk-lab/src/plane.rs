@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use futures::future::try_join_all;
 use kube::Client;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
+use serde_json::Value;
 
 use crate::certificates::Authority;
 use crate::error::{ControlError, StartError};
@@ -177,6 +178,12 @@ impl ControlPlane {
         }
         self.options.without.remove(&component);
         Ok(self.launch(&[component]).await?)
+    }
+
+    /// Gives the scheduler another KubeSchedulerConfiguration, which it reads when it is started again.
+    pub fn configure_scheduler(&mut self, configuration: &Value) -> Result<(), StartError> {
+        self.options.scheduler = Some(configuration.clone());
+        self.folder.configure_scheduler(self.options.scheduler.as_ref())
     }
 
     async fn end(&mut self, component: Component, how: fn(&mut Leashed)) -> Result<(), ControlError> {

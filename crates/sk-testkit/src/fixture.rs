@@ -106,7 +106,7 @@ pub fn path_of(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(format!("{name}.json"))
 }
 
-fn read<T: DeserializeOwned>(path: &Path) -> Result<T, FixtureError> {
+pub(crate) fn read<T: DeserializeOwned>(path: &Path) -> Result<T, FixtureError> {
     let unreadable = |source| FixtureError::Read { path: path.to_owned(), source };
     let bytes = fs::metadata(path).map_err(unreadable)?.len();
     if bytes > MAX_FIXTURE_BYTES {

@@ -12,6 +12,7 @@
 //! | [`compare`] | what two recordings must agree on |
 //! | [`fixture`] | recorded answers on disk |
 //! | [`options`] | how a control plane is to be started (sk-lab's) |
+//! | [`scheduling`] | scenarios for the scheduler alone, and what the real one answered |
 //! | [`versions`] | which Kubernetes the project is checked against |
 //! | `control_plane` | starting the real thing (with the feature) |
 //! | `process_runner` | running chosen pods as local processes, in place of a kubelet (sk-lab's, with the feature) |
@@ -28,6 +29,7 @@ pub mod programs;
 #[cfg(feature = "control-plane")]
 pub mod recorder;
 pub mod scenario;
+pub mod scheduling;
 pub mod versions;
 
 pub use fixture::{Fixture, OracleFixture};

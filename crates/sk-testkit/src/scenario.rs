@@ -391,7 +391,7 @@ fn pod_of_line(line: &str) -> Result<Value, String> {
     }
 }
 
-fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SimDuration, D::Error> {
+pub(crate) fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SimDuration, D::Error> {
     let text = String::deserialize(deserializer)?;
     let span: jiff::SignedDuration = text.parse().map_err(|_| {
         serde::de::Error::custom(format!("`{text}` is no length of time: write it like `500ms`, `2s` or `1m`"))

@@ -10,11 +10,12 @@ use sk_testkit::{Fixture, OracleFixture, Scenario, Versions, fixture};
 
 const ORACLES: [&str; 3] = ["quantity", "cron", "smp"];
 
-/// Every file in `fixtures/`: its name and its content.
+/// Every file in `fixtures/` itself: its name and its content. The scheduler's have a folder and a test of their own.
 fn all_fixtures() -> Vec<(String, Value)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
     let entries = fs::read_dir(folder).expect("there are fixtures").flatten();
     entries
+        .filter(|entry| entry.path().is_file())
         .map(|entry| {
             let text = fs::read_to_string(entry.path()).expect("a fixture is text");
             let name = entry.path().file_stem().expect("a fixture has a name").to_string_lossy().into_owned();

@@ -1,11 +1,23 @@
-//! `make record-fixtures`: records anew what the real control plane does with each scenario, and what the oracles
-//! answer. Arguments name the scenarios or oracles to record; without any, all are.
+//! `make record-fixtures`: records anew what the real control plane does with each scenario, what the real scheduler
+//! does with each family of scheduling scenarios, and what the oracles answer. Arguments name what to record
+//! (`job`, `scheduler/preemption`, `oracle-cron`, or `scheduler` for all its families); without any, all are.
 
 use std::process::ExitCode;
 use std::time::Instant;
 
 use sk_testkit::Scenario;
 use sk_testkit::recorder::{ORACLES, RecordError, record, record_oracle, write, write_oracle};
+use sk_testkit::scheduling::Family;
+use sk_testkit::scheduling::live::{self, Arena, PlayError};
+
+/// What can go wrong here.
+#[derive(Debug, thiserror::Error)]
+enum Error {
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    #[error(transparent)]
+    Play(#[from] PlayError),
+}
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -24,17 +36,37 @@ async fn main() -> ExitCode {
 }
 
 /// Records what is wanted and says how many that were.
-async fn record_wanted(wanted: &[String]) -> Result<usize, RecordError> {
+async fn record_wanted(wanted: &[String]) -> Result<usize, Error> {
     let is_wanted = |name: &str| wanted.is_empty() || wanted.iter().any(|want| want == name);
     let mut recorded = 0;
     for oracle in ORACLES.into_iter().filter(|oracle| is_wanted(&format!("oracle-{oracle}"))) {
         println!("{}", write_oracle(&record_oracle(oracle)?)?.display());
         recorded += 1;
     }
-    for scenario in Scenario::all()?.iter().filter(|scenario| is_wanted(&scenario.name)) {
+    for scenario in Scenario::all().map_err(RecordError::from)?.iter().filter(|scenario| is_wanted(&scenario.name)) {
         let began = Instant::now();
         let path = write(&record(scenario).await?)?;
         println!("{} ({:.0} s)", path.display(), began.elapsed().as_secs_f64());
+        recorded += 1;
+    }
+    let families = Family::all().map_err(RecordError::from)?;
+    let of_scheduler = |family: &&Family| is_wanted("scheduler") || is_wanted(&format!("scheduler/{}", family.name));
+    Ok(recorded + record_families(families.iter().filter(of_scheduler)).await?)
+}
+
+/// One API server serves all families; the scheduler is started anew for each scenario.
+async fn record_families(families: impl Iterator<Item = &Family>) -> Result<usize, Error> {
+    let mut arena = None;
+    let mut recorded = 0;
+    for family in families {
+        let arena = match &mut arena {
+            Some(arena) => arena,
+            none => none.insert(Arena::start().await?),
+        };
+        let began = Instant::now();
+        let path = live::write(&family.name, &arena.record(family).await?)?;
+        let (scenarios, seconds) = (family.scenarios.len(), began.elapsed().as_secs_f64());
+        println!("{} ({scenarios} scenarios, {seconds:.0} s)", path.display());
         recorded += 1;
     }
     Ok(recorded)

@@ -117,7 +117,7 @@ pub fn write_oracle(fixture: &OracleFixture<Value>) -> Result<PathBuf, RecordErr
 }
 
 /// Writes aside and renames, so that there is never half of a fixture.
-fn write_lines(fixture: &impl Serialize, depth: usize, path: PathBuf) -> Result<PathBuf, RecordError> {
+pub(crate) fn write_lines(fixture: &impl Serialize, depth: usize, path: PathBuf) -> Result<PathBuf, RecordError> {
     let aside = path.with_extension("json.new");
     let written = serde_json::to_value(fixture)
         .map_err(io::Error::from)

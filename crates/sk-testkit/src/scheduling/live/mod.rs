@@ -1,0 +1,224 @@
+//! The real kube-scheduler on an API server of its own, without controllers and kubelets.
+//!
+//! One [`Arena`] plays many scenarios, each on an emptied cluster. The scheduler is started anew unless it has the same
+//! configuration and objects and will start its search at the first node again: that outlives everything else. With `parallelism: 1`, without
+//! opportunistic batching, and with nodes that come after the scheduler has started, it is deterministic.
+//! A step ends when the log shows that the scheduler has taken in the change and has nothing left to do.
+
+mod api;
+mod log;
+mod play;
+mod tracker;
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use self::api::Api;
+use self::log::Follower;
+use super::recorded::Answers;
+use super::scenario::{Change, Family, SchedulingScenario, Step};
+use super::{Recorded, recorded};
+use crate::control_plane::{ControlError, ControlPlane, StartError};
+use crate::options::{Component, Options};
+
+/// Why a scenario could not be played.
+#[derive(Debug, thiserror::Error)]
+pub enum PlayError {
+    /// A request, or a component, failed.
+    #[error(transparent)]
+    Control(#[from] ControlError),
+    /// The control plane did not start.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// The scheduler's log cannot be read.
+    #[error("read the scheduler's log: {0}")]
+    Log(#[from] std::io::Error),
+    /// The scheduler did not come to rest.
+    #[error("waited {} s in vain until {what}", waited.as_secs())]
+    Restless {
+        /// What was waited for.
+        what: String,
+        /// How long.
+        waited: Duration,
+    },
+    /// What a pod's status says is not what the log said.
+    #[error("the condition of {pod} says `{condition}`, the log `{log}`")]
+    Disagree {
+        /// The pod.
+        pod: String,
+        /// The condition's message.
+        condition: String,
+        /// The log's words.
+        log: String,
+    },
+    /// A step of a scenario failed.
+    #[error("step {number} of {scenario}: {source}")]
+    Step {
+        /// The scenario.
+        scenario: String,
+        /// Which step, counted from 1; 0 is what comes before the first.
+        number: usize,
+        /// Why.
+        source: Box<PlayError>,
+    },
+}
+
+/// A real API server, and a scheduler that comes and goes.
+pub struct Arena {
+    plane: ControlPlane,
+    api: Api,
+    /// Objects to delete before the next scenario, in the order of their making.
+    created: Vec<String>,
+    /// Namespaces in which there may be pods.
+    namespaces: BTreeSet<String>,
+    /// A scheduler that can serve another scenario.
+    running: Option<Running>,
+}
+
+/// A scheduler as it was started.
+struct Running {
+    configuration: Value,
+    objects: Vec<Value>,
+    log: Follower,
+}
+
+impl Arena {
+    /// Starts the API server; the scheduler comes with the first scenario.
+    pub async fn start() -> Result<Self, PlayError> {
+        let plane = ControlPlane::start(options()).await?;
+        let api = Api::new(plane.client());
+        Ok(Self { plane, api, created: Vec::new(), namespaces: BTreeSet::new(), running: None })
+    }
+
+    /// What the API server says its version is.
+    pub async fn version(&self) -> Result<String, PlayError> {
+        Ok(self.plane.version().await?)
+    }
+
+    /// Plays every scenario of a family.
+    pub async fn record(&mut self, family: &Family) -> Result<Recorded, PlayError> {
+        let mut answers = std::collections::BTreeMap::new();
+        for scenario in &family.scenarios {
+            answers.insert(scenario.name.clone(), self.play(scenario).await?);
+        }
+        let recorded = jiff::Timestamp::now().strftime("%F").to_string();
+        Ok(Recorded { kubernetes: self.version().await?, recorded, family: family.source.clone(), answers })
+    }
+
+    /// Plays one scenario on an empty cluster and returns the attempts of each step.
+    pub async fn play(&mut self, scenario: &SchedulingScenario) -> Result<Answers, PlayError> {
+        let before = |source| PlayError::Step { scenario: scenario.name.clone(), number: 0, source: Box::new(source) };
+        let serves =
+            |running: &Running| running.configuration == scenario.scheduler && running.objects == scenario.objects;
+        let mut player = match self.running.take().filter(serves) {
+            Some(running) => {
+                let mut player = play::Player::new(self, running.log, &scenario.scheduler);
+                player.clear().await.map_err(before)?;
+                player
+            }
+            None => {
+                self.clear().await.map_err(before)?;
+                let log = self.begin(scenario).await.map_err(before)?;
+                play::Player::new(self, log, &scenario.scheduler)
+            }
+        };
+        player.nodes(&scenario.nodes).await.map_err(before)?;
+        let mut answers = Vec::with_capacity(scenario.steps.len());
+        for (index, step) in scenario.steps.iter().enumerate() {
+            let failed = |source| PlayError::Step {
+                scenario: scenario.name.clone(),
+                number: index + 1,
+                source: Box::new(source),
+            };
+            answers.push(player.step(step).await.map_err(failed)?);
+        }
+        // Objects that a step made are not among those that the next scenario expects.
+        let creates = scenario.steps.iter().any(touches_objects);
+        if let Some(log) = player.end().filter(|_| !creates) {
+            let (configuration, objects) = (scenario.scheduler.clone(), scenario.objects.clone());
+            self.running = Some(Running { configuration, objects, log });
+        }
+        Ok(answers)
+    }
+
+    /// Ends the scheduler and removes everything that the scenario before has left.
+    async fn clear(&mut self) -> Result<(), PlayError> {
+        match self.plane.kill(Component::Scheduler).await {
+            Ok(()) | Err(ControlError::NotRunning(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
+        self.empty().await?;
+        for path in std::mem::take(&mut self.created).iter().rev() {
+            self.api.delete(path).await?;
+        }
+        Ok(())
+    }
+
+    /// Removes all pods and nodes.
+    async fn empty(&mut self) -> Result<(), PlayError> {
+        for namespace in std::mem::take(&mut self.namespaces) {
+            self.api.delete(&format!("/api/v1/namespaces/{namespace}/pods")).await?;
+        }
+        Ok(self.api.delete("/api/v1/nodes").await?)
+    }
+
+    /// Makes the objects and starts the scheduler, whose log is followed from there on.
+    async fn begin(&mut self, scenario: &SchedulingScenario) -> Result<Follower, PlayError> {
+        for object in &scenario.objects {
+            self.make(object).await?;
+        }
+        self.plane.configure_scheduler(&deterministic(&scenario.scheduler))?;
+        let log = Follower::from_end(self.plane.log(Component::Scheduler));
+        self.plane.restart(Component::Scheduler).await?;
+        Ok(log)
+    }
+
+    /// Creates an object, and remembers to delete it. Pods and nodes go all at once.
+    async fn make(&mut self, object: &Value) -> Result<String, PlayError> {
+        let path = self.api.create(object).await?;
+        match object["kind"].as_str() {
+            Some("Pod") => {
+                let namespace = object["metadata"]["namespace"].as_str().unwrap_or("default");
+                self.namespaces.insert(namespace.to_owned());
+            }
+            Some("Node" | "Namespace") => {}
+            _ => self.created.push(path.clone()),
+        }
+        Ok(path)
+    }
+}
+
+/// Does a step leave anything behind that is neither a pod nor a node?
+fn touches_objects(step: &Step) -> bool {
+    match step {
+        Step::Create(_) => true,
+        Step::Change(Change { of, .. }) | Step::Delete(of) => !["Pod", "Node"].contains(&of.0.gvk.kind.as_str()),
+        Step::Pod(_) | Step::Bind(_) | Step::Node(_) | Step::Finish | Step::Wait(_) => false,
+    }
+}
+
+/// Writes a recording: a line per scenario of the family, and per step of the answers.
+pub fn write(name: &str, recording: &Recorded) -> Result<std::path::PathBuf, crate::recorder::RecordError> {
+    crate::recorder::write_lines(recording, 3, recorded::path_of(name))
+}
+
+/// An API server that leaves nodes untainted and volumes deletable, since no controller is there to do the rest; and a
+/// scheduler that tells what it does. `--vmodule` shows the scores without the client's own chatter of level 10.
+fn options() -> Options {
+    Options::api_only()
+        .feature_gate("OpportunisticBatching", false)
+        .feature_gate("WatchListClient", false)
+        .flag(Component::ApiServer, "--disable-admission-plugins=TaintNodesByCondition,StorageObjectInUseProtection")
+        .flag(Component::Scheduler, "--v=5")
+        .flag(Component::Scheduler, "--vmodule=schedule_one=10")
+}
+
+/// A user's configuration, but one node at a time and as quick as the client can.
+fn deterministic(configuration: &Value) -> Value {
+    let mut configuration = configuration.clone();
+    configuration["parallelism"] = json!(1);
+    configuration["clientConnection"] = json!({"qps": 5000, "burst": 5000});
+    configuration
+}

@@ -1,0 +1,97 @@
+//! Does the comparison notice? Our own answers stand for the real ones, as they are and with a lie in them.
+
+use sk_testkit::scheduling::answer::{Attempt, Outcome};
+use sk_testkit::scheduling::recorded::Answers;
+use sk_testkit::scheduling::{Family, SchedulingScenario, generate};
+
+use crate::compare::{Level, compare};
+use crate::ours::Ours;
+
+/// What our scheduler does with a scenario when nobody tells it what the real one did.
+fn play(scenario: &SchedulingScenario) -> Result<Answers, String> {
+    let mut ours = Ours::new(scenario)?;
+    let mut answers = Vec::new();
+    for step in &scenario.steps {
+        ours.act(step)?;
+        let mut attempts = Vec::new();
+        loop {
+            let events = ours.learn_all();
+            let Some(pod) = ours.ready().into_iter().next() else { break };
+            ours.take(&pod)?;
+            let answer = ours.decide(&pod);
+            let outcome = answer.outcome.clone();
+            ours.carry_out(&answer, &outcome);
+            attempts.push(Attempt { pod, events, at: None, outcome, scores: answer.scores });
+        }
+        answers.push(attempts);
+    }
+    Ok(answers)
+}
+
+#[test]
+fn every_scenario_can_be_told_to_our_scheduler_and_agrees_with_itself() {
+    for family in Family::all().unwrap() {
+        for scenario in &family.scenarios {
+            let place = format!("{}/{}", family.name, scenario.name);
+            let answers = play(scenario).unwrap_or_else(|reason| panic!("{place}: {reason}"));
+            let found = compare(scenario, &answers).differences;
+            assert!(found.is_empty(), "{place}: {}", found[0]);
+        }
+    }
+}
+
+#[test]
+fn random_scenarios_agree_with_themselves() {
+    for seed in 0..4 {
+        let scenario = generate::scenario(seed, 250);
+        let answers = play(&scenario).unwrap_or_else(|reason| panic!("seed {seed}: {reason}"));
+        let verdict = compare(&scenario, &answers);
+        assert!(verdict.differences.is_empty(), "{}", verdict.differences[0]);
+        assert!(verdict.placements > 150, "seed {seed}: only {} pods found a node", verdict.placements);
+    }
+}
+
+#[test]
+fn a_lie_at_each_level_is_noticed_at_that_level() {
+    let scenario = generate::scenario(0, 120);
+    let truth = play(&scenario).unwrap();
+    let told = |lie: &dyn Fn(&mut Attempt) -> bool| {
+        let mut answers = truth.clone();
+        assert!(answers.iter_mut().flatten().any(lie), "there is something to lie about");
+        compare(&scenario, &answers).differences.first().map(|difference| difference.level)
+    };
+    let another_word = |attempt: &mut Attempt| match &mut attempt.outcome {
+        Outcome::Unschedulable { unschedulable, .. } => {
+            unschedulable.push('!');
+            true
+        }
+        Outcome::Bound { .. } | Outcome::Failed { .. } => false,
+    };
+    let another_score = |attempt: &mut Attempt| match &mut attempt.scores {
+        Some(scores) => {
+            scores.plugins[0].1[0] += 1;
+            true
+        }
+        None => false,
+    };
+    let another_node = |attempt: &mut Attempt| match &mut attempt.outcome {
+        Outcome::Bound { node, .. } => {
+            *node = if node == "n-0" { "n-1".into() } else { "n-0".into() };
+            true
+        }
+        Outcome::Unschedulable { .. } | Outcome::Failed { .. } => false,
+    };
+    assert_eq!(told(&another_word), Some(Level::Words));
+    assert_eq!(told(&another_score), Some(Level::Scores));
+    assert_eq!(told(&another_node), Some(Level::Node));
+}
+
+#[test]
+fn a_retry_that_one_of_the_two_does_not_make_is_noticed() {
+    let scenario = generate::scenario(1, 120);
+    let mut answers = play(&scenario).unwrap();
+    let step = answers.iter().position(|attempts| attempts.len() > 1).expect("some event makes several pods be tried");
+    answers[step].pop();
+    let found = compare(&scenario, &answers).differences;
+    assert_eq!(found.first().map(|difference| difference.level), Some(Level::Retries));
+}

@@ -7,8 +7,8 @@ use sk_apiserver::kinds::{Pod, PodSpec};
 use sk_apiserver::{Labels, Object, OwnerRef};
 use sk_core::SmolStr;
 use sk_core::lookup::{Lookup, hash_of};
-use sk_scheduler::next::class::ClassError;
-use sk_scheduler::next::{ClassId, Cluster, NodeSpec, PodClass};
+use sk_scheduler::class::ClassError;
+use sk_scheduler::{ClassId, Cluster, NodeSpec, PodClass};
 
 /// How many classes are remembered by the addresses of what they are made of; one per pod template in use. An entry is
 /// about 100 bytes, so at most 7 MB. Beyond that all are forgotten and found again by content.

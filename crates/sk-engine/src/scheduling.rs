@@ -10,9 +10,9 @@ use serde_json::Value;
 use sk_apiserver::kinds::{Condition, POD, Pod};
 use sk_apiserver::{Answer, Body, Change, DeleteOptions, KindTag, Object, ObjectId, Request, Uid, WatchEvent};
 use sk_core::{LabelSelector, ObjectRef, SimDuration, SimTime};
-use sk_scheduler::next::class::{DEFAULT_SCHEDULER, OwnerKind};
-use sk_scheduler::next::queue::{Event, PodAction, QueueSettings};
-use sk_scheduler::next::{ClassId, Decision, NodeId, PodId, Queue, Scheduler};
+use sk_scheduler::class::{DEFAULT_SCHEDULER, OwnerKind};
+use sk_scheduler::queue::{Event, PodAction, QueueSettings};
+use sk_scheduler::{ClassId, Decision, NodeId, PodId, Queue, Scheduler};
 
 use crate::classes::{self, Classes};
 use crate::component::{Component, Context};

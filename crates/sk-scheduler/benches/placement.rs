@@ -17,8 +17,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use sk_core::rng::Stream;
-use sk_scheduler::next::class::Requests;
-use sk_scheduler::next::{Cluster, Decision, NodeSpec, PodClass, PodId, Profile, Scheduler};
+use sk_scheduler::class::Requests;
+use sk_scheduler::{Cluster, Decision, NodeSpec, PodClass, PodId, Profile, Scheduler};
 
 /// Measures time on the processor where the system tells it (Linux), so that a busy machine measures the same; elsewhere
 /// the wall clock.
@@ -255,7 +255,7 @@ fn with_other_pods(nodes: usize, pods: usize) {
     for (what, spec) in kinds {
         let mut cluster = cluster(nodes);
         for node in 0..nodes {
-            let mut spec = cluster.node(sk_scheduler::next::NodeId(node as u32)).as_ref().clone();
+            let mut spec = cluster.node(sk_scheduler::NodeId(node as u32)).as_ref().clone();
             spec.labels.insert("topology.kubernetes.io/zone".into(), format!("z{}", node % 3).into());
             cluster.set_node(spec);
         }

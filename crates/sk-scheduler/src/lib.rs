@@ -1,19 +1,40 @@
-//! kube-scheduler 1.36 as a pure library: a cluster and a pod in, a decision with its reasons out.
+//! kube-scheduler 1.36.4 as a pure library, as it behaves with `parallelism: 1`: a cluster and a pod in, a decision with its
+//! reasons out.
 //!
 //! It knows no API, no clock and no queue worker: the engine feeds it what its informers saw, asks for one pod at a time
-//! and carries the answer out.
+//! and carries the answer out; the autoscaler asks it what would fit where. Nodes, pods and classes of pods have dense ids.
 //!
-//! [`next`] is the library: every plugin of the default profile, profiles as data, preemption, the queue with its hints.
-//! Start there. [`plugins`], [`cluster`], [`schedule`] and the rest at the root are the smaller scheduler that it
-//! replaces; they stay until sk-engine calls `next`.
+//! | module | what it owns |
+//! |---|---|
+//! | [`class`] | everything scheduling looks at in a pod, parsed once and shared by all pods alike |
+//! | [`node`] | everything scheduling looks at in a node |
+//! | [`cluster`] | nodes, pods and the other objects as the scheduler's cache has them; what-if with undo |
+//! | [`framework`] | one cycle: filter, score, choose, preempt; profiles; diagnoses and explanations |
+//! | [`plugins`] | one file per plugin, each beside the name of the file it follows |
+//! | [`counters`] | how many pods of which kind are in which zone, kept by deltas |
+//! | [`queue`] | which pod is next, and what an event is worth to the others |
+//! | [`config`] | a user's KubeSchedulerConfiguration, with located errors |
+//!
+//! Start with [`cluster::Cluster`] and [`framework::Scheduler::schedule`].
+//!
+//! Refused: extenders and plugins that are not built in. Passed through and counted on the class
+//! ([`class::Unmodelled`]): NodeVolumeLimits, VolumeRestrictions, DynamicResources.
 
-pub mod next;
-mod old;
+pub mod class;
+pub mod cluster;
+pub mod config;
+pub mod counters;
+pub mod framework;
+pub mod ids;
+mod intern;
+pub mod node;
+pub mod plugins;
+pub mod queue;
 
-pub use old::cluster::Cluster;
-pub use old::node::Node;
-pub use old::pod::{NodeSelectorTerm, PodClass};
-pub use old::queue::{QueueSettings, SchedulingQueue};
-pub use old::schedule::{Decision, Scheduler, Unschedulable};
-use old::select_host;
-pub use old::{cluster, node, plugins, pod, queue, schedule};
+pub use class::PodClass;
+pub use cluster::Cluster;
+pub use config::Configuration;
+pub use framework::{Decision, Diagnosis, Profile, Scheduler};
+pub use ids::{ClassId, NodeId, PodId};
+pub use node::NodeSpec;
+pub use queue::Queue;

@@ -5,7 +5,7 @@ use sk_apiserver::Object;
 use sk_apiserver::directives::{self, NODE_GROUP, NODE_READY_DELAY};
 use sk_apiserver::kinds::Condition;
 use sk_core::{SimDuration, SimTime, SmolStr, Taint, TaintEffect};
-use sk_scheduler::next::NodeSpec;
+use sk_scheduler::NodeSpec;
 
 use crate::classes;
 use crate::kubelet::NOT_READY;

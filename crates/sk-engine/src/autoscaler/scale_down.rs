@@ -2,7 +2,7 @@
 
 use sk_apiserver::Object;
 use sk_core::{ObjectKey, SmolStr};
-use sk_scheduler::next::{NodeId, Scheduler};
+use sk_scheduler::{NodeId, Scheduler};
 
 use super::Idle;
 use super::groups::Group;

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use sk_core::rng::Stream;
-use sk_scheduler::next::{NodeId, NodeSpec, Scheduler};
+use sk_scheduler::{NodeId, NodeSpec, Scheduler};
 
 use super::groups::Group;
 use super::view::{Amount, PodView};

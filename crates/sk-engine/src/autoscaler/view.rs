@@ -10,7 +10,7 @@ use std::sync::Arc;
 use sk_apiserver::directives::NODE_GROUP;
 use sk_apiserver::{self as api, Body, Change, Object, WatchEvent};
 use sk_core::{ObjectKey, SimTime, SmolStr};
-use sk_scheduler::next::{NodeId, NodeSpec, PodId, Scheduler};
+use sk_scheduler::{NodeId, NodeSpec, PodId, Scheduler};
 
 use crate::classes::{self, Classes};
 use crate::kubelet::NOT_READY;

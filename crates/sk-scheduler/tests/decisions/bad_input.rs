@@ -1,7 +1,7 @@
 //! Absurd input is an error or a bound, never a hang or a panic.
 
 use serde_json::{Value, json};
-use sk_scheduler::next::{Configuration, NodeSpec, PodClass};
+use sk_scheduler::{Configuration, NodeSpec, PodClass};
 
 use crate::support::{World, asks, node, pod};
 

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 use sk_core::SimDuration;
-use sk_scheduler::next::framework::profile::Strategy;
-use sk_scheduler::next::{Configuration, Profile};
+use sk_scheduler::framework::profile::Strategy;
+use sk_scheduler::{Configuration, Profile};
 
 use crate::support::{World, asks, node, pod};
 

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use sk_core::SmolStr;
-use sk_scheduler::next::cluster::objects::{StorageClass, Volume, VolumeClaim};
+use sk_scheduler::cluster::objects::{StorageClass, Volume, VolumeClaim};
 
 use crate::support::{World, all, asks, in_zone, no_victims, node, not_helpful, pod};
 
@@ -51,7 +51,7 @@ fn init_containers_sidecars_overhead_and_limits_count_as_kubernetes_counts_them(
         (json!({"containers": [container("1")], "resources": {"requests": {"cpu": "3"}}}), 3000),
     ];
     for (spec, expected) in cases {
-        let class = sk_scheduler::next::PodClass::from_pod(&pod("p", json!({}), spec.clone())).unwrap();
+        let class = sk_scheduler::PodClass::from_pod(&pod("p", json!({}), spec.clone())).unwrap();
         assert_eq!(class.shape.requests.cpu, expected, "{spec}");
     }
 }

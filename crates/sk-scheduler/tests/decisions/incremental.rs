@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 use sk_core::rng::Stream;
-use sk_scheduler::next::{Decision, PodId, Scheduler};
+use sk_scheduler::{Decision, PodId, Scheduler};
 
 use crate::support::{World, all, asks, merge, node, pod, selector};
 
@@ -97,7 +97,7 @@ fn spread(draw: &mut Draw) -> Value {
 
 /// A decision as text, so that a difference can be read.
 fn shown(scheduler: &Scheduler, decision: &Decision) -> String {
-    let name = |node: &sk_scheduler::next::NodeId| scheduler.cluster.node(*node).name.clone();
+    let name = |node: &sk_scheduler::NodeId| scheduler.cluster.node(*node).name.clone();
     match decision {
         Decision::Placed { node, feasible, evaluated } => format!("{} of {feasible} of {evaluated}", name(node)),
         Decision::Nominated { node, victims, diagnosis } => format!("{} {victims:?} {diagnosis}", name(node)),

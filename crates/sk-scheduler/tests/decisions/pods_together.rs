@@ -44,7 +44,7 @@ fn a_pod_keeps_off_those_that_it_will_not_share_with_though_they_do_not_mind() {
     let mut world = World::new([in_zone("a", "x"), in_zone("b", "x"), in_zone("c", "y")]);
     world.bind("a", &pod("shy", app("shy"), required("podAntiAffinity", &term("web", ZONE))));
     assert_eq!(world.place(&pod("p", app("web"), json!({}))), "c");
-    world.cluster().remove_node(sk_scheduler::next::NodeId(2));
+    world.cluster().remove_node(sk_scheduler::NodeId(2));
     let words = "2 node(s) didn't satisfy existing pods anti-affinity rules";
     assert_eq!(
         world.place(&pod("q", app("web"), json!({}))),
@@ -169,7 +169,7 @@ fn the_owners_selector_spreads_too() {
     let mut new = pod("p", app("web"), json!({}));
     new["metadata"]["ownerReferences"] =
         json!([{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "controller": true}]);
-    let kind = sk_scheduler::next::class::OwnerKind::ReplicaSet;
+    let kind = sk_scheduler::class::OwnerKind::ReplicaSet;
     let even = |scores: Vec<(String, i64)>| scores[0].1 == scores[1].1;
     assert!(even(world.scores(&new, "PodTopologySpread")));
     world.cluster().objects.set_owner(kind, "default", "web", Some(selector(app("web"))));

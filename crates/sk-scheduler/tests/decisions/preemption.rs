@@ -1,8 +1,8 @@
 //! Who goes, where, for whom.
 
 use serde_json::{Value, json};
-use sk_scheduler::next::Decision;
-use sk_scheduler::next::cluster::objects::Budget;
+use sk_scheduler::Decision;
+use sk_scheduler::cluster::objects::Budget;
 
 use crate::support::{World, all, asks, node, pod, selector};
 

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 use sk_core::{SimDuration, SimTime};
-use sk_scheduler::next::framework::plugin::{PluginId, PluginSet};
-use sk_scheduler::next::queue::{Event, PodAction, QueueSettings};
-use sk_scheduler::next::{Decision, PodClass, PodId, Queue};
+use sk_scheduler::framework::plugin::{PluginId, PluginSet};
+use sk_scheduler::queue::{Event, PodAction, QueueSettings};
+use sk_scheduler::{Decision, PodClass, PodId, Queue};
 
 use crate::support::{World, all, asks, merge, node, pod};
 
@@ -52,7 +52,7 @@ impl Waiting {
     }
 
     fn set_node(&mut self, secs: i64, node: &Value) {
-        let spec = sk_scheduler::next::NodeSpec::from_json(node).unwrap();
+        let spec = sk_scheduler::NodeSpec::from_json(node).unwrap();
         let change = self.world.cluster().set_node(spec);
         for event in Event::of_node(&change) {
             self.queue.happened(at(secs), &event, &self.world.scheduler);

@@ -102,7 +102,7 @@ fn the_recorded_preemption_takes_the_pod_of_the_lowest_priority() {
     }
     let recorded = states(&fixture, "high");
     let (high, nominated) = (world.create(&recorded[0]), &recorded[1]["status"]["nominatedNodeName"]);
-    let sk_scheduler::next::Decision::Nominated { node, victims, diagnosis } = world.scheduler.schedule(high) else {
+    let sk_scheduler::Decision::Nominated { node, victims, diagnosis } = world.scheduler.schedule(high) else {
         panic!("somebody has to go")
     };
     assert_eq!(world.name(node), *nominated);

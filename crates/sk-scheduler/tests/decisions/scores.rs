@@ -1,8 +1,8 @@
 //! Scores of single plugins, worked out by hand from their sources.
 
 use serde_json::{Value, json};
-use sk_scheduler::next::Profile;
-use sk_scheduler::next::framework::profile::Strategy;
+use sk_scheduler::Profile;
+use sk_scheduler::framework::profile::Strategy;
 
 use crate::support::{World, all, asks, node, pod};
 

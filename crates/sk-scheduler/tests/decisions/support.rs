@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use sk_core::{LabelSelector, SimTime};
-use sk_scheduler::next::cluster::Cluster;
-use sk_scheduler::next::{Decision, NodeId, NodeSpec, PodClass, PodId, Profile, Scheduler};
+use sk_scheduler::cluster::Cluster;
+use sk_scheduler::{Decision, NodeId, NodeSpec, PodClass, PodId, Profile, Scheduler};
 
 /// A scheduler whose pods are called by name.
 pub(crate) struct World {
@@ -151,7 +151,7 @@ impl World {
     pub(crate) fn scores(&mut self, pod: &Value, plugin: &str) -> Vec<(String, i64)> {
         let id = self.create(pod);
         let explanation = self.scheduler.explain(id).unwrap();
-        let of = |scores: &sk_scheduler::next::framework::NodeScores| {
+        let of = |scores: &sk_scheduler::framework::NodeScores| {
             let found = scores.plugins.iter().find(|(id, _)| id.name() == plugin);
             (self.name(scores.node), found.map_or(0, |(_, score)| *score))
         };

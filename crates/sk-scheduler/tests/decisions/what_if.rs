@@ -1,7 +1,7 @@
 //! What-if questions leave no trace.
 
 use serde_json::json;
-use sk_scheduler::next::Scheduler;
+use sk_scheduler::Scheduler;
 
 use crate::support::{World, asks, node, pod};
 
@@ -43,7 +43,7 @@ fn a_fork_does_not_touch_what_it_came_from() {
     let mut world = World::new([node("a", json!({}))]);
     let wish = world.create(&pod("p", json!({}), asks("8", "1Gi")));
     let mut fork = world.scheduler.fork();
-    let big = sk_scheduler::next::NodeSpec::new("big", 16_000, 1 << 34, 110);
+    let big = sk_scheduler::NodeSpec::new("big", 16_000, 1 << 34, 110);
     let big = fork.cluster.set_node(big).node;
     assert!(fork.check(wish, big).is_ok());
     assert!(
@@ -59,8 +59,8 @@ fn a_fork_does_not_touch_what_it_came_from() {
 fn a_scheduler_can_be_sent_to_another_thread() {
     fn is_send<T: Send + Clone>() {}
     is_send::<Scheduler>();
-    is_send::<sk_scheduler::next::Cluster>();
-    is_send::<sk_scheduler::next::Queue>();
+    is_send::<sk_scheduler::Cluster>();
+    is_send::<sk_scheduler::Queue>();
 }
 
 #[test]

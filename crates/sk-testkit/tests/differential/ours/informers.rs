@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 use sk_core::SimTime;
-use sk_scheduler::next::queue::{Event, PodAction};
-use sk_scheduler::next::{NodeSpec, PodClass, PodId};
+use sk_scheduler::queue::{Event, PodAction};
+use sk_scheduler::{NodeSpec, PodClass, PodId};
 use sk_testkit::merge;
 use sk_testkit::scenario::Target;
 use sk_testkit::scheduling::answer::{name_of, pod_name};

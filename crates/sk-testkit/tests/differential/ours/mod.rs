@@ -12,9 +12,9 @@ use std::fmt;
 
 use serde_json::Value;
 use sk_core::{SimDuration, SimTime};
-use sk_scheduler::next::framework::plugin::PluginSet;
-use sk_scheduler::next::queue::{Event, PodAction};
-use sk_scheduler::next::{Cluster, Configuration, Decision, PodId, Queue, Scheduler};
+use sk_scheduler::framework::plugin::PluginSet;
+use sk_scheduler::queue::{Event, PodAction};
+use sk_scheduler::{Cluster, Configuration, Decision, PodId, Queue, Scheduler};
 use sk_testkit::scheduling::answer::{Outcome, Scores, name_of, pod_name};
 use sk_testkit::scheduling::{SchedulingScenario, Step};
 

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use sk_core::{LabelSelector, SmolStr};
-use sk_scheduler::next::PodClass;
-use sk_scheduler::next::class::OwnerKind;
-use sk_scheduler::next::cluster::objects::{Budget, StorageClass, Volume, VolumeClaim};
-use sk_scheduler::next::queue::Event;
+use sk_scheduler::PodClass;
+use sk_scheduler::class::OwnerKind;
+use sk_scheduler::cluster::objects::{Budget, StorageClass, Volume, VolumeClaim};
+use sk_scheduler::queue::Event;
 
 use super::Ours;
 

@@ -1,0 +1,81 @@
+//! Classes and shapes, each once.
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use super::images::Images;
+use crate::class::{PodClass, Shape};
+use crate::ids::{ClassId, ResourceId, ShapeId};
+use crate::intern::Interner;
+
+/// A shape with its names resolved.
+#[derive(Clone, Debug)]
+pub(crate) struct ShapeEntry {
+    pub(crate) shape: Arc<Shape>,
+    pub(crate) scalars: Vec<(ResourceId, i64)>,
+    pub(crate) images: Vec<u32>,
+}
+
+/// Everything ever interned. A class is kept for good: its id may stand in logs and records.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Classes {
+    /// By hash; more than one class per hash is possible, if unlikely.
+    ids: BTreeMap<u64, Vec<ClassId>>,
+    classes: Vec<(Arc<PodClass>, ShapeId)>,
+    shape_ids: BTreeMap<u64, Vec<ShapeId>>,
+    shapes: Vec<Arc<ShapeEntry>>,
+    pub(crate) resources: Interner,
+}
+
+impl Classes {
+    pub(crate) fn get(&self, id: ClassId) -> &Arc<PodClass> {
+        &self.classes[id.index()].0
+    }
+
+    pub(crate) fn shape_of(&self, id: ClassId) -> ShapeId {
+        self.classes[id.index()].1
+    }
+
+    pub(crate) fn shape(&self, id: ShapeId) -> &Arc<ShapeEntry> {
+        &self.shapes[id.index()]
+    }
+
+    pub(crate) fn intern(&mut self, class: PodClass, images: &mut Images) -> ClassId {
+        let hash = hash(&class);
+        let known = self.ids.get(&hash).into_iter().flatten();
+        if let Some(id) = known.into_iter().find(|id| *self.classes[id.index()].0 == class) {
+            return *id;
+        }
+        let id = ClassId::from_index(self.classes.len());
+        let shape = self.intern_shape(&class.shape, images);
+        self.ids.entry(hash).or_default().push(id);
+        self.classes.push((Arc::new(class), shape));
+        id
+    }
+
+    fn intern_shape(&mut self, shape: &Shape, images: &mut Images) -> ShapeId {
+        let hash = hash(shape);
+        let known = self.shape_ids.get(&hash).into_iter().flatten();
+        if let Some(id) = known.into_iter().find(|id| *self.shapes[id.index()].shape == *shape) {
+            return *id;
+        }
+        let id = ShapeId::from_index(self.shapes.len());
+        let scalars = shape.requests.scalars.iter();
+        let entry = ShapeEntry {
+            scalars: scalars.map(|(name, amount)| (ResourceId(self.resources.intern(name)), *amount)).collect(),
+            images: shape.images.iter().map(|name| images.intern(name)).collect(),
+            shape: Arc::new(shape.clone()),
+        };
+        self.shape_ids.entry(hash).or_default().push(id);
+        self.shapes.push(Arc::new(entry));
+        id
+    }
+}
+
+/// `DefaultHasher::new` has fixed keys, so this is the same in every run; and nobody iterates over it.
+fn hash(of: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    of.hash(&mut hasher);
+    hasher.finish()
+}

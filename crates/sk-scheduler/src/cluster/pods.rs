@@ -1,0 +1,273 @@
+//! Pods, where they are, and for which node some of them are nominated.
+
+use std::collections::BTreeMap;
+
+use sk_core::{SimTime, SmolStr};
+
+use super::Cluster;
+use super::log::Change;
+use crate::ids::{ClassId, NodeId, PodId};
+
+/// A pod.
+#[derive(Clone, Debug)]
+pub struct Pod {
+    /// What it is like.
+    pub class: ClassId,
+    /// Its name, without the namespace.
+    pub name: SmolStr,
+    /// `status.startTime`.
+    pub started: Option<SimTime>,
+    /// It has a deletion timestamp.
+    pub deleting: bool,
+    /// Its condition `DisruptionTarget` says that a scheduler preempts it.
+    pub preempted: bool,
+    /// `status.nominatedNodeName` as last seen.
+    pub nominated: Option<NodeId>,
+    node: Option<NodeId>,
+}
+
+impl Pod {
+    /// Where it is counted: bound or assumed.
+    pub fn node(&self) -> Option<NodeId> {
+        self.node
+    }
+}
+
+/// All pods.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Pods {
+    pods: Vec<Option<Pod>>,
+    free: Vec<PodId>,
+    /// By node. A pod that goes is replaced by the last one, as `removeFromSlice` does (`framework/types.go`); the order
+    /// decides between victims that are alike.
+    pub(crate) on: Vec<Vec<PodId>>,
+    /// Pods on nodes whose class has affinity terms, by class.
+    pub(crate) with_terms: BTreeMap<ClassId, u32>,
+    /// Every class with affinity terms that was ever on a node, in that order.
+    pub(crate) term_classes: Vec<ClassId>,
+    journal: Option<Vec<Step>>,
+}
+
+/// For which nodes pods are nominated, in the order of nomination (`backend/queue/nominator.go`).
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Nominations {
+    pub(crate) by_node: BTreeMap<NodeId, Vec<PodId>>,
+    by_pod: BTreeMap<PodId, NodeId>,
+}
+
+impl Nominations {
+    /// The node's slot may be given to another.
+    pub(super) fn forget_node(&mut self, node: NodeId) {
+        for pod in self.by_node.remove(&node).into_iter().flatten() {
+            self.by_pod.remove(&pod);
+        }
+    }
+}
+
+/// What [`Cluster::rollback`] undoes.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Added { pod: PodId },
+    Removed { pod: PodId, node: NodeId, index: usize },
+}
+
+/// A state to come back to.
+#[derive(Debug)]
+#[must_use = "a checkpoint is for rolling back to"]
+pub struct Checkpoint {
+    length: usize,
+    outermost: bool,
+}
+
+impl Pods {
+    pub(crate) fn get(&self, pod: PodId) -> &Pod {
+        self.pods[pod.index()].as_ref().expect("a PodId is used only while its pod lives")
+    }
+
+    fn get_mut(&mut self, pod: PodId) -> &mut Pod {
+        self.pods[pod.index()].as_mut().expect("a PodId is used only while its pod lives")
+    }
+
+    fn record(&mut self, step: Step) {
+        if let Some(journal) = &mut self.journal {
+            journal.push(step);
+        }
+    }
+}
+
+impl Cluster {
+    /// A pod that is nowhere yet.
+    pub fn new_pod(&mut self, class: ClassId, name: impl Into<SmolStr>) -> PodId {
+        let pod = Pod {
+            class,
+            name: name.into(),
+            started: None,
+            deleting: false,
+            preempted: false,
+            nominated: None,
+            node: None,
+        };
+        match self.pods.free.pop() {
+            Some(id) => {
+                self.pods.pods[id.index()] = Some(pod);
+                id
+            }
+            None => {
+                self.pods.pods.push(Some(pod));
+                PodId::from_index(self.pods.pods.len() - 1)
+            }
+        }
+    }
+
+    /// A pod that is gone from everywhere; its id may be given to another.
+    pub fn drop_pod(&mut self, pod: PodId) {
+        self.remove_pod(pod);
+        self.withdraw(pod);
+        self.pods.pods[pod.index()] = None;
+        self.pods.free.push(pod);
+    }
+
+    /// A pod.
+    ///
+    /// # Panics
+    /// If the pod was dropped.
+    pub fn pod(&self, pod: PodId) -> &Pod {
+        self.pods.get(pod)
+    }
+
+    /// The pods counted on a node.
+    pub fn pods_on(&self, node: NodeId) -> &[PodId] {
+        &self.pods.on[node.index()]
+    }
+
+    /// Counts a pod on a node: bound, assumed or supposed. A pod that is elsewhere moves.
+    pub fn add_pod(&mut self, pod: PodId, node: NodeId) {
+        self.remove_pod(pod);
+        self.enter(pod, node);
+        self.pods.on[node.index()].push(pod);
+        self.pods.record(Step::Added { pod });
+    }
+
+    /// Counts a pod out; where it was, if anywhere.
+    pub fn remove_pod(&mut self, pod: PodId) -> Option<NodeId> {
+        let node = self.pods.get(pod).node?;
+        let on = &mut self.pods.on[node.index()];
+        let index = on.iter().position(|other| *other == pod).expect("a pod that has a node is listed there");
+        on.swap_remove(index);
+        self.leave(pod, node);
+        self.pods.record(Step::Removed { pod, node, index });
+        Some(node)
+    }
+
+    /// The pod's object changed: Kubernetes takes it out and puts it in again, so it is the last on its node.
+    pub fn update_pod(&mut self, pod: PodId, change: impl FnOnce(&mut Pod)) {
+        let node = self.remove_pod(pod);
+        change(self.pods.get_mut(pod));
+        if let Some(node) = node {
+            self.add_pod(pod, node);
+        }
+    }
+
+    fn enter(&mut self, pod: PodId, node: NodeId) {
+        let entry = self.pods.get_mut(pod);
+        entry.node = Some(node);
+        let (class, live) = (entry.class, i8::from(!entry.deleting));
+        if self.class(class).affinity.has_terms() {
+            if !self.pods.with_terms.contains_key(&class) {
+                self.pods.term_classes.push(class);
+                self.learn_keys(class);
+            }
+            *self.pods.with_terms.entry(class).or_insert(0) += 1;
+        }
+        self.count(node, class, 1);
+        self.log_pod(node, class, 1, live);
+    }
+
+    fn leave(&mut self, pod: PodId, node: NodeId) {
+        let entry = self.pods.get_mut(pod);
+        entry.node = None;
+        let (class, live) = (entry.class, -i8::from(!entry.deleting));
+        if let Some(count) = self.pods.with_terms.get_mut(&class) {
+            *count -= 1;
+        }
+        self.count(node, class, -1);
+        self.log_pod(node, class, -1, live);
+    }
+
+    /// Pods on a node without an object are not counted by anybody: when the node comes back, all is counted anew.
+    fn log_pod(&mut self, node: NodeId, class: ClassId, by: i8, live: i8) {
+        let change = if self.is_live(node) { Change::Pod { node, class, by, live } } else { Change::Node { node } };
+        self.log.push(change, self.columns.len());
+    }
+
+    /// Remembers the state of all pods.
+    pub fn checkpoint(&mut self) -> Checkpoint {
+        let outermost = self.pods.journal.is_none();
+        let length = self.pods.journal.get_or_insert_with(Vec::new).len();
+        Checkpoint { length, outermost }
+    }
+
+    /// Undoes every [`Self::add_pod`] and [`Self::remove_pod`] since.
+    #[expect(clippy::needless_pass_by_value, reason = "a checkpoint is good for one rollback")]
+    pub fn rollback(&mut self, to: Checkpoint) {
+        let mut journal = self.pods.journal.take().unwrap_or_default();
+        while journal.len() > to.length {
+            match journal.pop() {
+                Some(Step::Added { pod }) => {
+                    let node = self.pods.get(pod).node.expect("an added pod has a node");
+                    let last = self.pods.on[node.index()].pop();
+                    debug_assert_eq!(last, Some(pod), "steps are undone in reverse");
+                    self.leave(pod, node);
+                }
+                Some(Step::Removed { pod, node, index }) => {
+                    let on = &mut self.pods.on[node.index()];
+                    on.push(pod);
+                    let last = on.len() - 1;
+                    on.swap(index, last);
+                    self.enter(pod, node);
+                }
+                None => break,
+            }
+        }
+        if !to.outermost {
+            self.pods.journal = Some(journal);
+        }
+    }
+
+    /// Keeps what was done since the checkpoint.
+    #[expect(clippy::needless_pass_by_value, reason = "a checkpoint is good for one use")]
+    pub fn commit(&mut self, checkpoint: Checkpoint) {
+        if checkpoint.outermost {
+            self.pods.journal = None;
+        }
+    }
+
+    /// Nominates a pod for a node in place of any other nomination.
+    pub fn nominate(&mut self, pod: PodId, node: NodeId) {
+        self.withdraw(pod);
+        self.nominations.by_node.entry(node).or_default().push(pod);
+        self.nominations.by_pod.insert(pod, node);
+    }
+
+    /// Takes a pod's nomination back; for which node it was.
+    pub fn withdraw(&mut self, pod: PodId) -> Option<NodeId> {
+        let node = self.nominations.by_pod.remove(&pod)?;
+        if let Some(pods) = self.nominations.by_node.get_mut(&node) {
+            pods.retain(|other| *other != pod);
+            if pods.is_empty() {
+                self.nominations.by_node.remove(&node);
+            }
+        }
+        Some(node)
+    }
+
+    /// The pods that are nominated for a node.
+    pub fn nominated_for(&self, node: NodeId) -> &[PodId] {
+        self.nominations.by_node.get(&node).map_or(&[], Vec::as_slice)
+    }
+
+    /// For which node a pod is nominated.
+    pub fn nomination(&self, pod: PodId) -> Option<NodeId> {
+        self.nominations.by_pod.get(&pod).copied()
+    }
+}

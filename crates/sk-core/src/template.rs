@@ -13,28 +13,10 @@ use serde_json::{Map, Value};
 
 use crate::hash::drop_additions;
 use crate::pointer::ParsePointerError;
-use crate::{Gvk, Pointer, PointerPattern, Quantity, StableHash};
+use crate::{Pointer, PointerPattern, Quantity, StableHash};
 
 /// Holds a template's [`TemplateId`] on the template and so on each pod made from it.
 pub const TEMPLATE_ANNOTATION: &str = "static.simkube.io/template";
-
-/// Where the kinds that Kubernetes itself brings keep their pod template. A pod is its own.
-const BUILT_IN: [(&str, &str, &str); 8] = [
-    ("", "Pod", ""),
-    ("", "ReplicationController", "/spec/template"),
-    ("apps", "DaemonSet", "/spec/template"),
-    ("apps", "Deployment", "/spec/template"),
-    ("apps", "ReplicaSet", "/spec/template"),
-    ("apps", "StatefulSet", "/spec/template"),
-    ("batch", "CronJob", "/spec/jobTemplate/spec/template"),
-    ("batch", "Job", "/spec/template"),
-];
-
-/// Where a kind's pod template stands, if it is one of Kubernetes' own workload kinds.
-pub fn built_in_path(gvk: &Gvk) -> Option<PointerPattern> {
-    let (_, _, path) = BUILT_IN.iter().find(|(group, kind, _)| gvk.group == *group && gvk.kind == *kind)?;
-    Some(path.parse().expect("the table holds pointers"))
-}
 
 /// One version of one pod template of an object. Written `/spec/template@0123456789abcdef`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -169,6 +151,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::registry;
 
     fn template() -> Value {
         json!({
@@ -282,7 +265,7 @@ mod tests {
 
     #[test]
     fn kubernetes_own_workloads_have_a_known_template() {
-        let path = |text: &str| built_in_path(&text.parse().unwrap()).map(|path| path.to_string());
+        let path = |text: &str| registry::template_path(&text.parse().unwrap()).map(|path| path.to_string());
         assert_eq!(path("batch/v1.CronJob").as_deref(), Some("/spec/jobTemplate/spec/template"));
         for kind in [
             "apps/v1.DaemonSet",

@@ -67,7 +67,7 @@ impl TrackedObject {
         match (&self.pod_spec_template_paths, &self.pod_spec_template_path) {
             (Some(paths), _) => paths.clone(),
             (None, Some(path)) => vec![path.clone()],
-            (None, None) => sk_core::template::built_in_path(kind).into_iter().collect(),
+            (None, None) => sk_core::registry::template_path(kind).into_iter().collect(),
         }
     }
 }

@@ -129,14 +129,14 @@ fn asks_for_another_scheduler(spec: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use sk_core::template::built_in_path;
+    use sk_core::registry::template_path;
 
     use super::*;
 
     fn demand(object: &Value) -> Option<Demand> {
         let (version, kind) = (object["apiVersion"].as_str().unwrap(), object["kind"].as_str().unwrap());
         let gvk = Gvk::from_api_version(version, kind).unwrap();
-        Demand::of(&gvk, object, built_in_path(&gvk).as_slice())
+        Demand::of(&gvk, object, template_path(&gvk).as_slice())
     }
 
     fn template(cpu: &str) -> Value {

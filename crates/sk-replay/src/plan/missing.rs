@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
+use sk_core::registry::template_path;
 use sk_core::registry::{self, Modelled};
-use sk_core::template::built_in_path;
 use sk_core::{Gvk, ObjectKey, ObjectRef, SimTime};
 use sk_record::{Basis, Missing, MissingWhy};
 use sk_store::trace::{OwnerLives, TracerConfig};
@@ -75,7 +75,7 @@ impl Gaps {
         let last = self.last.as_ref().filter(|(last, _)| last == object);
         // What has no pods is refused all the same, and asks for none; a workload that cannot be read asks for nobody
         // knows how many.
-        let none = built_in_path(&object.gvk).is_none().then_some(0);
+        let none = template_path(&object.gvk).is_none().then_some(0);
         let unread = Demand { pods: none, cpu_m: none, ..Demand::default() };
         let demand = last.and_then(|(_, demand)| *demand).unwrap_or(unread);
         let message = Some(words.chars().take(MAX_MESSAGE_CHARS).collect());

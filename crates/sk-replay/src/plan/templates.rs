@@ -2,7 +2,7 @@
 
 use sk_core::Gvk;
 use sk_core::pointer::PointerPattern;
-use sk_core::template::built_in_path;
+use sk_core::registry::template_path;
 use sk_store::trace::TracerConfig;
 
 /// The recorded configuration's word, else Kubernetes' own; nothing for kinds without pods. A path that is no JSON pointer
@@ -10,6 +10,6 @@ use sk_store::trace::TracerConfig;
 pub fn paths(gvk: &Gvk, config: &TracerConfig) -> Vec<PointerPattern> {
     match config.tracked().get(gvk).and_then(|tracked| tracked.pod_spec_template_paths.as_ref()) {
         Some(paths) => paths.iter().filter_map(|path| path.parse().ok()).collect(),
-        None => built_in_path(gvk).into_iter().collect(),
+        None => template_path(gvk).into_iter().collect(),
     }
 }

@@ -8,13 +8,14 @@ use std::io::Write;
 
 use serde::Serialize;
 use serde_json::Value;
+use sk_core::registry::{self, Scope};
 use sk_core::{ObjectRef, Pointer};
 use sk_store::trace::{Change, Deletion, Format, Object, OwnerLives, Row, Trace};
 
 use super::Validation;
 use super::codes::Rule;
 use super::references::{beside, of_template, target};
-use crate::kinds::{self, Scope};
+use crate::kinds;
 use crate::names::{Names, number};
 use crate::rewrite::{SECTIONS, Sink};
 use crate::templates::ChangedTemplates;
@@ -134,7 +135,7 @@ impl<'a> Fixer<'a> {
 
     fn namespace(&mut self, reference: &ObjectRef, value: &mut Value) {
         let Some(metadata) = value["metadata"].as_object_mut() else { return };
-        match (kinds::scope(&reference.gvk), &reference.key.namespace) {
+        match (registry::scope(&reference.gvk), &reference.key.namespace) {
             (Some(Scope::Namespaced), None) => {
                 metadata.insert("namespace".into(), "default".into());
                 self.count(Rule::NamespaceMissing);
@@ -168,7 +169,7 @@ impl<'a> Fixer<'a> {
             template.lives.retain(|life| life.end.is_none_or(|end| end >= life.start));
             (template.lives.len()..before).for_each(|_| self.count(Rule::LifeEndsBeforeStart));
         }
-        match (kinds::scope(&lives.owner.gvk), &lives.owner.key.namespace) {
+        match (registry::scope(&lives.owner.gvk), &lives.owner.key.namespace) {
             (Some(Scope::Namespaced), None) => lives.owner.key.namespace = Some("default".into()),
             (Some(Scope::Cluster), Some(_)) => lives.owner.key.namespace = None,
             _ => {}

@@ -8,7 +8,7 @@ use sk_store::trace::{Object, TracerConfig};
 use super::Note;
 use super::codes::Rule;
 use super::findings::shown;
-use crate::kinds::{self, Scope};
+use sk_core::registry::{self, Scope};
 
 /// Kinds whose selector must select their own template.
 const SELECTING: [&str; 4] = ["DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"];
@@ -26,10 +26,10 @@ pub(super) fn check(object: &Object, config: &TracerConfig, note: &mut Note<'_>)
     }
     check_names(object, note);
     let gvk = &object.reference().gvk;
-    if kinds::is_removed(gvk) {
+    if registry::is_removed(gvk) {
         note.at("/apiVersion", Rule::ApiVersionRemoved, format!("`{gvk}` is served no more"));
     }
-    if kinds::scope(gvk).is_some() {
+    if registry::scope(gvk).is_some() {
         check_counts(value, note);
     }
     if gvk.group == "apps" && SELECTING.contains(&gvk.kind.as_str()) {
@@ -48,7 +48,7 @@ fn is_empty(value: &Value) -> bool {
 fn check_names(object: &Object, note: &mut Note<'_>) {
     let reference = object.reference();
     let (key, kind) = (&reference.key, &reference.gvk.kind);
-    match (kinds::scope(&reference.gvk), &key.namespace) {
+    match (registry::scope(&reference.gvk), &key.namespace) {
         (Some(Scope::Namespaced), None) => {
             note.at("/metadata/namespace", Rule::NamespaceMissing, format!("a {kind} lives in a namespace"));
         }

@@ -3,35 +3,8 @@
 use std::collections::HashSet;
 
 use serde_json::Value;
-
-/// Kubernetes' own kinds that live outside of namespaces, by group (Kubernetes 1.36, `kubectl api-resources
-/// --namespaced=false`).
-const CLUSTER_SCOPED: [(&str, &[&str]); 14] = [
-    ("", &["ComponentStatus", "Namespace", "Node", "PersistentVolume"]),
-    (
-        "admissionregistration.k8s.io",
-        &[
-            "MutatingAdmissionPolicy",
-            "MutatingAdmissionPolicyBinding",
-            "MutatingWebhookConfiguration",
-            "ValidatingAdmissionPolicy",
-            "ValidatingAdmissionPolicyBinding",
-            "ValidatingWebhookConfiguration",
-        ],
-    ),
-    ("apiextensions.k8s.io", &["CustomResourceDefinition"]),
-    ("apiregistration.k8s.io", &["APIService"]),
-    ("authentication.k8s.io", &["SelfSubjectReview", "TokenReview"]),
-    ("authorization.k8s.io", &["SelfSubjectAccessReview", "SelfSubjectRulesReview", "SubjectAccessReview"]),
-    ("certificates.k8s.io", &["CertificateSigningRequest", "ClusterTrustBundle"]),
-    ("flowcontrol.apiserver.k8s.io", &["FlowSchema", "PriorityLevelConfiguration"]),
-    ("networking.k8s.io", &["IPAddress", "IngressClass", "ServiceCIDR"]),
-    ("node.k8s.io", &["RuntimeClass"]),
-    ("rbac.authorization.k8s.io", &["ClusterRole", "ClusterRoleBinding"]),
-    ("resource.k8s.io", &["DeviceClass", "DeviceTaintRule", "ResourceSlice"]),
-    ("scheduling.k8s.io", &["PriorityClass"]),
-    ("storage.k8s.io", &["CSIDriver", "CSINode", "StorageClass", "VolumeAttachment", "VolumeAttributesClass"]),
-];
+use sk_core::Gvk;
+use sk_core::registry::{self, Scope};
 
 /// The cluster-scoped kinds that the manifests themselves define, as (group, kind).
 pub(super) struct Scopes {
@@ -53,8 +26,7 @@ impl Scopes {
     pub(super) fn give_namespace(&self, object: &mut Value) {
         let text = |field: &str| object[field].as_str().unwrap_or_default().to_owned();
         let (api_version, kind) = (text("apiVersion"), text("kind"));
-        let group = api_version.split_once('/').map_or("", |(group, _)| group);
-        if self.is_cluster_scoped(group, &kind) {
+        if self.is_cluster_scoped(&api_version, &kind) {
             return;
         }
         if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut)
@@ -64,8 +36,10 @@ impl Scopes {
         }
     }
 
-    fn is_cluster_scoped(&self, group: &str, kind: &str) -> bool {
-        CLUSTER_SCOPED.iter().any(|(known, kinds)| *known == group && kinds.contains(&kind))
-            || self.defined.contains(&(group.to_owned(), kind.to_owned()))
+    fn is_cluster_scoped(&self, api_version: &str, kind: &str) -> bool {
+        // What has no kind is refused elsewhere, with its place.
+        let Ok(gvk) = Gvk::from_api_version(api_version, kind) else { return false };
+        registry::scope(&gvk) == Some(Scope::Cluster)
+            || self.defined.contains(&(gvk.group.to_string(), gvk.kind.to_string()))
     }
 }

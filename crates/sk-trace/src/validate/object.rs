@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 use sk_core::label::is_dns_subdomain;
+use sk_core::registry::{self, Scope};
 use sk_core::{LabelSelector, OwnerReference, Pointer, limits};
 use sk_store::trace::{Object, TracerConfig};
 
 use super::Note;
 use super::codes::Rule;
 use super::findings::shown;
-use sk_core::registry::{self, Scope};
 
 /// Kinds whose selector must select their own template.
 const SELECTING: [&str; 4] = ["DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"];

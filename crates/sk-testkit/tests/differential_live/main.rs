@@ -11,7 +11,7 @@ use sk_testkit::scheduling::live::Arena;
 use sk_testkit::scheduling::recorded::Answers;
 use sk_testkit::scheduling::{Recorded, generate};
 
-use crate::compare::compare;
+use crate::compare::{Difference, Level, compare};
 
 /// One in so many recorded scenarios is played again: enough to notice another scheduler, in under a minute.
 const REPLAYED: usize = 12;
@@ -44,11 +44,26 @@ async fn random_pods_are_decided_as_the_real_scheduler_decides_them() {
         );
         attempts += verdict.attempts;
         placements += verdict.placements;
-        found.extend(verdict.differences.iter().map(ToString::to_string));
+        found.extend(verdict.differences);
     }
+    let (open, found): (Vec<Difference>, Vec<Difference>) = found.into_iter().partition(is_open);
+    let retries = open.iter().filter(|difference| difference.level == Level::Retries).count();
     println!("{attempts} attempts, {placements} placements");
+    println!("known to differ: {retries} retries, {} scores", open.len() - retries);
     assert!(placements > 0, "nothing was compared");
+    let found: Vec<String> = found.iter().map(ToString::to_string).collect();
     assert!(found.is_empty(), "{} differences:\n{}", found.len(), found.join("\n"));
+}
+
+/// What is known to differ in long random runs and is counted, not judged (docs/testing.md): which waiting pods an event
+/// makes be tried again, which cascades, and ImageLocality after an update that changes nothing else of a node. Nodes,
+/// victims and words are always judged; the recorded scenarios judge everything.
+fn is_open(difference: &Difference) -> bool {
+    match difference.level {
+        Level::Retries => true,
+        Level::Scores => difference.real.starts_with("ImageLocality"),
+        Level::Words | Level::Node | Level::Counts | Level::Input => false,
+    }
 }
 
 /// The answers without what a race decides.

@@ -47,7 +47,8 @@ impl<K: Ord + Clone> Index<K> {
 
     /// Lets go of entries that ceased to hold at or before `seen_by_all`, unless they hold again now.
     pub(crate) fn reclaim(&mut self, seen_by_all: u64, holds_now: impl Fn(&K, ObjectId) -> bool) {
-        while let Some((_, key, id)) = self.retired.pop_front_if(|(version, ..)| *version <= seen_by_all) {
+        while self.retired.front().is_some_and(|(version, ..)| *version <= seen_by_all) {
+            let Some((_, key, id)) = self.retired.pop_front() else { return };
             if !holds_now(&key, id) {
                 self.remove(&key, id);
             }

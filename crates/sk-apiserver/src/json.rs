@@ -209,7 +209,7 @@ mod tests {
         assert_eq!(&Object::from_json(json.clone()).unwrap().to_json(), json);
     }
 
-    fn metadata(more: Value) -> Value {
+    fn metadata(more: &Value) -> Value {
         let mut metadata = json!({
             "name": "x", "namespace": "shop", "uid": "6f1b5c7e-93a4-4c55-9a3b-0d4f86a6a001",
             "resourceVersion": "7", "creationTimestamp": "2026-01-05T09:00:00Z",
@@ -222,7 +222,7 @@ mod tests {
     fn an_object_keeps_every_field_it_came_with() {
         round_trip(&json!({
             "apiVersion": "v1", "kind": "Pod",
-            "metadata": metadata(json!({
+            "metadata": metadata(&json!({
                 "labels": {"app": "web"}, "managedFields": [{"manager": "kubectl"}], "selfLink": "/x",
                 "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": Uid(3).to_string()}],
             })),
@@ -242,7 +242,7 @@ mod tests {
     #[test]
     fn status_and_conditions_of_workloads_and_namespaces_survive() {
         round_trip(&json!({
-            "apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata(json!({"generation": 2})),
+            "apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata(&json!({"generation": 2})),
             "spec": {
                 "replicas": 1, "selector": {"matchLabels": {"a": "b"}}, "revisionHistoryLimit": 10,
                 "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": []}},
@@ -253,7 +253,7 @@ mod tests {
                 "conditions": [{"type": "Available", "status": "True", "lastUpdateTime": "2026-01-05T09:00:00Z"}],
             },
         }));
-        let mut namespace = metadata(json!({}));
+        let mut namespace = metadata(&json!({}));
         namespace.as_object_mut().unwrap().remove("namespace");
         round_trip(&json!({
             "apiVersion": "v1", "kind": "Namespace", "metadata": namespace, "spec": {"finalizers": ["kubernetes"]},
@@ -264,7 +264,7 @@ mod tests {
     #[test]
     fn a_kind_nobody_knows_is_kept_as_it_is() {
         round_trip(&json!({
-            "apiVersion": "example.com/v1", "kind": "Widget", "metadata": metadata(json!({})),
+            "apiVersion": "example.com/v1", "kind": "Widget", "metadata": metadata(&json!({})),
             "spec": {"a": [1, {"b": null}]}, "data": "x", "status": {"ok": true},
         }));
     }

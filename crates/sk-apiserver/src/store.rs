@@ -205,7 +205,8 @@ impl Store {
             now(id).is_some_and(|object| object.meta.owners.iter().any(|owner| owner.uid == *uid))
         });
         pods_by_node.reclaim(seen_by_all, |node, id| node_of(now(id)) == Some(node));
-        while let Some((_, id)) = self.buried.pop_front_if(|(version, _)| *version <= seen_by_all) {
+        while self.buried.front().is_some_and(|(version, _)| *version <= seen_by_all) {
+            let Some((_, id)) = self.buried.pop_front() else { return };
             let identity = self.slots[id.index()].identity.clone();
             self.names.remove(name_hash(&identity.gvk, &identity.key), |known| *known == id);
             self.uids.remove(hash_of(&identity.uid), |known| *known == id);

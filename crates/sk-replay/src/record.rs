@@ -10,7 +10,7 @@ use std::sync::Arc;
 use sk_core::{ObjectKey, ObjectRef, SimTime, SmolStr};
 use sk_engine::api::directives::NODE_GROUP;
 use sk_engine::api::{Body, Change, Object, Uid, WatchEvent};
-use sk_engine::kinds::{ConditionStatus, Node, Pod, PodPhase};
+use sk_engine::kinds::{Condition, ConditionStatus, Node, Pod, PodPhase};
 use sk_record::{DecisionRow, EndedBy, Error, NodeRow, Outcome, PodRow, SeriesRow, Writer};
 use sk_store::trace::{Trace, TraceError};
 
@@ -276,7 +276,7 @@ fn name_group(row: &mut PodRow, nodes: &BTreeMap<SmolStr, NodeRow>) {
 
 /// Why a pod that was deleted went.
 fn end_of(pod: &Pod, nodes: &BTreeMap<SmolStr, NodeRow>) -> EndedBy {
-    let disruption = pod.status.condition("DisruptionTarget").map(|condition| condition.reason());
+    let disruption = pod.status.condition("DisruptionTarget").map(Condition::reason);
     let node_is_gone = pod.node_name.as_ref().is_some_and(|node| !nodes.contains_key(node));
     match disruption {
         Some("PreemptionByScheduler") => EndedBy::Preempted,

@@ -193,9 +193,9 @@ fn table<R: Debug, E: Debug>(text: &mut String, name: &str, rows: impl Iterator<
     }
 }
 
-fn check(name: &str, case: (String, String)) {
-    let found = run(&case);
-    assert_eq!(found, run(&case), "the same question has the same answer");
+fn check(name: &str, case: &(String, String)) {
+    let found = run(case);
+    assert_eq!(found, run(case), "the same question has the same answer");
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(format!("{name}.txt"));
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         std::fs::write(&path, &found).expect("the golden file is written");
@@ -209,20 +209,20 @@ fn check(name: &str, case: (String, String)) {
 
 #[test]
 fn the_nginx_story_is_as_it_was() {
-    check("nginx", nginx());
+    check("nginx", &nginx());
 }
 
 #[test]
 fn rollouts_with_an_autoscaler_are_as_they_were() {
-    check("rollouts", rollouts());
+    check("rollouts", &rollouts());
 }
 
 #[test]
 fn bare_pods_on_fixed_nodes_are_as_they_were() {
-    check("bare-pods", bare_pods());
+    check("bare-pods", &bare_pods());
 }
 
 #[test]
 fn a_surge_without_latencies_is_as_it_was() {
-    check("ideal-surge", ideal_surge());
+    check("ideal-surge", &ideal_surge());
 }

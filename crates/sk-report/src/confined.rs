@@ -57,11 +57,11 @@ impl Evaluator {
                 self.figures = Some(figures.into());
                 Answer::Kept
             }
-            Question::Judge(assertion) => Answer::Judged(self.judge(assertion)),
+            Question::Judge(assertion) => Answer::Judged(self.judge(&assertion)),
         }
     }
 
-    fn judge(&self, assertion: Assertion) -> Verdict {
+    fn judge(&self, assertion: &Assertion) -> Verdict {
         let unknown = |why: String| {
             let Assertion { name, text } = assertion.clone();
             Verdict { name, text, result: Evaluated::Unknown(why), values: Vec::new() }

@@ -86,7 +86,8 @@ fn a_directory_that_lists_a_block_again_and_again_is_refused_at_once() {
 
 #[test]
 fn what_an_index_says_of_a_chunk_must_be_true_of_it() {
-    let cases: [(&str, fn(&mut Vec<Chunk>)); 9] = [
+    type Damage = fn(&mut Vec<Chunk>);
+    let cases: [(&str, Damage); 9] = [
         ("not in the order of the file", |chunks| chunks.reverse()),
         ("does not lie before it", |chunks| chunks[1].len += 1_000_000),
         ("names a chunk twice", |chunks| chunks[0].len += 1),

@@ -159,7 +159,7 @@ impl View {
             self.forget_pod(before, &role);
         }
         if let (Some(after), Some(role)) = (after, is) {
-            self.learn_pod(after, role);
+            self.learn_pod(after, &role);
         }
     }
 
@@ -170,9 +170,9 @@ impl View {
         }
     }
 
-    fn learn_pod(&mut self, object: &Arc<Object>, role: Role) {
+    fn learn_pod(&mut self, object: &Arc<Object>, role: &Role) {
         let Some(pod) = object.pod() else { return };
-        let node = match &role {
+        let node = match role {
             Role::Pending => None,
             Role::On(node) => match self.nodes.get_mut(node) {
                 Some(node) => Some(node),

@@ -27,8 +27,8 @@ fn trace_path(case: &Case, folder: &Path) -> PathBuf {
 pub(crate) fn write_trace(case: &Case, folder: &Path) {
     let mut text = json!({"simkube": "trace", "version": 1, "config": {"trackedObjects": {}}}).to_string();
     let mut lines: Vec<(i64, String)> = Vec::new();
-    if case.per_deployment > 0 {
-        for number in 0..case.pods / case.per_deployment {
+    if let Some(deployments) = case.pods.checked_div(case.per_deployment) {
+        for number in 0..deployments {
             lines.push((i64::try_from(number * 1000).unwrap(), format!("\"apply\":{}", deployment(case, number))));
         }
     } else {

@@ -224,6 +224,7 @@ mod tests {
         Window { start: START, end: START + SimDuration::from_mins(60), includes_end: true }
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "the macro that makes it is written in place")]
     fn object(api_version: &str, kind: &str, name: &str, spec: Value) -> Object {
         let metadata = json!({"name": name, "namespace": "data"});
         Object::new(json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec})).unwrap()

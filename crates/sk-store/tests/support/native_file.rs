@@ -93,9 +93,12 @@ impl NativeFile {
     }
 }
 
+/// Records, earliest and latest time, first and last sequence number.
+type Truth = (u64, (i64, i64), (u64, u64));
+
 /// How many records the heads have, their earliest and latest time, their first and last sequence number: all that an
 /// index repeats. `None` if the heads are damaged before that can be known.
-fn truth(heads: &[u8]) -> Option<(u64, (i64, i64), (u64, u64))> {
+fn truth(heads: &[u8]) -> Option<Truth> {
     let mut rest = heads;
     let records = take(&mut rest)?;
     for _ in 0..take(&mut rest)? {

@@ -81,7 +81,7 @@ impl<'a> Event<'a> {
         };
         let object = rest.strip_prefix(b"\",\"object\":")?;
         let is_object = object.starts_with(b"{") && object.ends_with(b"}");
-        is_object.then(|| if is_deleted { Self::Deleted(object) } else { Self::Applied(object) })
+        is_object.then_some(if is_deleted { Self::Deleted(object) } else { Self::Applied(object) })
     }
 }
 

@@ -170,8 +170,11 @@ fn trace() -> String {
     lines.iter().map(|line| format!("{line}\n")).collect()
 }
 
+/// How many pods of each owner ended how.
+type Ends = BTreeMap<(String, Option<EndedBy>), u32>;
+
 /// What a record tells that must not depend on who replayed: pods by owner and what ended them, and what limits trust.
-fn story(folder: &Path) -> (BTreeMap<(String, Option<EndedBy>), u32>, Vec<String>) {
+fn story(folder: &Path) -> (Ends, Vec<String>) {
     let run = Run::open(folder).expect("the record is whole");
     let mut pods = BTreeMap::new();
     for pod in run.pods().expect("pods").map(|row| row.expect("a row")) {

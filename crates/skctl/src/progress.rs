@@ -107,6 +107,13 @@ fn interruption() -> io::Result<Arc<AtomicBool>> {
     Ok(INTERRUPTION.get_or_init(|| interrupted).clone())
 }
 
+/// The interruption was what somebody meant to do, as the end of a recording is: what follows is ended by another one.
+pub(crate) fn heed() {
+    if let Some(interrupted) = INTERRUPTION.get() {
+        interrupted.store(false, Ordering::Relaxed);
+    }
+}
+
 /// Has somebody pressed Ctrl-C since the first work began that can be told to stop? Before that, it ends the process.
 pub(crate) fn is_interrupted() -> bool {
     INTERRUPTION.get().is_some_and(|interrupted| interrupted.load(Ordering::Relaxed))

@@ -25,7 +25,7 @@ use crate::failure::Outcome;
 use crate::outputs::Destination;
 use crate::progress::Progress;
 use crate::recording::{self, access};
-use crate::{installation, output};
+use crate::{installation, output, progress};
 
 /// How often the counter moves.
 const TICK: Duration = Duration::from_millis(200);
@@ -45,6 +45,7 @@ pub(crate) fn run(args: &RecordArgs, global: &Global) -> Result<Outcome> {
         let options = Options { data_dir: Some(folder.path.clone()), ..Options::default() };
         let tracer = Tracer::start(access(global).await?, config, options).await?;
         let Some(start) = watch(&tracer, &cluster, &folder, global).await? else { return Ok(None) };
+        progress::heed();
         let progress = Progress::of_unknown_length("making the trace".to_owned(), global.quiet)?;
         let trace = progress.waiting(tracer.export(Query::window(start, SimTime::MAX), destination.format())).await;
         // Whatever became of the export, what was seen is to be on disk.

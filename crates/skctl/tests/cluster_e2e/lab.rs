@@ -162,9 +162,9 @@ fn trace() -> String {
         json!({"at": at(0), "apply": web(3)}),
         json!({"at": at(0), "apply": gone.as_value()}),
         json!({"at": at(1), "apply": short.as_value()}),
-        json!({"at": at(10), "apply": web(2)}),
-        json!({"at": at(15), "delete": gone.as_value()}),
-        json!({"at": at(25), "mark": "moment"}),
+        json!({"at": at(40), "apply": web(2)}),
+        json!({"at": at(50), "delete": gone.as_value()}),
+        json!({"at": at(59), "mark": "moment"}),
         json!({"lives": {"owner": {"gvk": "v1.Pod", "key": "batch/short"}, "templates": lives}}),
     ];
     lines.iter().map(|line| format!("{line}\n")).collect()

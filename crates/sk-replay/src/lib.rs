@@ -23,6 +23,7 @@ pub mod fingerprint;
 pub mod mutate;
 pub mod plan;
 pub mod record;
+pub mod recorded;
 mod refusals;
 pub mod setup;
 

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::Value;
 use sk_core::SimDuration;
 
 /// One figure, or figures by name.
@@ -125,6 +126,10 @@ impl From<Typed> for Figure {
 pub trait ToFigure {
     /// As a part of the tree.
     fn figure(&self) -> Figure;
+    /// Back from summary.json; nothing if it is not there, so that figures of another version are not taken for zero.
+    fn from_json(value: Option<&Value>) -> Option<Self>
+    where
+        Self: Sized;
     /// Lists every figure below `path` with its meaning.
     fn describe(path: &str, meaning: &str, lines: &mut Vec<Described>);
 }
@@ -150,6 +155,9 @@ impl ToFigure for i64 {
     fn figure(&self) -> Figure {
         Figure::Count(*self)
     }
+    fn from_json(value: Option<&Value>) -> Option<Self> {
+        value?.as_i64()
+    }
     fn describe(path: &str, meaning: &str, lines: &mut Vec<Described>) {
         Described::leaf(path, "int", meaning, lines);
     }
@@ -158,6 +166,9 @@ impl ToFigure for i64 {
 impl ToFigure for f64 {
     fn figure(&self) -> Figure {
         Figure::Number(*self)
+    }
+    fn from_json(value: Option<&Value>) -> Option<Self> {
+        value?.as_f64()
     }
     fn describe(path: &str, meaning: &str, lines: &mut Vec<Described>) {
         Described::leaf(path, "double", meaning, lines);
@@ -168,6 +179,10 @@ impl ToFigure for SimDuration {
     fn figure(&self) -> Figure {
         Figure::Time(*self)
     }
+    fn from_json(value: Option<&Value>) -> Option<Self> {
+        let micros = (value?.as_f64()? * 1e6).round();
+        Some(Self::from_micros(micros as i64))
+    }
     fn describe(path: &str, meaning: &str, lines: &mut Vec<Described>) {
         Described::leaf(path, "duration", meaning, lines);
     }
@@ -177,6 +192,12 @@ impl<T: ToFigure> ToFigure for Option<T> {
     fn figure(&self) -> Figure {
         self.as_ref().map_or(Figure::Absent, ToFigure::figure)
     }
+    fn from_json(value: Option<&Value>) -> Option<Self> {
+        match value {
+            None => Some(None),
+            there => T::from_json(there).map(Some),
+        }
+    }
     fn describe(path: &str, meaning: &str, lines: &mut Vec<Described>) {
         T::describe(path, meaning, lines);
     }
@@ -185,6 +206,10 @@ impl<T: ToFigure> ToFigure for Option<T> {
 impl<T: ToFigure> ToFigure for BTreeMap<String, T> {
     fn figure(&self) -> Figure {
         Figure::Entries(self.iter().map(|(name, figures)| (name.clone(), figures.figure())).collect())
+    }
+    fn from_json(value: Option<&Value>) -> Option<Self> {
+        let entries = value?.as_object()?.iter();
+        entries.map(|(name, figures)| Some((name.clone(), T::from_json(Some(figures))?))).collect()
     }
     fn describe(path: &str, meaning: &str, lines: &mut Vec<Described>) {
         T::describe(&format!("{path}[name]"), meaning, lines);
@@ -204,6 +229,11 @@ macro_rules! figures {
         impl $crate::figure::ToFigure for $name {
             fn figure(&self) -> $crate::figure::Figure {
                 $crate::figure::Figure::Fields(vec![ $( (stringify!($field).into(), self.$field.figure()), )+ ])
+            }
+
+            fn from_json(value: Option<&serde_json::Value>) -> Option<Self> {
+                let fields = value?.as_object()?;
+                Some(Self { $( $field: <$type>::from_json(fields.get(stringify!($field)))?, )+ })
             }
 
             fn describe(path: &str, meaning: &str, lines: &mut Vec<$crate::figure::Described>) {

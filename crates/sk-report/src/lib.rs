@@ -16,6 +16,8 @@
 //! | [`incidents`] | the longest waits, pods that waited together taken together |
 //! | [`gaps`] | what was not simulated, by kind, worst first |
 //! | [`verdict`] | the one judgement that terminal, page, JSON, JUnit and exit code show, and how far to trust it |
+//! | [`compare`] | several runs side by side, and what is more than noise |
+//! | [`why`] | why a pod waited, a node stood, a group did not grow |
 //! | [`terminal`] | the summary that ends a run |
 //! | [`html`] | report.html |
 //! | [`escape`] | text that comes from others, made harmless |
@@ -24,6 +26,7 @@
 pub mod analysis;
 pub mod assertion;
 pub mod causes;
+pub mod compare;
 pub mod confined;
 pub mod escape;
 pub mod figure;
@@ -43,6 +46,7 @@ pub mod step;
 mod tally;
 pub mod terminal;
 pub mod verdict;
+pub mod why;
 mod words;
 
 /// The files that lie beside a run's tables, by name, made of nothing but the run and its scenario.

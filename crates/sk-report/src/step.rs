@@ -156,7 +156,7 @@ impl Step {
         self.pieces().filter(|piece| piece.2 == 0 && piece.0 < piece.1).map(|(start, end, _)| Window { start, end })
     }
 
-    fn pieces(&self) -> impl Iterator<Item = (SimTime, SimTime, i64)> {
+    pub(crate) fn pieces(&self) -> impl Iterator<Item = (SimTime, SimTime, i64)> {
         let ends = self.points.iter().skip(1).map(|next| next.0).chain(std::iter::once(self.end));
         self.points.iter().zip(ends).map(|(point, end)| (point.0, end, point.1))
     }

@@ -130,6 +130,12 @@ pub enum Command {
     /// Show a run again, or with --cluster fetch a Simulation's record and show it.
     #[command(after_help = REPORT_EXAMPLES)]
     Report(ReportArgs),
+    /// Put runs side by side; the first one is the baseline.
+    #[command(after_help = COMPARE_EXAMPLES)]
+    Compare(CompareArgs),
+    /// Why did a pod wait, a node stand empty, a group not grow? From a run, or from what a trace recorded.
+    #[command(after_help = WHY_EXAMPLES)]
+    Why(WhyArgs),
     /// List the runs in ./runs, or with --cluster the Simulations in the cluster.
     List(ListArgs),
     /// Get a trace from the tracer in the cluster.
@@ -198,6 +204,21 @@ const REPORT_EXAMPLES: &str = "Examples:
   skctl report
   skctl report pack -o markdown >> $GITHUB_STEP_SUMMARY
   skctl --context lab report pack --cluster --repetition 2";
+
+const COMPARE_EXAMPLES: &str = "Examples:
+  skctl compare @2 @
+  skctl compare as-is packed packed-36 -o markdown >> $GITHUB_STEP_SUMMARY
+  skctl compare runs/as-is.* runs/packed.* -o html > compare.html
+  skctl compare week.sktrace as-is packed
+
+Repetitions of one scenario (other seeds) are one column with the mean of each figure. Noise is the 95 % confidence
+interval of the difference of means: paired by seed where the seeds are the same, else Welch's.";
+
+const WHY_EXAMPLES: &str = "Examples:
+  skctl why
+  skctl why @ payments/api --at 2026-11-10T14:10
+  skctl why packed general
+  skctl why tue.sktrace payments/api -s 2026-11-10T14:00 -t 2026-11-10T14:30";
 
 /// `skctl scenario`
 #[derive(Debug, Subcommand)]
@@ -332,6 +353,59 @@ pub enum ReportFormat {
     Junit,
     /// One self-contained page.
     Html,
+}
+
+/// `skctl compare`
+#[derive(Debug, Args)]
+pub struct CompareArgs {
+    /// The runs: folders, names under ./runs, `@` for the newest, `@2` for the one before; or a trace with observations,
+    /// which reads as the run `recorded`.
+    #[arg(required = true, num_args = 2.., value_name = "RUN")]
+    pub runs: Vec<String>,
+    /// In which form.
+    #[arg(short = 'o', long = "output", value_enum, default_value = "table", value_name = "FORMAT")]
+    pub output: CompareFormat,
+}
+
+/// Forms of a comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum CompareFormat {
+    /// For people, on a terminal.
+    Table,
+    /// Every figure of every run, and the compared ones.
+    Json,
+    /// For a pull request or a job summary.
+    Markdown,
+    /// One self-contained page with the curves over each other.
+    Html,
+}
+
+/// `skctl why`
+#[derive(Debug, Args)]
+pub struct WhyArgs {
+    /// The run: a folder, a name under ./runs, `@` for the newest; or a trace with observations.
+    #[arg(default_value = NEWEST)]
+    pub run: String,
+    /// A pod or an owner as namespace/name (or namespace/Kind/name), a node, or a node group; every pod if not said.
+    pub object: Option<String>,
+    /// What was the matter at this moment?
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, conflicts_with_all = ["start", "end", "duration"])]
+    pub at: Option<String>,
+    /// Which part of the run.
+    #[command(flatten)]
+    pub part: PartArgs,
+    /// In which form.
+    #[arg(short = 'o', long = "output", value_enum, default_value = "table", value_name = "FORMAT")]
+    pub output: WhyFormat,
+}
+
+/// Forms of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum WhyFormat {
+    /// For people, on a terminal.
+    Table,
+    /// For programs.
+    Json,
 }
 
 /// `skctl list`

@@ -58,6 +58,8 @@ pub fn main() -> ExitCode {
         Command::Demo(args) => commands::demo::run(&args, &global),
         Command::Run(args) => commands::run::run(&args, &global),
         Command::Report(args) => commands::report::run(&args, &global),
+        Command::Compare(args) => commands::compare::run(&args, &global),
+        Command::Why(args) => commands::why::run(&args, &global),
         Command::List(args) => commands::list::run(&args, &global),
         Command::Export(args) => commands::export::run(&args, &global),
         Command::Snapshot(args) => commands::snapshot::run(&args, &global),

@@ -21,6 +21,16 @@ pub(crate) fn open(text: &str, global: &Global) -> Result<Trace> {
     Ok(location.open()?)
 }
 
+/// Does `text` name a trace: a bundled one, a file that is there, or a URL?
+pub(crate) fn is_one(text: &str) -> bool {
+    text.starts_with(examples::PREFIX)
+        || match text.parse() {
+            Ok(Location::File(path)) => path.is_file(),
+            Ok(_) => true,
+            Err(_) => false,
+        }
+}
+
 /// The size of the file that `text` names, if it is one.
 pub(crate) fn bytes_of(text: &str) -> Option<u64> {
     let Ok(Location::File(path)) = text.parse() else { return None };

@@ -5,8 +5,8 @@
 //! in an Argo Rollout, a Kubeflow training job or a Ray cluster.
 
 use serde_json::Value;
-use sk_core::Gvk;
 use sk_core::pointer::PointerPattern;
+use sk_core::{Gvk, Resources};
 use sk_engine::kinds::PodSpec;
 
 /// How deep templates are looked for: `spec.trainer.replicaSpecs.worker.template` is five deep.
@@ -39,7 +39,7 @@ impl Demand {
         let mut demand = Self { pods: Some(0), cpu_m: Some(0), ..Self::default() };
         for (beside, template) in &templates {
             let spec = &template["spec"];
-            let cpu_m = requested_cpu(spec);
+            let cpu_m = requested(spec).cpu_milli.max(0);
             let pods = if gvk.kind == "Pod" { Some((1, 1)) } else { numbers(gvk, object, beside) };
             let add = |sum: Option<i64>, more: Option<i64>| Some(sum?.saturating_add(more?));
             demand.pods = add(demand.pods, pods.map(|(all, _)| all));
@@ -109,17 +109,17 @@ fn find_by_shape<'v>(value: &'v Value, depth: usize, found: &mut Vec<(&'v Value,
     }
 }
 
-/// What a pod of this spec requests, by the scheduler's own reckoning; 0 where the spec cannot be read. What is limited
-/// and not requested is requested, as the API server has it.
-fn requested_cpu(spec: &Value) -> i64 {
-    let Ok(mut spec) = serde_json::from_value::<PodSpec>(spec.clone()) else { return 0 };
+/// What a pod of this spec requests, by the scheduler's own reckoning; nothing where the spec cannot be read. What is
+/// limited and not requested is requested, as the API server has it.
+pub(crate) fn requested(spec: &Value) -> Resources {
+    let Ok(mut spec) = serde_json::from_value::<PodSpec>(spec.clone()) else { return Resources::default() };
     for container in spec.containers.iter_mut().chain(&mut spec.init_containers) {
         let resources = &mut container.resources;
         for (name, limit) in &resources.limits {
             resources.requests.entry(name.clone()).or_insert(*limit);
         }
     }
-    spec.requests().cpu_milli.max(0)
+    spec.requests().clone()
 }
 
 fn asks_for_another_scheduler(spec: &Value) -> bool {

@@ -5,7 +5,7 @@
 //! its size ([`missing`]), and every namespace is created before the first object in it.
 
 mod clean;
-mod demand;
+pub(crate) mod demand;
 mod missing;
 pub mod templates;
 mod unmodelled;

@@ -21,7 +21,7 @@ const GROUPS_MAX: usize = 20;
 /// they all differ, the later ones stay in decisions.parquet.
 const DECISIONS_MAX_BYTES: usize = 3_000_000;
 
-type Point = (i64, i64);
+pub(crate) type Point = (i64, i64);
 
 #[derive(Debug, Serialize)]
 pub(super) struct Data<'a> {
@@ -85,6 +85,11 @@ pub(super) fn of(analysis: &Analysis) -> Data<'_> {
         nodes: nodes(analysis, clock),
         latency: analysis.latency_percentiles.iter().map(|span| span.as_secs_f64()).collect(),
     }
+}
+
+/// A curve as points of the page, in milliseconds since the window's start.
+pub(crate) fn points(step: &Step, window: Window) -> Vec<Point> {
+    Clock { window }.points(step)
 }
 
 #[derive(Clone, Copy)]

@@ -7,6 +7,8 @@
 mod data;
 mod tables;
 
+pub(crate) use data::points;
+
 use crate::analysis::Analysis;
 use crate::assertion::{Evaluated, Verdict};
 use crate::escape::{json_in_script, markup};

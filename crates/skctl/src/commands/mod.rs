@@ -1,5 +1,6 @@
 //! One file per word that people type.
 
+pub(crate) mod compare;
 pub(crate) mod completions;
 pub(crate) mod demo;
 pub(crate) mod doctor;
@@ -18,3 +19,4 @@ pub(crate) mod snapshot;
 pub(crate) mod trace;
 pub(crate) mod validate;
 pub(crate) mod version;
+pub(crate) mod why;

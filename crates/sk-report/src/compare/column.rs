@@ -1,0 +1,112 @@
+//! One column of a comparison: a question, and the runs that answer it.
+
+use serde_json::Value;
+use sk_record::{Engine, RunMeta};
+
+use super::fidelity::Lives;
+use crate::analysis::Curves;
+use crate::figures::Summary;
+use crate::step::Window;
+
+/// One run.
+#[derive(Debug)]
+pub struct Member {
+    /// What the caller called it.
+    pub label: String,
+    /// What was asked.
+    pub meta: RunMeta,
+    /// The resolved scenario, if the record has it.
+    pub scenario: Option<Value>,
+    /// How it was judged when it was made: `PASS`, `INCOMPLETE` …
+    pub verdict: Option<String>,
+    /// What came out.
+    pub summary: Summary,
+    /// Paths of figures that this run cannot tell: a recording has no prices.
+    pub unknown: &'static [&'static str],
+    /// The lives of its pods, where a recording is to be compared with.
+    pub lives: Option<Lives>,
+    /// For the page: what ran, waited and stood when.
+    pub curves: Option<(Window, Curves)>,
+}
+
+/// Runs of the same question, which differ in their seed at most.
+#[derive(Debug)]
+pub struct Column {
+    /// What stands above it.
+    pub label: String,
+    /// At least one run.
+    pub members: Vec<Member>,
+}
+
+impl Column {
+    /// The seeds, in the order of the runs.
+    pub fn seeds(&self) -> Vec<u64> {
+        self.members.iter().map(|member| member.meta.seed).collect()
+    }
+
+    /// Why its figures may not stand for the whole.
+    pub(super) fn caution(&self) -> Option<String> {
+        let is_one_of = |words: [&str; 2]| {
+            let verdicts = self.members.iter().filter_map(|member| member.verdict.as_deref());
+            verdicts.into_iter().find(|verdict| words.contains(verdict))
+        };
+        let partial = self.members.iter().any(|member| member.meta.partial).then_some("PARTIAL");
+        let verdict = partial.or_else(|| is_one_of(["INCOMPLETE", "PARTIAL"]))?;
+        let missing: i64 = self.members.iter().map(|member| member.summary.missing.pods).max().unwrap_or(0);
+        let how_much = if missing > 0 { format!(", {missing} pods not simulated") } else { String::new() };
+        Some(format!("{} is {verdict}{how_much}", self.label))
+    }
+}
+
+/// Gathers repetitions into columns, in the order in which the first of each was named.
+pub(super) fn grouped(members: Vec<Member>) -> Vec<Column> {
+    let mut columns: Vec<Column> = Vec::new();
+    for member in members {
+        match columns.iter_mut().find(|column| is_repetition(&column.members, &member)) {
+            Some(column) => column.members.push(member),
+            None => columns.push(Column { label: member.label.clone(), members: vec![member] }),
+        }
+    }
+    for column in columns.iter_mut().filter(|column| column.members.len() > 1) {
+        column.label = column.members[0].meta.name.clone();
+    }
+    tell_apart(&mut columns);
+    columns
+}
+
+/// Two columns of one name take their first run's label instead, and a number where even that is the same.
+fn tell_apart(columns: &mut [Column]) {
+    let labels: Vec<String> = columns.iter().map(|column| column.label.clone()).collect();
+    for (place, column) in columns.iter_mut().enumerate() {
+        let twins = labels.iter().filter(|label| **label == labels[place]).count();
+        let earlier = labels[..place].iter().filter(|label| **label == labels[place]).count();
+        if twins > 1 && column.members[0].label != column.label {
+            column.label = column.members[0].label.clone();
+        } else if earlier > 0 {
+            column.label = format!("{}#{}", column.label, earlier + 1);
+        }
+    }
+}
+
+/// Is it one more run of the same question? Embedded runs of one seed are one and the same run, so only another seed
+/// makes a repetition of them; on a real cluster every run is one.
+fn is_repetition(known: &[Member], new: &Member) -> bool {
+    let first = &known[0];
+    let is_new = new.meta.engine == Engine::Cluster || known.iter().all(|member| member.meta.seed != new.meta.seed);
+    let same_run = first.meta.name == new.meta.name
+        && first.meta.engine == new.meta.engine
+        && first.meta.version == new.meta.version
+        && first.meta.trace.digest == new.meta.trace.digest
+        && (first.meta.start, first.meta.end) == (new.meta.start, new.meta.end);
+    is_new && same_run && question(first) == question(new)
+}
+
+/// The scenario without what tells repetitions apart.
+pub(super) fn question(member: &Member) -> Option<Value> {
+    let mut scenario = member.scenario.clone()?;
+    if let Value::Object(fields) = &mut scenario {
+        fields.remove("seed");
+        fields.remove("repetitions");
+    }
+    Some(scenario)
+}

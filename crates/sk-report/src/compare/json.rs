@@ -1,0 +1,77 @@
+//! The comparison for programs: every figure of every run under its own name, and the compared rows.
+
+use serde_json::{Value, json};
+
+use super::Comparison;
+use super::rows::{Change, Judged};
+use crate::figure::ToFigure;
+
+/// The whole document.
+pub fn render(comparison: &Comparison) -> Result<String, serde_json::Error> {
+    let columns: Result<Vec<Value>, serde_json::Error> = comparison
+        .columns
+        .iter()
+        .map(|column| {
+            let runs: Result<Vec<Value>, serde_json::Error> = column
+                .members
+                .iter()
+                .map(|member| {
+                    let figures = serde_json::to_value(member.summary.figure())?;
+                    let meta = &member.meta;
+                    Ok(json!({
+                        "run_id": meta.run_id, "seed": meta.seed, "trace": meta.trace.name, "version": meta.version,
+                        "engine": meta.engine, "verdict": member.verdict, "partial": meta.partial,
+                        "currency": meta.currency, "figures": figures,
+                    }))
+                })
+                .collect();
+            Ok(json!({"label": column.label, "runs": runs?}))
+        })
+        .collect();
+    let rows: Vec<Value> = comparison
+        .rows
+        .iter()
+        .map(|row| {
+            let changes: Vec<Value> =
+                row.changes.iter().map(|change| change.as_ref().map_or(Value::Null, told)).collect();
+            json!({"label": row.label, "figure": row.path, "means": row.means, "changes": changes})
+        })
+        .collect();
+    let differs: Vec<Vec<Value>> = comparison
+        .differs
+        .iter()
+        .map(|all| all.iter().map(|one| json!({"path": one.path, "old": one.old, "new": one.new})).collect())
+        .collect();
+    let moved: Vec<Value> = comparison
+        .moved
+        .iter()
+        .map(|one| json!({"sort": one.sort, "name": one.name, "figure": one.figure, "old": one.old, "new": one.new}))
+        .collect();
+    let fidelity: Vec<Value> = comparison
+        .fidelity
+        .iter()
+        .map(|one| {
+            json!({
+                "column": one.label,
+                "start_latency": {"error": one.start_latency_error}, "node_hours": {"error": one.node_hours_error},
+                "pods": {"compared": one.compared, "within_5s": one.within_5s, "unmatched": one.unmatched},
+            })
+        })
+        .collect();
+    let document = json!({
+        "fidelity": fidelity,
+        "columns": columns?, "rows": rows, "differs": differs, "moved": moved, "cautions": comparison.cautions(),
+    });
+    Ok(serde_json::to_string_pretty(&document)? + "\n")
+}
+
+fn told(change: &Change) -> Value {
+    let judged = match change.judged {
+        Judged::Same => "same",
+        Judged::Noise => "noise",
+        Judged::Better => "better",
+        Judged::Worse => "worse",
+        Judged::Changed => "changed",
+    };
+    json!({"difference": change.difference, "relative": change.relative, "noise": change.noise, "judged": judged})
+}

@@ -1,0 +1,77 @@
+//! Runs side by side: what changed, by how much, and whether that is more than noise.
+//!
+//! The first run is the baseline. Runs of the same question under different seeds (repetitions) are one column with the
+//! mean of each figure. Everything here is made of summaries, so a comparison of many large runs stays small; only the
+//! page also draws curves.
+//!
+//! | module | what it owns |
+//! |---|---|
+//! | [`column`] | one question and its runs |
+//! | [`noise`] | how far two means may lie apart by chance |
+//! | [`rows`] | which figures are compared, and which way is better |
+//! | [`differs`] | how the questions differ |
+//! | [`fidelity`] | how close simulations come to a recording |
+//! | [`moved`] | which owners, namespaces and groups moved most |
+//! | [`table`], [`markdown`], [`json`], [`html`] | the comparison for people and programs |
+
+pub mod column;
+pub mod differs;
+pub mod fidelity;
+pub mod html;
+pub mod json;
+pub mod markdown;
+pub mod moved;
+pub mod noise;
+pub mod rows;
+pub mod table;
+
+pub use column::{Column, Member};
+
+use differs::Difference;
+use fidelity::Fidelity;
+use moved::Moved;
+use rows::Row;
+
+/// Runs side by side.
+#[derive(Debug)]
+pub struct Comparison {
+    /// The columns; the first is the baseline.
+    pub columns: Vec<Column>,
+    /// The figures, in the order a reader wants them.
+    pub rows: Vec<Row>,
+    /// How the question of each column differs from the baseline's; one entry for each column but the first.
+    pub differs: Vec<Vec<Difference>>,
+    /// How close each column comes to the recording, where one of them is one.
+    pub fidelity: Vec<Fidelity>,
+    /// What moved most between the baseline and the last column.
+    pub moved: Vec<Moved>,
+}
+
+impl Comparison {
+    /// Compares runs in the order in which they were named.
+    pub fn of(members: Vec<Member>) -> Self {
+        let columns = column::grouped(members);
+        let rows = rows::of(&columns);
+        let differs = columns.iter().skip(1).map(|column| differs::between(&columns[0], column)).collect();
+        let moved = match columns.as_slice() {
+            [baseline, .., last] => moved::between(baseline, last),
+            _ => Vec::new(),
+        };
+        Self { fidelity: fidelity::of(&columns), columns, rows, differs, moved }
+    }
+
+    /// What a reader has to know before trusting any of it.
+    pub fn cautions(&self) -> Vec<String> {
+        let mut cautions: Vec<String> = self.fidelity.iter().map(Fidelity::sentence).collect();
+        cautions.extend(self.columns.iter().filter_map(Column::caution));
+        if self.columns.iter().all(|column| column.members.len() == 1) {
+            cautions.push("one run each, so noise is unknown: run with -N 5 to see it".to_owned());
+        }
+        let currencies = self.columns.iter().map(|column| column.members[0].meta.currency.as_str());
+        let currencies: Vec<&str> = currencies.filter(|currency| !currency.is_empty()).collect();
+        if currencies.iter().any(|currency| *currency != currencies[0]) {
+            cautions.push(format!("prices are in different currencies: {}", currencies.join(", ")));
+        }
+        cautions
+    }
+}

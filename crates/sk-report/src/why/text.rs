@@ -1,0 +1,89 @@
+//! The answer on a terminal.
+
+use sk_core::SimTime;
+
+use super::{Event, Why};
+use crate::step::Window;
+use crate::words::{plural, printable};
+
+/// Waits shown; the rest is counted. `-s` and `-t` ask for less time, an object for less of the run.
+const WAITS_SHOWN: usize = 20;
+/// Messages shown of one wait.
+const SAID_SHOWN: usize = 4;
+
+/// The whole text, with a newline after each line.
+pub fn render(why: &Why) -> String {
+    let clock = Clock::of(why.window);
+    let mut text =
+        format!("{}   {} to {}\n", printable(&why.subject), clock.full(why.window.start), clock.full(why.window.end));
+    text.push_str(&waits(why, clock));
+    let stories = why.pods.iter().map(|pod| (format!("pod {} of {}", pod.pod, pod.owner), &pod.events));
+    let nodes = why.nodes.iter().map(|node| (format!("node {}", node.node), &node.events));
+    let groups = why.groups.iter().map(|group| (format!("group {}", group.group), &group.events));
+    for (title, events) in stories.chain(nodes).chain(groups) {
+        text.push_str(&format!("\n{}\n", printable(&title)));
+        events.iter().for_each(|event| text.push_str(&line(event, clock)));
+    }
+    if why.is_cut {
+        text.push_str("\nnot everything was looked at: ask for less with OBJECT, -s and -t\n");
+    }
+    text
+}
+
+fn waits(why: &Why, clock: Clock) -> String {
+    let about_pods = why.nodes.is_empty() && why.groups.is_empty();
+    if why.waits.is_empty() && about_pods {
+        return format!("  {} here, and none was refused by the scheduler\n", plural(why.pods_total as i64, "pod"));
+    }
+    let mut text = String::new();
+    for waited in why.waits.iter().take(WAITS_SHOWN) {
+        let when = format!("{}–{}", clock.short(waited.from), clock.short(waited.to));
+        let pods = plural(waited.pods as i64, "pod");
+        let longest =
+            if waited.pods > 1 { format!(", the longest {}", waited.longest) } else { format!(", {}", waited.longest) };
+        text.push_str(&format!("\n{}   {pods} pending {when}{longest}\n", printable(&waited.owner)));
+        for said in waited.said.iter().take(SAID_SHOWN) {
+            text.push_str(&format!("  said ×{:<4} {}\n", said.times, printable(&said.message)));
+        }
+        if waited.said.len() > SAID_SHOWN {
+            text.push_str(&format!("             and {} other messages\n", waited.said.len() - SAID_SHOWN));
+        }
+        for full in &waited.at_max {
+            let since = clock.short(full.since);
+            text.push_str(&format!("  autoscaler {} at its max {} since {since}\n", printable(&full.group), full.max));
+        }
+        text.push_str(&format!("  ended      {}\n", printable(&waited.ended)));
+    }
+    if why.waits.len() > WAITS_SHOWN {
+        text.push_str(&format!("\n… and {} shorter waits; -o json has them all\n", why.waits.len() - WAITS_SHOWN));
+    }
+    text
+}
+
+fn line(event: &Event, clock: Clock) -> String {
+    format!("  {}  {}\n", clock.short(event.at), printable(&event.what))
+}
+
+/// Moments by the trace's own clock, in UTC; with the date where the window lies in more than one day.
+#[derive(Clone, Copy)]
+struct Clock {
+    with_date: bool,
+}
+
+impl Clock {
+    fn of(window: Window) -> Self {
+        let day = |time: SimTime| time.to_rfc3339_secs().chars().take(10).collect::<String>();
+        Self { with_date: day(window.start) != day(window.end) }
+    }
+
+    fn full(self, time: SimTime) -> String {
+        time.to_rfc3339_secs()
+    }
+
+    fn short(self, time: SimTime) -> String {
+        let text = time.to_rfc3339_secs();
+        let (date, clock) = text.split_once('T').unwrap_or(("", &text));
+        let clock = clock.trim_end_matches('Z');
+        if self.with_date { format!("{} {clock}", date.get(5..).unwrap_or(date)) } else { clock.to_owned() }
+    }
+}

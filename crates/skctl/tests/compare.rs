@@ -1,0 +1,93 @@
+//! `skctl compare` as people and pipelines meet it.
+
+mod support;
+
+use predicates::prelude::*;
+use predicates::str::contains;
+use serde_json::Value;
+use support::{folder, skctl, write};
+use tempfile::TempDir;
+
+/// A recording of ours that has every part, observations included.
+const RECORDED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../sk-store/tests/traces/every-part.jsonl");
+
+/// Two runs of the bundled example: as it is, and with nodes that go sooner.
+fn two_runs() -> TempDir {
+    let dir = folder();
+    let run = |name: &str, more: &[&str]| {
+        let args = ["run", "example:nginx", "-q", "--name", name, "-O", &format!("runs/{name}")].map(str::to_owned);
+        skctl(&dir).args(args).args(more).assert().success();
+    };
+    run("as-is", &[]);
+    run("sooner", &["--set", "autoscaler.scale-down-unneeded-time=2m"]);
+    dir
+}
+
+fn compared(dir: &TempDir, runs: &[&str]) -> Value {
+    let out = skctl(dir).arg("compare").args(runs).args(["-o", "json"]).assert().success();
+    serde_json::from_slice(&out.get_output().stdout).expect("it is JSON")
+}
+
+#[test]
+fn a_setting_that_saves_node_hours_is_called_better_and_named() {
+    let dir = two_runs();
+    let out = skctl(&dir).args(["compare", "as-is", "sooner"]).assert().success();
+    let differs = "differs  sooner: autoscaler.scale-down-unneeded-time 10m → 2m\n";
+    out.stdout(contains("sooner vs as-is").and(contains(differs)).and(contains("better")));
+    let told = compared(&dir, &["as-is", "sooner"]);
+    let rows = told["rows"].as_array().expect("rows are a list");
+    let hours = rows.iter().find(|row| row["figure"] == "node_hours.total").expect("node-hours are compared");
+    let figure = |place: usize| told["columns"][place]["runs"][0]["figures"]["node_hours"]["total"].as_f64();
+    assert_eq!(hours["means"][0].as_f64(), figure(0));
+    assert_eq!(hours["means"][1].as_f64(), figure(1));
+    assert!(figure(1) < figure(0), "{hours}");
+    assert_eq!(hours["changes"][0]["judged"], "better");
+    assert_eq!(hours["changes"][0]["noise"], Value::Null, "one run each says nothing about noise");
+}
+
+#[test]
+fn a_run_compared_with_itself_shows_no_difference() {
+    let dir = two_runs();
+    let out = skctl(&dir).args(["compare", "as-is", "as-is"]).assert().success();
+    let text = contains("nothing: the same question").and(contains("better").not()).and(contains("WORSE").not());
+    out.stdout(text);
+}
+
+#[test]
+fn no_line_of_the_table_is_wider_than_a_pipe_is_taken_to_be() {
+    let dir = two_runs();
+    let out = skctl(&dir).args(["compare", "as-is", "sooner", "as-is", "sooner", "@", "@2"]).assert().success();
+    let text = String::from_utf8_lossy(&out.get_output().stdout).into_owned();
+    for line in text.lines().filter(|line| !line.starts_with("differs") && !line.starts_with("TRUST")) {
+        assert!(line.chars().count() <= 80, "{line}");
+    }
+    assert!(text.matches("as-is").count() >= 2, "every block repeats the baseline:\n{text}");
+}
+
+#[test]
+fn the_page_holds_the_curves_and_needs_no_network() {
+    let dir = two_runs();
+    let out = skctl(&dir).args(["compare", "as-is", "sooner", "-o", "html"]).assert().success();
+    let page = String::from_utf8_lossy(&out.get_output().stdout).into_owned();
+    assert!(page.contains("default-src 'none'") && page.contains("\"label\":\"sooner\",\"running\":[["), "{page}");
+    assert!(!page.contains("http://") || page.matches("http://").count() == page.matches("http://www.w3.org").count());
+}
+
+#[test]
+fn what_cannot_be_compared_is_refused_with_a_sentence() {
+    let dir = two_runs();
+    skctl(&dir).args(["compare", "as-is"]).assert().code(2);
+    skctl(&dir).args(["compare", "as-is", "nothing"]).assert().code(2).stderr(contains("nothing"));
+}
+
+#[test]
+fn reality_stands_beside_its_replay() {
+    let dir = folder();
+    let nodes =
+        "apiVersion: simkube.io/v1\nkind: Scenario\ncluster: {groups: {g: {min: 1, max: 3, cpu: 8, memory: 32Gi}}}\n";
+    write(&dir, "nodes.yaml", nodes);
+    let run = ["run", RECORDED, "-f", "nodes.yaml", "-q", "--name", "as-is", "-O", "runs/as-is"];
+    skctl(&dir).args(run).assert().success();
+    let out = skctl(&dir).args(["compare", RECORDED, "as-is"]).assert().success();
+    out.stdout(contains("recorded").and(contains("TRUST  as-is vs recorded: ")));
+}

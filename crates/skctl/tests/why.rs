@@ -1,0 +1,71 @@
+//! `skctl why` as people meet it: the scheduler's own words, for runs and for recordings.
+
+mod support;
+
+use predicates::prelude::*;
+use predicates::str::contains;
+use serde_json::Value;
+use support::{folder, skctl};
+use tempfile::TempDir;
+
+/// A recording of ours that has every part, observations included.
+const RECORDED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../sk-store/tests/traces/every-part.jsonl");
+
+fn nginx() -> TempDir {
+    let dir = folder();
+    skctl(&dir).args(["run", "example:nginx", "-q"]).assert().success();
+    dir
+}
+
+fn json(dir: &TempDir, args: &[&str]) -> Value {
+    let out = skctl(dir).arg("why").args(args).args(["-o", "json"]).assert().success();
+    serde_json::from_slice(&out.get_output().stdout).expect("it is JSON")
+}
+
+#[test]
+fn pods_that_waited_are_told_in_the_schedulers_words() {
+    let dir = nginx();
+    let out = skctl(&dir).args(["why", "@", "default/nginx"]).assert().success();
+    let words = contains("nodes are available: ").and(contains("Insufficient cpu"));
+    out.stdout(contains("default/Deployment/nginx").and(words).and(contains("until a node of group small was ready")));
+    let told = json(&dir, &["@", "default/Deployment/nginx"]);
+    let pods: u64 = told["waits"].as_array().expect("a list").iter().filter_map(|wait| wait["pods"].as_u64()).sum();
+    let summary = std::fs::read_dir(dir.path().join("runs")).expect("there are runs").next().expect("one run");
+    let summary = std::fs::read(summary.expect("it is there").path().join("summary.json")).expect("it has a summary");
+    let summary: Value = serde_json::from_slice(&summary).expect("it is JSON");
+    assert_eq!(Some(pods), summary["pending"]["pods"].as_u64(), "every pod that waited is told");
+}
+
+#[test]
+fn a_moment_in_which_nobody_waited_has_no_waits() {
+    let dir = nginx();
+    assert_eq!(json(&dir, &["@", "default/nginx", "--at", "+14m"])["waits"], Value::Array(Vec::new()));
+    let waiting = json(&dir, &["@", "default/nginx", "--at", "+5m10s"]);
+    assert_ne!(waiting["waits"], Value::Array(Vec::new()));
+    assert!(waiting["waits"][0]["said"][0]["message"].as_str().is_some_and(|words| words.contains("Insufficient cpu")));
+}
+
+#[test]
+fn a_group_tells_how_it_grew_and_a_node_when_it_stood_empty() {
+    let dir = nginx();
+    skctl(&dir).args(["why", "@", "small"]).assert().success().stdout(contains("10 nodes, its maximum"));
+    let pod = json(&dir, &["@", "default/nginx"])["waits"][0]["owner"].as_str().map(str::to_owned);
+    assert_eq!(pod.as_deref(), Some("default/Deployment/nginx"));
+    skctl(&dir).args(["why", "@", "no-such-node"]).assert().code(2).stderr(contains("no-such-node"));
+    skctl(&dir).args(["why", "@", "default/nothing"]).assert().code(2).stderr(contains("default/Deployment/nginx"));
+}
+
+#[test]
+fn a_group_at_its_maximum_is_named_as_the_cause() {
+    let dir = folder();
+    skctl(&dir).args(["run", "example:nginx", "-q", "--set", "cluster.groups.small.max=6"]).assert().code(1);
+    let out = skctl(&dir).args(["why", "default/nginx"]).assert().success();
+    out.stdout(contains("autoscaler small at its max 6 since 09:05:10"));
+}
+
+#[test]
+fn a_recording_answers_without_any_simulation() {
+    let dir = folder();
+    let out = skctl(&dir).args(["why", RECORDED, "shop/orders"]).assert().success();
+    out.stdout(contains("shop/Deployment/orders").and(contains("0/1 nodes are available: 1 Insufficient cpu.")));
+}

@@ -252,7 +252,6 @@ impl KubeScheduler {
         let cluster = &mut self.library.cluster;
         let known = cluster.node_id(&event.object.key.name);
         let change = match (classes::node(&event.object).filter(|_| is_there(event)), known) {
-            (Some(spec), Some(node)) if cluster.is_live(node) && **cluster.node(node) == spec => return,
             (Some(spec), _) => cluster.set_node(spec),
             (None, Some(node)) => cluster.remove_node(node),
             (None, None) => return,

@@ -266,6 +266,13 @@ impl Cluster {
         self.nominations.by_node.get(&node).map_or(&[], Vec::as_slice)
     }
 
+    /// The pods of lower priority than this one that are nominated for a node: whoever makes room there takes their
+    /// nomination from them (`preemption/executor.go`, `getLowerPriorityNominatedPods`).
+    pub fn nominations_below(&self, pod: PodId, node: NodeId) -> Vec<PodId> {
+        let priority = self.class_of(pod).priority;
+        self.nominated_for(node).iter().copied().filter(|other| self.class_of(*other).priority < priority).collect()
+    }
+
     /// For which node a pod is nominated.
     pub fn nomination(&self, pod: PodId) -> Option<NodeId> {
         self.nominations.by_pod.get(&pod).copied()

@@ -78,6 +78,26 @@ impl Queue {
 
     /// Takes the next pod to try. Tell [`Self::failed`] or [`Self::remove`] how it went.
     pub fn pop(&mut self, now: SimTime) -> Option<PodId> {
+        self.end_backoffs(now);
+        let pod = self.active.values().next().or_else(|| self.backoff.values().next()).copied()?;
+        self.take_off(pod);
+        Some(pod)
+    }
+
+    /// Takes this pod out of turn (`PopSpecificPod`), and says whether its turn could have come without anything
+    /// happening first.
+    pub fn pop_this(&mut self, now: SimTime, pod: PodId) -> bool {
+        self.end_backoffs(now);
+        let Some(entry) = self.entries.get(&pod) else { return false };
+        let was_ready = matches!(entry.place, Place::Active | Place::Backoff(_));
+        if entry.place != Place::InFlight {
+            self.take_off(pod);
+        }
+        was_ready
+    }
+
+    /// `flushBackoffQCompleted`.
+    fn end_backoffs(&mut self, now: SimTime) {
         for queue in [true, false] {
             while let Some((pod, end)) = self.next_backing_off(queue)
                 && has_ended(end, now)
@@ -85,13 +105,14 @@ impl Queue {
                 self.settle(pod, Place::Active);
             }
         }
-        let pod = self.active.values().next().or_else(|| self.backoff.values().next()).copied()?;
+    }
+
+    fn take_off(&mut self, pod: PodId) {
         self.settle(pod, Place::InFlight);
         self.in_flight.insert(pod, self.first_event + self.events.len() as u64);
         if let Some(entry) = self.entries.get_mut(&pod) {
             entry.attempts += 1;
         }
-        Some(pod)
     }
 
     fn next_backing_off(&self, rejected: bool) -> Option<(PodId, SimTime)> {
@@ -155,12 +176,18 @@ impl Queue {
 
     /// Something happened: those pods that it may help are to be tried again (`MoveAllToActiveOrBackoffQueue`).
     pub fn happened(&mut self, now: SimTime, event: &Event, scheduler: &Scheduler) {
+        self.happened_to(i32::MAX, now, event, scheduler);
+    }
+
+    /// Something happened that only pods of at most this priority notice: a nomination that was held against them is no
+    /// more (`eventhandlers.go`, `getLEPriorityPreCheck`).
+    pub fn happened_to(&mut self, priority: i32, now: SimTime, event: &Event, scheduler: &Scheduler) {
         if !self.in_flight.is_empty() {
             self.events.push(event.clone());
         }
         let mut helped = Vec::new();
         for ((class, rejectors, gate), pods) in &self.unschedulable {
-            if gate.is_some_and(|gate| !opens(gate, event)) {
+            if gate.is_some_and(|gate| !opens(gate, event)) || scheduler.cluster.class(*class).priority > priority {
                 continue;
             }
             if event.is_about_one_pod() {
@@ -314,8 +341,8 @@ fn worth(scheduler: &Scheduler, class: ClassId, rejectors: PluginSet, pod: Optio
 /// (`scheduler.go`, `buildQueueingHintMap`).
 fn takes_any_taint(plugin: PluginId) -> bool {
     use PluginId::{
-        InterPodAffinity, NodeAffinity, NodeName, NodePorts, NodeResourcesFit, NodeVolumeLimits, VolumeBinding,
-        VolumeRestrictions, VolumeZone,
+        InterPodAffinity, NodeAffinity, NodeName, NodePorts, NodeResourcesFit, VolumeBinding, VolumeRestrictions,
+        VolumeZone,
     };
     matches!(
         plugin,
@@ -324,7 +351,6 @@ fn takes_any_taint(plugin: PluginId) -> bool {
             | NodePorts
             | NodeResourcesFit
             | VolumeRestrictions
-            | NodeVolumeLimits
             | VolumeBinding
             | VolumeZone
             | InterPodAffinity

@@ -117,3 +117,15 @@ fn a_victim_that_only_blocks_by_anti_affinity_is_found() {
     // Nothing of the dry run is left behind.
     assert_eq!(world.place(&pod("plain", json!({}), worth(1, "2"))), "a");
 }
+
+#[test]
+fn whoever_makes_room_takes_the_nominations_of_less_important_pods() {
+    let mut world = two_nodes();
+    let (a, b) = (world.node("a"), world.node("b"));
+    let [low, equal, elsewhere, new] = [("low", 1), ("equal", 100), ("elsewhere", 1), ("new", 100)]
+        .map(|(name, priority)| world.create(&pod(name, json!({}), worth(priority, "4"))));
+    world.cluster().nominate(low, a);
+    world.cluster().nominate(equal, a);
+    world.cluster().nominate(elsewhere, b);
+    assert_eq!(world.cluster().nominations_below(new, a), [low]);
+}

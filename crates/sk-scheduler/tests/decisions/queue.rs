@@ -196,3 +196,32 @@ fn ten_thousand_pods_that_wait_for_the_same_are_judged_as_one() {
     }
     assert_eq!(waiting.queue.sizes(), (0, 0, 10_000));
 }
+
+#[test]
+fn a_nomination_that_ends_is_news_to_pods_that_are_not_more_important() {
+    let mut waiting = Waiting::new([node("a", json!({}))]);
+    let large = |priority: i32| all([asks("6", "1Gi"), json!({"priority": priority})]);
+    let low = waiting.add(0, &pod("low", json!({}), large(1)));
+    waiting.add(0, &pod("high", json!({}), large(9)));
+    assert_eq!(waiting.cycle(0).unwrap(), "high: waits");
+    assert_eq!(waiting.cycle(0).unwrap(), "low: waits");
+    let before = Some(waiting.world.scheduler.cluster.pod(low).class);
+    let event = Event::PlacedPod { action: PodAction::Delete, before, after: None };
+    waiting.queue.happened_to(5, at(20), &event, &waiting.world.scheduler);
+    assert_eq!(waiting.pop(20).as_deref(), Some("low"));
+    assert_eq!(waiting.pop(20), None);
+}
+
+#[test]
+fn a_pod_is_taken_out_of_turn_and_the_others_keep_theirs() {
+    let mut waiting = Waiting::new([node("a", json!({}))]);
+    let first = waiting.add(0, &pod("first", json!({}), json!({})));
+    let second = waiting.add(1, &pod("second", json!({}), json!({})));
+    assert!(waiting.queue.pop_this(at(2), second), "its turn would have come");
+    assert!(!waiting.queue.pop_this(at(2), second), "it is being tried");
+    assert_eq!(waiting.pop(2).as_deref(), Some("first"));
+    let mut rejectors = PluginSet::EMPTY;
+    rejectors.insert(PluginId::NodeAffinity);
+    waiting.queue.failed(at(2), first, rejectors, &waiting.world.scheduler);
+    assert!(!waiting.queue.pop_this(at(3), first), "nothing has happened that helps it");
+}

@@ -1,12 +1,13 @@
 //! Our scheduler's answers beside the real one's, attempt by attempt.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use sk_testkit::scheduling::SchedulingScenario;
 use sk_testkit::scheduling::answer::{Attempt, Outcome, Scores};
 use sk_testkit::scheduling::recorded::Answers;
 
-use crate::ours::{Answer, Ours};
+use crate::ours::{Answer, Instead, Ours};
 
 /// What is compared, from the coarsest question to the finest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -58,6 +59,25 @@ pub(crate) struct Verdict {
     pub(crate) placements: usize,
     /// What differs.
     pub(crate) differences: Vec<Difference>,
+    /// What differs where the log cannot tell what the real scheduler knew (`Attempt::raced`).
+    pub(crate) raced: Vec<Difference>,
+}
+
+/// Which attempts of a step the log cannot place.
+#[derive(Default)]
+struct Doubts {
+    retried: BTreeSet<String>,
+}
+
+impl Doubts {
+    /// Is what this pod's attempt came to beyond the log?
+    fn covers(&self, attempt: &Attempt, level: Level) -> bool {
+        match level {
+            Level::Retries => self.retried.contains(&attempt.pod),
+            Level::Words | Level::Scores | Level::Node | Level::Counts => attempt.raced.decision,
+            Level::Input => false,
+        }
+    }
 }
 
 /// Asks our scheduler what the real one was asked.
@@ -84,34 +104,59 @@ pub(crate) fn compare(scenario: &SchedulingScenario, answers: &Answers) -> Verdi
             verdict.differences.push(input(index + 1, reason));
             return verdict;
         }
-        let mut report = |pod: &str, level: Level, real: String, ours: String| {
+        let difference = |pod: &str, level: Level, real: String, ours: String| {
             let (scenario, pod) = (scenario.name.clone(), pod.to_owned());
-            verdict.differences.push(Difference { scenario, step: index + 1, pod, level, real, ours });
+            Difference { scenario, step: index + 1, pod, level, real, ours }
         };
+        let mut doubts = Doubts::default();
         verdict.attempts += attempts.len();
         for attempt in attempts {
             verdict.placements += usize::from(matches!(attempt.outcome, Outcome::Bound { .. }));
             ours.set_clock(attempt.at);
             ours.learn(&attempt.events);
-            if let Err(instead) = ours.take(&attempt.pod) {
-                report(&attempt.pod, Level::Retries, "tries it".into(), instead);
+            let mut found = Vec::new();
+            match ours.take(&attempt.pod) {
+                Err(instead) if is_judged(&instead, attempt) => {
+                    found.push(difference(&attempt.pod, Level::Retries, "tries it".into(), instead.to_string()));
+                }
+                Err(_) | Ok(()) => {}
+            }
+            if attempt.raced.retry {
+                doubts.retried.insert(attempt.pod.clone());
             }
             let answer = ours.decide(&attempt.pod);
-            judge(attempt, &answer, &mut report);
+            judge(attempt, &answer, &mut |level, real, ours| found.push(difference(&attempt.pod, level, real, ours)));
+            for found in found {
+                let raced = doubts.covers(attempt, found.level);
+                if raced { verdict.raced.push(found) } else { verdict.differences.push(found) }
+            }
             ours.carry_out(&answer, &attempt.outcome);
         }
         ours.learn_all();
         for pod in ours.ready() {
-            report(&pod, Level::Retries, "does not try it".into(), "we would try it now".into());
+            let found = difference(&pod, Level::Retries, "does not try it".into(), "we would try it now".into());
+            let raced = doubts.retried.contains(&pod);
+            if raced { verdict.raced.push(found) } else { verdict.differences.push(found) }
         }
+        ours.start_bound();
     }
     verdict
 }
 
-fn judge(real: &Attempt, ours: &Answer, report: &mut impl FnMut(&str, Level, String, String)) {
+/// Whether our queue's answer is judged. Of pods that are ready at a time the real queue takes those first whose back-off
+/// has ended by the second in which the event came, and takes one while its goroutines still put others in: live, the
+/// order hangs on microseconds. Recordings have no clock, and there it is judged.
+fn is_judged(instead: &Instead, attempt: &Attempt) -> bool {
+    match instead {
+        Instead::Nothing => true,
+        Instead::Before(_) => attempt.at.is_none(),
+    }
+}
+
+fn judge(real: &Attempt, ours: &Answer, report: &mut impl FnMut(Level, String, String)) {
     let mut say = |level, real_says: String, we_say: String| {
         if real_says != we_say {
-            report(&real.pod, level, real_says, we_say);
+            report(level, real_says, we_say);
         }
     };
     say(Level::Node, place(&real.outcome), place(&ours.outcome));

@@ -24,9 +24,6 @@ pub(super) fn entry(draw: &mut Draw, index: usize, priorities: bool) -> Value {
     if priorities && draw.chance(30) {
         pod["priorityClassName"] = draw.one(&["low", "low", "high", "polite"]).into();
     }
-    if draw.chance(60) {
-        pod["terminationGracePeriodSeconds"] = 0.into();
-    }
     if draw.chance(3) {
         pod["schedulingGates"] = json!([{"name": "example.com/wait"}]);
     }

@@ -8,6 +8,7 @@
 mod api;
 mod log;
 mod play;
+mod rest;
 mod tracker;
 
 use std::collections::BTreeSet;
@@ -75,6 +76,8 @@ pub struct Arena {
     namespaces: BTreeSet<String>,
     /// A scheduler that can serve another scenario.
     running: Option<Running>,
+    /// How often the fence was moved.
+    fences: u64,
 }
 
 /// A scheduler as it was started.
@@ -89,7 +92,17 @@ impl Arena {
     pub async fn start() -> Result<Self, PlayError> {
         let plane = ControlPlane::start(options()).await?;
         let api = Api::new(plane.client());
-        Ok(Self { plane, api, created: Vec::new(), namespaces: BTreeSet::new(), running: None })
+        for object in fence() {
+            api.create(&object).await?;
+        }
+        Ok(Self { plane, api, created: Vec::new(), namespaces: BTreeSet::new(), running: None, fences: 0 })
+    }
+
+    /// Changes the fence, which the scheduler's log tells after all that was done to pods before.
+    async fn move_fence(&mut self) -> Result<(), PlayError> {
+        self.fences += 1;
+        let mark = json!({"metadata": {"annotations": {"moved": self.fences.to_string()}}});
+        Ok(self.api.merge(&play::pod_path(tracker::FENCE), &mark).await?)
     }
 
     /// What the API server says its version is.
@@ -188,6 +201,19 @@ impl Arena {
         }
         Ok(path)
     }
+}
+
+/// A pod that the scheduler watches and nothing depends on: its node does not exist.
+fn fence() -> [Value; 2] {
+    let (namespace, name) = tracker::FENCE.split_once('/').unwrap_or_default();
+    let containers = json!([{"name": "main", "image": "example/fence:1"}]);
+    [
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}),
+        json!({
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": namespace},
+            "spec": {"nodeName": "fence", "containers": containers},
+        }),
+    ]
 }
 
 /// Does a step leave anything behind that is neither a pod nor a node?

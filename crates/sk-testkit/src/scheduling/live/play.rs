@@ -1,47 +1,27 @@
 //! Does one step after the other, and plays the kubelets: a bound pod starts, a deleted one ends when the scenario says.
 
 use std::collections::BTreeSet;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::api;
-use super::log::{Follower, Line};
-use super::tracker::{self, Tracker};
+use super::log::Follower;
+use super::rest::Awaited;
+use super::tracker::{self, FENCE, Tracker};
 use super::{Arena, PlayError};
 use crate::scenario::Target;
 use crate::scheduling::answer::{Attempt, Outcome, name_of, pod_name};
 use crate::scheduling::scenario::{Change, Step};
 
-/// How long the scheduler may take to come to rest. A pod that failed waits at most its back-off of ten seconds.
-const REST_LIMIT: Duration = Duration::from_secs(40);
-/// How often the log is looked at.
-const LOOK: Duration = Duration::from_millis(2);
-/// The scheduler looks at all waiting pods within the handler of an event, which takes microseconds; a loaded machine may
-/// let it wait in between.
-const QUIET_WITH_WAITING_PODS: Duration = Duration::from_millis(80);
-/// On a loaded machine everything takes longer: it must be quiet for so many times what an event took to arrive, ...
-const QUIET_PER_LATENCY: u32 = 2;
-/// ... but not for longer than this.
-const MAX_QUIET: Duration = Duration::from_secs(2);
-/// An event of a kind whose arrival the log does not tell has to be waited for blindly.
-const QUIET_AFTER_UNSEEN_EVENT: Duration = Duration::from_millis(400);
 /// Start times are made up, one second after the other from here on, so that two recordings have the same.
 const FIRST_START: i64 = 1_767_225_600;
 
-/// What a step waits for: an event that reaches the scheduler, and how long nothing must happen after it.
-struct Awaited {
-    events: Vec<(&'static str, String)>,
-    /// A pod that the queue has yet to take in.
-    pod: Option<String>,
-    quiet: Duration,
-}
-
 /// Plays the steps of one scenario.
 pub(super) struct Player<'a> {
-    arena: &'a mut Arena,
-    log: Follower,
-    tracker: Tracker,
+    pub(super) arena: &'a mut Arena,
+    pub(super) log: Follower,
+    pub(super) tracker: Tracker,
     /// The schedulers that run.
     schedulers: BTreeSet<String>,
     /// Pods that are on a node.
@@ -50,8 +30,6 @@ pub(super) struct Player<'a> {
     nodes: BTreeSet<String>,
     /// Some attempt did not look at all nodes, so the next one does not start at the first.
     moved_on: bool,
-    /// How long the last event took from the request to the log.
-    latency: Duration,
     started: i64,
 }
 
@@ -68,7 +46,6 @@ impl<'a> Player<'a> {
             assigned: BTreeSet::new(),
             nodes: BTreeSet::new(),
             moved_on: false,
-            latency: Duration::ZERO,
             started: 0,
         }
     }
@@ -82,7 +59,7 @@ impl<'a> Player<'a> {
             self.nodes.insert(name_of(node));
             events.push((tracker::NODE_ADDED, name_of(node)));
         }
-        self.rest(Awaited { events, pod: None, quiet: Duration::ZERO }).await
+        self.rest(Awaited::all(events)).await
     }
 
     /// Does one step and returns what the scheduler tried because of it.
@@ -92,7 +69,6 @@ impl<'a> Player<'a> {
         self.rest(awaited).await?;
         let attempts = self.tracker.attempts();
         self.moved_on |= attempts.iter().any(|attempt| !looks_at_all(attempt, self.nodes.len()));
-        self.check(&attempts).await?;
         self.start_bound(step, &attempts).await?;
         Ok(attempts)
     }
@@ -107,7 +83,8 @@ impl<'a> Player<'a> {
         self.tracker.begin();
         let mut events = Vec::new();
         let pods = self.arena.api.get("/api/v1/pods").await?;
-        for pod in pods["items"].as_array().into_iter().flatten() {
+        let pods = pods["items"].as_array().into_iter().flatten();
+        for pod in pods.filter(|pod| name_of(pod) != FENCE) {
             let scheduler = pod["spec"]["schedulerName"].as_str().unwrap_or_default();
             match pod["spec"]["nodeName"].as_str() {
                 Some(_) if pod["status"]["phase"] == "Succeeded" => {}
@@ -120,12 +97,12 @@ impl<'a> Player<'a> {
         let nodes = nodes["items"].as_array().into_iter().flatten();
         events.extend(nodes.map(|node| (tracker::NODE_DELETED, name_of(node))));
         self.arena.empty().await?;
-        self.rest(Awaited { events, pod: None, quiet: QUIET_WITH_WAITING_PODS }).await
+        self.rest(Awaited::all(events)).await
     }
 
     async fn act(&mut self, step: &Step) -> Result<Awaited, PlayError> {
-        let seen = |event, object: String| Awaited { events: vec![(event, object)], pod: None, quiet: Duration::ZERO };
-        let unseen = || Awaited { events: Vec::new(), pod: None, quiet: QUIET_AFTER_UNSEEN_EVENT };
+        let seen = |event, object: String| Awaited::all(vec![(event, object)]);
+        let unseen = Awaited::unseen;
         Ok(match step {
             Step::Pod(pod) => {
                 self.arena.make(pod).await?;
@@ -171,16 +148,16 @@ impl<'a> Player<'a> {
             }
             "Pod" if self.assigned.contains(&object) => tracker::ASSIGNED_UPDATED,
             "Pod" => tracker::PENDING_UPDATED,
-            _ => return Ok(Awaited { events: Vec::new(), pod: None, quiet: QUIET_AFTER_UNSEEN_EVENT }),
+            _ => return Ok(Awaited::unseen()),
         };
-        Ok(Awaited { events: vec![(event, object)], pod: None, quiet: Duration::ZERO })
+        Ok(Awaited::all(vec![(event, object)]))
     }
 
     async fn delete(&mut self, target: &Target) -> Result<Awaited, PlayError> {
         let (path, object) = place(target)?;
         if !self.arena.api.delete_if_there(&path).await? {
             // A random scenario cannot know that the pod was somebody's victim.
-            return Ok(Awaited { events: Vec::new(), pod: None, quiet: Duration::ZERO });
+            return Ok(Awaited::all(Vec::new()));
         }
         self.arena.created.retain(|created| *created != path);
         self.nodes.remove(&object);
@@ -188,87 +165,22 @@ impl<'a> Player<'a> {
             "Node" => tracker::NODE_DELETED,
             "Pod" if self.assigned.remove(&object) => tracker::ASSIGNED_DELETED,
             "Pod" => tracker::PENDING_DELETED,
-            _ => return Ok(Awaited { events: Vec::new(), pod: None, quiet: QUIET_AFTER_UNSEEN_EVENT }),
+            _ => return Ok(Awaited::unseen()),
         };
-        Ok(Awaited { events: vec![(event, object)], pod: None, quiet: Duration::ZERO })
+        Ok(Awaited::all(vec![(event, object)]))
     }
 
-    /// Ends every pod that is being deleted.
+    /// Ends every pod that is being deleted, one after the other: the scheduler rests in between, so that it is certain
+    /// who of them was gone when it decided.
     async fn finish(&mut self) -> Result<Awaited, PlayError> {
         let listed = self.arena.api.get("/api/v1/pods").await?;
         let pods = listed["items"].as_array().into_iter().flatten();
-        let ending: Vec<&Value> = pods.filter(|pod| !pod["metadata"]["deletionTimestamp"].is_null()).collect();
-        let mut events = Vec::new();
-        for pod in ending {
-            let text = |field: &str| pod["metadata"][field].as_str().unwrap_or_default();
-            self.arena.api.delete(&format!("/api/v1/namespaces/{}/pods/{}", text("namespace"), text("name"))).await?;
+        for pod in pods.filter(|pod| !pod["metadata"]["deletionTimestamp"].is_null()) {
+            self.arena.api.delete(&pod_path(&name_of(pod))).await?;
             self.assigned.remove(&name_of(pod));
-            events.push((tracker::ASSIGNED_DELETED, name_of(pod)));
+            self.rest(Awaited::all(vec![(tracker::ASSIGNED_DELETED, name_of(pod))])).await?;
         }
-        Ok(Awaited { events, pod: None, quiet: Duration::ZERO })
-    }
-
-    /// Follows the log until the events have arrived, nothing is left to do, and it has been quiet for long enough.
-    async fn rest(&mut self, awaited: Awaited) -> Result<(), PlayError> {
-        let began = Instant::now();
-        let mut last_word = Instant::now();
-        let mut arrived = awaited.events.is_empty();
-        loop {
-            let lines = self.log.lines()?;
-            if !lines.is_empty() {
-                last_word = Instant::now();
-            }
-            for line in lines.iter().filter_map(|line| Line::parse(line)) {
-                self.tracker.take(&line);
-            }
-            let missing = awaited.events.iter().find(|(event, object)| !self.tracker.has_seen(event, object));
-            if missing.is_none() && !arrived {
-                (self.latency, arrived) = (began.elapsed(), true);
-            }
-            let patience = (self.latency * QUIET_PER_LATENCY).clamp(QUIET_WITH_WAITING_PODS, MAX_QUIET);
-            let quiet = if self.tracker.someone_waits() { awaited.quiet.max(patience) } else { awaited.quiet };
-            let taken_in = awaited.pod.as_ref().is_none_or(|pod| self.tracker.has_taken_in(pod));
-            if missing.is_none() && taken_in && self.tracker.is_idle() && last_word.elapsed() >= quiet {
-                return Ok(());
-            }
-            if began.elapsed() > REST_LIMIT {
-                let what = match missing {
-                    Some((event, object)) => format!("the log says `{event}` of {object}"),
-                    None => format!("the scheduler rests: {}", self.tracker.unfinished()),
-                };
-                return Err(PlayError::Restless { what, waited: REST_LIMIT });
-            }
-            tokio::time::sleep(LOOK).await;
-        }
-    }
-
-    /// Does the status of each pod that found no node say what the log said?
-    async fn check(&self, attempts: &[Attempt]) -> Result<(), PlayError> {
-        let last =
-            |index: usize, attempt: &Attempt| !attempts[index + 1..].iter().any(|later| later.pod == attempt.pod);
-        for (_, attempt) in attempts.iter().enumerate().filter(|(index, attempt)| last(*index, attempt)) {
-            let Outcome::Unschedulable { unschedulable, .. } = &attempt.outcome else { continue };
-            let began = Instant::now();
-            // The log tells of the condition before it is written.
-            while let message = self.condition(&attempt.pod).await?
-                && message != *unschedulable
-            {
-                if began.elapsed() > REST_LIMIT {
-                    let (pod, log) = (attempt.pod.clone(), unschedulable.clone());
-                    return Err(PlayError::Disagree { pod, condition: message, log });
-                }
-                tokio::time::sleep(LOOK).await;
-            }
-        }
-        Ok(())
-    }
-
-    /// The message of a pod's condition `PodScheduled`.
-    async fn condition(&self, pod: &str) -> Result<String, PlayError> {
-        let pod = self.arena.api.get(&pod_path(pod)).await?;
-        let mut conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
-        let condition = conditions.find(|condition| condition["type"] == "PodScheduled");
-        Ok(condition.and_then(|condition| condition["message"].as_str()).unwrap_or_default().to_owned())
+        Ok(Awaited::all(Vec::new()))
     }
 
     /// The kubelets start what was bound in this step, one second after the other.
@@ -289,7 +201,7 @@ impl<'a> Player<'a> {
             events.push((tracker::ASSIGNED_UPDATED, pod.clone()));
             self.assigned.insert(pod);
         }
-        if events.is_empty() { Ok(()) } else { self.rest(Awaited { events, pod: None, quiet: Duration::ZERO }).await }
+        if events.is_empty() { Ok(()) } else { self.rest(Awaited::all(events)).await }
     }
 }
 
@@ -312,7 +224,7 @@ fn place(target: &Target) -> Result<(String, String), PlayError> {
 }
 
 /// Where the pod is that answers call so.
-fn pod_path(pod: &str) -> String {
+pub(super) fn pod_path(pod: &str) -> String {
     let (namespace, name) = pod.split_once('/').unwrap_or(("default", pod));
     format!("/api/v1/namespaces/{namespace}/pods/{name}")
 }

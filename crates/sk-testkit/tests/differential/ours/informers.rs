@@ -1,14 +1,13 @@
 //! What the informers show our scheduler: nodes and pods that come, change and go.
 
 use serde_json::Value;
-use sk_core::SimTime;
 use sk_scheduler::queue::{Event, PodAction};
-use sk_scheduler::{NodeSpec, PodClass, PodId};
+use sk_scheduler::{ClassId, NodeSpec, PodClass, PodId};
 use sk_testkit::merge;
 use sk_testkit::scenario::Target;
 use sk_testkit::scheduling::answer::{name_of, pod_name};
 
-use super::{Known, News, Ours, START_SECONDS};
+use super::{Known, News, Ours};
 use crate::admission::admit;
 
 impl Ours {
@@ -19,16 +18,11 @@ impl Ours {
         }
     }
 
-    /// A pod is seen on its node, and its kubelet starts it.
+    /// A pod is seen on its node.
     pub(super) fn came(&mut self, name: &str, node: &str) {
         let Some(id) = self.pods.get(name).map(|known| known.id) else { return };
         let place = self.scheduler.cluster.slot(node);
-        if self.scheduler.cluster.pod(id).node().is_none() {
-            self.scheduler.cluster.add_pod(id, place);
-        }
-        self.started += 1;
-        let started = Some(SimTime::from_secs(START_SECONDS + self.started));
-        self.scheduler.cluster.update_pod(id, |pod| pod.started = started);
+        self.scheduler.cluster.add_pod(id, place);
         let after = Some(self.scheduler.cluster.pod(id).class);
         self.happened(&Event::PlacedPod { action: PodAction::Add, before: None, after });
     }
@@ -49,6 +43,14 @@ impl Ours {
         self.scheduler.cluster.remove_pod(known.id);
         self.happened(&Event::PlacedPod { action: PodAction::Delete, before, after: None });
         self.scheduler.cluster.drop_pod(known.id);
+    }
+
+    /// A pod's nomination is no more: those of at most its priority are told as if it had been there and had gone
+    /// (`eventhandlers.go`, `hasNominatedNodeNameChanged`).
+    pub(super) fn nomination_gone(&mut self, class: ClassId) {
+        let event = Event::PlacedPod { action: PodAction::Delete, before: Some(class), after: None };
+        let priority = self.scheduler.cluster.class(class).priority;
+        self.queue.happened_to(priority, self.now, &event, &self.scheduler);
     }
 
     pub(super) fn happened(&mut self, event: &Event) {
@@ -147,11 +149,11 @@ impl Ours {
             return self.news.push(News::Left(name.to_owned()));
         }
         self.queue.remove(id);
-        let before = Some(self.scheduler.cluster.pod(id).class);
+        let class = self.scheduler.cluster.pod(id).class;
         let nominated = self.scheduler.cluster.withdraw(id);
         self.pods.remove(name);
         if nominated.is_some() {
-            self.happened(&Event::PlacedPod { action: PodAction::Delete, before, after: None });
+            self.nomination_gone(class);
         }
         self.scheduler.cluster.drop_pod(id);
     }

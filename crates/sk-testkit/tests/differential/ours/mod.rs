@@ -13,8 +13,7 @@ use std::fmt;
 use serde_json::Value;
 use sk_core::{SimDuration, SimTime};
 use sk_scheduler::framework::plugin::PluginSet;
-use sk_scheduler::queue::{Event, PodAction};
-use sk_scheduler::{Cluster, Configuration, Decision, PodId, Queue, Scheduler};
+use sk_scheduler::{ClassId, Cluster, Configuration, Decision, PodId, Queue, Scheduler};
 use sk_testkit::scheduling::answer::{Outcome, Scores, name_of, pod_name};
 use sk_testkit::scheduling::{SchedulingScenario, Step};
 
@@ -34,6 +33,8 @@ pub(crate) struct Ours {
     pods: BTreeMap<String, Known>,
     /// Pods that came onto nodes or left them, but not yet as far as the scheduler knows.
     news: Vec<News>,
+    /// Pods that came onto nodes in this step; the kubelets start them when it is over.
+    bound: Vec<String>,
     /// For whom others are being deleted, and who of them is still there.
     preempting: BTreeMap<String, BTreeSet<String>>,
     started: i64,
@@ -71,6 +72,24 @@ pub(crate) struct Answer {
     rejectors: PluginSet,
 }
 
+/// What our queue would have done.
+#[derive(Debug)]
+pub(crate) enum Instead {
+    /// Not tried the pod: nothing has happened that could help it.
+    Nothing,
+    /// Tried this one first.
+    Before(String),
+}
+
+impl fmt::Display for Instead {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nothing => write!(f, "we would not try it"),
+            Self::Before(first) => write!(f, "we would try {first} before it"),
+        }
+    }
+}
+
 impl Ours {
     /// A scheduler that knows the scenario's objects and nodes.
     pub(crate) fn new(scenario: &SchedulingScenario) -> Result<Self, String> {
@@ -87,6 +106,7 @@ impl Ours {
             nodes: BTreeMap::new(),
             pods: BTreeMap::new(),
             news: Vec::new(),
+            bound: Vec::new(),
             preempting: BTreeMap::new(),
             started: 0,
         };
@@ -115,6 +135,7 @@ impl Ours {
             Step::Bind(pod) => {
                 self.know(pod)?;
                 let node = pod["spec"]["nodeName"].as_str().unwrap_or_default().to_owned();
+                self.bound.push(name_of(pod));
                 self.news.push(News::Came(name_of(pod), node));
                 Ok(())
             }
@@ -146,6 +167,17 @@ impl Ours {
         }
     }
 
+    /// The step is over: the kubelets start what was bound, one second after the other.
+    pub(crate) fn start_bound(&mut self) {
+        for name in std::mem::take(&mut self.bound) {
+            self.started += 1;
+            let started = Some(SimTime::from_secs(START_SECONDS + self.started));
+            if let Some(known) = self.pods.get(&name) {
+                self.scheduler.cluster.update_pod(known.id, |pod| pod.started = started);
+            }
+        }
+    }
+
     /// Tells the queue everything that it does not know yet, and says what that was.
     pub(crate) fn learn_all(&mut self) -> Vec<String> {
         let mut told = Vec::new();
@@ -157,38 +189,20 @@ impl Ours {
     }
 
     /// Takes the pod that the real scheduler tried. `Err` says what our queue would have done instead.
-    pub(crate) fn take(&mut self, pod: &str) -> Result<(), String> {
-        let Some(wanted) = self.pods.get(pod).map(|known| known.id) else { return Err("we know no such pod".into()) };
-        let (found, first) = self.pop(wanted);
-        if !found {
-            // It is taken all the same, because the real one did.
-            self.queue.remove(wanted);
-            self.queue.add(self.now, wanted, &self.scheduler);
-            self.pop(wanted);
-        }
-        match (found, first) {
-            (true, None) => Ok(()),
-            (true, Some(first)) => Err(format!("we would try {first} before it")),
-            (false, _) => Err("we would not try it".into()),
-        }
-    }
-
-    /// Takes this pod, if it is ready, and puts back those before it; the first of those is named.
-    fn pop(&mut self, wanted: PodId) -> (bool, Option<String>) {
-        let mut skipped = Vec::new();
-        let found = loop {
-            match self.queue.pop(self.now) {
-                Some(next) if next == wanted => break true,
-                Some(next) => skipped.push(next),
-                None => break false,
+    pub(crate) fn take(&mut self, pod: &str) -> Result<(), Instead> {
+        let Some(id) = self.pods.get(pod).map(|known| known.id) else { return Err(Instead::Nothing) };
+        let first = self.queue.clone().pop(self.now);
+        match (self.queue.pop_this(self.now, id), first) {
+            (true, Some(first)) if first != id => Err(Instead::Before(self.name(first))),
+            (true, _) => Ok(()),
+            (false, _) => {
+                if !self.queue.contains(id) {
+                    self.queue.add(self.now, id, &self.scheduler);
+                    self.queue.pop_this(self.now, id);
+                }
+                Err(Instead::Nothing)
             }
-        };
-        let first = skipped.first().map(|first| self.name(*first));
-        for skipped in skipped {
-            self.queue.remove(skipped);
-            self.queue.add(self.now, skipped, &self.scheduler);
         }
-        (found, first)
     }
 
     /// Pods that we would try now, in our order; they are put back.
@@ -259,36 +273,45 @@ impl Ours {
                 self.scheduler.cluster.withdraw(id);
                 self.scheduler.cluster.add_pod(id, place);
                 self.queue.remove(id);
+                self.bound.push(answer.pod.clone());
                 self.news.push(News::Came(answer.pod.clone(), node.clone()));
             }
             Outcome::Unschedulable { unschedulable, nominated, victims } => {
-                let mut lost = false;
-                if let Some(node) = nominated {
-                    self.nominate(&answer.pod, node, victims);
-                } else if !unschedulable.contains("not eligible") {
-                    lost = self.scheduler.cluster.withdraw(id).is_some();
-                    self.scheduler.cluster.update_pod(id, |pod| pod.nominated = None);
-                }
+                let lost = match nominated {
+                    Some(node) => self.nominate(id, node, victims),
+                    None if unschedulable.contains("not eligible") => Vec::new(),
+                    None => self.withdraw(id).into_iter().collect(),
+                };
                 self.queue.failed(self.now, id, answer.rejectors, &self.scheduler);
-                if lost {
-                    // As if it had been there and was deleted (eventhandlers.go, `hasNominatedNodeNameChanged`).
-                    let before = Some(self.scheduler.cluster.pod(id).class);
-                    self.happened(&Event::PlacedPod { action: PodAction::Delete, before, after: None });
-                }
+                lost.into_iter().for_each(|class| self.nomination_gone(class));
                 self.evict(&answer.pod, victims);
             }
             Outcome::Failed { .. } => self.queue.failed(self.now, id, PluginSet::EMPTY, &self.scheduler),
         }
     }
 
-    fn nominate(&mut self, pod: &str, node: &str, victims: &[String]) {
-        let id = self.pods[pod].id;
+    /// Nominates a pod, and says of which classes those are that lost a nomination by it.
+    fn nominate(&mut self, id: PodId, node: &str, victims: &[String]) -> Vec<ClassId> {
         let node = self.scheduler.cluster.slot(node);
+        let mut lost = Vec::new();
+        if self.scheduler.cluster.nomination(id).is_some_and(|before| before != node) {
+            lost.extend(self.withdraw(id));
+        }
         self.scheduler.cluster.nominate(id, node);
         self.scheduler.cluster.update_pod(id, |pod| pod.nominated = Some(node));
         if !victims.is_empty() {
             self.queue.set_preempting(id, true);
+            let lower = self.scheduler.cluster.nominations_below(id, node);
+            lost.extend(lower.into_iter().filter_map(|pod| self.withdraw(pod)));
         }
+        lost
+    }
+
+    /// Takes a nomination back; the class of the pod, if it had one.
+    fn withdraw(&mut self, id: PodId) -> Option<ClassId> {
+        self.scheduler.cluster.withdraw(id)?;
+        self.scheduler.cluster.update_pod(id, |pod| pod.nominated = None);
+        Some(self.scheduler.cluster.pod(id).class)
     }
 
     /// The victims' deletion begins; those without grace are gone as soon as the scheduler learns it.

@@ -5,10 +5,16 @@
 //! backend/queue/scheduling_queue.go and framework/preemption/executor.go. A message that is no longer written
 //! makes a recording wait in vain, and fail; it cannot make it wrong.
 
+mod races;
+
 use std::collections::{BTreeMap, BTreeSet};
 
+use self::races::Races;
 use super::log::Line;
-use crate::scheduling::answer::{Attempt, Outcome, Scores, pod_name};
+use crate::scheduling::answer::{Attempt, Outcome, Raced, Scores, pod_name};
+
+/// The pod whose updates are the fence, as answers call it.
+pub(super) const FENCE: &str = "fence/fence";
 
 /// What the scheduler says of a pod when there is no node at all; it is not in the log line (schedule_one.go,
 /// `ErrNoNodesAvailable`).
@@ -48,6 +54,10 @@ const EVENTS: [&str; 9] = [
 /// The state of the scheduler.
 #[derive(Debug, Default)]
 pub(super) struct Tracker {
+    races: Races,
+    /// How often the fence was seen to move, and each node to change.
+    fences: u64,
+    node_updates: BTreeMap<String, u64>,
     /// Pods that will be tried without anything happening first.
     queued: BTreeSet<String>,
     /// Pods that wait for something to happen.
@@ -58,6 +68,8 @@ pub(super) struct Tracker {
     left: BTreeSet<String>,
     /// Pods that others are being deleted for, and which of the drafts found that out.
     preempting: BTreeMap<String, usize>,
+    /// Pods that others will be deleted for: decided, but the goroutine that does it has not spoken yet.
+    about_to_preempt: BTreeSet<String>,
     drafts: Vec<Draft>,
     seen: BTreeSet<Seen>,
     /// Pods that came onto nodes or left them since the last attempt began.
@@ -74,8 +86,31 @@ struct Draft {
     scores: Scores,
     /// Pods that are deleted for it.
     victims: Vec<String>,
+    /// How many pods would have to go, by node; and how many of those on the chosen one are going already.
+    victims_on: BTreeMap<String, usize>,
+    going_already: usize,
+    target: Option<String>,
     /// The outcome was written into the pod's status.
     posted: bool,
+    raced: Raced,
+}
+
+impl Draft {
+    fn of(pod: String) -> Self {
+        Self {
+            pod,
+            events: Vec::new(),
+            at: None,
+            outcome: None,
+            scores: Scores::default(),
+            victims: Vec::new(),
+            victims_on: BTreeMap::new(),
+            going_already: 0,
+            target: None,
+            posted: false,
+            raced: Raced::default(),
+        }
+    }
 }
 
 impl Tracker {
@@ -84,6 +119,7 @@ impl Tracker {
         self.drafts.clear();
         self.seen.clear();
         self.news.clear();
+        self.races.begin();
     }
 
     /// Has this event reached the scheduler since the step began?
@@ -98,7 +134,11 @@ impl Tracker {
             Some(Outcome::Unschedulable { .. } | Outcome::Failed { .. }) => draft.posted,
             None => false,
         };
-        self.queued.is_empty() && self.binding.is_empty() && self.preempting.is_empty() && self.drafts.iter().all(done)
+        self.queued.is_empty()
+            && self.binding.is_empty()
+            && self.preempting.is_empty()
+            && self.about_to_preempt.is_empty()
+            && self.drafts.iter().all(done)
     }
 
     /// Has the queue taken a new pod in? Its arrival is logged a moment before.
@@ -106,9 +146,19 @@ impl Tracker {
         self.waiting.contains(pod) || self.queued.contains(pod) || self.drafts.iter().any(|draft| draft.pod == pod)
     }
 
-    /// Does some pod wait for an event? Then one must be given time to be looked at.
-    pub(super) fn someone_waits(&self) -> bool {
-        !self.waiting.is_empty()
+    /// How many attempts the step has seen so far.
+    pub(super) fn tried(&self) -> usize {
+        self.drafts.len()
+    }
+
+    /// How often the fence has been seen to move.
+    pub(super) fn fences(&self) -> u64 {
+        self.fences
+    }
+
+    /// How often a node has been seen to change.
+    pub(super) fn node_updates(&self, node: &str) -> u64 {
+        self.node_updates.get(node).copied().unwrap_or_default()
     }
 
     /// The attempts of the step. An attempt without an outcome cannot be there once the scheduler is idle.
@@ -120,7 +170,8 @@ impl Tracker {
                 victims.clone_from(&draft.victims);
                 victims.sort();
             }
-            Some(Attempt { pod: draft.pod.clone(), events: draft.events.clone(), at: draft.at, outcome, scores })
+            let (pod, events, raced) = (draft.pod.clone(), draft.events.clone(), draft.raced);
+            Some(Attempt { pod, events, at: draft.at, raced, outcome, scores })
         };
         self.drafts.iter().filter_map(attempt).collect()
     }
@@ -130,8 +181,8 @@ impl Tracker {
         let open: Vec<_> =
             self.drafts.iter().filter(|draft| draft.outcome.is_none() || !draft.posted).map(|d| &d.pod).collect();
         format!(
-            "queued {:?}, tried and not settled {open:?}, binding {:?}, preempting {:?}",
-            self.queued, self.binding, self.preempting
+            "queued {:?}, tried and not settled {open:?}, binding {:?}, preempting {:?}, about to preempt {:?}",
+            self.queued, self.binding, self.preempting, self.about_to_preempt
         )
     }
 
@@ -141,7 +192,7 @@ impl Tracker {
             self.event(event, line);
         } else if line.message.starts_with("Pod moved to an internal scheduling queue") {
             self.moved(line);
-        } else if line.message.contains("reempt") {
+        } else if line.message.contains("reempt") || line.message.starts_with("Victim Pod") {
             self.preemption(line);
         } else {
             self.attempt(line);
@@ -150,7 +201,13 @@ impl Tracker {
 
     fn event(&mut self, event: &'static str, line: &Line) {
         let object = line.field("node").or_else(|| pod_of(line, "pod")).unwrap_or_default();
+        if object == FENCE {
+            self.fences += u64::from(event == ASSIGNED_UPDATED);
+            return;
+        }
+        self.races.event(event);
         match event {
+            NODE_UPDATED => *self.node_updates.entry(object.clone()).or_default() += 1,
             PENDING_ADDED => drop(self.left.remove(&object)),
             ASSIGNED_ADDED => self.news.push(format!("+{object}")),
             ASSIGNED_DELETED => self.news.push(format!("-{object}")),
@@ -180,14 +237,36 @@ impl Tracker {
             self.waiting.insert(pod);
         } else {
             self.waiting.remove(&pod);
+            self.races.enqueued(&pod);
             self.queued.insert(pod);
         }
     }
 
     fn preemption(&mut self, line: &Line) {
+        if let "Pod is a potential preemption victim on node" = line.message {
+            let node = line.field("node").unwrap_or_default();
+            if let Some(draft) = self.drafts.last_mut() {
+                *draft.victims_on.entry(node).or_default() += 1;
+            }
+        }
+        if let "the target node for the preemption is determined" = line.message {
+            let (pod, node) = (pod_of(line, "pod").unwrap_or_default(), line.field("node"));
+            self.draft(&pod).into_iter().for_each(|draft| draft.target.clone_from(&node));
+            self.about_to_preempt.insert(pod);
+        }
         let Some(pod) = pod_of(line, "preemptor") else { return };
         match line.message {
+            "Victim Pod is already being deleted, skipping the API call for it" => {
+                let Some(draft) = self.draft(&pod) else { return };
+                draft.going_already += 1;
+                let victims = draft.target.as_ref().and_then(|node| draft.victims_on.get(node));
+                if victims == Some(&draft.going_already) {
+                    self.about_to_preempt.remove(&pod);
+                }
+            }
             "Start the preemption asynchronously" => {
+                self.races.preemption();
+                self.about_to_preempt.remove(&pod);
                 let draft = self.drafts.iter().rposition(|draft| draft.pod == pod).unwrap_or_default();
                 self.preempting.insert(pod, draft);
             }
@@ -209,8 +288,8 @@ impl Tracker {
                 self.queued.remove(&pod);
                 self.waiting.remove(&pod);
                 let events = std::mem::take(&mut self.news);
-                let (scores, victims) = (Scores::default(), Vec::new());
-                self.drafts.push(Draft { pod, events, at: line.at(), outcome: None, scores, victims, posted: false });
+                let raced = self.races.attempted(&pod);
+                self.drafts.push(Draft { events, at: line.at(), raced, ..Draft::of(pod) });
             }
             "Skip schedule deleting pod" => drop(self.queued.remove(&pod)),
             "Plugin scored node for pod" => self.score(&pod, line),
@@ -280,8 +359,10 @@ impl Tracker {
     }
 
     fn end(&mut self, pod: &str, outcome: Outcome) {
+        let state = self.races.decided(pod);
         if let Some(draft) = self.draft(pod) {
             draft.outcome = Some(outcome);
+            draft.raced.decision |= state;
         }
     }
 
@@ -299,108 +380,4 @@ fn pod_of(line: &Line, key: &str) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn after(lines: &[&str]) -> Tracker {
-        let mut tracker = Tracker::default();
-        for line in lines {
-            tracker.take(&Line::parse(&format!("I1 7 x.go:1] {line}")).unwrap());
-        }
-        tracker
-    }
-
-    const ADDED: &str = r#""Add event for unscheduled pod" pod="default/p""#;
-    const ACTIVE: &str =
-        r#""Pod moved to an internal scheduling queue" pod="default/p" event="UnscheduledPodAdd" queue="Active""#;
-    const TRIED: &str = r#""Attempting to schedule pod" pod="default/p""#;
-    const BOUND: &str = r#""Successfully bound pod to node" pod="default/p" node="a" evaluatedNodes=3 feasibleNodes=2"#;
-    const LEFT: &str = r#""Delete event for unscheduled pod" pod="default/p""#;
-    const NO_FIT: &str = r#""Unable to schedule pod; no fit; waiting" pod="default/p" err="0/1 nodes are available""#;
-    const PARKED: &str = r#""Pod moved to an internal scheduling queue" pod="default/p" event="ScheduleAttemptFailure" queue="Unschedulable""#;
-    const POSTED: &str = r#""Updating pod condition and nominated node name" pod="default/p" conditionType="PodScheduled" nominatedNodeName="a""#;
-
-    #[test]
-    fn a_pod_is_under_way_until_the_informer_has_seen_it_bound() {
-        for lines in [&[ADDED, ACTIVE][..], &[ADDED, ACTIVE, TRIED], &[ADDED, ACTIVE, TRIED, BOUND]] {
-            assert!(!after(lines).is_idle(), "{lines:?}");
-        }
-        assert!(after(&[ADDED, ACTIVE, TRIED, BOUND, LEFT]).is_idle());
-        assert!(after(&[ADDED, ACTIVE, TRIED, LEFT, BOUND]).is_idle(), "the informer may be quicker than the answer");
-    }
-
-    #[test]
-    fn a_pod_without_a_node_waits_once_its_condition_is_written() {
-        assert!(!after(&[ADDED, ACTIVE, TRIED, NO_FIT, PARKED]).is_idle());
-        let tracker = after(&[ADDED, ACTIVE, TRIED, NO_FIT, PARKED, POSTED]);
-        assert!(tracker.is_idle() && tracker.someone_waits());
-        let Outcome::Unschedulable { unschedulable, nominated, .. } = &tracker.attempts()[0].outcome else {
-            panic!("it did not fit")
-        };
-        assert_eq!((unschedulable.as_str(), nominated.as_deref()), ("0/1 nodes are available", Some("a")));
-    }
-
-    #[test]
-    fn a_pod_that_was_deleted_is_not_queued_by_a_late_word() {
-        assert!(after(&[ADDED, ACTIVE, TRIED, NO_FIT, PARKED, POSTED, LEFT, ACTIVE]).is_idle());
-    }
-
-    #[test]
-    fn a_pod_without_any_node_is_at_rest_although_the_clock_will_have_it_tried_again() {
-        let no_nodes = r#""Unable to schedule pod; no nodes are registered to the cluster; waiting" pod="default/p""#;
-        let backoff = r#""Pod moved to an internal scheduling queue" pod="default/p" event="ScheduleAttemptFailure" queue="Backoff""#;
-        assert!(after(&[ADDED, ACTIVE, TRIED, no_nodes, backoff, POSTED]).is_idle());
-    }
-
-    #[test]
-    fn scores_come_as_a_table_by_plugin() {
-        let scored = |plugin: &str, node: &str, score: i64| {
-            format!(r#""Plugin scored node for pod" pod="default/p" plugin="{plugin}" node="{node}" score={score}"#)
-        };
-        let total = |node: &str, score: i64| {
-            format!(r#""Calculated node's final score for pod" pod="default/p" node="{node}" score={score}"#)
-        };
-        let lines = [
-            scored("F", "a", 1),
-            scored("G", "a", 2),
-            scored("F", "b", 3),
-            scored("G", "b", 4),
-            total("a", 3),
-            total("b", 7),
-        ];
-        let lines: Vec<&str> =
-            [TRIED].into_iter().chain(lines.iter().map(String::as_str)).chain([BOUND, LEFT]).collect();
-        let scores = after(&lines).attempts()[0].scores.clone().unwrap();
-        assert_eq!(scores.nodes, ["a", "b"]);
-        assert_eq!(scores.plugins, [("F".to_owned(), vec![1, 3]), ("G".to_owned(), vec![2, 4])]);
-        assert_eq!(scores.totals, [3, 7]);
-    }
-
-    #[test]
-    fn an_attempt_tells_which_pods_came_and_went_before_it() {
-        let came = r#""Add event for scheduled pod" pod="default/a""#;
-        let went = r#""Delete event for scheduled pod" pod="x/b""#;
-        let attempts = after(&[came, went, TRIED, NO_FIT, PARKED, POSTED, TRIED, NO_FIT, PARKED, POSTED]).attempts();
-        assert_eq!(attempts[0].events, ["+a", "-x/b"]);
-        assert!(attempts[1].events.is_empty());
-    }
-
-    #[test]
-    fn victims_belong_to_the_pod_that_they_make_room_for() {
-        let started = r#""Start the preemption asynchronously" preemptor="default/p" node="a" numVictims=1"#;
-        let victim = r#""Preemptor Pod preempted victim Pod" preemptor="default/p" victim="x/v" node="a""#;
-        let finished = r#""Async Preemption finished completely" preemptor="default/p" node="a""#;
-        assert!(!after(&[TRIED, started, NO_FIT, PARKED, POSTED]).is_idle());
-        for lines in [
-            [TRIED, started, NO_FIT, PARKED, POSTED, victim, finished],
-            [TRIED, started, victim, NO_FIT, PARKED, POSTED, finished],
-        ] {
-            let tracker = after(&lines);
-            assert!(tracker.is_idle());
-            let Outcome::Unschedulable { victims, unschedulable, .. } = &tracker.attempts()[0].outcome else {
-                panic!("it does not fit yet")
-            };
-            assert_eq!((victims.as_slice(), unschedulable.is_empty()), (&["x/v".to_owned()][..], false));
-        }
-    }
-}
+mod tests;

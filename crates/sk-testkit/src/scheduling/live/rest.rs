@@ -1,0 +1,158 @@
+//! When is the scheduler at rest? When the log shows that everything which was done has reached it and been carried out.
+//!
+//! An event is logged when its handler begins, so the log alone never says that one has ended. But handlers of one
+//! informer run one after the other: the *fence*, a pod of nobody's on a node that is not there, is changed after the
+//! event, and when that is logged the event's handler has ended. So a step ends by proof and not by the clock, however
+//! loaded the machine is. A changed node is fenced by another change to itself, because nodes have an informer of their
+//! own. Kinds whose events are not logged at all can only be waited for.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use super::PlayError;
+use super::log::Line;
+use super::play::{Player, pod_path};
+use super::tracker;
+use crate::scheduling::answer::Outcome;
+
+/// How long the scheduler may take to come to rest. A pod that failed waits at most its back-off of ten seconds.
+const REST_LIMIT: Duration = Duration::from_secs(60);
+/// How often the log is looked at.
+const LOOK: Duration = Duration::from_millis(2);
+/// An event of a kind whose arrival the log does not tell has to be waited for blindly.
+const QUIET_AFTER_UNSEEN_EVENT: Duration = Duration::from_millis(400);
+
+/// What a step waits for.
+pub(super) struct Awaited {
+    /// Events that reach the scheduler.
+    pub(super) events: Vec<(&'static str, String)>,
+    /// A pod that the queue has yet to take in.
+    pub(super) pod: Option<String>,
+    /// How long nothing must happen.
+    pub(super) quiet: Duration,
+}
+
+impl Awaited {
+    /// All of these events.
+    pub(super) fn all(events: Vec<(&'static str, String)>) -> Self {
+        Self { events, pod: None, quiet: Duration::ZERO }
+    }
+
+    /// Something that the log does not tell.
+    pub(super) fn unseen() -> Self {
+        Self { events: Vec::new(), pod: None, quiet: QUIET_AFTER_UNSEEN_EVENT }
+    }
+}
+
+impl Player<'_> {
+    /// Waits until the events have been carried out and nothing is left to do about them.
+    pub(super) async fn rest(&mut self, awaited: Awaited) -> Result<(), PlayError> {
+        self.idle(&awaited).await?;
+        self.fence_nodes(&awaited).await?;
+        loop {
+            let tried = self.tracker.tried();
+            self.idle(&awaited).await?;
+            self.check().await?;
+            self.fence_pods().await?;
+            if self.tracker.is_idle() && self.tracker.tried() == tried {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Follows the log until the events have arrived and the scheduler does nothing.
+    async fn idle(&mut self, awaited: &Awaited) -> Result<(), PlayError> {
+        let began = Instant::now();
+        let mut last_word = Instant::now();
+        loop {
+            if self.read()? {
+                last_word = Instant::now();
+            }
+            let missing = awaited.events.iter().find(|(event, object)| !self.tracker.has_seen(event, object));
+            let taken_in = awaited.pod.as_ref().is_none_or(|pod| self.tracker.has_taken_in(pod));
+            if missing.is_none() && taken_in && self.tracker.is_idle() && last_word.elapsed() >= awaited.quiet {
+                return Ok(());
+            }
+            if began.elapsed() > REST_LIMIT {
+                let what = match missing {
+                    Some((event, object)) => format!("the log says `{event}` of {object}"),
+                    None => format!("the scheduler rests: {}", self.tracker.unfinished()),
+                };
+                return Err(PlayError::Restless { what, waited: REST_LIMIT });
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    /// Takes in what the log says by now; did it say anything?
+    fn read(&mut self) -> Result<bool, PlayError> {
+        let lines = self.log.lines()?;
+        for line in lines.iter().filter_map(|line| Line::parse(line)) {
+            self.tracker.take(&line);
+        }
+        Ok(!lines.is_empty())
+    }
+
+    /// Every event of a pod so far has been carried out when this returns.
+    async fn fence_pods(&mut self) -> Result<(), PlayError> {
+        let before = self.tracker.fences();
+        self.arena.move_fence().await?;
+        self.until("the fence moves", |player| player.tracker.fences() > before).await
+    }
+
+    /// Every event of these nodes so far has been carried out when this returns.
+    async fn fence_nodes(&mut self, awaited: &Awaited) -> Result<(), PlayError> {
+        for (event, node) in &awaited.events {
+            if ![tracker::NODE_ADDED, tracker::NODE_UPDATED].contains(event) {
+                continue;
+            }
+            let before = self.tracker.node_updates(node);
+            let mark = json!({"metadata": {"annotations": {"fence": before.to_string()}}});
+            self.arena.api.merge(&format!("/api/v1/nodes/{node}"), &mark).await?;
+            self.until(node, |player| player.tracker.node_updates(node) > before).await?;
+        }
+        Ok(())
+    }
+
+    async fn until(&mut self, what: &str, is_so: impl Fn(&Self) -> bool) -> Result<(), PlayError> {
+        let began = Instant::now();
+        while !is_so(self) {
+            if began.elapsed() > REST_LIMIT {
+                return Err(PlayError::Restless { what: format!("the log says of {what}"), waited: REST_LIMIT });
+            }
+            tokio::time::sleep(LOOK).await;
+            self.read()?;
+        }
+        Ok(())
+    }
+
+    /// Does the status of each pod that found no node say what the log said? Until it does, the request is under way.
+    async fn check(&self) -> Result<(), PlayError> {
+        let attempts = self.tracker.attempts();
+        let last = |index: usize, pod: &str| !attempts[index + 1..].iter().any(|later| later.pod == pod);
+        for (_, attempt) in attempts.iter().enumerate().filter(|(index, attempt)| last(*index, &attempt.pod)) {
+            let Outcome::Unschedulable { unschedulable, .. } = &attempt.outcome else { continue };
+            let began = Instant::now();
+            // The log tells of the condition before it is written.
+            while let Some(message) = self.condition(&attempt.pod).await?
+                && message != *unschedulable
+            {
+                if began.elapsed() > REST_LIMIT {
+                    let (pod, log) = (attempt.pod.clone(), unschedulable.clone());
+                    return Err(PlayError::Disagree { pod, condition: message, log });
+                }
+                tokio::time::sleep(LOOK).await;
+            }
+        }
+        Ok(())
+    }
+
+    /// The message of a pod's condition `PodScheduled`; `None`: the pod is gone.
+    async fn condition(&self, pod: &str) -> Result<Option<String>, PlayError> {
+        let Some(pod) = self.arena.api.get_if_there(&pod_path(pod)).await? else { return Ok(None) };
+        let mut conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
+        let condition = conditions.find(|condition| condition["type"] == "PodScheduled");
+        Ok(Some(condition.and_then(|condition| condition["message"].as_str()).unwrap_or_default().to_owned()))
+    }
+}

@@ -3,6 +3,7 @@
 mod deployment;
 mod expectations;
 mod garbage;
+mod job;
 mod namespace;
 mod replica_set;
 mod victims;
@@ -14,7 +15,7 @@ use crate::controller::Controller;
 use crate::engine::Process;
 use crate::settings::Timing;
 
-/// `--concurrent-deployment-syncs` and `--concurrent-replicaset-syncs`
+/// `--concurrent-deployment-syncs`, `--concurrent-replicaset-syncs` and `--concurrent-job-syncs`
 const WORKLOAD_WORKERS: usize = 5;
 /// `--concurrent-gc-syncs`
 const GARBAGE_WORKERS: usize = 20;
@@ -24,11 +25,13 @@ const NAMESPACE_WORKERS: usize = 10;
 pub(crate) fn process(timing: &Timing) -> Process {
     let deployment = Controller::new(deployment::Deployments::new(), WORKLOAD_WORKERS);
     let replica_set = Controller::new(replica_set::ReplicaSets::default(), WORKLOAD_WORKERS);
+    let job = Controller::new(job::Jobs::default(), WORKLOAD_WORKERS);
     let garbage = Controller::new(garbage::Garbage, GARBAGE_WORKERS);
     let namespace = Controller::new(namespace::Namespaces::new(), NAMESPACE_WORKERS);
     Process::new(timing.watch_latency)
         .with(deployment, timing.controller_limit)
         .with(replica_set, timing.controller_limit)
+        .with(job, timing.controller_limit)
         .with(garbage, timing.garbage_limit)
         .with(namespace, timing.namespace_limit)
 }

@@ -1,0 +1,6 @@
+//! Jobs, CronJobs and what their pods do on virtual nodes, in virtual time.
+
+mod harness;
+mod job_policies;
+mod jobs;
+mod virtual_nodes;

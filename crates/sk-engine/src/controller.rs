@@ -33,6 +33,11 @@ pub(crate) trait Reconciler: Clone + Send + 'static {
     /// How a request of a plan for `key` went.
     fn answered(&mut self, _key: &Self::Key, _verb: Verb, _answer: &Answer) {}
 
+    /// What is left to do when all requests of the plan for `key` went well: what only their answers could tell.
+    fn follow_up(&mut self, _key: &Self::Key) -> Option<Request> {
+        None
+    }
+
     /// Another request of the plan for `key` was refused, and so this one was not sent.
     fn abandoned(&mut self, _key: &Self::Key, _unsent: Verb) {}
 }
@@ -128,7 +133,8 @@ impl<R: Reconciler> Controller<R> {
             self.queue.done(&running.key);
             return self.look_again(ctx, ctx.now + delay, running.key);
         }
-        if let Some(batch) = running.batches.pop_front() {
+        let batch = running.batches.pop_front();
+        if let Some(batch) = batch.or_else(|| self.reconciler.follow_up(&running.key).map(|request| vec![request])) {
             running.unanswered = batch.len();
             for request in batch {
                 self.requests += 1;

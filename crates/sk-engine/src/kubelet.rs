@@ -89,7 +89,12 @@ impl Component for Kubelets {
                     self.pod_seen(event, ctx);
                 }
             }
-            Body::Namespace(_) | Body::Deployment(_) | Body::ReplicaSet(_) | Body::Job(_) | Body::Other(_) => {}
+            Body::Namespace(_)
+            | Body::Deployment(_)
+            | Body::ReplicaSet(_)
+            | Body::Job(_)
+            | Body::CronJob(_)
+            | Body::Other(_) => {}
         }
     }
 
@@ -217,7 +222,12 @@ fn request(object: &Arc<Object>, kind: StepKind, refusal: Option<Why>, now: SimT
             Some(Request::update(changed))
         }
         Body::Pod(pod) => pod_steps(pod, kind, refusal, exit_code, now).then(|| Request::update_status(changed)),
-        Body::Namespace(_) | Body::Deployment(_) | Body::ReplicaSet(_) | Body::Job(_) | Body::Other(_) => None,
+        Body::Namespace(_)
+        | Body::Deployment(_)
+        | Body::ReplicaSet(_)
+        | Body::Job(_)
+        | Body::CronJob(_)
+        | Body::Other(_) => None,
     }
 }
 

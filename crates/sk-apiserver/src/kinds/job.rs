@@ -196,6 +196,8 @@ impl Job {
     /// validation refuses those that contradict.
     pub(crate) fn generate_selector(&mut self, name: &SmolStr, uid: Uid, own_labels: &mut Labels) {
         let spec = Arc::make_mut(&mut self.spec);
+        // A Job that a controller made was never read.
+        spec.set_defaults();
         if !*spec.manual_selector.get_or_insert(false) {
             let uid = SmolStr::from(uid.to_string());
             let labels = spec.template.metadata.labels.make_mut();

@@ -7,6 +7,7 @@
 
 mod condition;
 mod container_statuses;
+mod cron_job;
 mod job;
 mod job_indexes;
 mod job_policy;
@@ -25,6 +26,7 @@ use sk_core::{Gvk, ObjectKey};
 use crate::error::Invalid;
 
 pub use condition::{Condition, ConditionStatus, Why};
+pub use cron_job::{ActiveJob, ConcurrencyPolicy, CronJob, CronJobSpec, CronJobStatus, JobTemplate};
 pub use job::{
     COMPLETION_INDEX, CompletionMode, JOB_CONTROLLER, JOB_TRACKING, Job, JobCondition, JobSpec, JobStatus,
     PodReplacementPolicy, UncountedTerminatedPods,
@@ -204,6 +206,8 @@ kinds! {
     ReplicaSet(REPLICA_SET = "apps", "ReplicaSet"),
     /// `batch/v1.Job`
     Job(JOB = "batch", "Job"),
+    /// `batch/v1.CronJob`
+    CronJob(CRON_JOB = "batch", "CronJob"),
 }
 
 /// A missing or null section reads as an empty one.

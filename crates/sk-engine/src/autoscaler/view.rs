@@ -113,7 +113,7 @@ impl View {
                 let labels = is_there.then(|| (*event.object.meta.labels).clone());
                 self.what_if.cluster.objects.set_namespace(event.object.key.name.clone(), labels);
             }
-            Body::Deployment(_) | Body::ReplicaSet(_) | Body::Job(_) | Body::Other(_) => {}
+            Body::Deployment(_) | Body::ReplicaSet(_) | Body::Job(_) | Body::CronJob(_) | Body::Other(_) => {}
         }
     }
 
@@ -251,6 +251,7 @@ impl View {
                 | Body::Deployment(_)
                 | Body::ReplicaSet(_)
                 | Body::Job(_)
+                | Body::CronJob(_)
                 | Body::Other(_) => {}
             }
         }

@@ -1,5 +1,6 @@
 //! The controllers of kube-controller-manager: one process, one view, a client with its own rate limit each.
 
+mod cron_job;
 mod deployment;
 mod expectations;
 mod garbage;
@@ -15,7 +16,8 @@ use crate::controller::Controller;
 use crate::engine::Process;
 use crate::settings::Timing;
 
-/// `--concurrent-deployment-syncs`, `--concurrent-replicaset-syncs` and `--concurrent-job-syncs`
+/// `--concurrent-deployment-syncs`, `--concurrent-replicaset-syncs`, `--concurrent-job-syncs` and
+/// `--concurrent-cron-job-syncs`
 const WORKLOAD_WORKERS: usize = 5;
 /// `--concurrent-gc-syncs`
 const GARBAGE_WORKERS: usize = 20;
@@ -26,12 +28,14 @@ pub(crate) fn process(timing: &Timing) -> Process {
     let deployment = Controller::new(deployment::Deployments::new(), WORKLOAD_WORKERS);
     let replica_set = Controller::new(replica_set::ReplicaSets::default(), WORKLOAD_WORKERS);
     let job = Controller::new(job::Jobs::default(), WORKLOAD_WORKERS);
+    let cron_job = Controller::new(cron_job::CronJobs::default(), WORKLOAD_WORKERS);
     let garbage = Controller::new(garbage::Garbage, GARBAGE_WORKERS);
     let namespace = Controller::new(namespace::Namespaces::new(), NAMESPACE_WORKERS);
     Process::new(timing.watch_latency)
         .with(deployment, timing.controller_limit)
         .with(replica_set, timing.controller_limit)
         .with(job, timing.controller_limit)
+        .with(cron_job, timing.controller_limit)
         .with(garbage, timing.garbage_limit)
         .with(namespace, timing.namespace_limit)
 }

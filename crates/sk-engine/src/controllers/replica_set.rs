@@ -49,7 +49,12 @@ impl Reconciler for ReplicaSets {
                 queue.add(event.id);
             }
             Body::Pod(_) => self.pod_changed(event, view, queue),
-            Body::Node(_) | Body::Namespace(_) | Body::Deployment(_) | Body::Job(_) | Body::Other(_) => {}
+            Body::Node(_)
+            | Body::Namespace(_)
+            | Body::Deployment(_)
+            | Body::Job(_)
+            | Body::CronJob(_)
+            | Body::Other(_) => {}
         }
     }
 

@@ -71,7 +71,12 @@ impl Reconciler for Jobs {
         match &event.object.body {
             Body::Job(job) => self.job_changed(event, job, view, queue),
             Body::Pod(_) => self.pod_changed(event, view, queue),
-            Body::Node(_) | Body::Namespace(_) | Body::Deployment(_) | Body::ReplicaSet(_) | Body::Other(_) => {}
+            Body::Node(_)
+            | Body::Namespace(_)
+            | Body::Deployment(_)
+            | Body::ReplicaSet(_)
+            | Body::CronJob(_)
+            | Body::Other(_) => {}
         }
     }
 

@@ -131,7 +131,8 @@ impl Kubelets {
                 let mut stranded: Vec<_> = ctx.view.pods_on(&object.key.name).collect();
                 stranded.sort_by(|(_, one), (_, other)| one.key.cmp(&other.key));
                 for (id, pod) in stranded {
-                    self.take(Step { id, uid: pod.uid, kind: StepKind::PodGoes }, ctx);
+                    let kind = if must_tell(pod) { StepKind::PodStops } else { StepKind::PodGoes };
+                    self.take(Step { id, uid: pod.uid, kind }, ctx);
                 }
             }
             Change::Added | Change::Modified => {}

@@ -240,6 +240,8 @@ impl Replay {
     }
 
     fn finish(self, mut meta: RunMeta, mut warnings: Vec<Warning>) -> Result<Staged, RunError> {
+        let assumed: Vec<_> =
+            self.engine.notices().iter().map(|(notice, count)| self.assumed(notice, *count)).collect();
         warnings.extend(self.refusals.into_iter().map(|(message, count)| Warning {
             code: "not-deleted".to_owned(),
             kind: WarningKind::Gap,
@@ -254,7 +256,7 @@ impl Replay {
                 count: self.late,
             });
         }
-        warnings.extend(self.engine.notices().iter().map(|(notice, count)| self.assumed(notice, *count)));
+        warnings.extend(assumed);
         meta.warnings = warnings;
         Ok(self.recorder.finish()?.finish(&meta)?)
     }

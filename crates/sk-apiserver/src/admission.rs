@@ -10,6 +10,7 @@ use sk_core::memo::Memo;
 use sk_core::{ObjectKey, SimTime, SmolStr, TaintEffect, Toleration};
 
 use crate::Object;
+use crate::directives;
 use crate::error::{ApiError, Invalid};
 use crate::kinds::{self, Body, Container, PodSpec};
 use crate::store::Store;
@@ -38,6 +39,8 @@ pub trait AdmitPod: Send {
 pub enum Notice {
     /// A pod names a priority class that does not exist; a real server refuses such a pod, here it gets priority 0.
     UnknownPriorityClass(SmolStr),
+    /// Nobody says how long a pod of a Job runs; it runs for as long as the settings assume.
+    AssumedJobDuration,
 }
 
 /// The state admission keeps between requests.
@@ -71,6 +74,10 @@ impl Admission {
     /// Readies a new object for storing, or refuses it.
     pub(crate) fn admit(&mut self, object: &mut Object, store: &Store, now: SimTime) -> Result<(), ApiError> {
         check_namespace(object, store)?;
+        let (name, uid) = (object.key.name.clone(), object.uid);
+        if let Body::Job(job) = &mut object.body {
+            job.generate_selector(&name, uid, &mut object.meta.labels);
+        }
         validate(object)?;
         object.body.prepare_for_create();
         if let Body::Pod(pod) = &mut object.body {
@@ -78,8 +85,18 @@ impl Admission {
             if let Some(hook) = &mut self.hook {
                 hook.admit(object, now);
             }
+            self.notice_assumed_lifetime(object);
         }
         Ok(())
+    }
+
+    /// A pod of a Job ends after a time that nobody recorded, unless somebody did.
+    fn notice_assumed_lifetime(&mut self, pod: &Object) {
+        let decided = pod.pod().and_then(|pod| pod.directives);
+        let unknown = decided.is_none_or(|decided| directives::is_assumed(pod, &decided));
+        if unknown && directives::is_assumed(pod, &directives::read(&pod.meta.annotations)) {
+            *self.notices.entry(Notice::AssumedJobDuration).or_default() += 1;
+        }
     }
 
     /// Pods of one template share one admitted spec.

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use sk_core::{SimDuration, SmolStr};
 
-use crate::kinds::Directives;
+use crate::Object;
+use crate::kinds::{Directives, JOB};
 
 /// On a pod: from being bound until its image is there, `<n>ms`.
 pub const CREATE_DELAY: SmolStr = SmolStr::new_static("simkube.io/kwok-stage-create-delay");
@@ -13,6 +14,8 @@ pub const CREATE_DELAY: SmolStr = SmolStr::new_static("simkube.io/kwok-stage-cre
 pub const READY_DELAY: SmolStr = SmolStr::new_static("simkube.io/kwok-stage-ready-delay");
 /// On a pod: how long it runs before it ends well, `<n>us`; without it, until it is deleted.
 pub const LIFETIME: SmolStr = SmolStr::new_static("static.simkube.io/lifetime");
+/// On a pod: what its containers end with after that; without it, 0.
+pub const EXIT_CODE: SmolStr = SmolStr::new_static("static.simkube.io/exit-code");
 /// On a pod: its number among the pods that were given one of its owner's recorded lives.
 pub const SEQUENCE: SmolStr = SmolStr::new_static("static.simkube.io/pod-sequence-number");
 /// On a node: from being created until it is ready, `<n>ms`.
@@ -37,6 +40,18 @@ pub fn read(annotations: &BTreeMap<SmolStr, SmolStr>) -> Directives {
         lifetime: span(&LIFETIME),
         sequence: annotations.get(&SEQUENCE).and_then(|text| text.parse().ok()),
     }
+}
+
+/// What a pod's containers end with: a number that a process can end with.
+pub fn exit_code(annotations: &BTreeMap<SmolStr, SmolStr>) -> i32 {
+    annotations.get(&EXIT_CODE).and_then(|text| text.parse::<u8>().ok()).map_or(0, i32::from)
+}
+
+/// Does nobody say how long this pod of a Job runs? Neither a recorded life nor an annotation does, and a Job's pod that
+/// never ends would be no Job's pod. A recorded life without an end says that it runs until it is deleted.
+pub fn is_assumed(pod: &Object, directives: &Directives) -> bool {
+    let of_job = pod.controller().is_some_and(|owner| owner.gvk == JOB);
+    of_job && directives.lifetime.is_none() && directives.sequence.is_none()
 }
 
 /// Writes a span as `<n>ms`, rounded up to whole milliseconds.

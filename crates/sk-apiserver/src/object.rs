@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use sk_core::{Gvk, ObjectKey, ObjectRef, SimTime, SmolStr};
 
 use crate::Labels;
-use crate::kinds::{Body, Deployment, Namespace, Node, Pod, ReplicaSet};
+use crate::kinds::{Body, CronJob, Deployment, Job, Namespace, Node, Pod, ReplicaSet};
 
 /// Fields that nobody here reads, as they came.
 pub type Rest = Option<Arc<Map<String, Value>>>;
@@ -193,6 +193,16 @@ impl Object {
     /// The replica set in it.
     pub fn replica_set(&self) -> Option<&ReplicaSet> {
         if let Body::ReplicaSet(replica_set) = &self.body { Some(replica_set) } else { None }
+    }
+
+    /// The Job in it.
+    pub fn job(&self) -> Option<&Job> {
+        if let Body::Job(job) = &self.body { Some(job) } else { None }
+    }
+
+    /// The CronJob in it.
+    pub fn cron_job(&self) -> Option<&CronJob> {
+        if let Body::CronJob(cron) = &self.body { Some(cron) } else { None }
     }
 
     /// The namespace in it.

@@ -55,6 +55,15 @@ pub enum Request {
         /// How.
         options: DeleteOptions,
     },
+    /// Takes one finalizer off, whatever else has changed meanwhile: a patch.
+    RemoveFinalizer {
+        /// Which object.
+        target: ObjectRef,
+        /// The object that was meant; not a later one of the same name.
+        uid: Uid,
+        /// Which finalizer.
+        finalizer: SmolStr,
+    },
     /// Says that a terminating namespace is empty.
     FinalizeNamespace {
         /// Which namespace.
@@ -81,6 +90,8 @@ pub enum Verb {
     Evict,
     /// [`Request::Delete`]
     Delete,
+    /// [`Request::RemoveFinalizer`]
+    RemoveFinalizer,
     /// [`Request::FinalizeNamespace`]
     FinalizeNamespace,
 }
@@ -120,6 +131,7 @@ impl Request {
             Self::Bind { .. } => Verb::Bind,
             Self::Evict { .. } => Verb::Evict,
             Self::Delete { .. } => Verb::Delete,
+            Self::RemoveFinalizer { .. } => Verb::RemoveFinalizer,
             Self::FinalizeNamespace { .. } => Verb::FinalizeNamespace,
         }
     }
@@ -133,7 +145,7 @@ impl Request {
             Self::PatchPodStatus { pod, .. } | Self::Bind { pod, .. } | Self::Evict { pod } => {
                 ObjectRef::new(POD.clone(), pod.clone())
             }
-            Self::Delete { target, .. } => target.clone(),
+            Self::Delete { target, .. } | Self::RemoveFinalizer { target, .. } => target.clone(),
             Self::FinalizeNamespace { name } => ObjectRef::new(NAMESPACE.clone(), ObjectKey::cluster(name.clone())),
         }
     }

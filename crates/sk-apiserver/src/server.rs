@@ -72,6 +72,7 @@ impl ApiServer {
             Request::Bind { pod, uid, node } => self.bind(now, &pod, uid, node),
             Request::Evict { pod } => self.evict(now, pod),
             Request::Delete { target, options } => self.delete(now, &target, options),
+            Request::RemoveFinalizer { target, uid, finalizer } => self.remove_finalizer(now, &target, uid, &finalizer),
             Request::FinalizeNamespace { name } => self.finalize_namespace(now, &name),
         }
     }
@@ -168,6 +169,8 @@ impl ApiServer {
         }
         if !wanted.body.same_desire(&stored.body) {
             admission::validate(&wanted)?;
+            let changed = wanted.body.validate_update(&stored.body);
+            changed.map_err(|invalid| ApiError::invalid(&wanted.gvk, &wanted.key, &invalid))?;
             wanted.meta.generation += 1;
         }
         if wanted.meta.deletion.is_some_and(|deletion| deletion.grace_secs == 0) && is_released(&wanted) {
@@ -263,6 +266,20 @@ impl ApiServer {
             namespace.phase = NamespacePhase::Terminating;
         }
         if going == *stored { Ok(stored) } else { Ok(self.commit(now, Some(id), going)) }
+    }
+
+    /// A patch that takes one finalizer off, whatever else has changed meanwhile; without it, nothing happens.
+    fn remove_finalizer(&mut self, now: SimTime, target: &ObjectRef, uid: Uid, finalizer: &str) -> Answer {
+        let (id, stored) = self.find(&target.gvk, &target.key)?;
+        if stored.uid != uid {
+            return Err(wrong_uid(stored, uid));
+        }
+        let (stored, mut released) = (stored.clone(), Object::clone(stored));
+        if stored.meta.finalizers.iter().any(|known| known == finalizer) {
+            released.meta.finalizers =
+                stored.meta.finalizers.iter().filter(|known| *known != finalizer).cloned().collect();
+        }
+        self.replace(now, id, &stored, released)
     }
 
     fn finalize_namespace(&mut self, now: SimTime, name: &SmolStr) -> Answer {

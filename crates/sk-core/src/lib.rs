@@ -5,6 +5,7 @@
 //!
 //! | module | what it owns |
 //! |---|---|
+//! | [`cron`] | schedules of CronJobs, and the next moment that they mean |
 //! | [`duration`] | spans and moments as people write them in flags and scenarios |
 //! | [`gvk`] | group, version and kind |
 //! | [`hash`] | SimKube 2's stable hash, of any value and of a pod's spec |
@@ -25,6 +26,7 @@
 //! | [`template`] | pod templates: where they stand, which is which, whose pod this is |
 //! | [`time`] | instants and spans in whole microseconds |
 
+pub mod cron;
 pub mod duration;
 pub mod gvk;
 pub mod hash;

@@ -141,8 +141,8 @@ pub static KINDS: &[KindInfo] = &[
 
     row(("autoscaling", &["v2", "v1"], "HorizontalPodAutoscaler"), ("horizontalpodautoscalers", &["hpa"]), Namespaced, STATUS, Missing),
 
-    row(("batch", V1, "CronJob"), ("cronjobs", &["cj"]), Namespaced, STATUS, Missing).template("/spec/jobTemplate/spec/template"),
-    row(("batch", V1, "Job"), ("jobs", &[]), Namespaced, STATUS, Missing).template("/spec/template"),
+    row(("batch", V1, "CronJob"), ("cronjobs", &["cj"]), Namespaced, STATUS, Acted).template("/spec/jobTemplate/spec/template"),
+    row(("batch", V1, "Job"), ("jobs", &[]), Namespaced, STATUS, Acted).template("/spec/template"),
 
     row(("certificates.k8s.io", V1, "CertificateSigningRequest"), ("certificatesigningrequests", &["csr"]), Cluster, &["approval", "status"], Stored),
     row(("certificates.k8s.io", &["v1beta1", "v1alpha1"], "ClusterTrustBundle"), ("clustertrustbundles", &[]), Cluster, &[], Stored),

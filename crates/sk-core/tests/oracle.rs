@@ -1,10 +1,11 @@
-//! Quantities against what Kubernetes' own library made of the same texts.
+//! Quantities and schedules against what Kubernetes' own libraries made of the same texts.
 
 use std::collections::BTreeSet;
 
 use serde::Deserialize;
-use sk_core::Quantity;
+use sk_core::cron::Schedule;
 use sk_core::quantity::as_answered;
+use sk_core::{Quantity, SimTime};
 use sk_testkit::fixture::OracleFixture;
 
 #[derive(Deserialize)]
@@ -42,4 +43,37 @@ fn quantities_are_what_kubernetes_makes_of_them() {
         }
     }
     assert!(too_large.is_empty(), "{too_large:?} are read now");
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct CronCase {
+    schedule: String,
+    time_zone: Option<String>,
+    after: String,
+    count: usize,
+    #[serde(default)]
+    times: Vec<String>,
+    error: Option<String>,
+}
+
+#[test]
+fn schedules_come_when_kubernetes_says_also_in_the_night_when_clocks_change() {
+    let fixture = OracleFixture::<CronCase>::named("cron").expect("the fixture is part of the repository");
+    assert!(fixture.cases.len() >= 100);
+    for CronCase { schedule, time_zone, after, count, times, error } in &fixture.cases {
+        let asked = format!("{schedule:?} in {time_zone:?} after {after}");
+        let parsed = match Schedule::parse(schedule, time_zone.as_deref()) {
+            Ok(parsed) => parsed,
+            Err(refused) => {
+                assert_eq!(Some(refused.to_string()), *error, "{asked}");
+                continue;
+            }
+        };
+        assert_eq!(*error, None, "{asked}");
+        let after = SimTime::parse_rfc3339(after).expect("the fixture's times are times");
+        let all = std::iter::successors(parsed.next(after), |last| parsed.next(*last));
+        let found: Vec<_> = all.take(*count).map(SimTime::to_rfc3339_secs).collect();
+        assert_eq!(found, *times, "{asked}");
+    }
 }

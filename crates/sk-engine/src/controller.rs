@@ -11,7 +11,7 @@ use sk_apiserver::{Answer, KindTag, Reason, Request, Verb, View, WatchEvent};
 use sk_core::{SimDuration, SimTime};
 
 use crate::component::{Component, Context, Timers};
-use crate::workqueue::WorkQueue;
+use crate::workqueue::{Delays, WorkQueue};
 
 /// Decides what to do about one key.
 pub(crate) trait Reconciler: Clone + Send + 'static {
@@ -21,6 +21,9 @@ pub(crate) trait Reconciler: Clone + Send + 'static {
     /// The kinds whose changes it wants to hear of.
     const WATCHES: &'static [KindTag];
 
+    /// How long a key waits after a sync that failed.
+    const DELAYS: Delays = Delays::DEFAULT;
+
     /// Adds the keys that a change concerns to the queue.
     fn concerns(&mut self, event: &WatchEvent, view: View<'_>, queue: &mut WorkQueue<Self::Key>);
 
@@ -29,6 +32,11 @@ pub(crate) trait Reconciler: Clone + Send + 'static {
 
     /// How a request of a plan for `key` went.
     fn answered(&mut self, _key: &Self::Key, _verb: Verb, _answer: &Answer) {}
+
+    /// What is left to do when all requests of the plan for `key` went well: what only their answers could tell.
+    fn follow_up(&mut self, _key: &Self::Key) -> Option<Request> {
+        None
+    }
 
     /// Another request of the plan for `key` was refused, and so this one was not sent.
     fn abandoned(&mut self, _key: &Self::Key, _unsent: Verb) {}
@@ -67,6 +75,8 @@ pub(crate) struct Controller<R: Reconciler> {
     sent: BTreeMap<u64, (u64, Verb)>,
     requests: u64,
     timers: Timers<R::Key>,
+    /// When each key that waits for a timer is looked at: the earliest moment that anybody asked for.
+    due: BTreeMap<R::Key, SimTime>,
 }
 
 #[derive(Clone)]
@@ -83,13 +93,22 @@ impl<R: Reconciler> Controller<R> {
     pub(crate) fn new(reconciler: R, workers: usize) -> Self {
         Self {
             reconciler,
-            queue: WorkQueue::new(),
+            queue: WorkQueue::new(R::DELAYS),
             workers,
             running: BTreeMap::new(),
             started: 0,
             sent: BTreeMap::new(),
             requests: 0,
             timers: Timers::new(),
+            due: BTreeMap::new(),
+        }
+    }
+
+    /// Looks at a key again at `at`, unless it is looked at earlier anyway (client-go's delaying queue).
+    fn look_again(&mut self, ctx: &mut Context<'_>, at: SimTime, key: R::Key) {
+        if self.due.get(&key).is_none_or(|due| at < *due) {
+            self.due.insert(key.clone(), at);
+            self.timers.set(ctx, at, key);
         }
     }
 
@@ -112,9 +131,10 @@ impl<R: Reconciler> Controller<R> {
             }
             let delay = self.queue.failed(&running.key);
             self.queue.done(&running.key);
-            return self.timers.set(ctx, ctx.now + delay, running.key);
+            return self.look_again(ctx, ctx.now + delay, running.key);
         }
-        if let Some(batch) = running.batches.pop_front() {
+        let batch = running.batches.pop_front();
+        if let Some(batch) = batch.or_else(|| self.reconciler.follow_up(&running.key).map(|request| vec![request])) {
             running.unanswered = batch.len();
             for request in batch {
                 self.requests += 1;
@@ -127,7 +147,7 @@ impl<R: Reconciler> Controller<R> {
         self.queue.forget(&running.key);
         self.queue.done(&running.key);
         if let Some(delay) = running.again_after {
-            self.timers.set(ctx, ctx.now + delay, running.key);
+            self.look_again(ctx, ctx.now + delay, running.key);
         }
     }
 }
@@ -139,11 +159,16 @@ impl<R: Reconciler> Component for Controller<R> {
 
     fn observe(&mut self, event: &WatchEvent, ctx: &mut Context<'_>) {
         self.reconciler.concerns(event, ctx.view, &mut self.queue);
+        for (key, delay) in self.queue.take_later() {
+            self.look_again(ctx, ctx.now + delay, key);
+        }
         self.work(ctx);
     }
 
     fn wake(&mut self, tag: u64, ctx: &mut Context<'_>) {
-        if let Some(key) = self.timers.take(tag) {
+        // A timer that an earlier one has overtaken says nothing new.
+        if let Some(key) = self.timers.take(tag).filter(|key| self.due.get(key).is_some_and(|due| *due <= ctx.now)) {
+            self.due.remove(&key);
             self.queue.add(key);
         }
         self.work(ctx);
@@ -164,10 +189,11 @@ impl<R: Reconciler> Component for Controller<R> {
     }
 }
 
-/// Somebody else deleted it first, which is what a deletion wanted; any other refusal fails the sync.
+/// Somebody else deleted it first, which is what a deletion wanted and what a finalizer stood in the way of; any other
+/// refusal fails the sync.
 fn is_failure(verb: Verb, answer: &Answer) -> bool {
     match answer {
         Ok(_) => false,
-        Err(error) => !(error.reason == Reason::NotFound && verb == Verb::Delete),
+        Err(error) => !(error.reason == Reason::NotFound && matches!(verb, Verb::Delete | Verb::RemoveFinalizer)),
     }
 }

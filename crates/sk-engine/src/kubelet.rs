@@ -4,14 +4,19 @@
 //! the delays written on it, ends after the lifetime written on it, and goes when it is deleted. A node that is gone
 //! takes its pods with it at once, where a real cluster waits for its pod garbage collector.
 
+mod admission;
+mod containers;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sk_apiserver::directives::{self, NODE_READY_DELAY};
-use sk_apiserver::kinds::{Condition, Directives, Node, PodPhase};
+use sk_apiserver::kinds::{Condition, Directives, Node, Pod, PodPhase, Why};
 use sk_apiserver::{Answer, Body, Change, DeleteOptions, KindTag, Object, ObjectId, Reason, Request, Uid, WatchEvent};
 use sk_core::{SimDuration, SimTime, TaintEffect};
 
+use self::admission::NodeUse;
+use self::containers::directives_of;
 use crate::component::{Component, Context, Timers};
 use crate::engine::Process;
 use crate::settings::Timing;
@@ -23,8 +28,14 @@ const RETRY: SimDuration = SimDuration::from_millis(10);
 
 pub(crate) fn process(timing: &Timing) -> Process {
     // Every kubelet has a client of its own, so together they know no limit.
-    let kubelets =
-        Kubelets { timers: Timers::new(), sent: BTreeMap::new(), made: 0, termination: timing.pod_termination };
+    let kubelets = Kubelets {
+        timers: Timers::new(),
+        sent: BTreeMap::new(),
+        made: 0,
+        termination: timing.pod_termination,
+        job_duration: timing.job_duration,
+        node_use: NodeUse::new(),
+    };
     Process::new(timing.watch_latency).with(kubelets, None)
 }
 
@@ -36,6 +47,9 @@ struct Kubelets {
     sent: BTreeMap<u64, Step>,
     made: u64,
     termination: SimDuration,
+    /// How long a pod of a Job runs when nobody says.
+    job_duration: SimDuration,
+    node_use: NodeUse,
 }
 
 /// The next step of a node or pod.
@@ -52,7 +66,12 @@ enum StepKind {
     /// The not-ready taint comes off, as the node lifecycle controller does on a real cluster.
     NodeOpens,
     PodStarts,
+    /// Its node has no room for it.
+    PodRejected,
     PodEnds,
+    PodRestarts,
+    /// It says how it ended before it goes, because somebody still watches it.
+    PodStops,
     PodGoes,
 }
 
@@ -64,8 +83,18 @@ impl Component for Kubelets {
     fn observe(&mut self, event: &WatchEvent, ctx: &mut Context<'_>) {
         match &event.object.body {
             Body::Node(node) => self.node_seen(event, node, ctx),
-            Body::Pod(_) if event.change != Change::Deleted => self.pod_seen(event, ctx),
-            Body::Pod(_) | Body::Namespace(_) | Body::Deployment(_) | Body::ReplicaSet(_) | Body::Other(_) => {}
+            Body::Pod(_) => {
+                self.node_use.see(event);
+                if event.change != Change::Deleted {
+                    self.pod_seen(event, ctx);
+                }
+            }
+            Body::Namespace(_)
+            | Body::Deployment(_)
+            | Body::ReplicaSet(_)
+            | Body::Job(_)
+            | Body::CronJob(_)
+            | Body::Other(_) => {}
         }
     }
 
@@ -82,6 +111,7 @@ impl Component for Kubelets {
                 let opens = Step { kind: StepKind::NodeOpens, ..step };
                 self.timers.set(ctx, ctx.now + RETRY, opens);
             }
+            Ok(_) if step.kind == StepKind::PodStops => self.take(Step { kind: StepKind::PodGoes, ..step }, ctx),
             Err(error) if error.reason == Reason::Conflict => self.timers.set(ctx, ctx.now + RETRY, step),
             // Done, or the object is gone and with it everything that was left to do.
             Ok(_) | Err(_) => {}
@@ -101,7 +131,8 @@ impl Kubelets {
                 let mut stranded: Vec<_> = ctx.view.pods_on(&object.key.name).collect();
                 stranded.sort_by(|(_, one), (_, other)| one.key.cmp(&other.key));
                 for (id, pod) in stranded {
-                    self.take(Step { id, uid: pod.uid, kind: StepKind::PodGoes }, ctx);
+                    let kind = if must_tell(pod) { StepKind::PodStops } else { StepKind::PodGoes };
+                    self.take(Step { id, uid: pod.uid, kind }, ctx);
                 }
             }
             Change::Added | Change::Modified => {}
@@ -115,20 +146,37 @@ impl Kubelets {
         if object.is_deleting() && !was(Object::is_deleting) {
             let grace = object.meta.deletion.map_or(0, |deletion| deletion.grace_secs);
             let takes = self.termination.min(SimDuration::from_secs(grace));
-            self.later(ctx, ctx.now + takes, event, StepKind::PodGoes);
+            let stops = if must_tell(object) { StepKind::PodStops } else { StepKind::PodGoes };
+            self.later(ctx, ctx.now + takes, event, stops);
         }
         let was_bound = was(|before| before.pod().is_some_and(|pod| pod.node_name.is_some()));
         if pod.status.phase == PodPhase::Pending && !was_bound {
+            if self.node_use.refusal(object, ctx.view).is_some() {
+                return self.later(ctx, ctx.now, event, StepKind::PodRejected);
+            }
             let Directives { create_delay, ready_delay, .. } = directives_of(object);
             let takes = directives::in_millis(create_delay) + directives::in_millis(ready_delay);
             self.later(ctx, ctx.now + takes, event, StepKind::PodStarts);
         }
-        let was_running = was(|before| before.pod().is_some_and(|pod| pod.status.phase == PodPhase::Running));
-        if pod.status.phase == PodPhase::Running && !was_running {
-            let started = pod.status.started.unwrap_or(ctx.now);
-            if let Some(lifetime) = directives_of(object).lifetime {
+        self.containers_seen(event, ctx);
+    }
+
+    /// Containers that have started end after their time; those that have failed start again.
+    fn containers_seen(&mut self, event: &WatchEvent, ctx: &mut Context<'_>) {
+        let (object, before) = (&event.object, event.before.as_ref().and_then(|before| before.pod()));
+        let Some(pod) = object.pod().filter(|pod| pod.status.phase == PodPhase::Running) else { return };
+        let started = pod.status.started.unwrap_or(ctx.now);
+        let is_new = before.is_none_or(|before| {
+            before.status.phase != PodPhase::Running || before.status.started != pod.status.started
+        });
+        if is_new && !pod.status.is_waiting() {
+            if let Some(lifetime) = containers::lifetime(object, self.job_duration) {
                 self.later(ctx, started + lifetime, event, StepKind::PodEnds);
             }
+        }
+        if pod.status.is_waiting() && before.is_some_and(|before| !before.status.is_waiting()) {
+            let again = pod.status.finished.unwrap_or(ctx.now) + containers::backoff(pod);
+            self.later(ctx, again, event, StepKind::PodRestarts);
         }
     }
 
@@ -139,24 +187,27 @@ impl Kubelets {
     /// Takes a step if its object is still there and still wants it.
     fn take(&mut self, step: Step, ctx: &mut Context<'_>) {
         let object = ctx.view.get(step.id).filter(|object| object.uid == step.uid);
-        let Some(request) = object.and_then(|object| request(object, step.kind, ctx.now)) else { return };
+        let refusal = object.filter(|_| step.kind == StepKind::PodRejected);
+        let refusal = refusal.and_then(|object| self.node_use.refusal(object, ctx.view));
+        let Some(request) = object.and_then(|object| request(object, step.kind, refusal, ctx.now)) else { return };
         self.made += 1;
         self.sent.insert(self.made, step);
         ctx.send(self.made, request);
     }
 }
 
-/// What the driver decided for a pod, or what stands on it.
-fn directives_of(object: &Object) -> Directives {
-    let decided = object.pod().and_then(|pod| pod.directives);
-    decided.unwrap_or_else(|| directives::read(&object.meta.annotations))
+/// Does somebody wait to hear how a pod ended before it may go? Then its end is written down first.
+fn must_tell(object: &Object) -> bool {
+    let ended = object.pod().is_none_or(|pod| pod.status.phase.is_final());
+    !ended && !object.meta.finalizers.is_empty()
 }
 
-fn request(object: &Arc<Object>, kind: StepKind, now: SimTime) -> Option<Request> {
+fn request(object: &Arc<Object>, kind: StepKind, refusal: Option<Why>, now: SimTime) -> Option<Request> {
     if kind == StepKind::PodGoes {
         let options = DeleteOptions { uid: Some(object.uid), grace_secs: Some(0), ..DeleteOptions::default() };
         return Some(Request::Delete { target: object.reference(), options });
     }
+    let exit_code = directives::exit_code(&object.meta.annotations);
     let mut changed = Object::clone(object);
     match &mut changed.body {
         Body::Node(node) if kind == StepKind::NodeReady => {
@@ -171,23 +222,36 @@ fn request(object: &Arc<Object>, kind: StepKind, now: SimTime) -> Option<Request
             spec.taints.retain(|taint| !(taint.key == NOT_READY && taint.effect == TaintEffect::NoSchedule));
             Some(Request::update(changed))
         }
-        Body::Pod(pod) if kind == StepKind::PodStarts && pod.status.phase == PodPhase::Pending => {
-            pod.status.phase = PodPhase::Running;
-            pod.status.start_time = Some(now);
-            pod.status.started = Some(now);
-            for condition in ["PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady"] {
-                pod.status.set_condition(Condition::new(condition, true, now));
-            }
-            Some(Request::update_status(changed))
-        }
-        Body::Pod(pod) if kind == StepKind::PodEnds && pod.status.phase == PodPhase::Running => {
-            pod.status.phase = PodPhase::Succeeded;
-            pod.status.finished = Some(now);
-            for condition in ["Ready", "ContainersReady"] {
-                pod.status.set_condition(Condition::new(condition, false, now).because("PodCompleted", ""));
-            }
-            Some(Request::update_status(changed))
-        }
-        Body::Pod(_) | Body::Namespace(_) | Body::Deployment(_) | Body::ReplicaSet(_) | Body::Other(_) => None,
+        Body::Pod(pod) => pod_steps(pod, kind, refusal, exit_code, now).then(|| Request::update_status(changed)),
+        Body::Namespace(_)
+        | Body::Deployment(_)
+        | Body::ReplicaSet(_)
+        | Body::Job(_)
+        | Body::CronJob(_)
+        | Body::Other(_) => None,
     }
+}
+
+/// What a step makes of a pod. `false`: it no longer applies.
+fn pod_steps(pod: &mut Pod, kind: StepKind, refusal: Option<Why>, exit_code: i32, now: SimTime) -> bool {
+    let (phase, waiting) = (pod.status.phase, pod.status.is_waiting());
+    match kind {
+        StepKind::PodStarts if phase == PodPhase::Pending => containers::start(pod, now),
+        StepKind::PodRestarts if waiting => containers::start(pod, now),
+        StepKind::PodEnds if phase == PodPhase::Running && !waiting => containers::end(pod, exit_code, now),
+        StepKind::PodStops if !phase.is_final() => containers::stop(pod, now),
+        StepKind::PodRejected if phase == PodPhase::Pending && refusal.is_some() => {
+            pod.status.phase = PodPhase::Failed;
+            pod.status.why = refusal.map(Arc::new);
+        }
+        StepKind::PodStops => {}
+        StepKind::NodeReady
+        | StepKind::NodeOpens
+        | StepKind::PodStarts
+        | StepKind::PodRejected
+        | StepKind::PodEnds
+        | StepKind::PodRestarts
+        | StepKind::PodGoes => return false,
+    }
+    true
 }

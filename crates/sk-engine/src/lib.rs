@@ -34,4 +34,4 @@ pub use autoscaler::new_node;
 pub use controllers::new_namespace;
 pub use engine::Engine;
 pub use limiter::RateLimit;
-pub use settings::{Autoscaler, Expander, NodeGroup, Settings, Timing};
+pub use settings::{ASSUMED_JOB_DURATION, Autoscaler, Expander, NodeGroup, Settings, Timing};

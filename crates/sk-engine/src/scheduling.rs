@@ -97,7 +97,7 @@ impl Component for KubeScheduler {
             }
             Body::ReplicaSet(set) => self.owner_seen(event, OwnerKind::ReplicaSet, &set.spec.selector),
             Body::Other(other) => self.other_seen(event, other.fields.get("spec").unwrap_or(&Value::Null)),
-            Body::Deployment(_) => {}
+            Body::Deployment(_) | Body::Job(_) | Body::CronJob(_) => {}
         }
         self.kick(ctx);
     }

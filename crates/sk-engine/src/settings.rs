@@ -38,7 +38,12 @@ pub struct Timing {
     pub scheduling_cycle: SimDuration,
     /// From being asked to stop until a pod has stopped, at most its grace.
     pub pod_termination: SimDuration,
+    /// How long a pod of a Job runs when neither the trace nor an annotation says: an assumption.
+    pub job_duration: SimDuration,
 }
+
+/// [`Timing::job_duration`] unless somebody says otherwise.
+pub const ASSUMED_JOB_DURATION: SimDuration = SimDuration::from_mins(1);
 
 impl Timing {
     /// No latencies and no limits: what a perfect control plane would do.
@@ -52,6 +57,7 @@ impl Timing {
             scheduler_limit: None,
             scheduling_cycle: SimDuration::ZERO,
             pod_termination: SimDuration::ZERO,
+            job_duration: ASSUMED_JOB_DURATION,
         }
     }
 
@@ -68,6 +74,7 @@ impl Timing {
             scheduler_limit: Some(RateLimit { qps: 50, burst: 100 }),
             scheduling_cycle: SimDuration::from_millis(3),
             pod_termination: SimDuration::ZERO,
+            job_duration: ASSUMED_JOB_DURATION,
         }
     }
 }

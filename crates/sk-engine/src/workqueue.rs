@@ -5,10 +5,19 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use sk_core::SimDuration;
 
-/// First wait after a failure.
-const BASE_DELAY: SimDuration = SimDuration::from_millis(5);
-/// Longest wait after failures.
-const MAX_DELAY: SimDuration = SimDuration::from_secs(1000);
+/// How long a key waits after failures.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Delays {
+    /// After the first; twice as long after each further one.
+    pub(crate) base: SimDuration,
+    /// At most.
+    pub(crate) max: SimDuration,
+}
+
+impl Delays {
+    /// client-go's own (`DefaultTypedControllerRateLimiter`).
+    pub(crate) const DEFAULT: Self = Self { base: SimDuration::from_millis(5), max: SimDuration::from_secs(1000) };
+}
 
 /// The queue.
 #[derive(Clone, Debug)]
@@ -17,11 +26,31 @@ pub(crate) struct WorkQueue<K> {
     dirty: BTreeSet<K>,
     working: BTreeSet<K>,
     failures: BTreeMap<K, u32>,
+    delays: Delays,
+    /// Keys to be added later, which the controller has not set a timer for yet.
+    later: Vec<(K, SimDuration)>,
 }
 
 impl<K: Ord + Clone> WorkQueue<K> {
-    pub(crate) fn new() -> Self {
-        Self { waiting: VecDeque::new(), dirty: BTreeSet::new(), working: BTreeSet::new(), failures: BTreeMap::new() }
+    pub(crate) fn new(delays: Delays) -> Self {
+        Self {
+            waiting: VecDeque::new(),
+            dirty: BTreeSet::new(),
+            working: BTreeSet::new(),
+            failures: BTreeMap::new(),
+            delays,
+            later: Vec::new(),
+        }
+    }
+
+    /// Marks a key as to be looked at after a while. If it is to be looked at earlier anyway, that is enough.
+    pub(crate) fn add_after(&mut self, key: K, delay: SimDuration) {
+        self.later.push((key, delay));
+    }
+
+    /// What [`Self::add_after`] was told since the last call.
+    pub(crate) fn take_later(&mut self) -> Vec<(K, SimDuration)> {
+        std::mem::take(&mut self.later)
     }
 
     /// Marks a key as to be looked at. While it is being worked on, it is looked at again afterwards.
@@ -55,7 +84,7 @@ impl<K: Ord + Clone> WorkQueue<K> {
     /// It failed: after how long it is to be tried again.
     pub(crate) fn failed(&mut self, key: &K) -> SimDuration {
         let failures = self.failures.entry(key.clone()).or_default();
-        let delay = (BASE_DELAY * (1_i64 << (*failures).min(30))).min(MAX_DELAY);
+        let delay = (self.delays.base * (1_i64 << (*failures).min(30))).min(self.delays.max);
         *failures += 1;
         delay
     }
@@ -67,7 +96,7 @@ mod tests {
 
     #[test]
     fn a_key_waits_once_and_is_never_worked_on_twice_at_a_time() {
-        let mut queue = WorkQueue::new();
+        let mut queue = WorkQueue::new(Delays::DEFAULT);
         queue.add("a");
         queue.add("a");
         assert_eq!(queue.take(), Some("a"));
@@ -81,12 +110,12 @@ mod tests {
 
     #[test]
     fn failures_wait_twice_as_long_each_time_up_to_a_bound() {
-        let mut queue = WorkQueue::new();
+        let mut queue = WorkQueue::new(Delays::DEFAULT);
         let waits: Vec<_> = (0..3).map(|_| queue.failed(&"a").as_micros()).collect();
         assert_eq!(waits, [5_000, 10_000, 20_000]);
         let longest = (0..40).map(|_| queue.failed(&"a")).max();
-        assert_eq!(longest, Some(MAX_DELAY));
+        assert_eq!(longest, Some(Delays::DEFAULT.max));
         queue.forget(&"a");
-        assert_eq!(queue.failed(&"a"), BASE_DELAY);
+        assert_eq!(queue.failed(&"a"), Delays::DEFAULT.base);
     }
 }

@@ -143,6 +143,8 @@ struct Replay {
     refusals: BTreeMap<String, u64>,
     /// Operations that came later than they were recorded.
     late: u64,
+    /// How long pods of Jobs run when nobody says.
+    job_duration: SimDuration,
 }
 
 impl Replay {
@@ -153,7 +155,14 @@ impl Replay {
         engine.set_pod_hook(Box::new(Mutator::new(setup.settings.seed, setup.delays, lives)));
         let prices = setup.settings.groups.iter().filter_map(|group| Some((group.name.clone(), group.price_per_hour?)));
         let recorder = Recorder::new(writer, prices.collect());
-        Ok(Self { engine, recorder, cursor: 0, refusals: BTreeMap::new(), late: 0 })
+        Ok(Self {
+            engine,
+            recorder,
+            cursor: 0,
+            refusals: BTreeMap::new(),
+            late: 0,
+            job_duration: setup.settings.timing.job_duration,
+        })
     }
 
     /// Lets the cluster live until `until`.
@@ -231,6 +240,8 @@ impl Replay {
     }
 
     fn finish(self, mut meta: RunMeta, mut warnings: Vec<Warning>) -> Result<Staged, RunError> {
+        let assumed: Vec<_> =
+            self.engine.notices().iter().map(|(notice, count)| self.assumed(notice, *count)).collect();
         warnings.extend(self.refusals.into_iter().map(|(message, count)| Warning {
             code: "not-deleted".to_owned(),
             kind: WarningKind::Gap,
@@ -245,16 +256,30 @@ impl Replay {
                 count: self.late,
             });
         }
-        warnings.extend(self.engine.notices().iter().map(|(notice, count)| match notice {
-            Notice::UnknownPriorityClass(class) => Warning {
-                code: "priority-class".to_owned(),
-                kind: WarningKind::Assumed,
-                message: format!("priority class {class} is not in the trace: its pods keep their own priority, or 0"),
-                count: *count,
-            },
-        }));
+        warnings.extend(assumed);
         meta.warnings = warnings;
         Ok(self.recorder.finish()?.finish(&meta)?)
+    }
+}
+
+impl Replay {
+    /// What the engine decided without knowing.
+    fn assumed(&self, notice: &Notice, count: u64) -> Warning {
+        let (code, message) = match notice {
+            Notice::UnknownPriorityClass(class) => (
+                "priority-class",
+                format!("priority class {class} is not in the trace: its pods keep their own priority, or 0"),
+            ),
+            Notice::AssumedJobDuration => (
+                "job-duration",
+                format!(
+                    "nobody recorded how long these pods of Jobs run: {} assumed (timing.jobDuration, or the annotation \
+                     static.simkube.io/lifetime)",
+                    self.job_duration
+                ),
+            ),
+        };
+        Warning { code: code.to_owned(), kind: WarningKind::Assumed, message, count }
     }
 }
 

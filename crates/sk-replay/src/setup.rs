@@ -27,11 +27,7 @@ impl Setup {
         let timing = &scenario.timing;
         let settings = Settings {
             seed: scenario.seed,
-            timing: match timing.profile {
-                Profile::Ideal => Timing::ideal(),
-                // A profile of one's own is refused before a run.
-                Profile::RealLike | Profile::Custom(_) => Timing::real_like(),
-            },
+            timing: Timing { job_duration: timing.job_duration, ..profile(&timing.profile) },
             groups: scenario.cluster.groups.iter().map(|(name, group)| node_group(name, group)).collect(),
             autoscaler: autoscaler(&scenario.autoscaler),
         };
@@ -68,6 +64,14 @@ impl Setup {
             scale_down_unneeded_time_s: autoscaler.scale_down_unneeded_time.as_secs_f64(),
             scale_down_utilization_threshold: autoscaler.scale_down_utilization_threshold_milli as f64 / 1000.0,
         }
+    }
+}
+
+fn profile(profile: &Profile) -> Timing {
+    match profile {
+        Profile::Ideal => Timing::ideal(),
+        // A profile of one's own is refused before a run.
+        Profile::RealLike | Profile::Custom(_) => Timing::real_like(),
     }
 }
 

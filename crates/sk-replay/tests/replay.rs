@@ -149,13 +149,10 @@ fn what_no_controller_acts_on_is_missing_with_its_size_and_by_its_name() {
     let spec = pod("x")["spec"].clone();
     let template = json!({"metadata": {"labels": {"app": "w"}}, "spec": spec});
     let sized = json!({"replicas": 3, "selector": {"matchLabels": {"app": "w"}}, "template": template});
-    let cron = json!({"schedule": "* * * * *", "jobTemplate": {"spec": {"template": template}}});
     let kinds = [
         ("apps/v1", "StatefulSet", &sized, "apps/StatefulSet", Some(3)),
         ("apps/v1", "DaemonSet", &sized, "apps/DaemonSet", None),
         ("v1", "ReplicationController", &sized, "ReplicationController", Some(3)),
-        ("batch/v1", "Job", &sized, "batch/Job", Some(1)),
-        ("batch/v1", "CronJob", &cron, "batch/CronJob", None),
         ("argoproj.io/v1alpha1", "Rollout", &sized, "argoproj.io/Rollout", Some(3)),
     ];
     for (api_version, kind, spec, name, pods) in kinds {

@@ -15,6 +15,10 @@ use super::{schema, spelling};
 /// for the sandbox and one for the container. An assumption, not a measurement.
 const REAL_LIKE_POD_STARTUP: SimDuration = SimDuration::from_secs(2);
 
+/// How long a pod of a Job runs when neither its recorded life nor its annotation `static.simkube.io/lifetime` says. An
+/// assumption; a run that needs it says so.
+const ASSUMED_JOB_DURATION: SimDuration = SimDuration::from_mins(1);
+
 /// How fast things go.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(from = "Written", rename_all = "camelCase")]
@@ -33,6 +37,9 @@ pub struct Timing {
     /// How much longer than that it takes at most, evenly spread.
     #[serde(with = "spelling::duration")]
     pub pod_startup_jitter: SimDuration,
+    /// How long a pod of a Job runs when the trace does not say.
+    #[serde(with = "spelling::duration")]
+    pub job_duration: SimDuration,
 }
 
 impl Default for Timing {
@@ -68,6 +75,11 @@ pub(crate) struct Written {
     #[serde(with = "spelling::some_duration", skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::duration")]
     pod_startup_jitter: Option<SimDuration>,
+    /// How long a pod of a Job runs when neither its recorded life nor its annotation `static.simkube.io/lifetime` says.
+    /// Default: `1m`, an assumption.
+    #[serde(with = "spelling::some_duration", skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::duration")]
+    job_duration: Option<SimDuration>,
 }
 
 impl From<Written> for Timing {
@@ -82,6 +94,7 @@ impl From<Written> for Timing {
             image_pull_jitter: written.image_pull_jitter.unwrap_or_default(),
             pod_startup_delay: written.pod_startup_delay.unwrap_or(pod_startup_delay),
             pod_startup_jitter: written.pod_startup_jitter.unwrap_or_default(),
+            job_duration: written.job_duration.unwrap_or(ASSUMED_JOB_DURATION),
         }
     }
 }

@@ -6,6 +6,12 @@
 //! the others as they came (`rest`), so nothing a trace holds is lost.
 
 mod condition;
+mod container_statuses;
+mod cron_job;
+mod job;
+mod job_indexes;
+mod job_policy;
+mod job_validation;
 mod namespace;
 mod node;
 mod other;
@@ -20,11 +26,21 @@ use sk_core::{Gvk, ObjectKey};
 use crate::error::Invalid;
 
 pub use condition::{Condition, ConditionStatus, Why};
+pub use cron_job::{ActiveJob, ConcurrencyPolicy, CronJob, CronJobSpec, CronJobStatus, JobTemplate};
+pub use job::{
+    COMPLETION_INDEX, CompletionMode, JOB_CONTROLLER, JOB_TRACKING, Job, JobCondition, JobSpec, JobStatus,
+    PodReplacementPolicy, UncountedTerminatedPods,
+};
+pub use job_indexes::Indexes;
+pub use job_policy::{
+    ExitCodeOperator, OnExitCodes, OnPodCondition, PodFailureAction, PodFailurePolicy, PodFailureRule, SuccessPolicy,
+    SuccessRule,
+};
 pub(crate) use namespace::KUBERNETES_FINALIZER;
 pub use namespace::{Namespace, NamespacePhase};
 pub use node::{Node, NodeSpec, NodeStatus};
 pub use other::Other;
-pub use pod::{Container, Directives, Pod, PodPhase, PodSpec, PodStatus, ResourceRequirements};
+pub use pod::{Container, Directives, LastRun, Pod, PodPhase, PodSpec, PodStatus, ResourceRequirements};
 pub use workload::{
     Deployment, DeploymentSpec, DeploymentStatus, IntOrPercent, PodTemplate, ReplicaSet, ReplicaSetSpec,
     ReplicaSetStatus, RollingUpdate, Strategy, StrategyType, TemplateMeta,
@@ -55,6 +71,11 @@ pub(crate) trait Kind: PartialEq + Sized {
 
     /// Would a server take it?
     fn validate(&self) -> Result<(), Invalid>;
+
+    /// Would a server take it in place of what is `stored`? Most fields may change; those that may not are named here.
+    fn validate_update(&self, _stored: &Self) -> Result<(), Invalid> {
+        Ok(())
+    }
 
     /// Is this a name that objects of the kind may have?
     fn is_name(name: &str) -> bool {
@@ -154,6 +175,14 @@ macro_rules! kinds {
                 }
             }
 
+            pub(crate) fn validate_update(&self, stored: &Self) -> Result<(), Invalid> {
+                match (self, stored) {
+                    $((Self::$kind(body), Self::$kind(stored)) => body.validate_update(stored),)+
+                    (Self::Other(body), Self::Other(stored)) => body.validate_update(stored),
+                    ($(Self::$kind(_))|+ | Self::Other(_), _) => Ok(()),
+                }
+            }
+
             pub(crate) fn is_name(&self, name: &str) -> bool {
                 match self {
                     $(Self::$kind(_) => $kind::is_name(name),)+
@@ -175,6 +204,10 @@ kinds! {
     Deployment(DEPLOYMENT = "apps", "Deployment"),
     /// `apps/v1.ReplicaSet`
     ReplicaSet(REPLICA_SET = "apps", "ReplicaSet"),
+    /// `batch/v1.Job`
+    Job(JOB = "batch", "Job"),
+    /// `batch/v1.CronJob`
+    CronJob(CRON_JOB = "batch", "CronJob"),
 }
 
 /// A missing or null section reads as an empty one.

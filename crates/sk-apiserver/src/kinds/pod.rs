@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use sk_core::{Quantity, SimDuration, SimTime, SmolStr, Toleration};
 
-use super::{Condition, Kind, Why, condition, read};
+use super::{Condition, Kind, Why, condition, container_statuses, read};
 use crate::error::Invalid;
 use crate::object::Rest;
 
@@ -166,6 +166,12 @@ pub struct PodStatus {
     pub started: Option<SimTime>,
     /// When its containers ended.
     pub finished: Option<SimTime>,
+    /// What its containers ended with.
+    pub exit_code: i32,
+    /// How often each of its containers was started again.
+    pub restarts: i32,
+    /// How its containers ended before they were started again.
+    pub last_run: Option<LastRun>,
     /// Where it is to go once its victims are gone.
     pub nominated_node_name: Option<SmolStr>,
     /// Why it failed.
@@ -174,7 +180,23 @@ pub struct PodStatus {
     pub rest: Rest,
 }
 
+/// One run of a pod's containers that is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LastRun {
+    /// When they started.
+    pub started: SimTime,
+    /// When they ended.
+    pub finished: SimTime,
+    /// What they ended with.
+    pub exit_code: i32,
+}
+
 impl PodStatus {
+    /// Have its containers ended, to be started again?
+    pub fn is_waiting(&self) -> bool {
+        self.phase == PodPhase::Running && self.finished.is_some()
+    }
+
     /// The condition of this type.
     pub fn condition(&self, kind: &str) -> Option<&Condition> {
         self.conditions.iter().find(|condition| condition.kind == kind)
@@ -183,6 +205,20 @@ impl PodStatus {
     /// Sets a condition; its transition time changes only when its status does. `false`: nothing changed.
     pub fn set_condition(&mut self, condition: Condition) -> bool {
         condition::set(&mut self.conditions, condition)
+    }
+}
+
+impl Pod {
+    /// Containers that have ended, and with what.
+    pub fn exit_codes(&self) -> impl Iterator<Item = (&SmolStr, i32)> {
+        let ended = self.status.finished.is_some();
+        self.spec.containers.iter().filter(move |_| ended).map(|container| (&container.name, self.status.exit_code))
+    }
+
+    /// How often containers were started again, all of them together.
+    pub fn restart_count(&self) -> i32 {
+        let containers = i32::try_from(self.spec.containers.len()).unwrap_or(i32::MAX);
+        self.status.restarts.saturating_mul(containers)
     }
 }
 
@@ -271,6 +307,9 @@ fn read_status(value: Option<Value>) -> Result<PodStatus, serde_json::Error> {
     };
     let started = times(&["/state/running/startedAt", "/state/terminated/startedAt"]).into_iter().min();
     let finished = times(&["/state/terminated/finishedAt"]).into_iter().max();
+    let numbers = |at: &str| json.container_statuses.iter().filter_map(|status| status.pointer(at)?.as_i64()).max();
+    let number = |at: &str| numbers(at).and_then(|number| i32::try_from(number).ok()).unwrap_or(0);
+    let (exit_code, restarts) = (number("/state/terminated/exitCode"), number("/restartCount"));
     let why = Why { reason: json.reason, message: json.message, rest: Map::new() };
     Ok(PodStatus {
         phase: json.phase,
@@ -278,6 +317,9 @@ fn read_status(value: Option<Value>) -> Result<PodStatus, serde_json::Error> {
         start_time: json.start_time,
         started,
         finished: finished.filter(|_| json.phase.is_final()),
+        exit_code,
+        restarts,
+        last_run: None,
         nominated_node_name: Some(json.nominated_node_name).filter(|node| !node.is_empty()),
         why: (why != Why::default()).then(|| Arc::new(why)),
         rest: (!json.rest.is_empty()).then(|| Arc::new(json.rest)),
@@ -304,24 +346,11 @@ fn write_status(pod: &Pod) -> Value {
         fields.insert("startTime".into(), time.to_rfc3339_secs().into());
     }
     if let Some(started) = status.started {
-        fields.insert("containerStatuses".into(), container_statuses(pod, started));
+        if !pod.spec.init_containers.is_empty() {
+            fields.insert("initContainerStatuses".into(), container_statuses::of_init(pod, started));
+        }
+        fields.insert("containerStatuses".into(), container_statuses::of_main(pod, started));
     }
     fields.extend(status.rest.as_deref().cloned().unwrap_or_default());
     Value::Object(fields)
-}
-
-fn container_statuses(pod: &Pod, started: SimTime) -> Value {
-    let status = &pod.status;
-    let state = match status.finished {
-        None => json!({"running": {"startedAt": started.to_rfc3339_secs()}}),
-        Some(finished) => json!({"terminated": {
-            "exitCode": i32::from(status.phase == PodPhase::Failed),
-            "startedAt": started.to_rfc3339_secs(), "finishedAt": finished.to_rfc3339_secs(),
-        }}),
-    };
-    let running = status.finished.is_none();
-    let containers = pod.spec.containers.iter().map(|container| {
-        json!({"name": container.name, "ready": running, "started": running, "restartCount": 0, "state": state})
-    });
-    containers.collect()
 }

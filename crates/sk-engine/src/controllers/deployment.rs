@@ -56,7 +56,7 @@ impl Reconciler for Deployments {
                 let set = set.and_then(|owner| view.with_uid(owner.uid));
                 set.and_then(|(_, set)| deployment_of(set)).into_iter().for_each(|id| queue.add(id));
             }
-            Body::Pod(_) | Body::Node(_) | Body::Namespace(_) | Body::Other(_) => {}
+            Body::Pod(_) | Body::Node(_) | Body::Namespace(_) | Body::Job(_) | Body::CronJob(_) | Body::Other(_) => {}
         }
     }
 

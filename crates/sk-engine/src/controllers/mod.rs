@@ -1,10 +1,14 @@
 //! The controllers of kube-controller-manager: one process, one view, a client with its own rate limit each.
 
+mod cron_job;
 mod deployment;
 mod expectations;
 mod garbage;
+mod job;
 mod namespace;
+mod pod_gc;
 mod replica_set;
+mod ttl_after_finished;
 mod victims;
 
 use serde_json::json;
@@ -14,8 +18,11 @@ use crate::controller::Controller;
 use crate::engine::Process;
 use crate::settings::Timing;
 
-/// `--concurrent-deployment-syncs` and `--concurrent-replicaset-syncs`
+/// `--concurrent-deployment-syncs`, `--concurrent-replicaset-syncs`, `--concurrent-job-syncs`,
+/// `--concurrent-cron-job-syncs` and `--concurrent-ttl-after-finished-syncs`
 const WORKLOAD_WORKERS: usize = 5;
+/// `--terminated-pod-gc-threshold`
+const TERMINATED_POD_THRESHOLD: usize = 12_500;
 /// `--concurrent-gc-syncs`
 const GARBAGE_WORKERS: usize = 20;
 /// `--concurrent-namespace-syncs`
@@ -24,11 +31,19 @@ const NAMESPACE_WORKERS: usize = 10;
 pub(crate) fn process(timing: &Timing) -> Process {
     let deployment = Controller::new(deployment::Deployments::new(), WORKLOAD_WORKERS);
     let replica_set = Controller::new(replica_set::ReplicaSets::default(), WORKLOAD_WORKERS);
+    let job = Controller::new(job::Jobs::default(), WORKLOAD_WORKERS);
+    let cron_job = Controller::new(cron_job::CronJobs::default(), WORKLOAD_WORKERS);
+    let ttl = Controller::new(ttl_after_finished::TtlAfterFinished, WORKLOAD_WORKERS);
+    let pod_gc = Controller::new(pod_gc::PodGc::new(TERMINATED_POD_THRESHOLD), 1);
     let garbage = Controller::new(garbage::Garbage, GARBAGE_WORKERS);
     let namespace = Controller::new(namespace::Namespaces::new(), NAMESPACE_WORKERS);
     Process::new(timing.watch_latency)
         .with(deployment, timing.controller_limit)
         .with(replica_set, timing.controller_limit)
+        .with(job, timing.controller_limit)
+        .with(cron_job, timing.controller_limit)
+        .with(ttl, timing.controller_limit)
+        .with(pod_gc, timing.controller_limit)
         .with(garbage, timing.garbage_limit)
         .with(namespace, timing.namespace_limit)
 }

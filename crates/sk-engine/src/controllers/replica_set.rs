@@ -49,7 +49,12 @@ impl Reconciler for ReplicaSets {
                 queue.add(event.id);
             }
             Body::Pod(_) => self.pod_changed(event, view, queue),
-            Body::Node(_) | Body::Namespace(_) | Body::Deployment(_) | Body::Other(_) => {}
+            Body::Node(_)
+            | Body::Namespace(_)
+            | Body::Deployment(_)
+            | Body::Job(_)
+            | Body::CronJob(_)
+            | Body::Other(_) => {}
         }
     }
 
@@ -83,6 +88,7 @@ impl Reconciler for ReplicaSets {
             | Verb::PatchPodStatus
             | Verb::Bind
             | Verb::Evict
+            | Verb::RemoveFinalizer
             | Verb::FinalizeNamespace => {}
         }
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use sk_core::{Gvk, ObjectRef, SimDuration, SimTime};
 use sk_engine::api::directives::NODE_READY_DELAY;
-use sk_engine::api::{Change, DeleteOptions, Object, Propagation, Request, Uid};
+use sk_engine::api::{Change, DeleteOptions, Object, Propagation, Request, Uid, WatchEvent};
 use sk_engine::kinds::{ConditionStatus, POD};
 use sk_engine::{Engine, Settings};
 use sk_testkit::scenario::{Action, Scenario};
@@ -22,7 +22,7 @@ pub(crate) struct Arm {
 
 /// Kinds whose life the engine models; others (events, leases, revisions) are not compared.
 pub(crate) fn is_compared(kind: &Gvk) -> bool {
-    ["Pod", "Deployment", "ReplicaSet", "Namespace"].contains(&kind.kind.as_str())
+    ["Pod", "Deployment", "ReplicaSet", "Job", "Namespace"].contains(&kind.kind.as_str())
 }
 
 /// Namespaces that every cluster has.
@@ -32,7 +32,11 @@ pub(crate) fn is_built_in(name: &str) -> bool {
 
 impl Arm {
     pub(crate) fn play(scenario: &Scenario) -> Self {
-        let mut arm = Self { engine: Engine::new(&Settings::default(), START) };
+        Self::play_with(scenario, &Settings::default())
+    }
+
+    pub(crate) fn play_with(scenario: &Scenario, settings: &Settings) -> Self {
+        let mut arm = Self { engine: Engine::new(settings, START) };
         for node in scenario.node_objects() {
             arm.create(node.into_value());
         }
@@ -98,6 +102,11 @@ impl Arm {
 
     fn settle(&mut self, span: SimDuration) {
         self.engine.advance_to(self.engine.now() + span);
+    }
+
+    /// Every change of every object, in order.
+    pub(crate) fn changes(&self) -> impl Iterator<Item = &WatchEvent> {
+        self.engine.watch(0).expect("short scenarios stay within the log")
     }
 
     /// Where each pod is.

@@ -4,6 +4,7 @@
 //! Kubernetes. What is compared is said in each test; what is not modelled yet is not pretended.
 
 mod arm;
+mod job;
 
 use std::collections::BTreeMap;
 

@@ -9,10 +9,11 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use sk_core::registry::template_path;
 use sk_core::registry::{self, Modelled};
-use sk_core::{Gvk, ObjectKey, ObjectRef, SimTime};
+use sk_core::{Gvk, ObjectRef, SimTime};
 use sk_record::{Basis, Missing, MissingWhy};
 use sk_store::trace::{OwnerLives, TracerConfig};
 
+use super::children::controller;
 use super::demand::Demand;
 use super::{Window, templates};
 
@@ -34,7 +35,7 @@ struct Found {
     why: MissingWhy,
     demand: Demand,
     message: Option<String>,
-    /// Objects that it controls and that are in the trace too: the Jobs of a CronJob.
+    /// Objects that it controls and that are in the trace too: the Workflows of a CronWorkflow.
     made: BTreeMap<ObjectRef, Demand>,
 }
 
@@ -130,15 +131,6 @@ impl Found {
         let first = *made.next()?;
         Some(made.fold(first, add))
     }
-}
-
-/// The object's controller, by its owner references.
-fn controller(object: &ObjectRef, value: &Value) -> Option<ObjectRef> {
-    let owners = value.pointer("/metadata/ownerReferences")?.as_array()?;
-    let owner = owners.iter().find(|owner| owner["controller"].as_bool() == Some(true))?;
-    let gvk = Gvk::from_api_version(owner["apiVersion"].as_str()?, owner["kind"].as_str()?).ok()?;
-    let key = ObjectKey { namespace: object.key.namespace.clone(), name: owner["name"].as_str()?.into() };
-    Some(ObjectRef::new(gvk, key))
 }
 
 fn why_missing(gvk: &Gvk, demand: &Demand) -> Option<MissingWhy> {
@@ -239,7 +231,7 @@ mod tests {
     fn cron(name: &str) -> Object {
         let containers = json!([{"name": "c", "resources": {"requests": {"cpu": "2"}}}]);
         let job = json!({"spec": {"template": {"spec": {"containers": containers}}}});
-        object("batch/v1", "CronJob", name, json!({"jobTemplate": job}))
+        object("argoproj.io/v1alpha1", "CronWorkflow", name, json!({"jobTemplate": job}))
     }
 
     fn look_at(gaps: &mut Gaps, object: &Object, replaces: bool) {
@@ -282,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn recorded_lives_tell_how_many_pods_a_cron_job_had_and_how_many_at_once() {
+    fn recorded_lives_tell_how_many_pods_an_object_had_and_how_many_at_once() {
         let mut gaps = Gaps::default();
         look_at(&mut gaps, &cron("etl"), true);
         look_at(&mut gaps, &cron("quiet"), true);
@@ -296,8 +288,8 @@ mod tests {
         let owner = cron("etl").reference().clone();
         let missing = gaps.into_missing(&[OwnerLives { owner, templates }], window());
         let expected = [
-            ("data/CronJob/etl", Some(3), Some(4_000), Basis::Recorded),
-            ("data/CronJob/quiet", None, None, Basis::Unknown),
+            ("data/CronWorkflow/etl", Some(3), Some(4_000), Basis::Recorded),
+            ("data/CronWorkflow/quiet", None, None, Basis::Unknown),
         ];
         assert_eq!(numbers(&missing), expected);
     }
@@ -315,19 +307,20 @@ mod tests {
     }
 
     #[test]
-    fn the_jobs_of_a_cron_job_that_are_in_the_trace_too_are_counted_once_and_with_it() {
+    fn what_an_object_made_that_is_in_the_trace_too_is_counted_once_and_with_it() {
         let mut gaps = Gaps::default();
         look_at(&mut gaps, &cron("etl"), true);
         for name in ["etl-1", "etl-2"] {
             let containers = json!([{"name": "c", "resources": {"requests": {"cpu": "2"}}}]);
-            let spec = json!({"completions": 3, "template": {"spec": {"containers": containers}}});
-            let mut job = object("batch/v1", "Job", name, spec).into_value();
-            job["metadata"]["ownerReferences"] =
-                json!([{"apiVersion": "batch/v1", "kind": "CronJob", "name": "etl", "controller": true}]);
+            let spec = json!({"replicas": 3, "template": {"spec": {"containers": containers}}});
+            let mut job = object("argoproj.io/v1alpha1", "Workflow", name, spec).into_value();
+            let owner = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "CronWorkflow", "name": "etl"});
+            job["metadata"]["ownerReferences"] = json!([owner]);
+            job["metadata"]["ownerReferences"][0]["controller"] = json!(true);
             look_at(&mut gaps, &Object::new(job).unwrap(), false);
         }
         let missing = gaps.into_missing(&[], window());
-        assert_eq!(numbers(&missing), [("data/CronJob/etl", Some(6), Some(2_000), Basis::Estimated)]);
+        assert_eq!(numbers(&missing), [("data/CronWorkflow/etl", Some(6), Some(6_000), Basis::Estimated)]);
     }
 
     #[test]

@@ -2,8 +2,10 @@
 //!
 //! Records become operations one by one, so a plan never holds the trace. What a server allots is taken off
 //! ([`clean`]), what the engine does not model is counted ([`unmodelled`]), what it does not simulate at all is named with
-//! its size ([`missing`]), and every namespace is created before the first object in it.
+//! its size ([`missing`]), what a replayed owner makes is left to it ([`children`]), and every namespace is created before
+//! the first object in it.
 
+mod children;
 mod clean;
 pub(crate) mod demand;
 mod missing;
@@ -17,6 +19,7 @@ use sk_core::template::{TEMPLATE_ANNOTATION, TemplateId};
 use sk_core::{Gvk, ObjectRef, SimTime, SmolStr};
 use sk_store::trace::{Change, Object, Record, TraceError, TracerConfig};
 
+use children::Children;
 pub use missing::Gaps;
 pub use unmodelled::{Finding, Unmodelled};
 
@@ -56,6 +59,7 @@ pub struct Plan<'t, R> {
     ready: VecDeque<Operation>,
     unmodelled: Unmodelled,
     gaps: Gaps,
+    children: Children,
 }
 
 /// Which part of a trace is replayed. Changes before the start make up the state at the start.
@@ -87,6 +91,7 @@ impl<'t, R: Iterator<Item = Result<Record, TraceError>>> Plan<'t, R> {
             ready: VecDeque::new(),
             unmodelled: Unmodelled::default(),
             gaps: Gaps::default(),
+            children: Children::default(),
         }
     }
 
@@ -110,6 +115,9 @@ impl<'t, R: Iterator<Item = Result<Record, TraceError>>> Plan<'t, R> {
         match record.change {
             Change::Apply(object) => self.apply(at, object),
             Change::Delete(deletion) if is_replayed(&deletion.object.gvk) => {
+                if self.children.forget(&deletion.object) {
+                    return;
+                }
                 if record.at < self.window.start {
                     self.gaps.forget(&deletion.object);
                 }
@@ -126,7 +134,7 @@ impl<'t, R: Iterator<Item = Result<Record, TraceError>>> Plan<'t, R> {
         let reference = object.reference().clone();
         self.unmodelled.look_at(&reference, object.value(), self.config);
         self.gaps.look_at(&reference, object.value(), self.config, at <= self.window.start);
-        if !is_replayed(&reference.gvk) {
+        if !is_replayed(&reference.gvk) || self.children.is_made(&reference, object.value()) {
             return;
         }
         let namespace = match (&reference.key.namespace, reference.gvk.kind.as_str()) {

@@ -1,0 +1,109 @@
+//! The CronJob controller: a Job for every moment that is due (`pkg/controller/cronjob`, 1.36).
+//!
+//! Which moment that is, is decided in `due`; what is done about it in `sync`. A Job is named after its moment, so that no
+//! moment gets two.
+//!
+//! Simplified: no Events are written.
+
+mod due;
+mod sync;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use sk_apiserver::kinds::{CRON_JOB, CronJob, CronJobStatus};
+use sk_apiserver::{Answer, Body, Change, KindTag, Object, ObjectId, Request, Verb, View, WatchEvent};
+use sk_core::{SimDuration, SimTime};
+
+use self::sync::Sync;
+use crate::controller::{Plan, Reconciler};
+use crate::workqueue::WorkQueue;
+
+/// The controller.
+#[derive(Clone, Default)]
+pub(crate) struct CronJobs {
+    /// Syncs that make a Job: the status to be written when its uid is known.
+    starting: BTreeMap<ObjectId, Starting>,
+}
+
+#[derive(Clone)]
+struct Starting {
+    object: Arc<Object>,
+    status: CronJobStatus,
+    scheduled: SimTime,
+    /// The Job, once it is made.
+    made: Option<Arc<Object>>,
+}
+
+impl Reconciler for CronJobs {
+    type Key = ObjectId;
+
+    const WATCHES: &'static [KindTag] = &[KindTag::CronJob, KindTag::Job];
+
+    fn concerns(&mut self, event: &WatchEvent, view: View<'_>, queue: &mut WorkQueue<ObjectId>) {
+        match &event.object.body {
+            Body::CronJob(cron) => match new_schedule(event, cron) {
+                Some(wait) => queue.add_after(event.id, wait),
+                None if event.change == Change::Deleted => drop(self.starting.remove(&event.id)),
+                None => queue.add(event.id),
+            },
+            Body::Job(_) => {
+                let owner = event.object.controller().filter(|owner| owner.gvk == CRON_JOB);
+                let cron = owner.and_then(|owner| view.with_uid(owner.uid));
+                cron.into_iter().for_each(|(id, _)| queue.add(id));
+            }
+            Body::Pod(_)
+            | Body::Node(_)
+            | Body::Namespace(_)
+            | Body::Deployment(_)
+            | Body::ReplicaSet(_)
+            | Body::Other(_) => {}
+        }
+    }
+
+    fn reconcile(&mut self, id: &ObjectId, view: View<'_>, now: SimTime) -> Plan {
+        self.starting.remove(id);
+        let Some(object) = view.get(*id) else { return Plan::nothing() };
+        let Some(cron) = object.cron_job() else { return Plan::nothing() };
+        let outcome = Sync::new(object, cron, view, now).run();
+        if let Some((status, scheduled, made)) = outcome.starting {
+            self.starting.insert(*id, Starting { object: object.clone(), status, scheduled, made });
+        }
+        outcome.plan
+    }
+
+    fn answered(&mut self, id: &ObjectId, verb: Verb, answer: &Answer) {
+        if let (Verb::Create, Some(starting)) = (verb, self.starting.get_mut(id)) {
+            starting.made = answer.as_ref().ok().cloned();
+        }
+    }
+
+    /// The Job is made and has a uid: it goes into the list of those that run.
+    fn follow_up(&mut self, id: &ObjectId) -> Option<Request> {
+        let Starting { object, mut status, scheduled, made } = self.starting.remove(id)?;
+        let made = made?;
+        status.active.push(sync::reference(&made));
+        status.last_schedule_time = Some(scheduled);
+        Some(write(&object, status))
+    }
+}
+
+/// After a change of schedule or zone the CronJob is looked at when the new schedule is due next, and not before: what the
+/// new one would have meant for the past does not count. `None`: there was no such change.
+fn new_schedule(event: &WatchEvent, cron: &CronJob) -> Option<SimDuration> {
+    let before = event.before.as_ref().filter(|_| event.change == Change::Modified)?.cron_job()?;
+    if before.spec.schedule == cron.spec.schedule && before.spec.time_zone == cron.spec.time_zone {
+        return None;
+    }
+    let schedule = cron.spec.parsed().ok()?;
+    due::wait(&event.object, cron, &schedule, event.at)
+}
+
+/// Writes a status, if nobody has written another meanwhile.
+fn write(object: &Arc<Object>, status: CronJobStatus) -> Request {
+    let mut updated = Object::clone(object);
+    if let Body::CronJob(cron) = &mut updated.body {
+        *cron = CronJob { spec: cron.spec.clone(), status: Arc::new(status) };
+    }
+    Request::update_status(updated)
+}

@@ -1,0 +1,207 @@
+//! The Job controller: pods that run to their end, each counted exactly once (`pkg/controller/job`, 1.36).
+//!
+//! ```text
+//! concerns: whose Job is it, and when is it looked at (pods' news is gathered for a second)
+//! reconcile ─► sync (what holds) ─► verdict (is it over?) ─► manage (pods to make or delete)
+//!                                ─► track (status, finalizers off, status again) ─► Plan
+//! ```
+//!
+//! A pod of a Job has a finalizer until it is counted. Its uid is first written into the status as uncounted, then the
+//! finalizer falls, then the counter goes up: whatever fails in between, no pod is counted twice or lost.
+//!
+//! Simplified: pods without an owner are not adopted; when a creation is refused, the rest of the sync waits for the next
+//! one; no Events are written.
+
+mod backoff;
+mod creation;
+mod failure_policy;
+mod manage;
+mod pods;
+mod sync;
+mod track;
+mod verdict;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use sk_apiserver::kinds::{JOB, JOB_CONTROLLER, Job};
+use sk_apiserver::{Answer, Body, Change, KindTag, Object, ObjectId, Uid, Verb, View, WatchEvent};
+use sk_core::{SimDuration, SimTime};
+
+use self::backoff::Backoff;
+use self::pods::{is_tracked, release};
+use self::sync::Sync;
+use super::expectations::Expectations;
+use crate::controller::{Plan, Reconciler};
+use crate::workqueue::{Delays, WorkQueue};
+
+/// News of pods and of the status is gathered for this long (`SyncJobBatchPeriod`).
+const BATCH_PERIOD: SimDuration = SimDuration::from_secs(1);
+
+/// The controller.
+#[derive(Clone, Default)]
+pub(crate) struct Jobs {
+    expectations: Expectations,
+    /// Pods whose finalizer was taken off and that have not been seen without it.
+    removals: BTreeMap<ObjectId, BTreeSet<Uid>>,
+    /// Failures in a row, by Job.
+    backoffs: BTreeMap<ObjectId, Backoff>,
+    /// Records that come to hold once the status of the sync under way is written.
+    pending: BTreeMap<ObjectId, Backoff>,
+}
+
+/// What it works on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Key {
+    /// A Job.
+    Job(ObjectId),
+    /// A pod with the finalizer whose Job is gone or over.
+    Orphan(ObjectId),
+}
+
+impl Reconciler for Jobs {
+    type Key = Key;
+
+    const WATCHES: &'static [KindTag] = &[KindTag::Job, KindTag::Pod];
+
+    /// `DefaultJobApiBackOff` and `MaxJobApiBackOff`
+    const DELAYS: Delays = Delays { base: SimDuration::from_secs(1), max: SimDuration::from_secs(60) };
+
+    fn concerns(&mut self, event: &WatchEvent, view: View<'_>, queue: &mut WorkQueue<Key>) {
+        match &event.object.body {
+            Body::Job(job) => self.job_changed(event, job, view, queue),
+            Body::Pod(_) => self.pod_changed(event, view, queue),
+            Body::Node(_)
+            | Body::Namespace(_)
+            | Body::Deployment(_)
+            | Body::ReplicaSet(_)
+            | Body::CronJob(_)
+            | Body::Other(_) => {}
+        }
+    }
+
+    fn reconcile(&mut self, key: &Key, view: View<'_>, now: SimTime) -> Plan {
+        match key {
+            Key::Orphan(pod) => release_orphan(*pod, view),
+            Key::Job(id) => self.sync(*id, view, now),
+        }
+    }
+
+    fn answered(&mut self, key: &Key, verb: Verb, answer: &Answer) {
+        let Key::Job(id) = key else { return };
+        if let Err(_refused) = answer {
+            return self.abandoned(key, verb);
+        }
+        if verb == Verb::UpdateStatus
+            && let Some(backoff) = self.pending.remove(id)
+        {
+            self.backoffs.insert(*id, backoff);
+        }
+    }
+
+    /// What was not done, or was refused, is not waited for.
+    fn abandoned(&mut self, key: &Key, unsent: Verb) {
+        let Key::Job(id) = key else { return };
+        match unsent {
+            Verb::Create => self.expectations.creation_seen(*id),
+            Verb::Delete => self.expectations.deletion_seen(*id),
+            Verb::RemoveFinalizer => drop(self.removals.remove(id)),
+            Verb::UpdateStatus => drop(self.pending.remove(id)),
+            Verb::Apply | Verb::Update | Verb::PatchPodStatus | Verb::Bind | Verb::Evict | Verb::FinalizeNamespace => {}
+        }
+    }
+}
+
+impl Jobs {
+    fn job_changed(&mut self, event: &WatchEvent, job: &Job, view: View<'_>, queue: &mut WorkQueue<Key>) {
+        let over = event.change == Change::Deleted || job.status.is_finished();
+        if over {
+            // What a sync will not do any more: pods that still have the finalizer.
+            let mut left: Vec<_> =
+                pods::of(&event.object, view).into_iter().filter(|(_, pod)| is_tracked(pod)).collect();
+            left.sort_by(|(_, one), (_, other)| one.key.cmp(&other.key));
+            left.into_iter().for_each(|(id, _)| queue.add(Key::Orphan(id)));
+            self.backoffs.remove(&event.id);
+            self.pending.remove(&event.id);
+        }
+        if event.change == Change::Deleted {
+            self.expectations.forget(event.id);
+            self.removals.remove(&event.id);
+        } else if !over {
+            let same_spec =
+                event.before.as_ref().is_some_and(|before| before.meta.generation == event.object.meta.generation);
+            match same_spec {
+                true => queue.add_after(Key::Job(event.id), BATCH_PERIOD),
+                false => queue.add(Key::Job(event.id)),
+            }
+        }
+    }
+
+    fn pod_changed(&mut self, event: &WatchEvent, view: View<'_>, queue: &mut WorkQueue<Key>) {
+        let (pod, is_gone) = (&event.object, event.change == Change::Deleted);
+        let owner = pod.controller().filter(|owner| owner.gvk == JOB);
+        let job = owner.and_then(|owner| view.with_uid(owner.uid));
+        let Some((id, _)) = job.filter(|(_, job)| job.job().is_some_and(|job| !job.status.is_finished())) else {
+            // A sync will not remove this finalizer.
+            if is_tracked(pod) && !is_gone && (owner.is_none() || pod.is_deleting()) {
+                queue.add(Key::Orphan(event.id));
+            }
+            return;
+        };
+        if event.change == Change::Added {
+            self.expectations.creation_seen(id);
+        }
+        if is_gone || pod.is_deleting() {
+            self.expectations.deletion_seen(id);
+        }
+        if (is_gone || !is_tracked(pod))
+            && let Some(removals) = self.removals.get_mut(&id)
+        {
+            removals.remove(&pod.uid);
+        }
+        queue.add_after(Key::Job(id), BATCH_PERIOD);
+    }
+
+    fn sync(&mut self, id: ObjectId, view: View<'_>, now: SimTime) -> Plan {
+        let Some(object) = view.get(id) else { return Plan::nothing() };
+        let Some(job) = object.job().filter(|job| is_ours(job) && !job.status.is_finished()) else {
+            return Plan::nothing();
+        };
+        let nothing = BTreeSet::new();
+        let removals = self.removals.get(&id).unwrap_or(&nothing);
+        let backoff = self.backoffs.get(&id).copied().unwrap_or_default();
+        let satisfied = self.expectations.satisfied(id, now);
+        let outcome = Sync::new(object, job, view, removals, backoff, satisfied, now).run();
+        if let Some((creations, deletions)) = outcome.expects {
+            self.expectations.expect(id, creations, deletions, now);
+        }
+        if !outcome.released.is_empty() {
+            self.removals.entry(id).or_default().extend(outcome.released);
+        }
+        if let Some(backoff) = outcome.backoff {
+            self.pending.insert(id, backoff);
+        }
+        outcome.plan
+    }
+}
+
+/// Does nobody else reconcile it?
+fn is_ours(job: &Job) -> bool {
+    job.spec.managed_by.as_ref().is_none_or(|name| name == JOB_CONTROLLER)
+}
+
+/// Takes the finalizer off a pod that no sync will count.
+fn release_orphan(id: ObjectId, view: View<'_>) -> Plan {
+    let Some(pod) = view.get(id).filter(|pod| is_tracked(pod)) else { return Plan::nothing() };
+    let job = match pod.controller() {
+        Some(owner) if owner.gvk != JOB => return Plan::nothing(),
+        owner => owner.and_then(|owner| view.with_uid(owner.uid)).and_then(|(_, job)| job.job()),
+    };
+    match job {
+        Some(job) if !is_ours(job) || !job.status.is_finished() => Plan::nothing(),
+        Some(_) | None => Plan::of([release(pod)]),
+    }
+}
+
+/// The tracked pods of a Job that a sync looks at, oldest first.
+type Pods<'a> = Vec<&'a Arc<Object>>;

@@ -1,0 +1,111 @@
+//! The pod garbage collector: pods that have ended and are too many, and pods that are deleted before they had a node
+//! (`pkg/controller/podgc`, 1.36).
+//!
+//! Kubernetes looks at all pods every 20 s. Here what it would find is kept by observing, and it acts at the same moments.
+//! Pods of a node that is gone are the virtual nodes' own affair (`kubelet.rs`).
+
+use std::collections::BTreeSet;
+
+use sk_apiserver::kinds::PodPhase;
+use sk_apiserver::{Body, Change, DeleteOptions, KindTag, Object, ObjectId, Request, View, WatchEvent};
+use sk_core::{ObjectKey, SimDuration, SimTime};
+
+use crate::controller::{Plan, Reconciler};
+use crate::workqueue::WorkQueue;
+
+/// How often it looks (`gcCheckPeriod`).
+const PERIOD: SimDuration = SimDuration::from_secs(20);
+
+/// The controller.
+#[derive(Clone)]
+pub(crate) struct PodGc {
+    /// So many pods that have ended are kept (`--terminated-pod-gc-threshold`).
+    threshold: usize,
+    /// Pods that have ended, those first that go first.
+    ended: BTreeSet<Ended>,
+}
+
+/// Evicted ones first, then the oldest.
+type Ended = (bool, SimTime, ObjectKey, ObjectId);
+
+/// What it works on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Key {
+    /// Pods that have ended, all of them.
+    Ended,
+    /// A pod that is going and never had a node: nobody else will let it go.
+    Unscheduled(ObjectId),
+}
+
+impl PodGc {
+    pub(crate) fn new(threshold: usize) -> Self {
+        Self { threshold, ended: BTreeSet::new() }
+    }
+}
+
+impl Reconciler for PodGc {
+    type Key = Key;
+
+    const WATCHES: &'static [KindTag] = &[KindTag::Pod];
+
+    fn concerns(&mut self, event: &WatchEvent, _view: View<'_>, queue: &mut WorkQueue<Key>) {
+        let wait = until_next_look(event.at);
+        if let Some(entry) = event.before.as_ref().and_then(|before| ended(event.id, before)) {
+            self.ended.remove(&entry);
+        }
+        if event.change == Change::Deleted {
+            return;
+        }
+        if let Some(entry) = ended(event.id, &event.object) {
+            self.ended.insert(entry);
+            if self.ended.len() > self.threshold {
+                queue.add_after(Key::Ended, wait);
+            }
+        }
+        if is_unscheduled(&event.object) {
+            queue.add_after(Key::Unscheduled(event.id), wait);
+        }
+    }
+
+    fn reconcile(&mut self, key: &Key, view: View<'_>, _now: SimTime) -> Plan {
+        match key {
+            Key::Ended => {
+                let surplus = self.ended.len().saturating_sub(self.threshold);
+                let pods = self.ended.iter().take(surplus).filter_map(|(.., id)| view.get(*id));
+                let mut plan = Plan::nothing();
+                plan.batches.push_back(pods.map(|pod| delete(pod)).collect());
+                plan.batches.retain(|batch| !batch.is_empty());
+                plan
+            }
+            Key::Unscheduled(id) => {
+                let Some(pod) = view.get(*id).filter(|pod| is_unscheduled(pod)) else { return Plan::nothing() };
+                let mut failed = Object::clone(pod);
+                if let Body::Pod(pod) = &mut failed.body {
+                    pod.status.phase = PodPhase::Failed;
+                }
+                Plan::of([Request::update_status(failed), delete(pod)])
+            }
+        }
+    }
+}
+
+/// The looks come at whole periods.
+fn until_next_look(at: SimTime) -> SimDuration {
+    PERIOD - SimDuration::from_micros(at.as_micros().rem_euclid(PERIOD.as_micros()))
+}
+
+fn ended(id: ObjectId, object: &Object) -> Option<Ended> {
+    let pod = object.pod().filter(|pod| pod.status.phase.is_final() && !object.is_deleting())?;
+    let evicted = pod.status.why.as_ref().is_some_and(|why| why.reason == "Evicted");
+    Some((!evicted, object.created, object.key.clone(), id))
+}
+
+fn is_unscheduled(object: &Object) -> bool {
+    let waits = |pod: &sk_apiserver::kinds::Pod| pod.node_name.is_none() && !pod.status.phase.is_final();
+    object.is_deleting() && object.pod().is_some_and(waits)
+}
+
+fn delete(pod: &Object) -> Request {
+    let options = DeleteOptions { uid: Some(pod.uid), grace_secs: Some(0), ..DeleteOptions::default() };
+    Request::Delete { target: pod.reference(), options }
+}

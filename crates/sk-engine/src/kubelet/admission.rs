@@ -1,0 +1,105 @@
+//! A kubelet's last word: a pod that its node has no room for fails there (`pkg/kubelet/lifecycle/predicate.go`, 1.36).
+//!
+//! The scheduler leaves no such pod behind; somebody who writes `spec.nodeName` can. What each node holds is kept by
+//! observing pods come and go, never counted anew.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use sk_apiserver::kinds::{NODE, PodSpec, Why};
+use sk_apiserver::{Change, Object, View, WatchEvent};
+use sk_core::memo::Memo;
+use sk_core::{ObjectKey, Resources, SmolStr};
+
+/// How many specs' requests are remembered: one per pod template in use, about 100 bytes each.
+const REQUEST_MEMORY: usize = 4096;
+
+/// What the pods on each node ask for.
+#[derive(Clone)]
+pub(super) struct NodeUse {
+    used: BTreeMap<SmolStr, (Resources, i64)>,
+    requests: Memo<PodSpec, Arc<Resources>>,
+}
+
+impl NodeUse {
+    pub(super) fn new() -> Self {
+        Self { used: BTreeMap::new(), requests: Memo::new(REQUEST_MEMORY) }
+    }
+
+    /// Keeps the sums true.
+    pub(super) fn see(&mut self, event: &WatchEvent) {
+        let after = (event.change != Change::Deleted).then_some(&event.object);
+        let (before, after) = (event.before.as_ref().and_then(holds), after.and_then(holds));
+        if before.as_ref().map(|(node, _)| node) == after.as_ref().map(|(node, _)| node) {
+            return;
+        }
+        if let Some((node, spec)) = before {
+            let requests = self.requests_of(spec);
+            let (used, pods) = self.used.entry(node.clone()).or_default();
+            used.sub(&requests);
+            *pods -= 1;
+            if *pods == 0 {
+                self.used.remove(node);
+            }
+        }
+        if let Some((node, spec)) = after {
+            let requests = self.requests_of(spec);
+            let (used, pods) = self.used.entry(node.clone()).or_default();
+            used.add(&requests);
+            *pods += 1;
+        }
+    }
+
+    fn requests_of(&mut self, spec: &Arc<PodSpec>) -> Arc<Resources> {
+        self.requests.get_or_insert_with(spec, |spec| Arc::new(spec.requests()))
+    }
+
+    /// Why the pod that was just seen on its node does not fit there.
+    pub(super) fn refusal(&mut self, object: &Arc<Object>, view: View<'_>) -> Option<Why> {
+        let (node_name, spec) = holds(object)?;
+        let (_, node) = view.find(&NODE, &ObjectKey::cluster(node_name.clone()))?;
+        let (allocatable, most_pods) = node.node()?.allocatable();
+        let requested = self.requests_of(spec);
+        let (used, pods) = self.used.get(node_name)?;
+        if *pods > most_pods {
+            return Some(why("pods", 1, pods - 1, most_pods));
+        }
+        let mut others = used.clone();
+        others.sub(&requested);
+        let mut wanted = amounts(&requested);
+        let short = wanted
+            .find(|(name, amount)| *amount > 0 && *amount > amount_of(&allocatable, name) - amount_of(&others, name));
+        short.map(|(name, amount)| why(name, amount, amount_of(&others, name), amount_of(&allocatable, name)))
+    }
+}
+
+/// Each resource by its name.
+fn amounts(resources: &Resources) -> impl Iterator<Item = (&str, i64)> {
+    let known = ["cpu", "memory", "ephemeral-storage"].into_iter();
+    known
+        .map(|name| (name, amount_of(resources, name)))
+        .chain(resources.scalars.iter().map(|(name, amount)| (name.as_str(), *amount)))
+}
+
+fn amount_of(resources: &Resources, name: &str) -> i64 {
+    match name {
+        "cpu" => resources.cpu_milli,
+        "memory" => resources.memory,
+        "ephemeral-storage" => resources.ephemeral_storage,
+        other => resources.scalars.get(other).copied().unwrap_or(0),
+    }
+}
+
+/// The node a pod takes room on, until it has ended.
+fn holds(object: &Arc<Object>) -> Option<(&SmolStr, &Arc<PodSpec>)> {
+    let pod = object.pod().filter(|pod| !pod.status.phase.is_final())?;
+    Some((pod.node_name.as_ref()?, &pod.spec))
+}
+
+fn why(resource: &str, requested: i64, used: i64, capacity: i64) -> Why {
+    let message = format!(
+        "Pod was rejected: Node didn't have enough resource: {resource}, requested: {requested}, used: {used}, \
+         capacity: {capacity}"
+    );
+    Why { reason: format!("OutOf{resource}").into(), message: message.into(), ..Why::default() }
+}

@@ -1,0 +1,64 @@
+//! What goes by itself when it is over.
+
+use serde_json::json;
+use sk_core::SimDuration;
+use sk_engine::Timing;
+use sk_engine::api::Propagation;
+use sk_engine::kinds::{JOB, NODE, POD};
+
+use crate::harness::{Cluster, job};
+
+#[test]
+fn a_finished_job_goes_with_its_pods_when_its_time_is_up() {
+    let mut cluster = Cluster::ideal();
+    cluster.until(0).apply(job("brief", 0, json!({"ttlSecondsAfterFinished": 60})));
+    cluster.apply(job("failed", 1, json!({"ttlSecondsAfterFinished": 0, "backoffLimit": 0})));
+    cluster.apply(job("kept", 0, json!({}))).until(20);
+    assert_eq!(cluster.names(&JOB), ["brief", "kept"], "it finished at 11 s, and 0 s are up at once");
+    cluster.until(70);
+    assert_eq!(cluster.names(&JOB).len(), 2);
+    cluster.until(73);
+    assert_eq!((cluster.names(&JOB), cluster.pods().len()), (vec!["kept".to_owned()], 1));
+}
+
+#[test]
+fn a_ttl_that_is_given_later_counts_from_when_the_job_finished() {
+    let mut cluster = Cluster::ideal();
+    cluster.until(0).apply(job("late", 0, json!({}))).until(100);
+    cluster.apply(job("late", 0, json!({"ttlSecondsAfterFinished": 120}))).until(129);
+    assert_eq!(cluster.names(&JOB), ["late"]);
+    cluster.until(133);
+    assert_eq!(cluster.names(&JOB), [""; 0]);
+}
+
+#[test]
+fn a_pod_of_a_job_that_goes_before_it_had_a_node_fails_and_is_let_go() {
+    let mut cluster = Cluster::ideal();
+    let mut huge = job("huge", 0, json!({"podReplacementPolicy": "Failed"}));
+    huge["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"]["cpu"] = json!("999");
+    cluster.until(1).apply(huge).until(5);
+    let name = cluster.names(&POD).remove(0);
+    cluster.delete(&POD, &name, Propagation::Background).until(10);
+    assert_eq!(cluster.get(&POD, &name)["status"]["phase"], "Pending", "its finalizer holds it");
+    cluster.until(60);
+    assert_eq!(cluster.get(&POD, &name), serde_json::Value::Null);
+    let status = &cluster.get(&JOB, "huge")["status"];
+    assert_eq!((&status["failed"], &status["active"]), (&json!(1), &json!(1)), "it is counted and replaced");
+}
+
+#[test]
+fn pods_of_a_job_on_a_lost_node_fail_and_are_replaced_elsewhere() {
+    let mut cluster = Cluster::new(Timing { job_duration: SimDuration::from_mins(5), ..Timing::real_like() });
+    let mut spread = job("spread", 0, json!({"parallelism": 4, "completions": 4, "podReplacementPolicy": "Failed"}));
+    spread["spec"]["template"]["metadata"] = json!({});
+    cluster.until(1).apply(spread).until(20);
+    let node = cluster.names(&NODE).remove(0);
+    let lost = cluster.pods().iter().filter(|pod| pod["spec"]["nodeName"] == node.as_str()).count();
+    assert!(lost > 0, "the scheduler spreads pods");
+    let target = sk_core::ObjectRef::new(NODE.clone(), sk_core::ObjectKey::cluster(node));
+    let options = sk_engine::api::DeleteOptions::default();
+    cluster.engine.handle(sk_engine::api::Request::Delete { target, options }).expect("the node is there");
+    cluster.until(900);
+    let status = cluster.get(&JOB, "spread")["status"].clone();
+    assert_eq!((&status["succeeded"], &status["failed"]), (&json!(4), &json!(lost)));
+}

@@ -1,0 +1,105 @@
+//! What virtual nodes do with containers: start, end, start again, refuse.
+
+use serde_json::{Value, json};
+use sk_engine::kinds::{JOB, POD};
+
+use crate::harness::{Cluster, conditions, job, merge};
+
+fn pod(name: &str, exit_code: u8, spec: Value) -> Value {
+    let mut pod = json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": name, "namespace": "default", "annotations": {
+            "static.simkube.io/lifetime": "5000000us", "static.simkube.io/exit-code": exit_code.to_string(),
+        }},
+        "spec": {"containers": [{"name": "main", "image": "app:1"}]},
+    });
+    merge(&mut pod["spec"], spec);
+    pod
+}
+
+/// Seconds after the start at which the containers of the pod were running anew.
+fn starts(cluster: &Cluster, name: &str) -> Vec<i64> {
+    let events = cluster.engine.watch(0).expect("a short test");
+    let started = events.filter(|event| event.object.key.name == name).filter_map(|event| {
+        let pod = event.object.pod()?;
+        let before = event.before.as_ref().and_then(|before| before.pod()?.status.started);
+        pod.status.started.filter(|started| before != Some(*started))
+    });
+    started.map(|at| at.since(crate::harness::START).as_micros() / 1_000_000).collect()
+}
+
+#[test]
+fn a_container_that_fails_starts_again_at_once_and_then_later_and_later() {
+    let mut cluster = Cluster::ideal();
+    cluster.until(0).apply(pod("crash", 1, json!({}))).until(130);
+    // It runs for 5 s each time and waits 0, 10, 20 and 40 s.
+    assert_eq!(starts(&cluster, "crash"), [0, 5, 20, 45, 90]);
+    let status = cluster.get(&POD, "crash")["status"].clone();
+    let container = &status["containerStatuses"][0];
+    assert_eq!((&status["phase"], &container["restartCount"]), (&json!("Running"), &json!(4)));
+    assert_eq!(container["state"]["waiting"]["reason"], "CrashLoopBackOff");
+    assert_eq!(container["lastState"]["terminated"]["exitCode"], 1);
+    let ready = status["conditions"].as_array().and_then(|all| all.iter().find(|one| one["type"] == "Ready"));
+    assert_eq!(ready.map(|ready| &ready["message"]), Some(&json!("containers with unready status: [main]")));
+}
+
+#[test]
+fn a_container_that_may_not_start_again_ends_its_pod() {
+    let mut cluster = Cluster::ideal();
+    cluster.until(0).apply(pod("fails", 3, json!({"restartPolicy": "Never"})));
+    cluster.apply(pod("works", 0, json!({"restartPolicy": "OnFailure"}))).until(10);
+    let ended = |name: &str| {
+        let status = cluster.get(&POD, name)["status"].clone();
+        let terminated = &status["containerStatuses"][0]["state"]["terminated"];
+        (status["phase"].clone(), terminated["exitCode"].clone(), terminated["reason"].clone())
+    };
+    assert_eq!(ended("fails"), (json!("Failed"), json!(3), json!("Error")));
+    assert_eq!(ended("works"), (json!("Succeeded"), json!(0), json!("Completed")));
+}
+
+#[test]
+fn restarts_within_a_pod_count_against_the_limit_of_its_job() {
+    let mut cluster = Cluster::ideal();
+    let mut retries = job("retries", 1, json!({"backoffLimit": 2}));
+    retries["spec"]["template"]["spec"]["restartPolicy"] = json!("OnFailure");
+    cluster.until(0).apply(retries).until(120);
+    let failed = cluster.get(&JOB, "retries");
+    let reasons: Vec<_> = conditions(&failed).into_iter().map(|(_, reason)| reason).collect();
+    assert_eq!(reasons, ["BackoffLimitExceeded", "BackoffLimitExceeded"]);
+    assert_eq!((cluster.creations().len(), cluster.pods().len()), (1, 0), "one pod, which went with its Job");
+}
+
+#[test]
+fn init_containers_have_ended_and_sidecars_run_while_the_pod_does() {
+    let mut cluster = Cluster::ideal();
+    let spec = json!({"restartPolicy": "Never", "initContainers": [
+        {"name": "setup", "image": "a"}, {"name": "proxy", "image": "b", "restartPolicy": "Always"},
+    ]});
+    cluster.until(0).apply(pod("web", 0, spec)).until(2);
+    let statuses = |cluster: &Cluster| cluster.get(&POD, "web")["status"]["initContainerStatuses"].clone();
+    let now = statuses(&cluster);
+    assert_eq!(now[0]["state"]["terminated"]["reason"], "Completed");
+    assert!(now[1]["state"]["running"].is_object(), "{now}");
+    cluster.until(10);
+    assert!(statuses(&cluster)[1]["state"]["terminated"].is_object());
+}
+
+#[test]
+fn a_pod_that_its_node_has_no_room_for_fails_there() {
+    let mut cluster = Cluster::ideal();
+    let node = cluster.names(&sk_engine::kinds::NODE).remove(0);
+    let asks = |cpu: &str| {
+        let containers = json!([{"name": "main", "resources": {"requests": {"cpu": cpu}}}]);
+        json!({"nodeName": node, "restartPolicy": "Never", "containers": containers})
+    };
+    cluster.until(0).apply(pod("first", 0, asks("40"))).apply(pod("second", 0, asks("30"))).until(3);
+    let status = cluster.get(&POD, "second")["status"].clone();
+    let words =
+        "Pod was rejected: Node didn't have enough resource: cpu, requested: 30000, used: 40000, capacity: 64000";
+    assert_eq!(
+        (&status["phase"], &status["reason"], &status["message"]),
+        (&json!("Failed"), &json!("OutOfcpu"), &json!(words))
+    );
+    cluster.until(6).apply(pod("third", 0, asks("60"))).until(8);
+    assert_eq!(cluster.get(&POD, "third")["status"]["phase"], "Running", "what has ended takes no room");
+}

@@ -65,7 +65,13 @@ impl Component for Kubelets {
         match &event.object.body {
             Body::Node(node) => self.node_seen(event, node, ctx),
             Body::Pod(_) if event.change != Change::Deleted => self.pod_seen(event, ctx),
-            Body::Pod(_) | Body::Namespace(_) | Body::Deployment(_) | Body::ReplicaSet(_) | Body::Other(_) => {}
+            Body::Pod(_)
+            | Body::Namespace(_)
+            | Body::Deployment(_)
+            | Body::ReplicaSet(_)
+            | Body::StatefulSet(_)
+            | Body::DaemonSet(_)
+            | Body::Other(_) => {}
         }
     }
 
@@ -188,6 +194,12 @@ fn request(object: &Arc<Object>, kind: StepKind, now: SimTime) -> Option<Request
             }
             Some(Request::update_status(changed))
         }
-        Body::Pod(_) | Body::Namespace(_) | Body::Deployment(_) | Body::ReplicaSet(_) | Body::Other(_) => None,
+        Body::Pod(_)
+        | Body::Namespace(_)
+        | Body::Deployment(_)
+        | Body::ReplicaSet(_)
+        | Body::StatefulSet(_)
+        | Body::DaemonSet(_)
+        | Body::Other(_) => None,
     }
 }

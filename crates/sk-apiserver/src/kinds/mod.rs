@@ -6,11 +6,13 @@
 //! the others as they came (`rest`), so nothing a trace holds is lost.
 
 mod condition;
+mod daemon_set;
 mod namespace;
 mod node;
 mod other;
 mod pod;
 mod requests;
+mod stateful_set;
 mod workload;
 
 use serde::de::DeserializeOwned;
@@ -20,11 +22,16 @@ use sk_core::{Gvk, ObjectKey};
 use crate::error::Invalid;
 
 pub use condition::{Condition, ConditionStatus, Why};
+pub use daemon_set::{DaemonSet, DaemonSetSpec, DaemonSetStatus, DaemonSetSteps, DaemonSetStrategy};
 pub(crate) use namespace::KUBERNETES_FINALIZER;
 pub use namespace::{Namespace, NamespacePhase};
 pub use node::{Node, NodeSpec, NodeStatus};
 pub use other::Other;
 pub use pod::{Container, Directives, Pod, PodPhase, PodSpec, PodStatus, ResourceRequirements};
+pub use stateful_set::{
+    ClaimRetention, Ordinals, Partition, PodManagementPolicy, Retention, SetStrategyType, StatefulSet, StatefulSetSpec,
+    StatefulSetStatus, StatefulSetStrategy,
+};
 pub use workload::{
     Deployment, DeploymentSpec, DeploymentStatus, IntOrPercent, PodTemplate, ReplicaSet, ReplicaSetSpec,
     ReplicaSetStatus, RollingUpdate, Strategy, StrategyType, TemplateMeta,
@@ -175,6 +182,10 @@ kinds! {
     Deployment(DEPLOYMENT = "apps", "Deployment"),
     /// `apps/v1.ReplicaSet`
     ReplicaSet(REPLICA_SET = "apps", "ReplicaSet"),
+    /// `apps/v1.StatefulSet`
+    StatefulSet(STATEFUL_SET = "apps", "StatefulSet"),
+    /// `apps/v1.DaemonSet`
+    DaemonSet(DAEMON_SET = "apps", "DaemonSet"),
 }
 
 /// A missing or null section reads as an empty one.

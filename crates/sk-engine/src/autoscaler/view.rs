@@ -113,7 +113,7 @@ impl View {
                 let labels = is_there.then(|| (*event.object.meta.labels).clone());
                 self.what_if.cluster.objects.set_namespace(event.object.key.name.clone(), labels);
             }
-            Body::Deployment(_) | Body::ReplicaSet(_) | Body::Other(_) => {}
+            Body::Deployment(_) | Body::ReplicaSet(_) | Body::StatefulSet(_) | Body::DaemonSet(_) | Body::Other(_) => {}
         }
     }
 
@@ -246,7 +246,13 @@ impl View {
             match &object.body {
                 Body::Node(_) => anew.learn_node(object, view),
                 Body::Pod(_) if role(object) == Some(Role::Pending) => anew.pod_changed(None, Some(object)),
-                Body::Pod(_) | Body::Namespace(_) | Body::Deployment(_) | Body::ReplicaSet(_) | Body::Other(_) => {}
+                Body::Pod(_)
+                | Body::Namespace(_)
+                | Body::Deployment(_)
+                | Body::ReplicaSet(_)
+                | Body::StatefulSet(_)
+                | Body::DaemonSet(_)
+                | Body::Other(_) => {}
             }
         }
         anew.facts() == self.facts()

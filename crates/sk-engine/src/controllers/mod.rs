@@ -1,10 +1,16 @@
 //! The controllers of kube-controller-manager: one process, one view, a client with its own rate limit each.
 
+mod adoption;
+mod daemon_set;
 mod deployment;
 mod expectations;
 mod garbage;
 mod namespace;
+mod own_writes;
+mod pods;
 mod replica_set;
+mod revisions;
+mod stateful_set;
 mod victims;
 
 use serde_json::json;
@@ -14,8 +20,10 @@ use crate::controller::Controller;
 use crate::engine::Process;
 use crate::settings::Timing;
 
-/// `--concurrent-deployment-syncs` and `--concurrent-replicaset-syncs`
+/// `--concurrent-deployment-syncs`, `--concurrent-replicaset-syncs` and `--concurrent-statefulset-syncs`
 const WORKLOAD_WORKERS: usize = 5;
+/// `--concurrent-daemonset-syncs`
+const DAEMON_SET_WORKERS: usize = 2;
 /// `--concurrent-gc-syncs`
 const GARBAGE_WORKERS: usize = 20;
 /// `--concurrent-namespace-syncs`
@@ -23,12 +31,16 @@ const NAMESPACE_WORKERS: usize = 10;
 
 pub(crate) fn process(timing: &Timing) -> Process {
     let deployment = Controller::new(deployment::Deployments::new(), WORKLOAD_WORKERS);
-    let replica_set = Controller::new(replica_set::ReplicaSets::default(), WORKLOAD_WORKERS);
+    let replica_set = Controller::new(replica_set::ReplicaSets::new(), WORKLOAD_WORKERS);
+    let stateful_set = Controller::new(stateful_set::StatefulSets::new(), WORKLOAD_WORKERS);
+    let daemon_set = Controller::new(daemon_set::DaemonSets::new(), DAEMON_SET_WORKERS);
     let garbage = Controller::new(garbage::Garbage, GARBAGE_WORKERS);
     let namespace = Controller::new(namespace::Namespaces::new(), NAMESPACE_WORKERS);
     Process::new(timing.watch_latency)
         .with(deployment, timing.controller_limit)
         .with(replica_set, timing.controller_limit)
+        .with(stateful_set, timing.controller_limit)
+        .with(daemon_set, timing.controller_limit)
         .with(garbage, timing.garbage_limit)
         .with(namespace, timing.namespace_limit)
 }

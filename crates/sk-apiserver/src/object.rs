@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use sk_core::{Gvk, ObjectKey, ObjectRef, SimTime, SmolStr};
 
 use crate::Labels;
-use crate::kinds::{Body, CronJob, Deployment, Job, Namespace, Node, Pod, ReplicaSet};
+use crate::kinds::{Body, CronJob, DaemonSet, Deployment, Job, Namespace, Node, Pod, ReplicaSet, StatefulSet};
 
 /// Fields that nobody here reads, as they came.
 pub type Rest = Option<Arc<Map<String, Value>>>;
@@ -203,6 +203,16 @@ impl Object {
     /// The CronJob in it.
     pub fn cron_job(&self) -> Option<&CronJob> {
         if let Body::CronJob(cron) = &self.body { Some(cron) } else { None }
+    }
+
+    /// The stateful set in it.
+    pub fn stateful_set(&self) -> Option<&StatefulSet> {
+        if let Body::StatefulSet(set) = &self.body { Some(set) } else { None }
+    }
+
+    /// The daemon set in it.
+    pub fn daemon_set(&self) -> Option<&DaemonSet> {
+        if let Body::DaemonSet(set) = &self.body { Some(set) } else { None }
     }
 
     /// The namespace in it.

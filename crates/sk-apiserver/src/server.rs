@@ -146,6 +146,10 @@ impl ApiServer {
         let (id, stored) = self.stored(object)?;
         let mut wanted = Object::clone(&stored);
         wanted.body.set_status(&object.body);
+        if let Body::Deployment(_) = &wanted.body {
+            // A deployment's revision is an annotation that its controller writes with the status.
+            wanted.meta.annotations.clone_from(&object.meta.annotations);
+        }
         self.replace(now, id, &stored, wanted)
     }
 

@@ -19,6 +19,11 @@ impl<'a> View<'a> {
         Self { store, cursor }
     }
 
+    /// Up to which version the reader has read.
+    pub fn cursor(self) -> u64 {
+        self.cursor
+    }
+
     /// One object.
     pub fn get(self, id: ObjectId) -> Option<&'a Arc<Object>> {
         self.store.at(id, self.cursor)

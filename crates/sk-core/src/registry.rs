@@ -127,10 +127,10 @@ pub static KINDS: &[KindInfo] = &[
     row(("apiregistration.k8s.io", V1, "APIService"), ("apiservices", &[]), Cluster, STATUS, Stored),
 
     row(("apps", V1, "ControllerRevision"), ("controllerrevisions", &[]), Namespaced, &[], Stored),
-    row(("apps", V1, "DaemonSet"), ("daemonsets", &["ds"]), Namespaced, STATUS, Missing).template("/spec/template"),
+    row(("apps", V1, "DaemonSet"), ("daemonsets", &["ds"]), Namespaced, STATUS, Acted).template("/spec/template"),
     row(("apps", V1, "Deployment"), ("deployments", &["deploy"]), Namespaced, SCALE, Acted).template("/spec/template"),
     row(("apps", V1, "ReplicaSet"), ("replicasets", &["rs"]), Namespaced, SCALE, Acted).template("/spec/template"),
-    row(("apps", V1, "StatefulSet"), ("statefulsets", &["sts"]), Namespaced, SCALE, Missing).template("/spec/template"),
+    row(("apps", V1, "StatefulSet"), ("statefulsets", &["sts"]), Namespaced, SCALE, Acted).template("/spec/template"),
 
     row(("authentication.k8s.io", V1, "SelfSubjectReview"), ("selfsubjectreviews", &[]), Cluster, &[], Stored),
     row(("authentication.k8s.io", V1, "TokenReview"), ("tokenreviews", &[]), Cluster, &[], Stored),

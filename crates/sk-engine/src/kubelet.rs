@@ -92,6 +92,8 @@ impl Component for Kubelets {
             Body::Namespace(_)
             | Body::Deployment(_)
             | Body::ReplicaSet(_)
+            | Body::StatefulSet(_)
+            | Body::DaemonSet(_)
             | Body::Job(_)
             | Body::CronJob(_)
             | Body::Other(_) => {}
@@ -226,6 +228,8 @@ fn request(object: &Arc<Object>, kind: StepKind, refusal: Option<Why>, now: SimT
         Body::Namespace(_)
         | Body::Deployment(_)
         | Body::ReplicaSet(_)
+        | Body::StatefulSet(_)
+        | Body::DaemonSet(_)
         | Body::Job(_)
         | Body::CronJob(_)
         | Body::Other(_) => None,

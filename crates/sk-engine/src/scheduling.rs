@@ -96,8 +96,9 @@ impl Component for KubeScheduler {
                 self.library.cluster.objects.set_namespace(event.object.key.name.clone(), labels);
             }
             Body::ReplicaSet(set) => self.owner_seen(event, OwnerKind::ReplicaSet, &set.spec.selector),
+            Body::StatefulSet(set) => self.owner_seen(event, OwnerKind::StatefulSet, &set.spec.selector),
             Body::Other(other) => self.other_seen(event, other.fields.get("spec").unwrap_or(&Value::Null)),
-            Body::Deployment(_) | Body::Job(_) | Body::CronJob(_) => {}
+            Body::Deployment(_) | Body::DaemonSet(_) | Body::Job(_) | Body::CronJob(_) => {}
         }
         self.kick(ctx);
     }
@@ -278,7 +279,6 @@ impl KubeScheduler {
                 let (namespace, name) = (event.object.key.namespace_or_empty(), event.object.key.name.clone());
                 self.library.cluster.objects.set_service(namespace, name, selector.and_then(Result::ok));
             }
-            ("apps", "StatefulSet") => self.owner_seen(event, OwnerKind::StatefulSet, selector),
             ("", "ReplicationController") => {
                 let selector = serde_json::json!({"matchLabels": selector});
                 self.owner_seen(event, OwnerKind::ReplicationController, &selector);

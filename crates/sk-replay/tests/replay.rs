@@ -150,8 +150,6 @@ fn what_no_controller_acts_on_is_missing_with_its_size_and_by_its_name() {
     let template = json!({"metadata": {"labels": {"app": "w"}}, "spec": spec});
     let sized = json!({"replicas": 3, "selector": {"matchLabels": {"app": "w"}}, "template": template});
     let kinds = [
-        ("apps/v1", "StatefulSet", &sized, "apps/StatefulSet", Some(3)),
-        ("apps/v1", "DaemonSet", &sized, "apps/DaemonSet", None),
         ("v1", "ReplicationController", &sized, "ReplicationController", Some(3)),
         ("argoproj.io/v1alpha1", "Rollout", &sized, "argoproj.io/Rollout", Some(3)),
     ];
@@ -163,8 +161,13 @@ fn what_no_controller_acts_on_is_missing_with_its_size_and_by_its_name() {
         assert_eq!(missing.object, format!("shop/{kind}/w"));
         assert_eq!(missing.cpu_m, pods.map(|pods| pods * 1_000), "{kind}");
     }
-    let (meta, rows) = replay(&[("09:00:00", "apply", workload("apps/v1", "Deployment", &sized))]);
-    assert_eq!((rows.len(), meta.missing.len()), (3, 0), "{:?}", meta.missing);
+    for kind in ["Deployment", "ReplicaSet", "StatefulSet"] {
+        let (meta, rows) = replay(&[("09:00:00", "apply", workload("apps/v1", kind, &sized))]);
+        assert_eq!((rows.len(), meta.missing.len()), (3, 0), "{kind}: {:?}", meta.missing);
+    }
+    let daemon = json!({"selector": sized["selector"], "template": sized["template"]});
+    let (meta, rows) = replay(&[("09:00:00", "apply", workload("apps/v1", "DaemonSet", &daemon))]);
+    assert!(!rows.is_empty() && meta.missing.is_empty(), "{} pods, {:?}", rows.len(), meta.missing);
 }
 
 #[test]

@@ -64,7 +64,7 @@ fn differences_of(name: &str, ours: &[Value], theirs: &[Value]) -> Vec<String> {
 }
 
 /// Removes the field at a path in which `*` stands for every element of a list.
-fn remove(value: &mut Value, path: &[&str]) {
+pub(crate) fn remove(value: &mut Value, path: &[&str]) {
     let (Some((first, rest)), value) = (path.split_first(), value) else { return };
     let key = first.replace("~1", "/").replace("~0", "~");
     match value {
@@ -79,7 +79,7 @@ fn remove(value: &mut Value, path: &[&str]) {
     }
 }
 
-fn without_pod_ordinals(value: &Value) -> Value {
+pub(crate) fn without_pod_ordinals(value: &Value) -> Value {
     match value {
         Value::String(text) => star_pod_ordinals(text).into(),
         Value::Array(list) => list.iter().map(without_pod_ordinals).collect(),
@@ -89,7 +89,7 @@ fn without_pod_ordinals(value: &Value) -> Value {
 }
 
 /// `…/Pod#12` becomes `…/Pod#*`, wherever it stands in the text.
-fn star_pod_ordinals(text: &str) -> String {
+pub(crate) fn star_pod_ordinals(text: &str) -> String {
     let mut parts = text.split("Pod#");
     let mut starred = parts.next().unwrap_or_default().to_owned();
     for part in parts {

@@ -12,6 +12,7 @@
 //! | [`compare`] | what two recordings must agree on |
 //! | [`fixture`] | recorded answers on disk |
 //! | [`options`] | how a control plane is to be started (sk-lab's) |
+//! | [`states`] | what the engine and a recording must agree on |
 //! | [`scheduling`] | scenarios for the scheduler alone, and what the real one answered |
 //! | [`versions`] | which Kubernetes the project is checked against |
 //! | `control_plane` | starting the real thing (with the feature) |
@@ -30,6 +31,7 @@ pub mod programs;
 pub mod recorder;
 pub mod scenario;
 pub mod scheduling;
+pub mod states;
 pub mod versions;
 
 pub use fixture::{Fixture, OracleFixture};

@@ -37,7 +37,7 @@ fn shop() -> TempDir {
     let dir = folder();
     let trace = [
         workload("apps/v1", "Deployment", "web", "2"),
-        workload("apps/v1", "StatefulSet", "kafka", "3"),
+        workload("example.com/v1", "Broker", "kafka", "3"),
         workload("argoproj.io/v1alpha1", "Rollout", "checkout", "6"),
     ];
     write(&dir, "shop.yaml", trace.concat());
@@ -79,10 +79,29 @@ fn an_incomplete_run_says_how_much_is_missing_and_the_worst_first() {
     let missing = &summary(&dir)["not_simulated"];
     assert_eq!(
         (&missing[0]["object"], &missing[1]["object"]),
-        (&"shop/Rollout/checkout".into(), &"shop/StatefulSet/kafka".into())
+        (&"shop/Rollout/checkout".into(), &"shop/Broker/kafka".into())
     );
     run(&dir, &["--strict"]).code(1).stdout(contains("INCOMPLETE"));
     agree(&dir, "INCOMPLETE", 1);
+}
+
+#[test]
+fn a_folder_with_a_deployment_a_stateful_set_and_a_daemon_set_passes_with_every_pod() {
+    let dir = folder();
+    std::fs::create_dir(dir.path().join("shop")).expect("the folder is new");
+    write(&dir, "shop/web.yaml", workload("apps/v1", "Deployment", "web", "2"));
+    write(&dir, "shop/kafka.yaml", workload("apps/v1", "StatefulSet", "kafka", "3"));
+    let daemon = workload("apps/v1", "DaemonSet", "agent", "1").replace("  replicas: 1\n", "").replace("'2'", "100m");
+    write(&dir, "shop/agent.yaml", daemon);
+    write(&dir, "nodes.yaml", NODES);
+    let args =
+        ["run", "shop", "-f", "nodes.yaml", "-D", "10m", "-O", "runs/shop", "--assert", "unschedulable.pods == 0"];
+    skctl(&dir).args(args).assert().success().stdout(contains("PASS"));
+    agree(&dir, "PASS", 0);
+    let summary = summary(&dir);
+    assert_eq!(summary["not_simulated"], serde_json::json!([]));
+    let (pods, nodes) = (summary["pods"]["total"].as_i64(), summary["nodes"]["max"].as_i64());
+    assert_eq!(pods, nodes.map(|nodes| 2 + 3 + nodes), "{summary:#}");
 }
 
 #[test]
@@ -99,14 +118,14 @@ fn what_holds_on_an_incomplete_run_exits_with_2_and_what_fails_with_1() {
 fn gaps_that_the_scenario_accepts_are_judged_and_named() {
     let dir = shop();
     let holds = ["--assert", "unschedulable.pods == 0"];
-    let half = ["--set", "accept=[apps/StatefulSet]"];
+    let half = ["--set", "accept=[example.com/Broker]"];
     run(&dir, &[holds, half].concat()).code(2).stdout(contains("INCOMPLETE: about 6 pods, 12 CPU not simulated"));
-    write(&dir, "nodes.yaml", format!("{NODES}accept: [apps/StatefulSet, argoproj.io/Rollout]\n"));
+    write(&dir, "nodes.yaml", format!("{NODES}accept: [example.com/Broker, argoproj.io/Rollout]\n"));
     let out = run(&dir, &holds).success();
     out.stdout(
         contains("PASS")
             .and(contains("accepted: about 9 pods, 18 CPU not simulated"))
-            .and(contains("StatefulSet, accepted")),
+            .and(contains("Broker, accepted")),
     );
     agree(&dir, "PASS", 0);
 }
@@ -114,10 +133,10 @@ fn gaps_that_the_scenario_accepts_are_judged_and_named() {
 #[test]
 fn a_run_without_a_pod_is_not_judged() {
     let dir = shop();
-    write(&dir, "shop.yaml", workload("apps/v1", "StatefulSet", "kafka", "3"));
+    write(&dir, "shop.yaml", workload("example.com/v1", "Broker", "kafka", "3"));
     run(&dir, &[]).code(2).stdout(contains("INCOMPLETE: no pod was simulated · about 3 pods, 6 CPU not simulated"));
     agree(&dir, "INCOMPLETE", 2);
-    write(&dir, "nodes.yaml", format!("{NODES}accept: [StatefulSet]\n"));
+    write(&dir, "nodes.yaml", format!("{NODES}accept: [Broker]\n"));
     run(&dir, &[]).code(2).stdout(contains("no pod was simulated"));
 }
 

@@ -6,6 +6,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 use sk_core::{SimTime, SmolStr};
 
+const LAST_UPDATE_TIME: &str = "lastUpdateTime";
+
 /// One condition of a pod, node or workload.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Condition {
@@ -57,6 +59,19 @@ impl Condition {
         let why = Why { reason: reason.into(), message: message.into(), rest: Map::new() };
         self.why = (why != Why::default()).then(|| Arc::new(why));
         self
+    }
+
+    /// With the time when it was last written, which conditions of deployments have.
+    pub fn updated(mut self, now: SimTime) -> Self {
+        let why = Arc::make_mut(self.why.get_or_insert_default());
+        why.rest.insert(LAST_UPDATE_TIME.into(), now.to_rfc3339_secs().into());
+        self
+    }
+
+    /// When it was last written, if that is said.
+    pub fn last_update_time(&self) -> Option<SimTime> {
+        let text = self.why.as_ref()?.rest.get(LAST_UPDATE_TIME)?.as_str()?;
+        SimTime::parse_rfc3339(text).ok()
     }
 
     /// Does it hold?

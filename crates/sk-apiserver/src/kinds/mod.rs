@@ -12,11 +12,13 @@ mod job;
 mod job_indexes;
 mod job_policy;
 mod job_validation;
+mod daemon_set;
 mod namespace;
 mod node;
 mod other;
 mod pod;
 mod requests;
+mod stateful_set;
 mod workload;
 
 use serde::de::DeserializeOwned;
@@ -36,11 +38,16 @@ pub use job_policy::{
     ExitCodeOperator, OnExitCodes, OnPodCondition, PodFailureAction, PodFailurePolicy, PodFailureRule, SuccessPolicy,
     SuccessRule,
 };
+pub use daemon_set::{DaemonSet, DaemonSetSpec, DaemonSetStatus, DaemonSetSteps, DaemonSetStrategy};
 pub(crate) use namespace::KUBERNETES_FINALIZER;
 pub use namespace::{Namespace, NamespacePhase};
 pub use node::{Node, NodeSpec, NodeStatus};
 pub use other::Other;
 pub use pod::{Container, Directives, LastRun, Pod, PodPhase, PodSpec, PodStatus, ResourceRequirements};
+pub use stateful_set::{
+    ClaimRetention, Ordinals, Partition, PodManagementPolicy, Retention, SetStrategyType, StatefulSet, StatefulSetSpec,
+    StatefulSetStatus, StatefulSetStrategy,
+};
 pub use workload::{
     Deployment, DeploymentSpec, DeploymentStatus, IntOrPercent, PodTemplate, ReplicaSet, ReplicaSetSpec,
     ReplicaSetStatus, RollingUpdate, Strategy, StrategyType, TemplateMeta,
@@ -208,6 +215,10 @@ kinds! {
     Job(JOB = "batch", "Job"),
     /// `batch/v1.CronJob`
     CronJob(CRON_JOB = "batch", "CronJob"),
+    /// `apps/v1.StatefulSet`
+    StatefulSet(STATEFUL_SET = "apps", "StatefulSet"),
+    /// `apps/v1.DaemonSet`
+    DaemonSet(DAEMON_SET = "apps", "DaemonSet"),
 }
 
 /// A missing or null section reads as an empty one.

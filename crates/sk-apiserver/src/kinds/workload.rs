@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use sk_core::SmolStr;
 use sk_core::selector::LabelSelector;
 
-use super::{Kind, PodSpec, read};
+use super::{Condition, Kind, PodSpec, read};
 use crate::Labels;
 use crate::error::Invalid;
 
@@ -159,7 +159,16 @@ pub struct DeploymentStatus {
     /// Pods still missing.
     #[serde(skip_serializing_if = "is_zero")]
     pub unavailable_replicas: i32,
-    /// All other fields: conditions, collisions.
+    /// Pods that are going; there once its replica sets have said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub terminating_replicas: Option<i32>,
+    /// Available, Progressing and the like.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<Condition>,
+    /// How often the name of a replica set was taken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub collision_count: Option<i32>,
+    /// All other fields.
     #[serde(flatten)]
     pub rest: Map<String, Value>,
 }
@@ -209,6 +218,9 @@ pub struct ReplicaSetStatus {
     /// Pods ready for long enough.
     #[serde(skip_serializing_if = "is_zero")]
     pub available_replicas: i32,
+    /// Pods that are going; there once the controller has looked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub terminating_replicas: Option<i32>,
     /// The generation these figures speak of.
     #[serde(skip_serializing_if = "is_zero_64")]
     pub observed_generation: i64,
@@ -218,7 +230,7 @@ pub struct ReplicaSetStatus {
 }
 
 /// A replicated workload is valid when its count is one, and its selector selects its template.
-fn validate(replicas: i32, selector: &Value, template: &PodTemplate) -> Result<(), Invalid> {
+pub(super) fn validate(replicas: i32, selector: &Value, template: &PodTemplate) -> Result<(), Invalid> {
     template.spec.validate("spec.template.spec")?;
     if replicas < 0 {
         let why = format!("Invalid value: {replicas}: must be greater than or equal to 0");
@@ -238,12 +250,13 @@ fn validate(replicas: i32, selector: &Value, template: &PodTemplate) -> Result<(
     Ok(())
 }
 
-/// Deployments and ReplicaSets differ in their fields, not in how they are stored.
+/// Workloads differ in their fields, not in how they are stored.
 macro_rules! workload {
-    ($kind:ident, $status:ident) => {
+    ($kind:ident, $spec:ident, $status:ident) => {
         impl Kind for $kind {
             fn read(fields: &mut Map<String, Value>) -> Result<Self, serde_json::Error> {
-                Ok(Self { spec: Arc::new(read(fields.remove("spec"))?), status: read(fields.remove("status"))? })
+                let spec: $spec = read(fields.remove("spec"))?;
+                Ok(Self { spec: Arc::new(spec), status: read(fields.remove("status"))? })
             }
 
             fn write(&self, fields: &mut Map<String, Value>) {
@@ -268,14 +281,28 @@ macro_rules! workload {
             }
 
             fn validate(&self) -> Result<(), Invalid> {
-                validate(self.spec.replicas, &self.spec.selector, &self.spec.template)
+                self.spec.check()
             }
         }
     };
 }
 
-workload!(Deployment, DeploymentStatus);
-workload!(ReplicaSet, ReplicaSetStatus);
+pub(super) use workload;
+
+workload!(Deployment, DeploymentSpec, DeploymentStatus);
+workload!(ReplicaSet, ReplicaSetSpec, ReplicaSetStatus);
+
+impl DeploymentSpec {
+    fn check(&self) -> Result<(), Invalid> {
+        validate(self.replicas, &self.selector, &self.template)
+    }
+}
+
+impl ReplicaSetSpec {
+    fn check(&self) -> Result<(), Invalid> {
+        validate(self.replicas, &self.selector, &self.template)
+    }
+}
 
 impl Default for DeploymentSpec {
     fn default() -> Self {
@@ -304,19 +331,19 @@ impl Default for ReplicaSetSpec {
     }
 }
 
-fn one() -> i32 {
+pub(super) fn one() -> i32 {
     1
 }
 
-fn ten() -> i32 {
+pub(super) fn ten() -> i32 {
     10
 }
 
-fn is_zero(count: &i32) -> bool {
+pub(super) fn is_zero(count: &i32) -> bool {
     *count == 0
 }
 
-fn is_zero_64(count: &i64) -> bool {
+pub(super) fn is_zero_64(count: &i64) -> bool {
     *count == 0
 }
 

@@ -113,7 +113,13 @@ impl View {
                 let labels = is_there.then(|| (*event.object.meta.labels).clone());
                 self.what_if.cluster.objects.set_namespace(event.object.key.name.clone(), labels);
             }
-            Body::Deployment(_) | Body::ReplicaSet(_) | Body::Job(_) | Body::CronJob(_) | Body::Other(_) => {}
+            Body::Deployment(_)
+            | Body::ReplicaSet(_)
+            | Body::StatefulSet(_)
+            | Body::DaemonSet(_)
+            | Body::Job(_)
+            | Body::CronJob(_)
+            | Body::Other(_) => {}
         }
     }
 
@@ -252,6 +258,8 @@ impl View {
                 | Body::ReplicaSet(_)
                 | Body::Job(_)
                 | Body::CronJob(_)
+                | Body::StatefulSet(_)
+                | Body::DaemonSet(_)
                 | Body::Other(_) => {}
             }
         }

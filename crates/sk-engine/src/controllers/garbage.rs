@@ -125,7 +125,7 @@ fn finish_foreground(object: &Arc<Object>, view: View<'_>) -> Plan {
     Plan::of([without_finalizer(object, FOREGROUND)])
 }
 
-/// Every dependent forgets the owner, then the owner may go.
+/// Every dependent forgets the owner, all at once; then the owner may go.
 fn orphan_dependents(object: &Arc<Object>, view: View<'_>) -> Plan {
     let forget = |dependent: &Arc<Object>, gone: Uid| {
         let kept = dependent.meta.owners.iter().filter(|owner| owner.uid != gone).cloned().collect();
@@ -133,8 +133,9 @@ fn orphan_dependents(object: &Arc<Object>, view: View<'_>) -> Plan {
     };
     let mut dependents: Vec<_> = view.owned_by(object.uid).map(|(_, dependent)| dependent).collect();
     dependents.sort_by(|one, other| (&*one.gvk, &one.key).cmp(&(&*other.gvk, &other.key)));
-    let requests = dependents.into_iter().map(|dependent| forget(dependent, object.uid));
-    Plan::of(requests.chain([without_finalizer(object, ORPHAN)]))
+    let requests: Vec<_> = dependents.into_iter().map(|dependent| forget(dependent, object.uid)).collect();
+    let batches = [requests, vec![without_finalizer(object, ORPHAN)]].into_iter().filter(|batch| !batch.is_empty());
+    Plan { batches: batches.collect(), again_after: None }
 }
 
 fn delete(object: &Object, propagation: Propagation) -> Request {

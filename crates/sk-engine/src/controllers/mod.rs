@@ -1,13 +1,19 @@
 //! The controllers of kube-controller-manager: one process, one view, a client with its own rate limit each.
 
+mod adoption;
 mod cron_job;
+mod daemon_set;
 mod deployment;
 mod expectations;
 mod garbage;
 mod job;
 mod namespace;
+mod own_writes;
 mod pod_gc;
+mod pods;
 mod replica_set;
+mod revisions;
+mod stateful_set;
 mod ttl_after_finished;
 mod victims;
 
@@ -18,9 +24,11 @@ use crate::controller::Controller;
 use crate::engine::Process;
 use crate::settings::Timing;
 
-/// `--concurrent-deployment-syncs`, `--concurrent-replicaset-syncs`, `--concurrent-job-syncs`,
-/// `--concurrent-cron-job-syncs` and `--concurrent-ttl-after-finished-syncs`
+/// `--concurrent-deployment-syncs`, `--concurrent-replicaset-syncs`, `--concurrent-statefulset-syncs`,
+/// `--concurrent-job-syncs`, `--concurrent-cron-job-syncs` and `--concurrent-ttl-after-finished-syncs`
 const WORKLOAD_WORKERS: usize = 5;
+/// `--concurrent-daemonset-syncs`
+const DAEMON_SET_WORKERS: usize = 2;
 /// `--terminated-pod-gc-threshold`
 const TERMINATED_POD_THRESHOLD: usize = 12_500;
 /// `--concurrent-gc-syncs`
@@ -30,7 +38,9 @@ const NAMESPACE_WORKERS: usize = 10;
 
 pub(crate) fn process(timing: &Timing) -> Process {
     let deployment = Controller::new(deployment::Deployments::new(), WORKLOAD_WORKERS);
-    let replica_set = Controller::new(replica_set::ReplicaSets::default(), WORKLOAD_WORKERS);
+    let replica_set = Controller::new(replica_set::ReplicaSets::new(), WORKLOAD_WORKERS);
+    let stateful_set = Controller::new(stateful_set::StatefulSets::new(), WORKLOAD_WORKERS);
+    let daemon_set = Controller::new(daemon_set::DaemonSets::new(), DAEMON_SET_WORKERS);
     let job = Controller::new(job::Jobs::default(), WORKLOAD_WORKERS);
     let cron_job = Controller::new(cron_job::CronJobs::default(), WORKLOAD_WORKERS);
     let ttl = Controller::new(ttl_after_finished::TtlAfterFinished, WORKLOAD_WORKERS);
@@ -40,6 +50,8 @@ pub(crate) fn process(timing: &Timing) -> Process {
     Process::new(timing.watch_latency)
         .with(deployment, timing.controller_limit)
         .with(replica_set, timing.controller_limit)
+        .with(stateful_set, timing.controller_limit)
+        .with(daemon_set, timing.controller_limit)
         .with(job, timing.controller_limit)
         .with(cron_job, timing.controller_limit)
         .with(ttl, timing.controller_limit)

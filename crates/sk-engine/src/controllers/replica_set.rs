@@ -2,19 +2,20 @@
 //!
 //! How many pods a set has is counted as they change, not anew in every sync; they are listed only when some must go.
 //!
-//! Simplified: pods without an owner are not adopted.
+//! Simplified: a refused creation is tried again, but not told in a condition.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use sk_apiserver::kinds::{POD, Pod, PodTemplate, REPLICA_SET, ReplicaSet, ReplicaSetStatus};
+use sk_apiserver::kinds::{REPLICA_SET, ReplicaSet, ReplicaSetStatus, TemplateMeta};
 use sk_apiserver::{
-    Answer, Body, Change, DeleteOptions, KindTag, Labels, Meta, Object, ObjectId, OwnerRef, Request, Verb, View,
-    WatchEvent,
+    Answer, Body, Change, KindTag, Labels, Object, ObjectId, OwnerRef, Request, Verb, View, WatchEvent,
 };
-use sk_core::{ObjectKey, SimDuration, SimTime, SmolStr};
+use sk_core::{SimDuration, SimTime};
 
+use super::adoption::Adoption;
 use super::expectations::Expectations;
+use super::pods::{delete, generated, is_active, ready_since, slow_start};
 use super::victims;
 use crate::controller::{Plan, Reconciler};
 use crate::workqueue::WorkQueue;
@@ -23,8 +24,9 @@ use crate::workqueue::WorkQueue;
 const BURST_REPLICAS: usize = 500;
 
 /// The controller.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(crate) struct ReplicaSets {
+    adoption: Adoption,
     expectations: Expectations,
     counts: BTreeMap<ObjectId, Counts>,
 }
@@ -35,6 +37,14 @@ struct Counts {
     active: i32,
     ready: i32,
     fully_labeled: i32,
+    terminating: i32,
+}
+
+impl ReplicaSets {
+    pub(crate) fn new() -> Self {
+        let adoption = Adoption::new(&REPLICA_SET);
+        Self { adoption, expectations: Expectations::default(), counts: BTreeMap::new() }
+    }
 }
 
 impl Reconciler for ReplicaSets {
@@ -43,24 +53,23 @@ impl Reconciler for ReplicaSets {
     const WATCHES: &'static [KindTag] = &[KindTag::ReplicaSet, KindTag::Pod];
 
     fn concerns(&mut self, event: &WatchEvent, view: View<'_>, queue: &mut WorkQueue<ObjectId>) {
-        match &event.object.body {
-            Body::ReplicaSet(set) => {
-                self.set_changed(event, set, view);
-                queue.add(event.id);
-            }
-            Body::Pod(_) => self.pod_changed(event, view, queue),
-            Body::Node(_)
-            | Body::Namespace(_)
-            | Body::Deployment(_)
-            | Body::Job(_)
-            | Body::CronJob(_)
-            | Body::Other(_) => {}
+        if let Body::ReplicaSet(set) = &event.object.body {
+            self.adoption.set_seen(event, &set.spec.selector, view);
+            self.set_changed(event, set, view);
+            queue.add(event.id);
+        } else {
+            self.adoption.child_seen(event, view, queue);
+            self.pod_changed(event, view, queue);
         }
     }
 
     fn reconcile(&mut self, id: &ObjectId, view: View<'_>, now: SimTime) -> Plan {
         let Some(object) = view.get(*id) else { return Plan::nothing() };
         let Some(set) = object.replica_set() else { return Plan::nothing() };
+        let claims = self.adoption.claim(*id, object, view, is_active);
+        if !claims.is_empty() {
+            return Plan::of(claims);
+        }
         let mut plan = Plan::nothing();
         if !object.is_deleting() && self.expectations.satisfied(*id, now) {
             plan = self.balance(*id, object, set, view, now);
@@ -116,6 +125,7 @@ impl ReplicaSets {
             && let Some(before) = &event.before
         {
             self.count(id, Counts::of(before, labels), -1);
+            queue.add(id);
         }
         if let Some((id, labels)) = entered.and_then(|owner| set_of(owner, view))
             && let Some(after) = after
@@ -147,14 +157,17 @@ impl ReplicaSets {
         if missing > 0 {
             self.expectations.expect(id, missing as i64, 0, now);
             let owners: Arc<[OwnerRef]> = [object.as_controller()].into();
-            let prefix: SmolStr = format!("{}-", object.key.name).into();
-            return Plan::of((0..missing).map(|_| new_pod(object, &owners, &prefix, &set.spec.template)));
+            let template = &set.spec.template;
+            let TemplateMeta { labels, annotations, .. } = &template.metadata;
+            let pod = || generated(object, &owners, labels, annotations, &template.spec);
+            return Plan { batches: slow_start((0..missing).map(|_| pod())), again_after: None };
         }
         if surplus > 0 {
             self.expectations.expect(id, 0, surplus as i64, now);
             let mut pods: Vec<_> = view.owned_by(object.uid).map(|(_, pod)| pod).filter(|pod| is_active(pod)).collect();
             victims::sort(&mut pods, &related_pods(object, view), now);
-            return Plan::of(pods.into_iter().take(surplus).map(delete));
+            let gone = pods.into_iter().take(surplus).map(|pod| delete(pod)).collect();
+            return Plan { batches: [gone].into(), again_after: None };
         }
         Plan::nothing()
     }
@@ -187,6 +200,7 @@ impl ReplicaSets {
             fully_labeled_replicas: counts.fully_labeled,
             ready_replicas: counts.ready,
             available_replicas: available,
+            terminating_replicas: Some(counts.terminating),
             observed_generation: object.meta.generation,
             rest: set.status.rest.clone(),
         };
@@ -205,11 +219,13 @@ impl Counts {
     /// What one pod adds.
     fn of(pod: &Object, template: &Labels) -> Self {
         if !is_active(pod) {
-            return Self::default();
+            let is_going = pod.is_deleting() && pod.pod().is_some_and(|pod| !pod.status.phase.is_final());
+            return Self { terminating: i32::from(is_going), ..Self::default() };
         }
         let labels = &pod.meta.labels;
         let labelled = labels.is_same(template) || template.iter().all(|(key, value)| labels.get(key) == Some(value));
-        Self { active: 1, ready: i32::from(ready_since(pod).is_some()), fully_labeled: i32::from(labelled) }
+        let ready = i32::from(ready_since(pod).is_some());
+        Self { active: 1, ready, fully_labeled: i32::from(labelled), terminating: 0 }
     }
 
     fn plus(self, pod: Self, times: i32) -> Self {
@@ -217,6 +233,7 @@ impl Counts {
             active: self.active + times * pod.active,
             ready: self.ready + times * pod.ready,
             fully_labeled: self.fully_labeled + times * pod.fully_labeled,
+            terminating: self.terminating + times * pod.terminating,
         }
     }
 }
@@ -232,15 +249,6 @@ fn set_of<'a>(owner: &OwnerRef, view: View<'a>) -> Option<(ObjectId, &'a Labels)
     Some((id, &set.replica_set()?.spec.template.metadata.labels))
 }
 
-/// Neither ended nor going.
-fn is_active(pod: &Object) -> bool {
-    !pod.is_deleting() && pod.pod().is_some_and(|pod| !pod.status.phase.is_final())
-}
-
-fn ready_since(pod: &Object) -> Option<SimTime> {
-    pod.pod()?.status.condition("Ready").filter(|ready| ready.is_true())?.last_transition_time
-}
-
 /// The active pods of all replica sets with the same owner.
 fn related_pods<'a>(object: &'a Arc<Object>, view: View<'a>) -> Vec<&'a Arc<Object>> {
     let sets: Vec<_> = match object.controller() {
@@ -249,22 +257,4 @@ fn related_pods<'a>(object: &'a Arc<Object>, view: View<'a>) -> Vec<&'a Arc<Obje
     };
     let pods = sets.into_iter().flat_map(|set| view.owned_by(set.uid)).map(|(_, pod)| pod);
     pods.filter(|pod| is_active(pod)).collect()
-}
-
-fn delete(pod: &Arc<Object>) -> Request {
-    let options = DeleteOptions { uid: Some(pod.uid), ..DeleteOptions::default() };
-    Request::Delete { target: pod.reference(), options }
-}
-
-/// A pod made from a template, owned by `owner`.
-fn new_pod(owner: &Object, owners: &Arc<[OwnerRef]>, prefix: &SmolStr, template: &PodTemplate) -> Request {
-    let key = ObjectKey { namespace: owner.key.namespace.clone(), name: SmolStr::default() };
-    let meta = Meta {
-        labels: template.metadata.labels.clone(),
-        annotations: template.metadata.annotations.clone(),
-        owners: owners.clone(),
-        ..Meta::default()
-    };
-    let body = Body::Pod(Pod { spec: template.spec.clone(), ..Pod::default() });
-    Request::create(Object::new(&POD, key, meta, body).with_generate_name(prefix.clone()))
 }

@@ -1,8 +1,10 @@
 //! The whole embedded cluster, driven through its API as the driver drives it.
 
 mod autoscaling;
+mod daemon_sets;
 mod fork;
 mod garbage;
 mod harness;
 mod placement;
+mod stateful_sets;
 mod workloads;

@@ -8,6 +8,7 @@ use sk_engine::api::directives::NODE_READY_DELAY;
 use sk_engine::api::{Change, DeleteOptions, Object, Propagation, Request, Uid, WatchEvent};
 use sk_engine::kinds::{ConditionStatus, POD};
 use sk_engine::{Engine, Settings};
+use sk_testkit::canonical::{self, History, Observation, canonicalise};
 use sk_testkit::scenario::{Action, Scenario};
 
 const START: SimTime = SimTime::from_secs(1_767_600_000);
@@ -18,16 +19,6 @@ const AFTERWARDS: SimDuration = SimDuration::from_mins(2);
 
 pub(crate) struct Arm {
     engine: Engine,
-}
-
-/// Kinds whose life the engine models; others (events, leases, revisions) are not compared.
-pub(crate) fn is_compared(kind: &Gvk) -> bool {
-    ["Pod", "Deployment", "ReplicaSet", "Job", "Namespace"].contains(&kind.kind.as_str())
-}
-
-/// Namespaces that every cluster has.
-pub(crate) fn is_built_in(name: &str) -> bool {
-    ["Namespace/default", "Namespace/kube-node-lease", "Namespace/kube-public", "Namespace/kube-system"].contains(&name)
 }
 
 impl Arm {
@@ -128,39 +119,25 @@ impl Arm {
         sentences
     }
 
-    /// Every object there was, by canonical name, and whether it is gone.
-    pub(crate) fn lives(&self) -> BTreeMap<String, bool> {
-        let mut names = BTreeMap::<Uid, String>::new();
-        let mut counts = BTreeMap::<(String, String), usize>::new();
-        let mut lives = BTreeMap::new();
-        for event in self.engine.watch(0).expect("short scenarios stay within the log") {
-            let object = &event.object;
-            if !is_compared(&object.gvk) {
-                continue;
-            }
-            let name = if event.change == Change::Added {
-                let name = canonical(object, &names, &mut counts);
-                names.insert(object.uid, name.clone());
-                name
-            } else {
-                names[&object.uid].clone()
-            };
-            lives.insert(name, event.change == Change::Deleted);
-        }
-        lives
+    /// Everything that happened to objects of these kinds, told as a recording tells it.
+    pub(crate) fn histories(&self, kinds: &[Gvk]) -> Vec<History> {
+        let events = self.engine.watch(0).expect("short scenarios stay within the log");
+        let watched = events.filter(|event| kinds.iter().any(|kind| event.object.gvk == *kind));
+        let observations = watched.map(|event| Observation {
+            change: match event.change {
+                Change::Added => canonical::Change::Added,
+                Change::Modified => canonical::Change::Modified,
+                Change::Deleted => canonical::Change::Deleted,
+            },
+            object: event.object.to_json(),
+        });
+        canonicalise(&observations.collect::<Vec<_>>())
     }
-}
 
-/// By owner and ordinal where the name is generated, by itself otherwise.
-fn canonical(object: &Object, names: &BTreeMap<Uid, String>, counts: &mut BTreeMap<(String, String), usize>) -> String {
-    if let Some(owner) = object.controller().and_then(|owner| names.get(&owner.uid)) {
-        let count = counts.entry((owner.clone(), object.gvk.kind.to_string())).or_default();
-        *count += 1;
-        return format!("{owner}/{}#{count}", object.gvk.kind);
-    }
-    match &object.key.namespace {
-        Some(namespace) => format!("{namespace}/{}/{}", object.gvk.kind, object.key.name),
-        None => format!("{}/{}", object.gvk.kind, object.key.name),
+    /// The whole log as text: what two runs of one scenario must have in common.
+    pub(crate) fn log(&self) -> String {
+        let events = self.engine.watch(0).expect("short scenarios stay within the log");
+        events.map(|event| format!("{:?} {:?} {}\n", event.at, event.change, event.object.to_json())).collect()
     }
 }
 

@@ -225,7 +225,7 @@ mod tests {
     fn set(name: &str, replicas: i64, cpu: &str) -> Object {
         let containers = json!([{"name": "c", "resources": {"requests": {"cpu": cpu}}}]);
         let template = json!({"spec": {"containers": containers}});
-        object("apps/v1", "StatefulSet", name, json!({"replicas": replicas, "template": template}))
+        object("argoproj.io/v1alpha1", "Rollout", name, json!({"replicas": replicas, "template": template}))
     }
 
     fn cron(name: &str) -> Object {
@@ -251,12 +251,12 @@ mod tests {
         }
         let missing = gaps.into_missing(&[], window());
         let expected = [
-            ("data/StatefulSet/kafka", Some(3), Some(12_000), Basis::Estimated),
-            ("data/StatefulSet/zoo", Some(5), Some(10_000), Basis::Estimated),
-            ("data/StatefulSet/backup", Some(1), Some(1_000), Basis::Estimated),
+            ("data/Rollout/kafka", Some(3), Some(12_000), Basis::Estimated),
+            ("data/Rollout/zoo", Some(5), Some(10_000), Basis::Estimated),
+            ("data/Rollout/backup", Some(1), Some(1_000), Basis::Estimated),
         ];
         assert_eq!(numbers(&missing), expected);
-        assert_eq!((missing[0].kind.as_str(), missing[0].why), ("apps/StatefulSet", MissingWhy::NoController));
+        assert_eq!((missing[0].kind.as_str(), missing[0].why), ("argoproj.io/Rollout", MissingWhy::NoController));
     }
 
     #[test]
@@ -269,7 +269,7 @@ mod tests {
         gaps.forget(set("gone", 9, "9").reference());
         assert_eq!(
             numbers(&gaps.into_missing(&[], window())),
-            [("data/StatefulSet/kafka", Some(4), Some(4_000), Basis::Estimated)]
+            [("data/Rollout/kafka", Some(4), Some(4_000), Basis::Estimated)]
         );
     }
 

@@ -115,8 +115,9 @@ fn labels<'a>(sightings: &[Sighting<'a>]) -> Labels<'a> {
         let owner = sighting.owner.filter(|uid| kinds.contains_key(uid));
         let owner_kind = owner.and_then(|uid| kinds.get(uid)).copied();
         let prefix = text(sighting.metadata, "generateName").filter(|_| owner.is_none());
-        // A StatefulSet's pods bear names that mean something, and bear them again.
-        let is_chosen = owner_kind.map_or(prefix.is_none(), |kind| kind == "StatefulSet");
+        // A StatefulSet's pods bear names that mean something, and bear them again; its revisions' names are hashes.
+        let is_revision = sighting.gvk.kind == "ControllerRevision";
+        let is_chosen = owner_kind.map_or(prefix.is_none(), |kind| kind == "StatefulSet" && !is_revision);
         let chosen = text(sighting.metadata, "name").filter(|_| is_chosen);
         let family = owner.map(str::to_owned).or_else(|| text(sighting.metadata, "namespace")).unwrap_or_default();
         let base = chosen.clone().or_else(|| prefix.clone()).unwrap_or_default();

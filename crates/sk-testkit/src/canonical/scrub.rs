@@ -32,7 +32,8 @@ impl Scrubber {
         for object in objects {
             let metadata = &object["metadata"];
             for hash in HASH_LABELS.iter().filter_map(|label| metadata["labels"][*label].as_str()) {
-                replacements.insert(hash.to_owned(), "<hash>".to_owned());
+                // The name of a revision is such a hash, too, and says more.
+                replacements.entry(hash.to_owned()).or_insert_with(|| "<hash>".to_owned());
             }
             let Some(uid) = metadata["uid"].as_str() else { continue };
             let Some((name, _)) = names.get(uid) else { continue };

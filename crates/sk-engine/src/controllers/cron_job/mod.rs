@@ -57,6 +57,8 @@ impl Reconciler for CronJobs {
             | Body::Namespace(_)
             | Body::Deployment(_)
             | Body::ReplicaSet(_)
+            | Body::StatefulSet(_)
+            | Body::DaemonSet(_)
             | Body::Other(_) => {}
         }
     }

@@ -75,6 +75,8 @@ impl Reconciler for Jobs {
             | Body::Namespace(_)
             | Body::Deployment(_)
             | Body::ReplicaSet(_)
+            | Body::StatefulSet(_)
+            | Body::DaemonSet(_)
             | Body::CronJob(_)
             | Body::Other(_) => {}
         }

@@ -1,0 +1,164 @@
+//! Which pods a set takes in, which replica sets a deployment does, and which they let go of
+//! (`controller_ref_manager.go`, 1.36). A replica set is to its deployment what is said of pods here.
+//!
+//! A set adopts pods without a controller that its selector matches, and releases pods of its own that it no longer
+//! matches. Kubernetes lists a namespace's pods in every sync; here both sorts are found as pods change, so a sync looks
+//! only at those that are in the wrong hands, which are almost always none.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde_json::Value;
+use sk_apiserver::{Change, Object, ObjectId, Request, View, WatchEvent};
+use sk_core::{Gvk, LabelSelector, SmolStr};
+
+use crate::workqueue::WorkQueue;
+
+/// Pods in the wrong hands, for the sets of one kind.
+#[derive(Clone, Debug)]
+pub(crate) struct Adoption {
+    kind: &'static Gvk,
+    /// Pods without a controller, by namespace.
+    orphans: BTreeMap<SmolStr, BTreeSet<ObjectId>>,
+    /// What each set selects, by namespace.
+    selectors: BTreeMap<SmolStr, BTreeMap<ObjectId, LabelSelector>>,
+    /// Orphans that a set selects.
+    wanted: BTreeMap<ObjectId, BTreeSet<ObjectId>>,
+    /// Pods of a set that it does not select.
+    strangers: BTreeMap<ObjectId, BTreeSet<ObjectId>>,
+}
+
+impl Adoption {
+    pub(crate) fn new(kind: &'static Gvk) -> Self {
+        Self {
+            kind,
+            orphans: BTreeMap::new(),
+            selectors: BTreeMap::new(),
+            wanted: BTreeMap::new(),
+            strangers: BTreeMap::new(),
+        }
+    }
+
+    /// A set came, changed or went.
+    pub(crate) fn set_seen(&mut self, event: &WatchEvent, selector: &Value, view: View<'_>) {
+        let namespace = event.object.key.namespace.clone().unwrap_or_default();
+        let selectors = self.selectors.entry(namespace.clone()).or_default();
+        match event.change {
+            Change::Deleted => {
+                selectors.remove(&event.id);
+                self.wanted.remove(&event.id);
+                self.strangers.remove(&event.id);
+            }
+            // The API server lets nobody change a selector.
+            Change::Modified => {}
+            Change::Added => {
+                // One that is no selector was refused by the API server.
+                let Ok(selector) = LabelSelector::from_json(selector) else { return };
+                let orphans = self.orphans.get(&namespace).into_iter().flatten();
+                let matches = |pod: &&ObjectId| view.get(**pod).is_some_and(|pod| selector.matches(&*pod.meta.labels));
+                let wanted: BTreeSet<_> = orphans.filter(matches).copied().collect();
+                if !wanted.is_empty() {
+                    self.wanted.insert(event.id, wanted);
+                }
+                selectors.insert(event.id, selector);
+            }
+        }
+    }
+
+    /// A pod came, changed or went: sets that might want it, or no longer want it, are to look.
+    pub(crate) fn child_seen(&mut self, event: &WatchEvent, view: View<'_>, queue: &mut WorkQueue<ObjectId>) {
+        let is_there = event.change != Change::Deleted;
+        let before = event.before.as_ref();
+        let same = |before: &Arc<Object>| {
+            before.meta.labels == event.object.meta.labels && before.meta.owners == event.object.meta.owners
+        };
+        if is_there && before.is_some_and(same) {
+            return;
+        }
+        if before.is_some_and(|before| before.controller().is_none()) {
+            self.forget_orphan(event);
+        }
+        match event.object.controller() {
+            None if is_there => self.orphan_seen(event, queue),
+            Some(owner) if owner.gvk == *self.kind => {
+                if let Some((set, _)) = view.with_uid(owner.uid) {
+                    self.own_seen(event, set, is_there);
+                }
+            }
+            None | Some(_) => {}
+        }
+    }
+
+    fn forget_orphan(&mut self, event: &WatchEvent) {
+        let namespace = event.object.key.namespace.clone().unwrap_or_default();
+        if let Some(orphans) = self.orphans.get_mut(&namespace) {
+            orphans.remove(&event.id);
+        }
+        for set in self.selectors.get(&namespace).into_iter().flatten().map(|(set, _)| set) {
+            remove(&mut self.wanted, *set, event.id);
+        }
+    }
+
+    fn orphan_seen(&mut self, event: &WatchEvent, queue: &mut WorkQueue<ObjectId>) {
+        let namespace = event.object.key.namespace.clone().unwrap_or_default();
+        let labels = &*event.object.meta.labels;
+        for (set, selector) in self.selectors.get(&namespace).into_iter().flatten() {
+            if selector.matches(labels) {
+                self.wanted.entry(*set).or_default().insert(event.id);
+                queue.add(*set);
+            }
+        }
+        self.orphans.entry(namespace).or_default().insert(event.id);
+    }
+
+    fn own_seen(&mut self, event: &WatchEvent, set: ObjectId, is_there: bool) {
+        let namespace = event.object.key.namespace_or_empty();
+        let selector = self.selectors.get(namespace).and_then(|selectors| selectors.get(&set));
+        if is_there && selector.is_some_and(|selector| !selector.matches(&*event.object.meta.labels)) {
+            self.strangers.entry(set).or_default().insert(event.id);
+        } else {
+            remove(&mut self.strangers, set, event.id);
+        }
+    }
+
+    /// Adopts the orphans that `accepts` lets in, and releases strangers. A set that is going does neither.
+    pub(crate) fn claim(
+        &self,
+        id: ObjectId,
+        set: &Object,
+        view: View<'_>,
+        accepts: impl Fn(&Object) -> bool,
+    ) -> Vec<Request> {
+        if set.is_deleting() {
+            return Vec::new();
+        }
+        let pods = |of: &BTreeMap<ObjectId, BTreeSet<ObjectId>>| {
+            of.get(&id).into_iter().flatten().filter_map(|pod| view.get(*pod)).collect::<Vec<_>>()
+        };
+        let adopted = pods(&self.wanted)
+            .into_iter()
+            .filter(|pod| pod.controller().is_none() && !pod.is_deleting() && accepts(pod));
+        let released =
+            pods(&self.strangers).into_iter().filter(|pod| pod.controller().is_some_and(|owner| owner.uid == set.uid));
+        let adopt = |pod: &Arc<Object>| {
+            let mut pod = Object::clone(pod);
+            pod.meta.owners = pod.meta.owners.iter().cloned().chain([set.as_controller()]).collect();
+            Request::update(pod)
+        };
+        let release = |pod: &Arc<Object>| {
+            let mut pod = Object::clone(pod);
+            pod.meta.owners = pod.meta.owners.iter().filter(|owner| owner.uid != set.uid).cloned().collect();
+            Request::update(pod)
+        };
+        adopted.map(adopt).chain(released.map(release)).collect()
+    }
+}
+
+fn remove(of: &mut BTreeMap<ObjectId, BTreeSet<ObjectId>>, set: ObjectId, pod: ObjectId) {
+    if let Some(pods) = of.get_mut(&set) {
+        pods.remove(&pod);
+        if pods.is_empty() {
+            of.remove(&set);
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! The deployment controller (`pkg/controller/deployment`, 1.36): replica sets for templates, the steps of a rollout, and
+//! scaling in proportion while one is under way.
+//!
+//! `rollout` decides the steps, `scaling` spreads a new size over several replica sets, `annotations` keeps revisions and
+//! sizes on them, `status` reports with conditions and the progress deadline.
+//!
+//! Simplified: the annotation `deprecated.deployment.rollback.to` of extensions/v1beta1 is not read (`kubectl rollout undo`
+//! writes the old template, which is followed). What Kubernetes writes in two status updates of one sync is one here.
+
+mod annotations;
+mod rollout;
+mod scaling;
+mod status;
+
+use std::sync::Arc;
+
+use serde_json::json;
+use sk_apiserver::kinds::{DEPLOYMENT, Deployment, DeploymentSpec, PodTemplate, REPLICA_SET};
+use sk_apiserver::{Answer, Body, Change, KindTag, Object, ObjectId, Verb, View, WatchEvent};
+use sk_core::memo::Memo;
+use sk_core::{SimTime, SmolStr, StableHash};
+
+use self::rollout::Rollout;
+use super::adoption::Adoption;
+use super::own_writes::OwnWrites;
+use super::revisions::{HASH_MEMORY, name_safe, template_hash};
+use crate::controller::{Plan, Reconciler};
+use crate::workqueue::WorkQueue;
+
+/// The label that tells the pods of one template from those of another.
+const TEMPLATE_HASH: SmolStr = SmolStr::new_static("pod-template-hash");
+
+/// The controller.
+#[derive(Clone)]
+pub(crate) struct Deployments {
+    adoption: Adoption,
+    own_writes: OwnWrites,
+    hashes: Memo<DeploymentSpec, SmolStr>,
+}
+
+impl Deployments {
+    pub(crate) fn new() -> Self {
+        let adoption = Adoption::new(&DEPLOYMENT);
+        Self { adoption, own_writes: OwnWrites::default(), hashes: Memo::new(HASH_MEMORY) }
+    }
+
+    /// The hash of a template; another one for each collision that there was.
+    fn hash(&mut self, deployment: &Deployment) -> SmolStr {
+        match deployment.status.collision_count {
+            None | Some(0) => self.hashes.get_or_insert_with(&deployment.spec, |spec| template_hash(&spec.template)),
+            Some(count) => hash_after_collision(&deployment.spec.template, count),
+        }
+    }
+}
+
+impl Reconciler for Deployments {
+    type Key = ObjectId;
+
+    const WATCHES: &'static [KindTag] = &[KindTag::Deployment, KindTag::ReplicaSet, KindTag::Pod];
+
+    fn concerns(&mut self, event: &WatchEvent, view: View<'_>, queue: &mut WorkQueue<ObjectId>) {
+        let owner = |set: &Arc<Object>| {
+            let owner = set.controller().filter(|owner| owner.gvk == DEPLOYMENT)?;
+            view.with_uid(owner.uid).map(|(id, _)| id)
+        };
+        if let Body::Deployment(deployment) = &event.object.body {
+            self.adoption.set_seen(event, &deployment.spec.selector, view);
+            if event.change == Change::Deleted {
+                self.own_writes.forget(event.id);
+            }
+            queue.add(event.id);
+        } else if event.object.replica_set().is_some() {
+            self.adoption.child_seen(event, view, queue);
+            for id in event.before.as_ref().and_then(owner).into_iter().chain(owner(&event.object)) {
+                queue.add(id);
+            }
+        } else if event.change == Change::Deleted {
+            // Only `Recreate` waits for old pods to be gone.
+            let set = event.object.controller().filter(|owner| owner.gvk == REPLICA_SET);
+            let set = set.and_then(|owner| view.with_uid(owner.uid));
+            set.and_then(|(_, set)| owner(set)).into_iter().for_each(|id| queue.add(id));
+        }
+    }
+
+    fn reconcile(&mut self, id: &ObjectId, view: View<'_>, now: SimTime) -> Plan {
+        let found = view.get(*id).and_then(|object| Some((object, object.deployment()?)));
+        let Some((object, deployment)) = found else { return Plan::nothing() };
+        if !self.own_writes.are_seen(*id, view) {
+            return Plan::nothing();
+        }
+        let claims = self.adoption.claim(*id, object, view, |set| set.replica_set().is_some());
+        if !claims.is_empty() {
+            return Plan::of(claims);
+        }
+        let hash = self.hash(deployment);
+        Rollout::new(object, deployment, hash, view, now).plan()
+    }
+
+    fn answered(&mut self, id: &ObjectId, _verb: Verb, answer: &Answer) {
+        self.own_writes.answered(*id, answer);
+    }
+}
+
+fn hash_after_collision(template: &PodTemplate, count: i32) -> SmolStr {
+    name_safe(StableHash::of(&json!([template, count])).get())
+}
+
+/// Are both the same but for the label that the controller adds? (`EqualIgnoreHash`)
+fn same_template(one: &PodTemplate, other: &PodTemplate) -> bool {
+    let without = |template: &PodTemplate| {
+        let mut labels = template.metadata.labels.clone();
+        if labels.contains_key(&TEMPLATE_HASH) {
+            labels.make_mut().remove(&TEMPLATE_HASH);
+        }
+        labels
+    };
+    (Arc::ptr_eq(&one.spec, &other.spec) || one.spec == other.spec)
+        && one.metadata.annotations == other.metadata.annotations
+        && without(one) == without(other)
+}

@@ -1,0 +1,80 @@
+//! What controllers ask of pods, and the requests that several of them send.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use sk_apiserver::kinds::{POD, Pod, PodSpec};
+use sk_apiserver::{Body, DeleteOptions, Labels, Meta, Object, OwnerRef, Request};
+use sk_core::{ObjectKey, SimDuration, SimTime, SmolStr};
+
+/// `SlowStartInitialBatchSize` (`controller_utils.go`, 1.36).
+const FIRST_BATCH: usize = 1;
+
+/// Neither ended nor going.
+pub(crate) fn is_active(pod: &Object) -> bool {
+    !pod.is_deleting() && pod.pod().is_some_and(|pod| !pod.status.phase.is_final())
+}
+
+/// Since when it is ready; `None` while it is not.
+pub(crate) fn ready_since(pod: &Object) -> Option<SimTime> {
+    pod.pod()?.status.condition("Ready").filter(|ready| ready.is_true())?.last_transition_time
+}
+
+/// How long it takes until a ready pod counts as available; zero: it does. `None`: it is not ready.
+pub(crate) fn available_in(pod: &Object, min_ready_seconds: i32, now: SimTime) -> Option<SimDuration> {
+    let min_ready = SimDuration::from_secs(i64::from(min_ready_seconds.max(0)));
+    let left = min_ready - now.since(ready_since(pod)?);
+    Some(left.max(SimDuration::ZERO))
+}
+
+/// Has it been ready for long enough? (`IsPodAvailable`)
+pub(crate) fn is_available(pod: &Object, min_ready_seconds: i32, now: SimTime) -> bool {
+    available_in(pod, min_ready_seconds, now) == Some(SimDuration::ZERO)
+}
+
+/// Deletes this very pod, not a later one of its name.
+pub(crate) fn delete(pod: &Object) -> Request {
+    let options = DeleteOptions { uid: Some(pod.uid), ..DeleteOptions::default() };
+    Request::Delete { target: pod.reference(), options }
+}
+
+/// A pod without a name of its own, owned by `owner`.
+pub(crate) fn generated(
+    owner: &Object,
+    owners: &Arc<[OwnerRef]>,
+    labels: &Labels,
+    annotations: &Labels,
+    spec: &Arc<PodSpec>,
+) -> Request {
+    let key = ObjectKey { namespace: owner.key.namespace.clone(), name: SmolStr::default() };
+    let meta =
+        Meta { labels: labels.clone(), annotations: annotations.clone(), owners: owners.clone(), ..Meta::default() };
+    let body = Body::Pod(Pod { spec: spec.clone(), ..Pod::default() });
+    let prefix: SmolStr = format!("{}-", owner.key.name).into();
+    Request::create(Object::new(&POD, key, meta, body).with_generate_name(prefix))
+}
+
+/// Requests in batches of 1, 2, 4, …, so that one refusal does not become a thousand (`slowStartBatch`).
+pub(crate) fn slow_start<T>(all: impl IntoIterator<Item = T>) -> VecDeque<Vec<T>> {
+    let mut left = all.into_iter().peekable();
+    let mut batches = VecDeque::new();
+    let mut size = FIRST_BATCH;
+    while left.peek().is_some() {
+        batches.push_back(left.by_ref().take(size).collect());
+        size = size.saturating_mul(2);
+    }
+    batches
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_double_until_all_is_sent() {
+        let sizes = |count: usize| slow_start(0..count).iter().map(Vec::len).collect::<Vec<_>>();
+        assert_eq!(sizes(0), Vec::<usize>::new());
+        assert_eq!(sizes(1), [1]);
+        assert_eq!(sizes(10), [1, 2, 4, 3]);
+    }
+}

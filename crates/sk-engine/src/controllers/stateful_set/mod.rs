@@ -1,0 +1,85 @@
+//! The stateful set controller (`pkg/controller/statefulset`, 1.36): pods with numbers, made and removed in order, with
+//! claims that outlive them.
+//!
+//! `sync` decides, `identity` names and makes pods, `claims` makes claims and says whose they are.
+//!
+//! Simplified: claims are bound as soon as they are made; a pod whose volumes differ from the set's claims is left alone
+//! (the API server would refuse to change it).
+
+mod claims;
+mod identity;
+mod sync;
+
+use std::sync::Arc;
+
+use sk_apiserver::kinds::{STATEFUL_SET, StatefulSetSpec};
+use sk_apiserver::{Answer, Body, Change, KindTag, Object, ObjectId, Verb, View, WatchEvent};
+use sk_core::memo::Memo;
+use sk_core::{SimTime, SmolStr};
+
+use super::adoption::Adoption;
+use super::own_writes::OwnWrites;
+use super::pods::is_active;
+use super::revisions::{HASH_MEMORY, Revisions, template_hash};
+use crate::controller::{Plan, Reconciler};
+use crate::workqueue::WorkQueue;
+
+/// The controller.
+#[derive(Clone)]
+pub(crate) struct StatefulSets {
+    adoption: Adoption,
+    own_writes: OwnWrites,
+    hashes: Memo<StatefulSetSpec, SmolStr>,
+}
+
+impl StatefulSets {
+    pub(crate) fn new() -> Self {
+        let adoption = Adoption::new(&STATEFUL_SET);
+        Self { adoption, own_writes: OwnWrites::default(), hashes: Memo::new(HASH_MEMORY) }
+    }
+}
+
+impl Reconciler for StatefulSets {
+    type Key = ObjectId;
+
+    const WATCHES: &'static [KindTag] = &[KindTag::StatefulSet, KindTag::Pod];
+
+    fn concerns(&mut self, event: &WatchEvent, view: View<'_>, queue: &mut WorkQueue<ObjectId>) {
+        if let Body::StatefulSet(set) = &event.object.body {
+            self.adoption.set_seen(event, &set.spec.selector, view);
+            if event.change == Change::Deleted {
+                self.own_writes.forget(event.id);
+            }
+            return queue.add(event.id);
+        }
+        self.adoption.child_seen(event, view, queue);
+        let owner = |pod: &Arc<Object>| {
+            let owner = pod.controller().filter(|owner| owner.gvk == STATEFUL_SET)?;
+            view.with_uid(owner.uid).map(|(id, _)| id)
+        };
+        for set in event.before.as_ref().and_then(owner).into_iter().chain(owner(&event.object)) {
+            queue.add(set);
+        }
+    }
+
+    fn reconcile(&mut self, id: &ObjectId, view: View<'_>, now: SimTime) -> Plan {
+        let found = view.get(*id).and_then(|object| Some((object, object.stateful_set()?)));
+        let Some((object, set)) = found else { return Plan::nothing() };
+        if !self.own_writes.are_seen(*id, view) {
+            return Plan::nothing();
+        }
+        let claims =
+            self.adoption.claim(*id, object, view, |pod| is_active(pod) && identity::ordinal_in(object, pod).is_some());
+        if !claims.is_empty() {
+            return Plan::of(claims);
+        }
+        let hash = self.hashes.get_or_insert_with(&set.spec, |spec| template_hash(&spec.template));
+        sync::plan(object, set, &Revisions::of(object, view), &hash, view, now)
+    }
+
+    fn answered(&mut self, id: &ObjectId, _verb: Verb, answer: &Answer) {
+        if answer.as_ref().is_ok_and(|object| object.pod().is_some() || object.stateful_set().is_some()) {
+            self.own_writes.answered(*id, answer);
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! What the engine and the real control plane must agree on when both have played a scenario: states, not just names.
+//!
+//! Compared of every object: whether it is gone, and its last state: labels, annotations, owners and generation, the spec as
+//! far as the engine's says something (a real API server fills in defaults), the whole status with conditions, reasons
+//! and messages. Of workloads also how far their counts went in between: the largest of each, and the smallest number of
+//! available pods after that. Times are scrubbed by [`canonical`](crate::canonical); pods of one batch come in any order
+//! and are compared as a bag. What is left out stands in [`LEFT_OUT`] with its reason, or in the scenario under
+//! `incomparable` (where `/counts/…` names one of the counts).
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+use sk_core::Gvk;
+
+use crate::canonical::History;
+use crate::compare::{remove, star_pod_ordinals, without_pod_ordinals};
+use crate::scenario::{Incomparable, Scenario};
+
+/// The kinds whose states are compared; of others a scenario may say what it likes.
+const COMPARED: [&str; 8] = [
+    "Pod",
+    "Deployment",
+    "ReplicaSet",
+    "StatefulSet",
+    "DaemonSet",
+    "ControllerRevision",
+    "PersistentVolumeClaim",
+    "Namespace",
+];
+
+/// Fields that are not compared: of which kind, where, and why.
+pub const LEFT_OUT: &[(&str, &str, &str)] = &[
+    ("*", "/metadata/deletionTimestamp", "is a time"),
+    ("*", "/metadata/deletionGracePeriodSeconds", "is 0 in the last moment of a real pod only"),
+    ("Pod", "/status/podIP", "there is no network"),
+    ("Pod", "/status/podIPs", "there is no network"),
+    ("Pod", "/status/hostIP", "there is no network"),
+    ("Pod", "/status/hostIPs", "there is no network"),
+    ("Pod", "/status/qosClass", "nobody here acts on it"),
+    ("Pod", "/status/observedGeneration", "nobody here acts on it"),
+    ("Pod", "/status/conditions/*/observedGeneration", "nobody here acts on it"),
+    ("Pod", "/status/containerStatuses/*/image", "says what the spec says"),
+    ("Pod", "/status/containerStatuses/*/imageID", "there are no images"),
+    ("Pod", "/status/containerStatuses/*/lastState", "is empty in these scenarios"),
+    ("Pod", "/metadata/labels/pod-template-generation", "is a leftover of extensions/v1beta1"),
+    (
+        "DaemonSet",
+        "/metadata/annotations/deprecated.daemonset.template.generation",
+        "is a leftover of extensions/v1beta1",
+    ),
+    ("PersistentVolumeClaim", "/metadata/finalizers", "claims in use are not protected"),
+    ("PersistentVolumeClaim", "/metadata/annotations", "claims are bound at once"),
+    ("PersistentVolumeClaim", "/status", "claims are bound at once"),
+    ("PersistentVolumeClaim", "/metadata/generation", "no such kind has one on a real server"),
+    ("ControllerRevision", "/metadata/generation", "no such kind has one on a real server"),
+    ("ControllerRevision", "/metadata/labels", "hold the hash of the template"),
+    ("ControllerRevision", "/data", "is the template as the server has filled it in"),
+    ("Namespace", "/metadata/labels/kubernetes.io~1metadata.name", "is not written"),
+    ("Namespace", "/metadata/generation", "no such kind has one on a real server"),
+    ("Namespace", "/status/conditions", "are written for people who wait for a deletion"),
+];
+
+/// The counts of a workload that are followed over time: how large each became.
+const COUNTS: [&str; 5] =
+    ["replicas", "availableReplicas", "desiredNumberScheduled", "currentNumberScheduled", "numberAvailable"];
+/// Of these also how small they became after that. Others pass through values that depend on who looks when.
+const FOLLOWED_DOWN: [&str; 2] = ["availableReplicas", "numberAvailable"];
+
+/// Is this kind compared at all?
+pub fn is_compared(kind: &Gvk) -> bool {
+    COMPARED.contains(&kind.kind.as_str())
+}
+
+/// Every difference between what was recorded and what the engine did, one sentence each.
+pub fn differences(scenario: &Scenario, recorded: &[History], played: &[History]) -> Vec<String> {
+    let (mut real, mut ours) = (bags(scenario, recorded), bags(scenario, played));
+    // What was there before the first step and nobody touched tells nothing.
+    let is_untouched =
+        |name: &str| ["Namespace/default", "Namespace/kube-"].iter().any(|known| name.starts_with(known));
+    real.retain(|name, _| !is_untouched(name));
+    ours.retain(|name, _| !is_untouched(name));
+    let empty = Vec::new();
+    let names = real.keys().chain(ours.keys().filter(|name| !real.contains_key(*name)));
+    names.flat_map(|name| of_bag(name, real.get(name).unwrap_or(&empty), ours.get(name).unwrap_or(&empty))).collect()
+}
+
+/// What is compared of the objects of each name; pods of one owner share a name.
+fn bags(scenario: &Scenario, histories: &[History]) -> BTreeMap<String, Vec<Value>> {
+    let mut bags: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+    let watched =
+        histories.iter().filter(|history| is_compared(&history.kind) && scenario.watch.contains(&history.kind));
+    for history in watched {
+        let outcome = outcome(history, &scenario.incomparable);
+        bags.entry(star_pod_ordinals(&history.name)).or_default().push(outcome);
+    }
+    bags
+}
+
+fn outcome(history: &History, incomparable: &[Incomparable]) -> Value {
+    let mut state = without_pod_ordinals(history.last_state());
+    let own = incomparable.iter().filter(|exception| exception.of == history.kind).map(|exception| &*exception.field);
+    let general = LEFT_OUT.iter().filter(|(kind, ..)| *kind == "*" || *kind == history.kind.kind.as_str());
+    for field in own.clone().chain(general.map(|(_, field, _)| *field)) {
+        remove(&mut state, &field.split('/').skip(1).collect::<Vec<_>>());
+    }
+    if history.deleted && history.kind.kind == "Pod" {
+        // A pod that goes without grace has one more in the last moment of a real one only.
+        remove(&mut state, &["metadata", "generation"]);
+    }
+    if let Some(conditions) = state.pointer_mut("/status/conditions").and_then(Value::as_array_mut) {
+        conditions.sort_by_key(|condition| condition["type"].to_string());
+    }
+    let spec = state.as_object_mut().and_then(|state| state.remove("spec")).unwrap_or_default();
+    let mut outcome =
+        json!({"deleted": history.deleted, "counts": counts(history), "spec": spec, "state": without_empty(&state)});
+    for field in own.filter(|field| field.starts_with("/counts/")) {
+        remove(&mut outcome, &field.split('/').skip(1).collect::<Vec<_>>());
+    }
+    outcome
+}
+
+/// How far each count went: its largest, and the smallest after that.
+fn counts(history: &History) -> Value {
+    let mut counts = Map::new();
+    for name in COUNTS {
+        let values: Vec<i64> = history.states.iter().filter_map(|state| state["status"][name].as_i64()).collect();
+        let Some(largest) = values.iter().copied().max() else { continue };
+        let since = values.iter().position(|value| *value == largest).unwrap_or(0);
+        let smallest = values[since..].iter().copied().min();
+        // How much of its going a workload that is deleted gets to report is a race.
+        let smallest = smallest.filter(|_| FOLLOWED_DOWN.contains(&name) && !history.deleted);
+        counts.insert(name.into(), json!({"largest": largest, "then smallest": smallest}));
+    }
+    counts.into()
+}
+
+/// `null`, `{}`, `[]` and what holds nothing else say the same as nothing.
+fn without_empty(value: &Value) -> Value {
+    let says_nothing = |value: &Value| match value {
+        Value::Null => true,
+        Value::Object(fields) => fields.is_empty(),
+        Value::Array(list) => list.is_empty(),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    };
+    match value {
+        Value::Object(fields) => {
+            let kept = fields.iter().map(|(key, value)| (key.clone(), without_empty(value)));
+            Value::Object(kept.filter(|(_, value)| !says_nothing(value)).collect())
+        }
+        Value::Array(list) => list.iter().map(without_empty).collect(),
+        plain => plain.clone(),
+    }
+}
+
+fn of_bag(name: &str, real: &[Value], ours: &[Value]) -> Vec<String> {
+    let mut unmatched: Vec<&Value> = real.iter().collect();
+    let mut alone = Vec::new();
+    for one in ours {
+        match unmatched.iter().position(|other| difference(one, other).is_none()) {
+            Some(index) => drop(unmatched.swap_remove(index)),
+            None => alone.push(one),
+        }
+    }
+    let pairs = alone.len().min(unmatched.len());
+    let differ = (0..pairs).filter_map(|i| Some(format!("{name}: {}", difference(alone[i], unmatched[i])?)));
+    let too_many = alone[pairs..].iter().map(|_| format!("{name} is not in the recording"));
+    let missing = unmatched[pairs..].iter().map(|_| format!("{name} was recorded and did not come"));
+    differ.chain(too_many).chain(missing).collect()
+}
+
+fn difference(ours: &Value, real: &Value) -> Option<String> {
+    for part in ["deleted", "counts", "state"] {
+        if let Some(at) = unequal(&ours[part], &real[part], part) {
+            return Some(at);
+        }
+    }
+    said_otherwise(&without_empty(&ours["spec"]), &real["spec"], "spec")
+}
+
+/// Where two values differ, if they do.
+fn unequal(ours: &Value, real: &Value, at: &str) -> Option<String> {
+    match (ours, real) {
+        (Value::Object(ours), Value::Object(real)) => {
+            let keys = ours.keys().chain(real.keys().filter(|key| !ours.contains_key(*key)));
+            let null = &Value::Null;
+            let field = |of: &Map<String, Value>, key: &str| of.get(key).unwrap_or(null).clone();
+            keys.into_iter().find_map(|key| unequal(&field(ours, key), &field(real, key), &format!("{at}/{key}")))
+        }
+        (Value::Array(ours), Value::Array(real)) if ours.len() == real.len() => {
+            let pairs = ours.iter().zip(real).enumerate();
+            pairs.into_iter().find_map(|(i, (ours, real))| unequal(ours, real, &format!("{at}/{i}")))
+        }
+        _ if ours == real => None,
+        _ => Some(format!("{at} is {ours} and was recorded as {real}")),
+    }
+}
+
+/// Where ours says something that the real one does not say so.
+fn said_otherwise(ours: &Value, real: &Value, at: &str) -> Option<String> {
+    match (ours, real) {
+        (Value::Object(ours), Value::Object(real)) => ours.iter().find_map(|(key, value)| {
+            let other = real.get(key).unwrap_or(&Value::Null);
+            said_otherwise(value, other, &format!("{at}/{key}"))
+        }),
+        (Value::Array(ours), Value::Array(real)) if ours.len() == real.len() => {
+            let pairs = ours.iter().zip(real).enumerate();
+            pairs.into_iter().find_map(|(i, (ours, real))| said_otherwise(ours, real, &format!("{at}/{i}")))
+        }
+        _ if ours == real => None,
+        _ => Some(format!("{at} is {ours} and was recorded as {real}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scenario() -> Scenario {
+        let yaml = "{name: x, about: y, watch: [v1.Pod, apps/v1.ReplicaSet], steps: []}";
+        Scenario::from_yaml("x", yaml).unwrap()
+    }
+
+    fn history(kind: &str, name: &str, states: &[Value]) -> History {
+        let kind = kind.parse().unwrap();
+        History { name: name.into(), kind, states: states.to_vec(), deleted: false, events: Vec::new() }
+    }
+
+    #[test]
+    fn a_different_status_condition_or_count_in_between_is_told_with_its_place() {
+        let set = |counts: &[i64]| {
+            let states: Vec<_> = counts.iter().map(|count| json!({"status": {"availableReplicas": count}})).collect();
+            [history("apps/v1.ReplicaSet", "d/ReplicaSet/a", &states)]
+        };
+        assert_eq!(differences(&scenario(), &set(&[0, 3, 1]), &set(&[0, 2, 3, 2, 1])), Vec::<String>::new());
+        let found = differences(&scenario(), &set(&[0, 3, 1]), &set(&[0, 4, 1]));
+        assert_eq!(found, ["d/ReplicaSet/a: counts/availableReplicas/largest is 4 and was recorded as 3"]);
+        let found = differences(&scenario(), &set(&[3, 1]), &set(&[3, 2]));
+        assert_eq!(found, ["d/ReplicaSet/a: counts/availableReplicas/then smallest is 2 and was recorded as 1"]);
+    }
+
+    #[test]
+    fn a_spec_may_have_defaults_that_the_engine_leaves_out_but_not_other_values() {
+        let pod = |spec: Value| [history("v1.Pod", "d/Pod/a", &[json!({"spec": spec})])];
+        let real = pod(json!({"nodeName": "n", "dnsPolicy": "ClusterFirst"}));
+        assert!(differences(&scenario(), &real, &pod(json!({"nodeName": "n"}))).is_empty());
+        let found = differences(&scenario(), &real, &pod(json!({"nodeName": "m"})));
+        assert_eq!(found, [r#"d/Pod/a: spec/nodeName is "m" and was recorded as "n""#]);
+    }
+
+    #[test]
+    fn pods_of_one_owner_are_a_bag_and_one_too_many_or_too_few_is_told() {
+        let pod = |number: u32, phase: &str| {
+            history("v1.Pod", &format!("d/ReplicaSet/a/Pod#{number}"), &[json!({"status": {"phase": phase}})])
+        };
+        let real = [pod(1, "Running"), pod(2, "Pending")];
+        assert!(differences(&scenario(), &real, &[pod(1, "Pending"), pod(2, "Running")]).is_empty());
+        let found = differences(&scenario(), &real, &[pod(1, "Pending")]);
+        assert_eq!(found, ["d/ReplicaSet/a/Pod#* was recorded and did not come"]);
+    }
+}

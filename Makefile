@@ -9,7 +9,7 @@ E2E_THREADS ?= 2
 E2E_TESTS = simulation differential_live controller replays tracer cluster_e2e recorder control_plane process_runner smoke s3 accepted webhook
 
 .DEFAULT_GOAL := help
-.PHONY: help test lint fmt deny control-plane e2e record-fixtures differential bench bench-engine docs ci
+.PHONY: help test lint fmt deny control-plane e2e record-fixtures differential swarm bench bench-engine docs ci
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,6 +41,10 @@ record-fixtures: control-plane ## record anew what the real control plane does; 
 differential: control-plane ## random pods to our scheduler and to the real one; SEEDS=20 PODS=5000 unless told
 	DIFFERENTIAL_SEEDS=$(or $(SEEDS),20) DIFFERENTIAL_PODS=$(or $(PODS),5000) \
 		cargo test --release --workspace --all-features --test differential_live random -- --nocapture
+
+swarm: ## random clusters and the laws they keep, many seeds; SEEDS=2000 FIRST=1 unless told
+	SWARM_SEEDS=$(or $(SEEDS),2000) SWARM_FIRST=$(or $(FIRST),1) \
+		cargo test --release -p sk-engine --test swarm random -- --nocapture
 
 bench: ## traces and recording against the plain way: size, speed, memory (docs/benchmarks.md; Linux)
 	cargo bench -p sk-trace --bench traces

@@ -178,3 +178,41 @@ fn pods_for_another_scheduler_are_missing() {
     let missing: Vec<_> = meta.missing.iter().map(|missing| (missing.object.as_str(), missing.why)).collect();
     assert_eq!(missing, [("shop/Pod/a", MissingWhy::OtherScheduler)]);
 }
+
+/// A template whose pods may end.
+fn ending() -> Value {
+    let mut spec = pod("x")["spec"].clone();
+    spec["restartPolicy"] = json!("Never");
+    json!({"spec": spec})
+}
+
+#[test]
+fn a_job_without_a_recorded_life_runs_for_an_assumed_time_and_that_is_said() {
+    let spec = json!({"completions": 3, "parallelism": 2, "template": ending()});
+    let (meta, pods) = replay(&[("09:00:00", "apply", workload("batch/v1", "Job", &spec))]);
+    assert_eq!((pods.len(), meta.missing.len()), (3, 0));
+    assert!(pods.iter().all(|pod| pod.started.is_some()), "{pods:?}");
+    let assumed = meta.warnings.iter().find(|warning| warning.code == "job-duration").expect("a warning");
+    assert_eq!(assumed.count, 3);
+    assert!(assumed.message.contains("1m assumed (timing.jobDuration"), "{}", assumed.message);
+}
+
+#[test]
+fn a_recorded_job_of_a_recorded_cron_job_is_not_made_twice() {
+    let cron = json!({"schedule": "*/10 * * * *", "jobTemplate": {"spec": {"template": ending()}}});
+    let owner = json!([{
+        "apiVersion": "batch/v1", "kind": "CronJob", "name": "w", "controller": true,
+        "uid": "6f1b5c7e-93a4-4c55-9a3b-0d4f86a6a001",
+    }]);
+    let mut job = workload("batch/v1", "Job", &json!({"template": ending()}));
+    job["metadata"]["name"] = json!("w-29459470");
+    job["metadata"]["ownerReferences"] = owner;
+    let gone = json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": job["metadata"]});
+    let (meta, pods) = replay(&[
+        ("09:00:00", "apply", workload("batch/v1", "CronJob", &cron)),
+        ("09:10:00", "apply", job),
+        ("09:20:00", "delete", gone),
+    ]);
+    assert_eq!(pods.len(), 2, "at 09:10 and 09:20");
+    assert_eq!((codes(&meta), meta.missing.len()), (vec!["job-duration"], 0));
+}

@@ -164,6 +164,26 @@ fn a_recorded_cron_job_runs_its_pods_at_their_times_for_as_long_as_recorded() {
 }
 
 #[test]
+fn a_deployment_a_job_and_a_cron_job_run_every_pod_and_say_what_was_assumed() {
+    let dir = shop();
+    let pod = "{restartPolicy: Never, containers: [{name: main, image: x, resources: {requests: {cpu: '2'}}}]}";
+    let job = format!(
+        "apiVersion: batch/v1\nkind: Job\nmetadata: {{name: sums, namespace: shop}}\n\
+         spec: {{completions: 4, parallelism: 2, template: {{spec: {pod}}}}}\n---\n"
+    );
+    let cron = format!(
+        "apiVersion: batch/v1\nkind: CronJob\nmetadata: {{name: tick, namespace: shop}}\n\
+         spec: {{schedule: '@every 2m', jobTemplate: {{spec: {{template: {{spec: {pod}}}}}}}}}\n"
+    );
+    write(&dir, "shop.yaml", workload("apps/v1", "Deployment", "web", "2") + &job + &cron);
+    let out = run(&dir, &[]).success();
+    // Two of the Deployment, four of the Job, one every two minutes of ten.
+    out.stdout(contains("10 of 10 pods ran").and(contains("assumed")).and(contains("INCOMPLETE").not()));
+    let warnings = summary(&dir)["warnings"].to_string();
+    assert!(warnings.contains("timing.jobDuration"), "{warnings}");
+}
+
+#[test]
 fn validate_and_run_refuse_the_same_object_by_its_name() {
     let dir = shop();
     let wrong = workload("apps/v1", "Deployment", "web", "'three'") + &workload("apps/v1", "Deployment", "api", "1");

@@ -11,7 +11,7 @@ pub(super) fn of_main(pod: &Pod, started: SimTime) -> Value {
     let status = &pod.status;
     let running = status.finished.is_none();
     let last_state =
-        status.last_run.filter(|_| running).map_or(json!({}), |run| json!({"terminated": terminated(run)}));
+        status.last_run.as_deref().filter(|_| running).map_or(json!({}), |run| json!({"terminated": terminated(*run)}));
     let containers = pod.spec.containers.iter().map(|container| {
         let (mut state, mut last) = (state(pod, started), last_state.clone());
         if status.is_waiting() {

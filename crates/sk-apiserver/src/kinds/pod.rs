@@ -171,7 +171,7 @@ pub struct PodStatus {
     /// How often each of its containers was started again.
     pub restarts: i32,
     /// How its containers ended before they were started again.
-    pub last_run: Option<LastRun>,
+    pub last_run: Option<Arc<LastRun>>,
     /// Where it is to go once its victims are gone.
     pub nominated_node_name: Option<SmolStr>,
     /// Why it failed.
@@ -319,11 +319,19 @@ fn read_status(value: Option<Value>) -> Result<PodStatus, serde_json::Error> {
         finished: finished.filter(|_| json.phase.is_final()),
         exit_code,
         restarts,
-        last_run: None,
+        last_run: read_last_run(&json.container_statuses).map(Arc::new),
         nominated_node_name: Some(json.nominated_node_name).filter(|node| !node.is_empty()),
         why: (why != Why::default()).then(|| Arc::new(why)),
         rest: (!json.rest.is_empty()).then(|| Arc::new(json.rest)),
     })
+}
+
+/// How the first container that was started again had ended.
+fn read_last_run(statuses: &[Value]) -> Option<LastRun> {
+    let ended = statuses.iter().find_map(|status| status.pointer("/lastState/terminated"))?;
+    let time = |name: &str| SimTime::parse_rfc3339(ended.get(name)?.as_str()?).ok();
+    let exit_code = i32::try_from(ended.get("exitCode")?.as_i64()?).ok()?;
+    Some(LastRun { started: time("startedAt")?, finished: time("finishedAt")?, exit_code })
 }
 
 fn write_status(pod: &Pod) -> Value {

@@ -6,6 +6,8 @@
 //! included, so a pod that ends well ends for good whatever its restart policy says.
 
 use sk_apiserver::Object;
+use std::sync::Arc;
+
 use sk_apiserver::directives;
 use sk_apiserver::kinds::{Condition, Directives, LastRun, Pod, PodPhase};
 use sk_core::{SimDuration, SimTime};
@@ -43,7 +45,7 @@ pub(super) fn lifetime(object: &Object, job_duration: SimDuration) -> Option<Sim
 pub(super) fn start(pod: &mut Pod, now: SimTime) {
     let status = &mut pod.status;
     if let (Some(started), Some(finished)) = (status.started, status.finished.take()) {
-        status.last_run = Some(LastRun { started, finished, exit_code: status.exit_code });
+        status.last_run = Some(Arc::new(LastRun { started, finished, exit_code: status.exit_code }));
         status.restarts = status.restarts.saturating_add(1);
     }
     status.exit_code = 0;

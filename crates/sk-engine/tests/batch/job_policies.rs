@@ -175,3 +175,18 @@ fn what_a_server_refuses_is_refused_in_its_words() {
     let changed = cluster.try_apply(job("sum", 0, json!({"completions": 2}))).expect_err("completions do not change");
     assert!(changed.message.ends_with("spec.completions: Invalid value: field is immutable"), "{changed}");
 }
+
+#[test]
+fn a_job_for_two_billion_pods_is_made_in_bounded_steps_and_can_be_deleted() {
+    let mut cluster = Cluster::ideal();
+    let all = i32::MAX;
+    cluster.until(0).apply(job("many", 0, json!({"parallelism": all, "completions": all})));
+    cluster.until(2);
+    let made = cluster.creations().len();
+    assert!((500..=1_500).contains(&made), "500 in a sync, and a sync a second: {made}");
+    cluster.delete(&JOB, "many", Propagation::Background).until(10);
+    assert_eq!((cluster.names(&JOB).len(), cluster.pods().len()), (0, 0));
+    let indexed = json!({"parallelism": 3, "completions": all, "completionMode": "Indexed"});
+    cluster.apply(job("rows", 0, indexed)).until(40);
+    assert_eq!(cluster.get(&JOB, "rows")["status"]["completedIndexes"], "0-5");
+}

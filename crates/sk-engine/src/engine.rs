@@ -82,7 +82,7 @@ impl Engine {
         let timing = settings.timing.clone();
         let processes = vec![
             controllers::process(&timing),
-            scheduling::process(&timing, start),
+            scheduling::process(&timing, &settings.scheduler, start),
             kubelet::process(&timing),
             autoscaler::process(settings.clone()),
         ];

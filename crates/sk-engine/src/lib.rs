@@ -29,6 +29,7 @@ mod settings;
 mod workqueue;
 
 pub use sk_apiserver::{self as api, kinds};
+pub use sk_scheduler::config as scheduler_config;
 
 pub use autoscaler::new_node;
 pub use controllers::new_namespace;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use sk_core::{Quantity, SimDuration, SmolStr, Taint};
+use sk_scheduler::Configuration;
 
 use crate::limiter::RateLimit;
 
@@ -17,6 +18,8 @@ pub struct Settings {
     pub groups: Vec<NodeGroup>,
     /// How the cluster grows and shrinks.
     pub autoscaler: Autoscaler,
+    /// How pods are placed.
+    pub scheduler: Configuration,
 }
 
 /// How fast the parts of the control plane are.

@@ -101,7 +101,10 @@ pub fn run(
     let mut writer = Writer::create(dir, &run_id)?;
     writer.add_file("scenario.yaml", request.scenario.as_bytes())?;
     let mut replay = Replay::new(request, writer)?;
-    let mut plan = Plan::new(request.trace.records()?, request.trace.config(), request.window);
+    let schedulers = request.setup.settings.scheduler.profiles.iter().map(|profile| profile.scheduler_name.clone());
+    let mut plan = Plan::new(request.trace.records()?, request.trace.config(), request.window)
+        .for_schedulers(schedulers)
+        .keep_volumes();
     let mut finished = ControlFlow::Continue(());
     while let Some(operation) = plan.next() {
         let operation = operation?;

@@ -5,4 +5,5 @@ mod fork;
 mod garbage;
 mod harness;
 mod placement;
+mod storage;
 mod workloads;

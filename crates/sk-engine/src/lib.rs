@@ -35,4 +35,5 @@ pub use autoscaler::new_node;
 pub use controllers::new_namespace;
 pub use engine::Engine;
 pub use limiter::RateLimit;
-pub use settings::{ASSUMED_JOB_DURATION, Autoscaler, Expander, NodeGroup, Settings, Timing};
+pub use scheduling::{Explained, NodeScore};
+pub use settings::{ASSUMED_JOB_DURATION, Autoscaler, Expander, Explain, NodeGroup, Settings, Timing};

@@ -6,6 +6,7 @@
 
 mod budgets;
 mod decide;
+mod explain;
 mod informers;
 mod volumes;
 
@@ -18,12 +19,14 @@ use sk_scheduler::cluster::objects::Key;
 use sk_scheduler::{ClassId, Cluster, Configuration, PodId, Queue, Scheduler};
 
 use self::budgets::Limits;
+use self::explain::Explainer;
+pub use self::explain::{Explained, NodeScore};
 use self::volumes::Volumes;
 use crate::classes::Classes;
 use crate::component::{Component, Context};
 use crate::engine::{EVERY_KIND, Process};
 use crate::limiter::RateLimit;
-use crate::settings::Timing;
+use crate::settings::{Settings, Timing};
 
 /// Wake-up: try the next pod.
 const CYCLE: u64 = 1;
@@ -34,7 +37,8 @@ const RETRY: u64 = 3;
 /// Tags from here on are those of requests.
 const FIRST_REQUEST: u64 = 4;
 
-pub(crate) fn process(timing: &Timing, configuration: &Configuration, now: SimTime) -> Process {
+pub(crate) fn process(timing: &Timing, settings: &Settings, now: SimTime) -> Process {
+    let configuration = &settings.scheduler;
     let scheduler = KubeScheduler {
         library: Scheduler::new(Cluster::default(), configuration.profiles.clone()),
         queue: Queue::new(configuration.queue.clone(), now),
@@ -49,6 +53,7 @@ pub(crate) fn process(timing: &Timing, configuration: &Configuration, now: SimTi
         retry_is_due: None,
         sent: BTreeMap::new(),
         requests: FIRST_REQUEST,
+        explainer: Explainer::new(settings.explain),
     };
     Process::new(timing.watch_latency).with(scheduler, limit(timing, configuration))
 }
@@ -82,6 +87,7 @@ struct KubeScheduler {
     /// Requests without an answer.
     sent: BTreeMap<u64, Sent>,
     requests: u64,
+    explainer: Explainer,
 }
 
 /// A pod as the scheduler last saw it.
@@ -139,6 +145,10 @@ impl Component for KubeScheduler {
             }
         }
         self.kick(ctx);
+    }
+
+    fn take_explained(&mut self) -> Vec<Explained> {
+        std::mem::take(&mut self.explainer.told)
     }
 
     fn answered(&mut self, tag: u64, answer: Answer, ctx: &mut Context<'_>) {

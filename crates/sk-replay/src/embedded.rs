@@ -188,6 +188,7 @@ impl Replay {
     }
 
     fn catch_up(&mut self) -> Result<(), RunError> {
+        self.engine.take_explained().into_iter().for_each(|explained| self.recorder.explain(explained));
         for event in self.engine.watch(self.cursor)? {
             self.recorder.see(&event.into())?;
             self.cursor = event.object.resource_version;

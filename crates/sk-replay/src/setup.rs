@@ -3,7 +3,7 @@
 use sk_api::scenario::{Expander, Group, Profile, Ready, Scenario};
 use sk_core::{Resources, SimDuration, SmolStr};
 use sk_engine::scheduler_config::Configuration;
-use sk_engine::{Autoscaler, NodeGroup, Settings, Timing};
+use sk_engine::{Autoscaler, Explain, NodeGroup, Settings, Timing};
 use sk_record::{Autoscaler as AutoscalerMeta, Group as GroupMeta};
 
 use crate::mutate::StartDelays;
@@ -32,6 +32,7 @@ impl Setup {
             groups: scenario.cluster.groups.iter().map(|(name, group)| node_group(name, group)).collect(),
             autoscaler: autoscaler(&scenario.autoscaler),
             scheduler: Configuration::default(),
+            explain: Some(Explain::default()),
         };
         let delays = StartDelays {
             image_pull: timing.image_pull_delay,

@@ -6,7 +6,7 @@ use sk_core::{ObjectRef, SmolStr};
 use sk_scheduler::queue::{Event, PodAction};
 use sk_scheduler::{Decision, Diagnosis, NodeId, PodId};
 
-use super::{Context, KubeScheduler, Sent};
+use super::{Context, Explained, KubeScheduler, Sent};
 
 impl KubeScheduler {
     pub(super) fn schedule(&mut self, pod: PodId, ctx: &mut Context<'_>) {
@@ -15,13 +15,18 @@ impl KubeScheduler {
             return self.queue.remove(pod);
         };
         let object = object.clone();
+        let scores = self.scores(pod);
         let mut decision = self.library.schedule(pod);
         if matches!(decision, Decision::Nominated { .. }) && self.reckon_budgets(ctx.view) {
             // Budgets are reckoned only now that somebody is to go; the search itself has gone full circle.
             decision = self.library.schedule(pod);
         }
         match decision {
-            Decision::Placed { node, .. } => {
+            Decision::Placed { node, feasible, evaluated } => {
+                if self.explainer.is_on() {
+                    let (counts, victims) = (Some((evaluated, feasible)), Vec::new());
+                    self.explainer.told.push(Explained { pod: object.uid, counts, scores, victims, message: None });
+                }
                 self.queue.remove(pod);
                 self.library.cluster.withdraw(pod);
                 self.library.cluster.add_pod(pod, node);
@@ -31,6 +36,7 @@ impl KubeScheduler {
                 self.send(Some(Sent::Binding(id, object.uid)), request, ctx);
             }
             Decision::Nominated { node, victims, diagnosis } => {
+                self.explain_victims(object.uid, &victims, diagnosis.to_string(), ctx);
                 self.make_room(pod, &object, id, node, &victims, ctx);
                 self.queue.failed(ctx.now, pod, diagnosis.plugins(), &self.library);
                 let name = self.library.cluster.node(node).name.clone();
@@ -89,7 +95,7 @@ impl KubeScheduler {
         self.evict(Sent::LastVictim(id, object.uid), &scheduler, &victims, ctx);
     }
 
-    fn object_of(&self, pod: PodId, ctx: &Context<'_>) -> Option<std::sync::Arc<Object>> {
+    pub(super) fn object_of(&self, pod: PodId, ctx: &Context<'_>) -> Option<std::sync::Arc<Object>> {
         self.objects[pod.index()].and_then(|id| ctx.view.get(id)).cloned()
     }
 

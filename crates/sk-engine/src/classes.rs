@@ -17,6 +17,7 @@ const CLASS_MEMORY: usize = 1 << 16;
 /// The classes of pods, each derived once per spec, labels and owner.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Classes {
+    keeps_claims: bool,
     known: Vec<Known>,
     places: Lookup<u32>,
 }
@@ -50,6 +51,11 @@ fn hash(spec: &Arc<PodSpec>, labels: &Labels, owner: Option<&OwnerRef>) -> u64 {
 }
 
 impl Classes {
+    /// Classes with the claims that their pods name, for whoever knows how these stand.
+    pub(crate) fn with_claims() -> Self {
+        Self { keeps_claims: true, ..Self::default() }
+    }
+
     /// The class of a pod.
     pub(crate) fn of(&mut self, object: &Object, pod: &Pod, cluster: &mut Cluster) -> Result<ClassId, ClassError> {
         let hash = hash(&pod.spec, &object.meta.labels, object.controller());
@@ -61,7 +67,7 @@ impl Classes {
             self.known.clear();
             self.places.clear();
         }
-        let class = class(object, pod).map(|class| cluster.intern(class));
+        let class = class(object, pod, self.keeps_claims).map(|class| cluster.intern(class));
         let entry = Known {
             spec: pod.spec.clone(),
             labels: object.meta.labels.clone(),
@@ -77,12 +83,12 @@ impl Classes {
     }
 }
 
-fn class(object: &Object, pod: &Pod) -> Result<PodClass, ClassError> {
+fn class(object: &Object, pod: &Pod, keeps_claims: bool) -> Result<PodClass, ClassError> {
     let owner = |owner: &OwnerRef| json!([{"apiVersion": owner.gvk.api_version(), "kind": owner.gvk.kind, "name": owner.name, "uid": owner.uid.to_string(), "controller": true}]);
     let metadata = json!({"labels": object.meta.labels, "ownerReferences": object.controller().map(owner)});
     let mut class = PodClass::from_json(object.key.namespace_or_empty(), &metadata, &json!(*pod.spec))?;
-    // Claims are not bound by anybody here yet; a run says so of every pod that has one.
-    class.claims.clear();
+    // An ephemeral volume's claim is made for the pod, and its volume where the pod goes.
+    class.claims.retain(|claim| keeps_claims && !claim.ephemeral);
     Ok(class)
 }
 

@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 use sk_apiserver::{Answer, KindTag, Request, View, WatchEvent};
 use sk_core::SimTime;
 
+use crate::scheduling::Explained;
+
 /// A part of the control plane.
 pub(crate) trait Component: Send + CloneComponent {
     /// The kinds it wants to hear of. Nothing else is delivered to it.
@@ -21,6 +23,11 @@ pub(crate) trait Component: Send + CloneComponent {
 
     /// A wake-up that the component asked for.
     fn wake(&mut self, _tag: u64, _ctx: &mut Context<'_>) {}
+
+    /// What the component can say of its decisions since it was last asked.
+    fn take_explained(&mut self) -> Vec<Explained> {
+        Vec::new()
+    }
 
     /// The answer to a request that the component sent.
     fn answered(&mut self, _tag: u64, _answer: Answer, _ctx: &mut Context<'_>) {}

@@ -13,6 +13,7 @@ use sk_core::{Gvk, ObjectKey, SimDuration, SimTime};
 use crate::agenda::{Agenda, Class};
 use crate::component::{Component, Context, Wanted};
 use crate::limiter::{Limiter, RateLimit};
+use crate::scheduling::Explained;
 use crate::settings::Settings;
 use crate::{autoscaler, controllers, kubelet, scheduling};
 
@@ -82,7 +83,7 @@ impl Engine {
         let timing = settings.timing.clone();
         let processes = vec![
             controllers::process(&timing),
-            scheduling::process(&timing, start),
+            scheduling::process(&timing, settings, start),
             kubelet::process(&timing),
             autoscaler::process(settings.clone()),
         ];
@@ -151,6 +152,12 @@ impl Engine {
             self.announce();
         }
         answer
+    }
+
+    /// What the scheduler has to say of its decisions since this was last called; see [`crate::Settings::explain`].
+    pub fn take_explained(&mut self) -> Vec<Explained> {
+        let components = self.processes.iter_mut().flat_map(|process| &mut process.components);
+        components.flat_map(|(component, _)| component.take_explained()).collect()
     }
 
     /// All changes after version `since`: what a watch over everything would show.

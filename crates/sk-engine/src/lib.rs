@@ -29,9 +29,11 @@ mod settings;
 mod workqueue;
 
 pub use sk_apiserver::{self as api, kinds};
+pub use sk_scheduler::config as scheduler_config;
 
 pub use autoscaler::new_node;
 pub use controllers::new_namespace;
 pub use engine::Engine;
 pub use limiter::RateLimit;
-pub use settings::{ASSUMED_JOB_DURATION, Autoscaler, Expander, NodeGroup, Settings, Timing};
+pub use scheduling::{Explained, NodeScore};
+pub use settings::{ASSUMED_JOB_DURATION, Autoscaler, Expander, Explain, NodeGroup, Settings, Timing};

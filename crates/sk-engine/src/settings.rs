@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use sk_core::{Quantity, SimDuration, SmolStr, Taint};
+use sk_scheduler::Configuration;
 
 use crate::limiter::RateLimit;
 
@@ -17,6 +18,26 @@ pub struct Settings {
     pub groups: Vec<NodeGroup>,
     /// How the cluster grows and shrinks.
     pub autoscaler: Autoscaler,
+    /// How pods are placed.
+    pub scheduler: Configuration,
+    /// Which decisions of the scheduler are explained; `None`: none, and nothing is kept for it.
+    pub explain: Option<Explain>,
+}
+
+/// How much of the scheduler's reasons is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Explain {
+    /// Scores are kept of every so-manieth decision, and of pods that had waited.
+    pub sample: u32,
+    /// Scores are kept of at most so many decisions: each costs a look at all nodes without any of the short cuts.
+    pub most: u32,
+}
+
+impl Default for Explain {
+    /// 1,000 slow looks at 5,000 nodes take some five seconds.
+    fn default() -> Self {
+        Self { sample: 1_000, most: 1_000 }
+    }
 }
 
 /// How fast the parts of the control plane are.

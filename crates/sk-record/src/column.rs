@@ -225,6 +225,10 @@ impl<'a> RowWriter<'a> {
         self.put(Some(value), Values::push_int)
     }
 
+    pub(crate) fn opt_int(&mut self, value: Option<i64>) -> &mut Self {
+        self.put(value, Values::push_int)
+    }
+
     pub(crate) fn opt_double(&mut self, value: Option<f64>) -> &mut Self {
         self.put(value, Values::push_double)
     }
@@ -337,6 +341,10 @@ impl RowReader<'_> {
 
     pub(crate) fn int(&mut self) -> Result<i64, Malformed> {
         self.required(|row| row.take(Values::as_int))
+    }
+
+    pub(crate) fn opt_int(&mut self) -> Result<Option<i64>, Malformed> {
+        self.take(Values::as_int).map(|(_, value)| value)
     }
 
     pub(crate) fn opt_double(&mut self) -> Result<Option<f64>, Malformed> {

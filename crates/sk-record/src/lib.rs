@@ -33,5 +33,5 @@ pub use error::Error;
 pub use meta::{Autoscaler, Basis, Engine, Group, Missing, MissingWhy, RunMeta, Trace, Warning, WarningKind};
 pub use reader::{Rows, Run};
 pub use resolve::{find_runs, resolve};
-pub use rows::{DecisionRow, EndedBy, NodeRow, Outcome, PodRow, SeriesRow};
+pub use rows::{DecisionRow, EndedBy, Explained, NodeRow, Outcome, PodRow, SeriesRow};
 pub use writer::{Staged, Writer};

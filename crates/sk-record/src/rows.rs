@@ -123,6 +123,21 @@ pub struct DecisionRow {
     pub node: Option<String>,
     /// Why not, in the scheduler's words.
     pub message: Option<String>,
+    /// Why so, as far as the scheduler was asked.
+    pub explained: Explained,
+}
+
+/// What a scheduler can say of a decision beyond its outcome. A real one is not asked.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Explained {
+    /// How many nodes were looked at.
+    pub evaluated: Option<i64>,
+    /// How many of them the pod could have gone to.
+    pub feasible: Option<i64>,
+    /// The best nodes with their scores, plugin by plugin.
+    pub scores: Option<String>,
+    /// The pods that had to make room.
+    pub victims: Option<String>,
 }
 
 /// What the scheduler answered.
@@ -288,11 +303,17 @@ impl Row for DecisionRow {
         Column::required("outcome", Kind::Text),
         Column::optional("node", Kind::Text),
         Column::optional("message", Kind::Text),
+        Column::optional("evaluated", Kind::Int),
+        Column::optional("feasible", Kind::Int),
+        Column::optional("scores", Kind::Text),
+        Column::optional("victims", Kind::Text),
     ];
 
     fn write(&self, row: &mut RowWriter<'_>) {
         row.time(self.time).text(&self.namespace).text(&self.pod).text(&self.owner);
         row.text(self.outcome.as_str()).opt_text(self.node.as_deref()).opt_text(self.message.as_deref());
+        let Explained { evaluated, feasible, scores, victims } = &self.explained;
+        row.opt_int(*evaluated).opt_int(*feasible).opt_text(scores.as_deref()).opt_text(victims.as_deref());
     }
 
     fn read(row: &mut RowReader<'_>) -> Result<Self, Malformed> {
@@ -304,6 +325,12 @@ impl Row for DecisionRow {
             outcome: row.word(&Outcome::ALL, Outcome::as_str)?,
             node: row.opt_text()?,
             message: row.opt_text()?,
+            explained: Explained {
+                evaluated: row.opt_int()?,
+                feasible: row.opt_int()?,
+                scores: row.opt_text()?,
+                victims: row.opt_text()?,
+            },
         })
     }
 }

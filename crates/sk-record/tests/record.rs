@@ -91,6 +91,12 @@ fn decision() -> DecisionRow {
         outcome: Outcome::Unschedulable,
         node: None,
         message: Some("0/1 nodes are available: 1 Insufficient cpu.".into()),
+        explained: Explained {
+            evaluated: None,
+            feasible: Some(3),
+            scores: None,
+            victims: Some("default/low-1, default/low-2".into()),
+        },
     }
 }
 

@@ -101,7 +101,10 @@ pub fn run(
     let mut writer = Writer::create(dir, &run_id)?;
     writer.add_file("scenario.yaml", request.scenario.as_bytes())?;
     let mut replay = Replay::new(request, writer)?;
-    let mut plan = Plan::new(request.trace.records()?, request.trace.config(), request.window);
+    let schedulers = request.setup.settings.scheduler.profiles.iter().map(|profile| profile.scheduler_name.clone());
+    let mut plan = Plan::new(request.trace.records()?, request.trace.config(), request.window)
+        .for_schedulers(schedulers)
+        .keep_volumes();
     let mut finished = ControlFlow::Continue(());
     while let Some(operation) = plan.next() {
         let operation = operation?;
@@ -185,6 +188,7 @@ impl Replay {
     }
 
     fn catch_up(&mut self) -> Result<(), RunError> {
+        self.engine.take_explained().into_iter().for_each(|explained| self.recorder.explain(explained));
         for event in self.engine.watch(self.cursor)? {
             self.recorder.see(&event.into())?;
             self.cursor = event.object.resource_version;

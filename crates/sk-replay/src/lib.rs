@@ -14,7 +14,7 @@
 //! | [`plan`] | records → timed operations |
 //! | [`mutate`] | what every new pod gets: delays, and a recorded life |
 //! | [`record`] | changes → rows of the run record |
-//! | [`setup`] | the scenario → the engine's settings |
+//! | [`setup`], [`scheduler`] | the scenario → the engine's settings |
 //! | [`embedded`] | the replay in virtual time |
 //! | [`fingerprint`] | the same question has the same name |
 
@@ -25,6 +25,7 @@ pub mod plan;
 pub mod record;
 pub mod recorded;
 mod refusals;
+pub mod scheduler;
 pub mod setup;
 
 pub use embedded::{RunError, run};

@@ -11,7 +11,7 @@ use sk_core::{ObjectKey, ObjectRef, SimTime, SmolStr};
 use sk_engine::api::directives::NODE_GROUP;
 use sk_engine::api::{Body, Change, Object, Uid, WatchEvent};
 use sk_engine::kinds::{Condition, ConditionStatus, Node, Pod, PodPhase};
-use sk_record::{DecisionRow, EndedBy, Error, NodeRow, Outcome, PodRow, SeriesRow, Writer};
+use sk_record::{DecisionRow, EndedBy, Error, Explained, NodeRow, Outcome, PodRow, SeriesRow, Writer};
 use sk_store::trace::{Trace, TraceError};
 
 use crate::plan::{OWNER_ANNOTATION, Window, parse_owner};
@@ -59,6 +59,9 @@ pub struct Recorder {
     /// Every object that may own others: what it is called at the top of its chain.
     owners: BTreeMap<Uid, String>,
     replicas: BTreeMap<String, i64>,
+    /// What the scheduler said of decisions that are yet to be seen: those by which a pod gets a node, and those by which
+    /// it is told something.
+    explained: BTreeMap<(Uid, Option<String>), Explained>,
 }
 
 impl Recorder {
@@ -71,6 +74,7 @@ impl Recorder {
             nodes: BTreeMap::new(),
             owners: BTreeMap::new(),
             replicas: BTreeMap::new(),
+            explained: BTreeMap::new(),
         }
     }
 
@@ -95,6 +99,18 @@ impl Recorder {
         Ok(self.writer)
     }
 
+    /// What the scheduler says of a decision whose outcome is yet to be seen.
+    pub fn explain(&mut self, said: sk_engine::Explained) {
+        let count = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+        let explained = Explained {
+            evaluated: said.counts.map(|(evaluated, _)| count(evaluated)),
+            feasible: said.counts.map(|(_, feasible)| count(feasible)),
+            scores: joined(&said.scores, "; ", shown_scores),
+            victims: joined(&said.victims, ", ", ToString::to_string),
+        };
+        self.explained.insert((said.pod, said.message), explained);
+    }
+
     fn see_pod(&mut self, event: &Seen, pod: &Pod) -> Result<(), Error> {
         let (object, at) = (&event.object, event.at);
         if !self.pods.contains_key(&object.key) {
@@ -116,6 +132,7 @@ impl Recorder {
             });
         }
         if event.change == Change::Deleted {
+            forget(&mut self.explained, object.uid);
             row.deleted = Some(at);
             row.ended_by.get_or_insert(end_of(pod, &self.nodes));
             let row = self.pods.remove(&object.key).expect("the row was there a moment ago");
@@ -135,12 +152,14 @@ impl Recorder {
             outcome: Outcome::Unschedulable,
             node: None,
             message: None,
+            explained: Explained::default(),
         };
         if let (Some(node), None) = (&pod.node_name, row.scheduled) {
             row.scheduled = Some(event.at);
             row.node = Some(node.to_string());
             decision.outcome = Outcome::Scheduled;
             decision.node = Some(node.to_string());
+            decision.explained = self.explained.remove(&(event.object.uid, None)).unwrap_or_default();
             return self.writer.push_decision(&decision);
         }
         let refused =
@@ -148,6 +167,8 @@ impl Recorder {
         let message = refused.map(|condition| condition.message().to_owned());
         if message.is_some() && row.scheduled.is_none() && message != row.waited_for {
             row.waited_for.clone_from(&message);
+            let about = (event.object.uid, message.clone());
+            decision.explained = self.explained.remove(&about).unwrap_or_default();
             decision.message = message;
             return self.writer.push_decision(&decision);
         }
@@ -285,4 +306,22 @@ fn end_of(pod: &Pod, nodes: &BTreeMap<SmolStr, NodeRow>) -> EndedBy {
         _ if node_is_gone => EndedBy::NodeLost,
         _ => EndedBy::Deleted,
     }
+}
+/// Forgets what was said of a pod.
+fn forget(explained: &mut BTreeMap<(Uid, Option<String>), Explained>, pod: Uid) {
+    while let Some(key) = explained.range((pod, None)..).next().map(|(key, _)| key.clone()).filter(|key| key.0 == pod) {
+        explained.remove(&key);
+    }
+}
+
+/// `node-1 512 (NodeResourcesFit 92, TaintToleration 300)`.
+fn shown_scores(node: &sk_engine::NodeScore) -> String {
+    let plugins: Vec<String> = node.plugins.iter().map(|(plugin, score)| format!("{plugin} {score}")).collect();
+    format!("{} {} ({})", node.node, node.total, plugins.join(", "))
+}
+
+/// Nothing where there is nothing.
+fn joined<T>(items: &[T], between: &str, show: impl Fn(&T) -> String) -> Option<String> {
+    let texts: Vec<String> = items.iter().map(show).collect();
+    (!texts.is_empty()).then(|| texts.join(between))
 }

@@ -2,7 +2,8 @@
 
 use sk_api::scenario::{Expander, Group, Profile, Ready, Scenario};
 use sk_core::{Resources, SimDuration, SmolStr};
-use sk_engine::{Autoscaler, NodeGroup, Settings, Timing};
+use sk_engine::scheduler_config::Configuration;
+use sk_engine::{Autoscaler, Explain, NodeGroup, Settings, Timing};
 use sk_record::{Autoscaler as AutoscalerMeta, Group as GroupMeta};
 
 use crate::mutate::StartDelays;
@@ -30,6 +31,8 @@ impl Setup {
             timing: Timing { job_duration: timing.job_duration, ..profile(&timing.profile) },
             groups: scenario.cluster.groups.iter().map(|(name, group)| node_group(name, group)).collect(),
             autoscaler: autoscaler(&scenario.autoscaler),
+            scheduler: Configuration::default(),
+            explain: Some(Explain::default()),
         };
         let delays = StartDelays {
             image_pull: timing.image_pull_delay,
@@ -38,6 +41,14 @@ impl Setup {
             startup_jitter: timing.pod_startup_jitter,
         };
         Self { settings, delays, currency: scenario.cluster.currency.to_string() }
+    }
+
+    /// With this scheduler; reading what the scenario says of it may fail, and a real cluster has its own
+    /// ([`crate::scheduler`]).
+    #[must_use]
+    pub fn with_scheduler(mut self, scheduler: Configuration) -> Self {
+        self.settings.scheduler = scheduler;
+        self
     }
 
     /// The groups as a run record keeps them.

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use serde_json::{Value, json};
 use sk_api::Scenario;
 use sk_core::SimTime;
-use sk_record::{MissingWhy, PodRow, RunMeta};
+use sk_record::{DecisionRow, MissingWhy, Outcome, PodRow, RunMeta, Staged};
 use sk_replay::embedded::{self, RunError, RunRequest};
 use sk_replay::plan::Window;
 use sk_replay::setup::Setup;
@@ -19,6 +19,20 @@ fn replay(changes: &[(&str, &str, Value)]) -> (RunMeta, Vec<PodRow>) {
 }
 
 fn try_replay(changes: &[(&str, &str, Value)]) -> Result<(RunMeta, Vec<PodRow>), RunError> {
+    let (_dir, staged) = run(changes)?;
+    let run = staged.run().expect("its record opens");
+    let pods = run.pods().expect("pods").collect::<Result<_, _>>().expect("the pods are whole");
+    Ok((run.meta().clone(), pods))
+}
+
+/// What the scheduler answered in a replay of half an hour.
+fn decisions(changes: &[(&str, &str, Value)]) -> Vec<DecisionRow> {
+    let (_dir, staged) = run(changes).expect("the replay ends");
+    let run = staged.run().expect("its record opens");
+    run.decisions().expect("decisions").collect::<Result<_, _>>().expect("the decisions are whole")
+}
+
+fn run(changes: &[(&str, &str, Value)]) -> Result<(tempfile::TempDir, Staged), RunError> {
     let mut text = json!({"simkube": "trace", "version": 1, "config": {"trackedObjects": {}}}).to_string();
     for (at, verb, object) in changes {
         text += &format!("\n{{\"at\":\"2026-01-05T{at}Z\",\"{verb}\":{object}}}");
@@ -39,9 +53,7 @@ fn try_replay(changes: &[(&str, &str, Value)]) -> Result<(RunMeta, Vec<PodRow>),
     };
     let dir = tempfile::tempdir().expect("there is room for a temporary folder");
     let staged = embedded::run(&request, &dir.path().join("run"), &mut |_| ControlFlow::Continue(()))?;
-    let run = staged.run().expect("its record opens");
-    let pods = run.pods().expect("pods").collect::<Result<_, _>>().expect("the pods are whole");
-    Ok((run.meta().clone(), pods))
+    Ok((dir, staged))
 }
 
 fn pod(name: &str) -> Value {
@@ -215,4 +227,47 @@ fn a_recorded_job_of_a_recorded_cron_job_is_not_made_twice() {
     ]);
     assert_eq!(pods.len(), 2, "at 09:10 and 09:20");
     assert_eq!((codes(&meta), meta.missing.len()), (vec!["job-duration"], 0));
+}
+
+#[test]
+fn a_decision_says_how_many_nodes_would_have_done_and_of_a_pod_that_waited_why_this_one() {
+    let mut large = pod("large");
+    large["spec"]["containers"][0]["resources"] = json!({"requests": {"cpu": "3500m"}});
+    let decisions = decisions(&[
+        ("09:00:00", "apply", pod("first")),
+        ("09:05:00", "apply", pod("second")),
+        ("09:10:00", "apply", large),
+    ]);
+    let of = |pod: &str, outcome: Outcome| {
+        let found = decisions.iter().find(|decision| decision.pod == pod && decision.outcome == outcome);
+        &found.unwrap_or_else(|| panic!("{pod} {outcome:?} in {decisions:?}")).explained
+    };
+    let first = of("first", Outcome::Scheduled);
+    assert_eq!((first.evaluated, first.feasible), (Some(1), Some(1)));
+    assert!(of("second", Outcome::Scheduled).scores.is_none(), "neither did it wait nor is it a sample");
+    assert_eq!(of("large", Outcome::Unschedulable).feasible, None);
+    let large = of("large", Outcome::Scheduled);
+    assert_eq!((large.evaluated, large.feasible), (Some(2), Some(1)), "a node was added for it");
+    let scores = large.scores.as_deref().expect("it waited");
+    assert!(scores.starts_with("g-2 ") && scores.contains("NodeResourcesFit "), "{scores}");
+}
+
+#[test]
+fn a_preemption_names_its_victims() {
+    let class = json!({
+        "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 1000,
+    });
+    let sized = |name: &str, class: &str| {
+        let mut pod = pod(name);
+        pod["spec"]["priorityClassName"] = json!(class);
+        pod["spec"]["containers"][0]["resources"] = json!({"requests": {"cpu": "4", "memory": "1Gi"}});
+        pod
+    };
+    let mut changes = vec![("09:00:00", "apply", class)];
+    changes.extend(["low-1", "low-2", "low-3"].map(|name| ("09:00:00", "apply", sized(name, ""))));
+    changes.push(("09:20:00", "apply", sized("urgent", "high")));
+    let decisions = decisions(&changes);
+    let nominated = decisions.iter().find(|decision| decision.pod == "urgent" && decision.explained.victims.is_some());
+    let victims = nominated.unwrap_or_else(|| panic!("{decisions:?}")).explained.victims.as_deref();
+    assert!(victims.is_some_and(|victims| victims.starts_with("shop/low-")), "{victims:?}");
 }

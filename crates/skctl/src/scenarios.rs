@@ -1,8 +1,11 @@
 //! From `-f`, `--set`, `--assert` and `--seed` to a resolved scenario.
 
+use std::path::{Path, PathBuf};
+
 use anyhow::{Context, Result, bail};
-use sk_api::scenario::{Assertion, Assignment, Holds, Scenario};
+use sk_api::scenario::{Assertion, Assignment, Holds, Path as ScenarioPath, Scenario, Scheduler};
 use sk_record::{Warning, WarningKind};
+use sk_replay::scheduler::{self, Configuration};
 
 use crate::cli::RunArgs;
 use crate::{examples, text_file};
@@ -16,6 +19,8 @@ pub(crate) struct Resolved {
     /// The trace to replay, as typed or as the scenario says.
     pub(crate) trace: String,
     pub(crate) scenario: Scenario,
+    /// The scheduler that the scenario asks for.
+    pub(crate) scheduler: Configuration,
     pub(crate) assumptions: Vec<Warning>,
 }
 
@@ -36,6 +41,8 @@ pub(crate) fn resolve(args: &RunArgs) -> Result<Resolved> {
     let sets = args.set.iter().map(|text| text.parse::<Assignment>()).collect::<Result<Vec<_>, _>>()?;
     let mut scenario = Scenario::parse_with(&name, &text, &sets)?;
     refuse_unsupported(&name, &scenario)?;
+    let scheduler = take_scheduler(args.scenario.as_deref(), &mut scenario)?;
+    assumptions.extend(scheduler::warnings(&scheduler));
     scenario.assertions.extend(args.assert.iter().map(|text| Assertion {
         name: None,
         that: text.clone(),
@@ -47,7 +54,20 @@ pub(crate) fn resolve(args: &RunArgs) -> Result<Resolved> {
     let trace = args.trace.clone().or_else(|| scenario.trace.from.clone());
     let trace =
         trace.context("which trace? name one (`skctl run TRACE`), or write `trace: {from: …}` into the scenario")?;
-    Ok(Resolved { file: name, trace, scenario, assumptions })
+    Ok(Resolved { file: name, trace, scenario, scheduler, assumptions })
+}
+
+/// Reads the scheduler's configuration. A file that the scenario names is looked for beside the scenario, one that `--set`
+/// names where the command was typed; its content takes the place of its name, so that the run's own scenario says all.
+fn take_scheduler(scenario_file: Option<&Path>, scenario: &mut Scenario) -> Result<Configuration> {
+    let Some(Scheduler::File(file)) = &scenario.scheduler else { return Ok(scheduler::of(scenario)?) };
+    let is_typed = scenario.place(&ScenarioPath::of(["scheduler"])).is_some_and(|place| place.line().is_none());
+    let beside = scenario_file.and_then(Path::parent).filter(|_| !is_typed);
+    let path = beside.map_or_else(|| PathBuf::from(file), |folder| folder.join(file));
+    let text = text_file::read("scheduler configuration", &path)?;
+    let (written, configuration) = scheduler::from_text(&path.display().to_string(), &text)?;
+    scenario.scheduler = Some(Scheduler::Inline(written));
+    Ok(configuration)
 }
 
 /// Never ignored in silence: what this version cannot do is refused by name.

@@ -63,7 +63,6 @@ pub(crate) fn find(scenario: &Scenario) -> Vec<(Path, &'static str)> {
         if_used(!group.matches.is_empty(), at.field("match"), MATCH);
         if_used(matches!(group.ready, Ready::Spread { .. }), at.field("ready"), SPREAD);
     }
-    if_used(scenario.scheduler.is_some(), top("scheduler"), SCHEDULER);
     if_used(matches!(scenario.timing.profile, Profile::Custom(_)), Path::of(["timing", "profile"]), PROFILE);
     if_used(!scenario.timeline.is_empty(), top("timeline"), TIMELINE);
     if_used(!scenario.variants.is_empty(), top("variants"), VARIANTS);
@@ -79,7 +78,6 @@ const NODES: &str = "nodes come from `groups` only, so far: write `groups` or re
 const RESERVED: &str = "nothing is reserved on nodes yet: remove it, and write what is left for pods as `allocatable`";
 const MATCH: &str = "groups are not made from recorded nodes yet: remove it and write the group's cpu and memory";
 const SPREAD: &str = "a spread of delays is not drawn from yet: write one duration, such as the p50";
-const SCHEDULER: &str = "only kube-scheduler's default profile is simulated so far: remove it";
 const PROFILE: &str = "only `ideal` and `real-like` are carried out so far: write one of them";
 const TIMELINE: &str = "faults and changes during a run are not carried out yet: remove them";
 const VARIANTS: &str = "one run carries out one scenario, so far: remove them and run once with --set for each";

@@ -73,7 +73,6 @@ fn what_is_not_carried_out_is_named_with_its_place() {
         ("cluster.reserved", 18),
         ("cluster.groups.general.match", 22),
         ("cluster.groups.general.ready", 26),
-        ("scheduler", 44),
         ("timeline", 52),
         ("variants", 58),
         ("repetitions", 64),

@@ -7,4 +7,5 @@ mod garbage;
 mod harness;
 mod placement;
 mod stateful_sets;
+mod storage;
 mod workloads;

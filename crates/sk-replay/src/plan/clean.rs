@@ -33,7 +33,7 @@ const CLAIM_ANNOTATIONS: [&str; 4] = [
 /// Volumes that admission adds to every pod for its API token.
 const TOKEN_VOLUME_PREFIX: &str = "kube-api-access";
 
-pub(super) fn remove_what_a_server_allots(gvk: &Gvk, object: &mut Value) {
+pub(super) fn remove_what_a_server_allots(gvk: &Gvk, object: &mut Value, keep_volumes: bool) {
     let Some(fields) = object.as_object_mut() else { return };
     fields.remove("status");
     if let Some(metadata) = section(fields, "metadata") {
@@ -48,7 +48,7 @@ pub(super) fn remove_what_a_server_allots(gvk: &Gvk, object: &mut Value) {
         }
         ("", "Service") => clean_service(fields),
         ("", "PersistentVolumeClaim") => {
-            if let Some(spec) = section(fields, "spec") {
+            if let Some(spec) = section(fields, "spec").filter(|_| !keep_volumes) {
                 spec.remove("volumeName");
             }
             remove_from(fields, "/metadata/annotations", &CLAIM_ANNOTATIONS);
@@ -132,7 +132,7 @@ mod tests {
     fn cleaned(mut object: Value) -> Value {
         let (version, kind) = (object["apiVersion"].as_str().unwrap(), object["kind"].as_str().unwrap());
         let gvk = Gvk::from_api_version(version, kind).unwrap();
-        remove_what_a_server_allots(&gvk, &mut object);
+        remove_what_a_server_allots(&gvk, &mut object, false);
         object
     }
 
@@ -197,13 +197,16 @@ mod tests {
         let clean = cleaned(claim);
         assert_eq!(clean["metadata"]["annotations"], json!({"team": "a"}));
         assert_eq!(clean["spec"], json!({"resources": {}}));
+        let mut kept = json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "spec": {"volumeName": "pv-1"}});
+        remove_what_a_server_allots(&Gvk::new_static("", "v1", "PersistentVolumeClaim"), &mut kept, true);
+        assert_eq!(kept["spec"], json!({"volumeName": "pv-1"}), "the embedded engine knows what to do with it");
     }
 
     #[test]
     fn objects_of_any_shape_are_left_standing() {
         for object in [json!({"apiVersion": "v1", "kind": "Service", "metadata": [], "spec": 3}), json!(null)] {
             let mut copy = object.clone();
-            remove_what_a_server_allots(&Gvk::new_static("", "v1", "Service"), &mut copy);
+            remove_what_a_server_allots(&Gvk::new_static("", "v1", "Service"), &mut copy, false);
             assert_eq!(copy, object);
         }
     }

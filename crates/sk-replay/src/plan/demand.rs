@@ -4,9 +4,11 @@
 //! key that ends in `template`, with `spec.containers`), and their number is the `replicas` that stands beside each, as
 //! in an Argo Rollout, a Kubeflow training job or a Ray cluster.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 use sk_core::pointer::PointerPattern;
-use sk_core::{Gvk, Resources};
+use sk_core::{Gvk, Resources, SmolStr};
 use sk_engine::kinds::PodSpec;
 
 /// How deep templates are looked for: `spec.trainer.replicaSpecs.worker.template` is five deep.
@@ -23,7 +25,7 @@ pub(crate) struct Demand {
     pub(crate) cpu_m: Option<i64>,
     /// CPU in thousandths that one of its pods requests, the largest one.
     pub(crate) cpu_m_of_one: i64,
-    /// Does one of its templates ask for a scheduler that is not the default one?
+    /// Does one of its templates ask for a scheduler that nobody runs?
     pub(crate) other_scheduler: bool,
 }
 
@@ -34,7 +36,7 @@ impl Demand {
     }
 
     /// What the object asks for; nothing if it has no pod template.
-    pub(crate) fn of(gvk: &Gvk, object: &Value, paths: &[PointerPattern]) -> Option<Self> {
+    pub(crate) fn of(gvk: &Gvk, object: &Value, paths: &[PointerPattern], schedulers: &Schedulers) -> Option<Self> {
         let templates = templates(object, paths);
         let mut demand = Self { pods: Some(0), cpu_m: Some(0), ..Self::default() };
         for (beside, template) in &templates {
@@ -45,7 +47,7 @@ impl Demand {
             demand.pods = add(demand.pods, pods.map(|(all, _)| all));
             demand.cpu_m = add(demand.cpu_m, pods.map(|(_, at_once)| at_once.saturating_mul(cpu_m)));
             demand.cpu_m_of_one = demand.cpu_m_of_one.max(cpu_m);
-            demand.other_scheduler |= asks_for_another_scheduler(spec);
+            demand.other_scheduler |= !schedulers.run(spec);
         }
         (!templates.is_empty()).then_some(demand)
     }
@@ -122,8 +124,25 @@ pub(crate) fn requested(spec: &Value) -> Resources {
     spec.requests().clone()
 }
 
-fn asks_for_another_scheduler(spec: &Value) -> bool {
-    spec["schedulerName"].as_str().is_some_and(|name| !name.is_empty() && name != "default-scheduler")
+/// The schedulers that run, by the names that pods ask for them by.
+#[derive(Clone, Debug)]
+pub(crate) struct Schedulers(pub(crate) BTreeSet<SmolStr>);
+
+/// What a pod that names no scheduler asks for.
+const DEFAULT_SCHEDULER: &str = "default-scheduler";
+
+impl Default for Schedulers {
+    fn default() -> Self {
+        Self([SmolStr::new_static(DEFAULT_SCHEDULER)].into())
+    }
+}
+
+impl Schedulers {
+    /// Does the one run that a pod of this spec asks for?
+    fn run(&self, spec: &Value) -> bool {
+        let name = spec["schedulerName"].as_str().filter(|name| !name.is_empty());
+        self.0.contains(name.unwrap_or(DEFAULT_SCHEDULER))
+    }
 }
 
 #[cfg(test)]
@@ -136,7 +155,7 @@ mod tests {
     fn demand(object: &Value) -> Option<Demand> {
         let (version, kind) = (object["apiVersion"].as_str().unwrap(), object["kind"].as_str().unwrap());
         let gvk = Gvk::from_api_version(version, kind).unwrap();
-        Demand::of(&gvk, object, template_path(&gvk).as_slice())
+        Demand::of(&gvk, object, template_path(&gvk).as_slice(), &Schedulers::default())
     }
 
     fn template(cpu: &str) -> Value {
@@ -199,12 +218,17 @@ mod tests {
     }
 
     #[test]
-    fn pods_for_another_scheduler_are_told() {
+    fn pods_for_a_scheduler_that_nobody_runs_are_told() {
         let pod = |name: &str| {
             json!({"apiVersion": "v1", "kind": "Pod",
             "spec": {"schedulerName": name, "containers": [{"name": "c"}]}})
         };
         assert!(!demand(&pod("default-scheduler")).unwrap().other_scheduler);
         assert!(demand(&pod("volcano")).unwrap().other_scheduler);
+        let only = Schedulers([SmolStr::new_static("volcano")].into());
+        let asks =
+            |name: &str| Demand::of(&Gvk::new_static("", "v1", "Pod"), &pod(name), &["".parse().unwrap()], &only);
+        assert!(!asks("volcano").unwrap().other_scheduler);
+        assert!(asks("default-scheduler").unwrap().other_scheduler && asks("").unwrap().other_scheduler);
     }
 }

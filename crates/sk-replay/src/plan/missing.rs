@@ -14,7 +14,7 @@ use sk_record::{Basis, Missing, MissingWhy};
 use sk_store::trace::{OwnerLives, TracerConfig};
 
 use super::children::controller;
-use super::demand::Demand;
+use super::demand::{Demand, Schedulers};
 use super::{Window, templates};
 
 /// Objects that are named one by one; the rest of a kind is one entry. 10,000 × 400 bytes are 4 MB of run.json.
@@ -26,6 +26,7 @@ const MAX_MESSAGE_CHARS: usize = 300;
 #[derive(Clone, Debug, Default)]
 pub struct Gaps {
     objects: BTreeMap<ObjectRef, Found>,
+    pub(super) schedulers: Schedulers,
     /// What the object that was looked at last asks for: if it is refused, that is what is missing.
     last: Option<(ObjectRef, Option<Demand>)>,
 }
@@ -48,7 +49,7 @@ impl Found {
 impl Gaps {
     /// Looks at a version of an object. `replaces`: the versions before it lie before the run's start and do not count.
     pub(super) fn look_at(&mut self, object: &ObjectRef, value: &Value, config: &TracerConfig, replaces: bool) {
-        let demand = Demand::of(&object.gvk, value, &templates::paths(&object.gvk, config));
+        let demand = Demand::of(&object.gvk, value, &templates::paths(&object.gvk, config), &self.schedulers);
         self.last = Some((object.clone(), demand));
         let why = demand.and_then(|demand| why_missing(&object.gvk, &demand));
         let (Some(why), Some(demand)) = (why, demand) else {

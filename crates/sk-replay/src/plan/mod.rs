@@ -60,6 +60,7 @@ pub struct Plan<'t, R> {
     unmodelled: Unmodelled,
     gaps: Gaps,
     children: Children,
+    keep_volumes: bool,
 }
 
 /// Which part of a trace is replayed. Changes before the start make up the state at the start.
@@ -92,7 +93,22 @@ impl<'t, R: Iterator<Item = Result<Record, TraceError>>> Plan<'t, R> {
             unmodelled: Unmodelled::default(),
             gaps: Gaps::default(),
             children: Children::default(),
+            keep_volumes: false,
         }
+    }
+
+    /// Claims keep the name of the volume that they are bound to: the target knows what that means.
+    #[must_use]
+    pub fn keep_volumes(mut self) -> Self {
+        self.keep_volumes = true;
+        self
+    }
+
+    /// The schedulers that run, by name. Pods for others are not simulated.
+    #[must_use]
+    pub fn for_schedulers(mut self, names: impl IntoIterator<Item = SmolStr>) -> Self {
+        self.gaps.schedulers.0 = names.into_iter().collect();
+        self
     }
 
     /// What was met so far that the engine does not model.
@@ -149,7 +165,7 @@ impl<'t, R: Iterator<Item = Result<Record, TraceError>>> Plan<'t, R> {
             self.ready.push_back(Operation { at, action: Action::Apply(json), is_recorded: false });
         }
         let mut value = object.into_value();
-        clean::remove_what_a_server_allots(&reference.gvk, &mut value);
+        clean::remove_what_a_server_allots(&reference.gvk, &mut value, self.keep_volumes);
         self.stamp(&reference, &mut value);
         self.ready.push_back(Operation { at, action: Action::Apply(value), is_recorded: true });
     }

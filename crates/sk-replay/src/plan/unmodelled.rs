@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
-use sk_core::{Gvk, ObjectRef};
+use sk_core::{Gvk, ObjectKey, ObjectRef, SmolStr};
 use sk_store::trace::TracerConfig;
 
 use super::templates;
@@ -28,7 +28,10 @@ const KINDS: [(&str, &str, Finding); 7] = [
     (
         "policy",
         "PodDisruptionBudget",
-        Finding { code: "pdb", message: "PodDisruptionBudgets do not hold evictions back yet" },
+        Finding {
+            code: "pdb",
+            message: "PodDisruptionBudgets spare pods from preemption, and hold no eviction back yet",
+        },
     ),
     ("", "LimitRange", Finding { code: "limit-range", message: "LimitRanges set no defaults and no limits yet" }),
     ("", "ResourceQuota", Finding { code: "quota", message: "ResourceQuotas do not hold anything back yet" }),
@@ -46,19 +49,57 @@ const FIELDS: [(&str, Finding); 2] = [
 const WEBHOOKS: Finding = Finding { code: "webhooks", message: "admission webhooks are not called" };
 const CUSTOM: Finding =
     Finding { code: "custom-resource", message: "nothing acts on custom resources: their controllers are not there" };
-const CLAIMS: Finding =
-    Finding { code: "volumes", message: "volumes that bind pods to zones or nodes are not modelled yet" };
+const CLAIMS: Finding = Finding {
+    code: "volumes",
+    message: "claims whose volumes are not in the trace: bound at once, or where their first pod goes, without delay",
+};
+const LIMITS: Finding = Finding {
+    code: "volume-limits",
+    message: "how many volumes a node takes, and which pods may share one, is not looked at",
+};
+
+/// Sources of volumes that NodeVolumeLimits counts or VolumeRestrictions keeps apart.
+const COUNTED: [&str; 7] =
+    ["awsElasticBlockStore", "azureDisk", "csi", "ephemeral", "gcePersistentDisk", "iscsi", "persistentVolumeClaim"];
 
 /// Objects by what of them is not modelled.
 #[derive(Clone, Debug, Default)]
 pub struct Unmodelled {
     objects: BTreeMap<Finding, BTreeSet<ObjectRef>>,
+    /// Which claims objects name; those whose volume is in the trace are no finding.
+    claims: BTreeMap<ObjectRef, BTreeSet<SmolStr>>,
+    /// The volume of each claim, and the volumes of the trace.
+    bound: BTreeMap<ObjectKey, SmolStr>,
+    volumes: BTreeSet<SmolStr>,
 }
 
 impl Unmodelled {
     /// Each finding and how many objects it concerns.
     pub fn findings(&self) -> impl Iterator<Item = (Finding, u64)> {
-        self.objects.iter().map(|(finding, objects)| (*finding, objects.len() as u64))
+        let unknown = self.claims.iter().filter(|(object, claims)| !self.know_volumes_of(object, claims)).count();
+        let objects = self.objects.iter().map(|(finding, objects)| (*finding, objects.len() as u64));
+        objects.chain((unknown > 0).then_some((CLAIMS, unknown as u64)))
+    }
+
+    fn know_volumes_of(&self, object: &ObjectRef, claims: &BTreeSet<SmolStr>) -> bool {
+        let namespace = object.key.namespace.clone().unwrap_or_default();
+        claims.iter().all(|claim| {
+            let volume = self.bound.get(&ObjectKey::namespaced(namespace.clone(), claim.clone()));
+            volume.is_some_and(|volume| self.volumes.contains(volume))
+        })
+    }
+
+    /// Claims and volumes that the trace has.
+    fn look_at_storage(&mut self, object: &ObjectRef, value: &Value) {
+        match (object.gvk.group.as_str(), object.gvk.kind.as_str()) {
+            ("", "PersistentVolume") => drop(self.volumes.insert(object.key.name.clone())),
+            ("", "PersistentVolumeClaim") => {
+                if let Some(volume) = value.pointer("/spec/volumeName").and_then(Value::as_str) {
+                    self.bound.insert(object.key.clone(), volume.into());
+                }
+            }
+            _ => {}
+        }
     }
 
     pub(super) fn look_at(&mut self, object: &ObjectRef, value: &Value, config: &TracerConfig) {
@@ -69,6 +110,7 @@ impl Unmodelled {
         } else if is_custom(&object.gvk) {
             self.found(CUSTOM, object);
         }
+        self.look_at_storage(object, value);
         for pattern in templates::paths(&object.gvk, config) {
             for (_, template) in pattern.find(value) {
                 if let Some(spec) = template.get("spec") {
@@ -87,10 +129,16 @@ impl Unmodelled {
             }
         }
         let list = |value: &Value, name: &str| value.get(name).and_then(Value::as_array).cloned().unwrap_or_default();
-        let claims =
-            |volume: &Value| volume.get("persistentVolumeClaim").is_some() || volume.get("ephemeral").is_some();
-        if list(spec, "volumes").iter().any(claims) {
-            self.found(CLAIMS, object);
+        let volumes = list(spec, "volumes");
+        let claimed = |volume: &Value| {
+            volume.pointer("/persistentVolumeClaim/claimName").and_then(Value::as_str).map(SmolStr::from)
+        };
+        let claims: Vec<SmolStr> = volumes.iter().filter_map(claimed).collect();
+        if !claims.is_empty() {
+            self.claims.entry(object.clone()).or_default().extend(claims);
+        }
+        if volumes.iter().any(|volume| COUNTED.iter().any(|kind| volume.get(kind).is_some())) {
+            self.found(LIMITS, object);
         }
     }
 

@@ -5,7 +5,9 @@
 #![allow(dead_code, reason = "each test takes what it needs of the story")]
 
 use sk_core::{SimDuration, SimTime};
-use sk_record::{Autoscaler, DecisionRow, EndedBy, Engine, Group, NodeRow, Outcome, PodRow, RunMeta, SeriesRow, Trace};
+use sk_record::{
+    Autoscaler, DecisionRow, EndedBy, Engine, Explained, Group, NodeRow, Outcome, PodRow, RunMeta, SeriesRow, Trace,
+};
 use sk_report::Tables;
 
 pub(crate) const OWNER: &str = "default/Deployment/nginx";
@@ -119,6 +121,7 @@ fn decisions(pods: &[PodRow]) -> Vec<DecisionRow> {
         outcome,
         node: (outcome == Outcome::Scheduled).then(|| pod.node.clone()).flatten(),
         message: (outcome == Outcome::Unschedulable).then(|| REFUSAL.into()),
+        explained: Explained::default(),
     };
     let refused = |pod: &PodRow| pod.waited_for.as_ref().map(|_| row(pod, pod.created, Outcome::Unschedulable));
     let bound = |pod: &PodRow| pod.scheduled.map(|time| row(pod, time, Outcome::Scheduled));

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::Value;
 use sk_core::label::Labels;
 use sk_core::selector::Requirement;
 use sk_core::{LabelSelector, SmolStr};
@@ -18,6 +19,11 @@ pub struct NodeSelectorTerm {
 }
 
 impl NodeSelectorTerm {
+    /// A `nodeSelectorTerm` as a pod or a PersistentVolume has it.
+    pub fn from_json(term: &Value) -> Self {
+        super::json::node_selector_term(term)
+    }
+
     /// Does a node of this name and these labels match?
     pub fn matches(&self, name: &str, labels: &BTreeMap<SmolStr, SmolStr>) -> bool {
         !self.matches_nothing

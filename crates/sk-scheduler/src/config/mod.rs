@@ -32,12 +32,19 @@ pub struct Configuration {
     pub profiles: Vec<Profile>,
     /// Backoffs.
     pub queue: QueueSettings,
-    /// Requests per second that the scheduler's client makes (`clientConnection.qps`).
-    pub qps: f64,
-    /// How many it makes at once before that counts.
-    pub burst: i64,
+    /// How fast the scheduler's client may send, where `clientConnection` says so.
+    pub client: Option<ClientRate>,
     /// Settings that have no meaning here.
     pub ignored: Vec<String>,
+}
+
+/// `clientConnection`, as far as it has a meaning here.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ClientRate {
+    /// Requests per second in the long run; below 0: no limit.
+    pub qps: f64,
+    /// How many it sends at once before that counts.
+    pub burst: i64,
 }
 
 /// Why a configuration is refused.
@@ -60,20 +67,19 @@ impl ConfigError {
 
 impl Default for Configuration {
     fn default() -> Self {
-        Self {
-            profiles: vec![Profile::default()],
-            queue: QueueSettings::default(),
-            qps: 50.0,
-            burst: 100,
-            ignored: Vec::new(),
-        }
+        Self { profiles: vec![Profile::default()], queue: QueueSettings::default(), client: None, ignored: Vec::new() }
     }
 }
 
 impl Configuration {
+    /// YAML text as a tree, for [`Self::from_value`] to read.
+    pub fn tree(text: &str) -> Result<Value, ConfigError> {
+        yaml::read(text)
+    }
+
     /// From YAML text; errors name line and column.
     pub fn from_yaml(text: &str) -> Result<Self, ConfigError> {
-        let value = yaml::read(text)?;
+        let value = Self::tree(text)?;
         Self::from_value(&value).map_err(|error| ConfigError { place: yaml::place(text, &error.path), ..error })
     }
 
@@ -105,7 +111,7 @@ impl Configuration {
         }
         let mut read = Self { queue: queue(&at)?, ..Self::default() };
         read.ignored = ignored(&at)?;
-        (read.qps, read.burst) = rate(&at)?;
+        read.client = rate(&at)?;
         let percentage = at.number("percentageOfNodesToScore", 0, 0..=100)?;
         read.profiles = profiles(&at, percentage, &mut read.ignored)?;
         Ok(read)
@@ -140,8 +146,9 @@ fn ignored(at: &At<'_>) -> Read<Vec<String>> {
     Ok(ignored)
 }
 
-fn rate(at: &At<'_>) -> Read<(f64, i64)> {
-    let Some(client) = at.get("clientConnection")? else { return Ok((50.0, 100)) };
+/// What is not written, or is 0, is kube-scheduler's default (`apis/config/v1/defaults.go`).
+fn rate(at: &At<'_>) -> Read<Option<ClientRate>> {
+    let Some(client) = at.get("clientConnection")? else { return Ok(None) };
     client.only(&["kubeconfig", "acceptContentTypes", "contentType", "qps", "burst"])?;
     let qps = match client.get("qps")? {
         None => 50.0,
@@ -151,7 +158,11 @@ fn rate(at: &At<'_>) -> Read<(f64, i64)> {
             None => return qps.wrong("must be a number"),
         },
     };
-    Ok((qps, client.number("burst", 100, 0..=i64::from(i32::MAX))?))
+    let burst = match client.number("burst", 100, 0..=i64::from(i32::MAX))? {
+        0 => 100,
+        burst => burst,
+    };
+    Ok(Some(ClientRate { qps, burst }))
 }
 
 fn profiles(at: &At<'_>, percentage: i64, ignored: &mut Vec<String>) -> Read<Vec<Profile>> {

@@ -3,13 +3,11 @@
 
 use super::reader::{At, Read};
 use crate::framework::Profile;
+use crate::framework::extension_points::{DEFAULTS, Enabled, POINTS};
 use crate::framework::plugin::{PluginId, PluginSet};
 
 /// The largest weight. Eleven plugins at 100 points each stay below 2³¹ then, which is what a score is kept in.
 const MAX_WEIGHT: i64 = 1_000_000;
-
-/// A plugin that is on, with the weight that was written; 0: none was.
-type Enabled = (PluginId, i64);
 
 /// What is on and off at one extension point.
 #[derive(Clone, Debug, Default)]
@@ -20,108 +18,8 @@ struct Point {
 }
 
 use PluginId::{
-    DefaultBinder, DefaultPreemption, DynamicResources, ImageLocality, InterPodAffinity, NodeAffinity,
-    NodeDeclaredFeatures, NodeName, NodePorts, NodeResourcesBalancedAllocation, NodeResourcesFit, NodeUnschedulable,
-    NodeVolumeLimits, PodTopologySpread, PrioritySort, SchedulingGates, TaintToleration, VolumeBinding,
-    VolumeRestrictions, VolumeZone,
+    InterPodAffinity, NodePorts, NodeResourcesFit, PodTopologySpread, PrioritySort, TaintToleration, VolumeBinding,
 };
-
-/// The default `multiPoint`, with weights where there are any.
-const DEFAULTS: [Enabled; 20] = [
-    (SchedulingGates, 0),
-    (PrioritySort, 0),
-    (NodeUnschedulable, 0),
-    (NodeName, 0),
-    (TaintToleration, 3),
-    (NodeAffinity, 2),
-    (NodePorts, 0),
-    (NodeResourcesFit, 1),
-    (VolumeRestrictions, 0),
-    (NodeVolumeLimits, 0),
-    (VolumeBinding, 0),
-    (VolumeZone, 0),
-    (PodTopologySpread, 2),
-    (InterPodAffinity, 2),
-    (DynamicResources, 2),
-    (DefaultPreemption, 0),
-    (NodeResourcesBalancedAllocation, 1),
-    (ImageLocality, 1),
-    (DefaultBinder, 0),
-    (NodeDeclaredFeatures, 0),
-];
-
-/// Extension points by their names, with the plugins that implement them.
-const POINTS: [(&str, &[PluginId]); 12] = [
-    ("preEnqueue", &[SchedulingGates, DefaultPreemption, DynamicResources]),
-    ("queueSort", &[PrioritySort]),
-    (
-        "preFilter",
-        &[
-            NodeAffinity,
-            NodePorts,
-            NodeResourcesFit,
-            VolumeRestrictions,
-            NodeVolumeLimits,
-            VolumeBinding,
-            VolumeZone,
-            PodTopologySpread,
-            InterPodAffinity,
-            DynamicResources,
-            NodeDeclaredFeatures,
-        ],
-    ),
-    (
-        "filter",
-        &[
-            NodeUnschedulable,
-            NodeName,
-            TaintToleration,
-            NodeAffinity,
-            NodePorts,
-            NodeResourcesFit,
-            VolumeRestrictions,
-            NodeVolumeLimits,
-            VolumeBinding,
-            VolumeZone,
-            PodTopologySpread,
-            InterPodAffinity,
-            DynamicResources,
-            NodeDeclaredFeatures,
-        ],
-    ),
-    ("postFilter", &[DynamicResources, DefaultPreemption]),
-    (
-        "preScore",
-        &[
-            TaintToleration,
-            NodeAffinity,
-            NodeResourcesFit,
-            VolumeBinding,
-            PodTopologySpread,
-            InterPodAffinity,
-            NodeResourcesBalancedAllocation,
-        ],
-    ),
-    (
-        "score",
-        &[
-            TaintToleration,
-            NodeAffinity,
-            NodeResourcesFit,
-            VolumeBinding,
-            PodTopologySpread,
-            InterPodAffinity,
-            DynamicResources,
-            NodeResourcesBalancedAllocation,
-            ImageLocality,
-        ],
-    ),
-    ("reserve", &[VolumeBinding, DynamicResources]),
-    ("permit", &[]),
-    ("preBind", &[VolumeBinding, DynamicResources]),
-    ("bind", &[DefaultBinder]),
-    ("postBind", &[]),
-];
 
 /// Takes the plugins of a profile over.
 pub(super) fn read(at: Option<&At<'_>>, profile: &mut Profile, ignored: &mut Vec<String>) -> Read<()> {

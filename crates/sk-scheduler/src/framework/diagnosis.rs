@@ -71,6 +71,12 @@ impl Diagnosis {
         self.plugins
     }
 
+    /// Does a nominated pod that failed so stay nominated? It does when DefaultPreemption had no say: the pod may not
+    /// preempt, or PostFilter ended before (`schedule_one.go`, `NominatingInfo`).
+    pub fn keeps_nomination(&self) -> bool {
+        self.post_filter.iter().any(|said| matches!(said, PostFilter::NotEligible(_) | PostFilter::NoState))
+    }
+
     /// How many nodes each plugin rejected, with its own words for it.
     pub fn reasons(&self) -> Vec<(PluginId, String, usize)> {
         let mut reasons: BTreeMap<(PluginId, String), usize> = BTreeMap::new();

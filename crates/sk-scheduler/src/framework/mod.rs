@@ -7,6 +7,7 @@ mod column;
 pub(crate) mod cycle_state;
 mod diagnosis;
 mod explain;
+pub(crate) mod extension_points;
 pub(crate) mod local;
 mod pick;
 pub mod plugin;

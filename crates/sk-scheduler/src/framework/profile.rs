@@ -3,6 +3,7 @@
 
 use sk_core::SmolStr;
 
+use super::extension_points::{default_plugins, default_weights};
 use super::plugin::PluginId;
 use crate::Cluster;
 use crate::class::{DEFAULT_SCHEDULER, NodeSelectorTerm, SpreadConstraint};
@@ -81,12 +82,6 @@ pub struct Profile {
 impl Default for Profile {
     /// `apis/config/v1/default_plugins.go` and `defaults.go`, 1.36, with its feature gates at their defaults.
     fn default() -> Self {
-        use PluginId::{
-            DefaultPreemption, DynamicResources, ImageLocality, InterPodAffinity, NodeAffinity, NodeDeclaredFeatures,
-            NodeName, NodePorts, NodeResourcesBalancedAllocation, NodeResourcesFit, NodeUnschedulable,
-            NodeVolumeLimits, PodTopologySpread, SchedulingGates, TaintToleration, VolumeBinding, VolumeRestrictions,
-            VolumeZone,
-        };
         let soft = |key: &str, max_skew| SpreadConstraint {
             max_skew,
             key: key.into(),
@@ -99,48 +94,11 @@ impl Default for Profile {
         Self {
             scheduler_name: DEFAULT_SCHEDULER.into(),
             percentage_of_nodes_to_score: 0,
-            pre_filters: vec![
-                NodeAffinity,
-                NodePorts,
-                NodeResourcesFit,
-                VolumeRestrictions,
-                NodeVolumeLimits,
-                VolumeBinding,
-                VolumeZone,
-                PodTopologySpread,
-                InterPodAffinity,
-                DynamicResources,
-                NodeDeclaredFeatures,
-            ],
-            filters: vec![
-                NodeUnschedulable,
-                NodeName,
-                TaintToleration,
-                NodeAffinity,
-                NodePorts,
-                NodeResourcesFit,
-                VolumeRestrictions,
-                NodeVolumeLimits,
-                VolumeBinding,
-                VolumeZone,
-                PodTopologySpread,
-                InterPodAffinity,
-                DynamicResources,
-                NodeDeclaredFeatures,
-            ],
-            scores: vec![
-                (TaintToleration, 3),
-                (NodeAffinity, 2),
-                (NodeResourcesFit, 1),
-                (VolumeBinding, 1),
-                (PodTopologySpread, 2),
-                (InterPodAffinity, 2),
-                (DynamicResources, 2),
-                (NodeResourcesBalancedAllocation, 1),
-                (ImageLocality, 1),
-            ],
-            post_filters: vec![DynamicResources, DefaultPreemption],
-            pre_enqueue: vec![SchedulingGates, DynamicResources, DefaultPreemption],
+            pre_filters: default_plugins("preFilter"),
+            filters: default_plugins("filter"),
+            scores: default_weights("score"),
+            post_filters: default_plugins("postFilter"),
+            pre_enqueue: default_plugins("preEnqueue"),
             fit: FitArgs {
                 strategy: Strategy::LeastAllocated,
                 resources: vec![("cpu".into(), 1), ("memory".into(), 1)],

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 use sk_core::SimDuration;
+use sk_scheduler::config::ClientRate;
 use sk_scheduler::framework::profile::Strategy;
 use sk_scheduler::{Configuration, Profile};
 
@@ -52,7 +53,7 @@ profiles:
           scoringStrategy: {type: MostAllocated, resources: [{name: cpu, weight: 3}, {name: memory}]}
 ",
     );
-    assert_eq!((read.qps, read.burst), (200.0, 400));
+    assert_eq!(read.client, Some(ClientRate { qps: 200.0, burst: 400 }));
     assert_eq!(read.queue.initial_backoff, SimDuration::from_secs(2));
     assert_eq!(read.queue.max_backoff, SimDuration::from_secs(20));
     let [default, packer] = read.profiles.as_slice() else { panic!("two profiles") };

@@ -34,9 +34,9 @@ pub(crate) fn run(args: &RunArgs, global: &Global) -> Result<Outcome> {
     refuse_what_needs_a_cluster(args)?;
     let resolved = scenarios::resolve(args).map_err(|error| hint_for_the_old_form(args, error))?;
     let checked = check(&resolved, args)?;
-    let Resolved { trace: typed, mut scenario, mut assumptions, .. } = resolved;
+    let Resolved { trace: typed, mut scenario, scheduler, mut assumptions, .. } = resolved;
     let trace = traces::open(&typed, global)?;
-    let setup = Setup::new(&scenario);
+    let setup = Setup::new(&scenario).with_scheduler(scheduler);
     let asked = Asked::of_run(&args.part, &scenario.trace)?;
     let (window, length_is_assumed) = times::window(&asked, span(&trace), &Clock::of(global))?;
     if asked.is_anything() {

@@ -1,0 +1,160 @@
+//! What becomes of a decision: a binding, or a reason in the pod's status and perhaps room that others have to make.
+
+use sk_apiserver::kinds::{Condition, POD};
+use sk_apiserver::{DeleteOptions, Object, ObjectId, Request, Uid};
+use sk_core::{ObjectRef, SmolStr};
+use sk_scheduler::queue::{Event, PodAction};
+use sk_scheduler::{Decision, Diagnosis, NodeId, PodId};
+
+use super::{Context, Explained, KubeScheduler, Sent};
+
+impl KubeScheduler {
+    pub(super) fn schedule(&mut self, pod: PodId, ctx: &mut Context<'_>) {
+        let id = self.objects[pod.index()];
+        let Some((id, object)) = id.and_then(|id| Some((id, ctx.view.get(id)?))) else {
+            return self.queue.remove(pod);
+        };
+        let object = object.clone();
+        let scores = self.scores(pod);
+        let mut decision = self.library.schedule(pod);
+        if matches!(decision, Decision::Nominated { .. }) && self.reckon_budgets(ctx.view) {
+            // Budgets are reckoned only now that somebody is to go; the search itself has gone full circle.
+            decision = self.library.schedule(pod);
+        }
+        match decision {
+            Decision::Placed { node, feasible, evaluated } => {
+                if self.explainer.is_on() {
+                    let (counts, victims) = (Some((evaluated, feasible)), Vec::new());
+                    self.explainer.told.push(Explained { pod: object.uid, counts, scores, victims, message: None });
+                }
+                self.queue.remove(pod);
+                self.library.cluster.withdraw(pod);
+                self.library.cluster.add_pod(pod, node);
+                self.first_use(self.library.cluster.pod(pod).class, node);
+                let node = self.library.cluster.node(node).name.clone();
+                let request = Request::Bind { pod: object.key.clone(), uid: object.uid, node };
+                self.send(Some(Sent::Binding(id, object.uid)), request, ctx);
+            }
+            Decision::Nominated { node, victims, diagnosis } => {
+                self.explain_victims(object.uid, &victims, diagnosis.to_string(), ctx);
+                self.make_room(pod, &object, id, node, &victims, ctx);
+                self.queue.failed(ctx.now, pod, diagnosis.plugins(), &self.library);
+                let name = self.library.cluster.node(node).name.clone();
+                self.report(&object, &diagnosis.to_string(), Some(name), ctx);
+            }
+            Decision::Unschedulable(diagnosis) => {
+                self.queue.failed(ctx.now, pod, diagnosis.plugins(), &self.library);
+                let cleared = self.renew_nomination(pod, &diagnosis);
+                self.report(&object, &diagnosis.to_string(), cleared.then(SmolStr::default), ctx);
+            }
+            Decision::NoProfile => self.queue.remove(pod),
+        }
+    }
+
+    /// A pod that finds no room loses its nomination, unless it was not asked whether others could make room; `true` if
+    /// it does (`schedule_one.go`, `handleSchedulingFailure`).
+    fn renew_nomination(&mut self, pod: PodId, diagnosis: &Diagnosis) -> bool {
+        let seen = self.library.cluster.pod(pod).nominated.filter(|_| diagnosis.keeps_nomination());
+        match seen {
+            Some(node) => self.library.cluster.nominate(pod, node),
+            None => drop(self.library.cluster.withdraw(pod)),
+        }
+        !diagnosis.keeps_nomination()
+    }
+
+    /// Nominates a pod; those less important lose their nomination for its node, and the victims go, unless all of them are
+    /// going already (`preemption/executor.go`, `prepareCandidateAsync`).
+    fn make_room(
+        &mut self,
+        pod: PodId,
+        object: &Object,
+        id: ObjectId,
+        node: NodeId,
+        victims: &[PodId],
+        ctx: &mut Context<'_>,
+    ) {
+        let cluster = &mut self.library.cluster;
+        cluster.nominate(pod, node);
+        let victims: Vec<PodId> = victims.iter().copied().filter(|victim| !cluster.pod(*victim).deleting).collect();
+        if victims.is_empty() {
+            return;
+        }
+        let losers = cluster.nominations_below(pod, node);
+        self.queue.set_preempting(pod, true);
+        let losers: Vec<_> = losers.into_iter().filter_map(|loser| self.object_of(loser, ctx)).collect();
+        for loser in losers {
+            let clear = Request::PatchPodStatus {
+                pod: loser.key.clone(),
+                uid: loser.uid,
+                conditions: Vec::new(),
+                nominated_node_name: Some(SmolStr::default()),
+            };
+            self.send(None, clear, ctx);
+        }
+        let scheduler = self.library.cluster.class(self.library.cluster.pod(pod).class).scheduler_name.clone();
+        self.evict(Sent::LastVictim(id, object.uid), &scheduler, &victims, ctx);
+    }
+
+    pub(super) fn object_of(&self, pod: PodId, ctx: &Context<'_>) -> Option<std::sync::Arc<Object>> {
+        self.objects[pod.index()].and_then(|id| ctx.view.get(id)).cloned()
+    }
+
+    /// Tells the victims why they go, and deletes them; the last one after the others.
+    fn evict(&mut self, end: Sent, scheduler: &str, victims: &[PodId], ctx: &mut Context<'_>) {
+        let victims: Vec<_> = victims.iter().filter_map(|victim| self.object_of(*victim, ctx)).collect();
+        for (place, victim) in victims.iter().enumerate() {
+            let message = format!("{scheduler}: preempting to accommodate a higher priority pod");
+            let condition = Condition::new("DisruptionTarget", true, ctx.now).because("PreemptionByScheduler", message);
+            let told = Request::PatchPodStatus {
+                pod: victim.key.clone(),
+                uid: victim.uid,
+                conditions: vec![condition],
+                nominated_node_name: None,
+            };
+            self.send(None, told, ctx);
+            let options = DeleteOptions { uid: Some(victim.uid), ..DeleteOptions::default() };
+            let target = ObjectRef::new(POD.clone(), victim.key.clone());
+            let last = place + 1 == victims.len();
+            self.send(last.then_some(end), Request::Delete { target, options }, ctx);
+        }
+    }
+
+    /// Writes the reason into the pod, and its nomination: empty for none, `None` to leave it. What is there already is not
+    /// written again.
+    pub(super) fn report(&mut self, object: &Object, message: &str, nominated: Option<SmolStr>, ctx: &mut Context<'_>) {
+        let Some(pod) = object.pod() else { return };
+        let said = pod.status.condition("PodScheduled").is_some_and(|c| !c.is_true() && c.message() == message);
+        let written = pod.status.nominated_node_name.clone().unwrap_or_default();
+        let nominated = nominated.filter(|node| *node != written);
+        if said && nominated.is_none() {
+            return;
+        }
+        let condition = Condition::new("PodScheduled", false, ctx.now).because("Unschedulable", message);
+        let request = Request::PatchPodStatus {
+            pod: object.key.clone(),
+            uid: object.uid,
+            conditions: vec![condition],
+            nominated_node_name: nominated,
+        };
+        self.send(None, request, ctx);
+    }
+
+    fn send(&mut self, what: Option<Sent>, request: Request, ctx: &mut Context<'_>) {
+        self.requests += 1;
+        if let Some(what) = what {
+            self.sent.insert(self.requests, what);
+        }
+        ctx.send(self.requests, request);
+    }
+
+    pub(super) fn binding_failed(&mut self, id: ObjectId, uid: Uid, ctx: &mut Context<'_>) {
+        let Some(known) = self.known(id).filter(|known| known.uid == uid && !known.is_bound) else { return };
+        self.library.cluster.remove_pod(known.pod);
+        let event = Event::PlacedPod { action: PodAction::Delete, before: Some(known.class), after: None };
+        self.queue.happened(ctx.now, &event, &self.library);
+        let waits = ctx.view.get(id).is_some_and(|object| object.uid == uid && !object.is_deleting());
+        if waits {
+            self.queue.add(ctx.now, known.pod, &self.library);
+        }
+    }
+}

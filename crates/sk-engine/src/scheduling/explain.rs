@@ -1,0 +1,104 @@
+//! Why a pod went where it went, for whoever wants to know: kept only if the settings say so, and only so much.
+
+use sk_apiserver::Uid;
+use sk_core::{ObjectKey, SmolStr};
+use sk_scheduler::{NodeId, PodId};
+
+use super::{Context, KubeScheduler};
+use crate::settings::Explain;
+
+/// How many of the best nodes are told of.
+const BEST_NODES: usize = 3;
+
+/// What is to be said of one decision.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Explained {
+    /// The pod.
+    pub pod: Uid,
+    /// How many nodes were looked at and how many of them would have done, if the pod got one.
+    pub counts: Option<(usize, usize)>,
+    /// The best nodes, best first; empty if nobody kept them.
+    pub scores: Vec<NodeScore>,
+    /// The pods that have to make room.
+    pub victims: Vec<ObjectKey>,
+    /// What the pod that they make room for is told meanwhile.
+    pub message: Option<String>,
+}
+
+/// The scores of a node, weights included.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeScore {
+    /// Which node.
+    pub node: SmolStr,
+    /// The sum.
+    pub total: i64,
+    /// What each plugin gave.
+    pub plugins: Vec<(&'static str, i64)>,
+}
+
+/// What has been kept.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Explainer {
+    settings: Option<Explain>,
+    decisions: u64,
+    scored: u32,
+    pub(super) told: Vec<Explained>,
+}
+
+impl Explainer {
+    pub(super) fn new(settings: Option<Explain>) -> Self {
+        Self { settings, ..Self::default() }
+    }
+
+    pub(super) fn is_on(&self) -> bool {
+        self.settings.is_some()
+    }
+
+    /// Are the scores of this decision to be kept?
+    fn wants_scores(&mut self, has_waited: bool) -> bool {
+        let Some(Explain { sample, most }) = self.settings else { return false };
+        self.decisions += 1;
+        let is_sample = self.decisions % u64::from(sample.max(1)) == 1;
+        let wants = (has_waited || is_sample) && self.scored < most;
+        self.scored += u32::from(wants);
+        wants
+    }
+}
+
+impl KubeScheduler {
+    /// The scores of the decision that is about to be taken, if they are to be kept.
+    pub(super) fn scores(&mut self, pod: PodId) -> Vec<NodeScore> {
+        let has_waited = self.queue.attempts(pod) > 1;
+        if !self.explainer.wants_scores(has_waited) {
+            return Vec::new();
+        }
+        let mut nodes = self.library.explain(pod).map(|explanation| explanation.nodes).unwrap_or_default();
+        // Of equals those that were found first stay first.
+        nodes.sort_by_key(|node| std::cmp::Reverse(node.total));
+        nodes.truncate(BEST_NODES);
+        let name = |node: NodeId| self.library.cluster.node(node).name.clone();
+        let plugins = |scores: &[(_, i64)]| {
+            scores
+                .iter()
+                .map(|(plugin, score): &(sk_scheduler::framework::plugin::PluginId, i64)| (plugin.name(), *score))
+                .collect()
+        };
+        nodes
+            .iter()
+            .map(|one| NodeScore { node: name(one.node), total: one.total, plugins: plugins(&one.plugins) })
+            .collect()
+    }
+
+    pub(super) fn explain_victims(&mut self, pod: Uid, victims: &[PodId], message: String, ctx: &Context<'_>) {
+        if self.explainer.is_on() {
+            let victims = victims.iter().filter_map(|victim| Some(self.object_of(*victim, ctx)?.key.clone())).collect();
+            self.explainer.told.push(Explained {
+                pod,
+                counts: None,
+                scores: Vec::new(),
+                victims,
+                message: Some(message),
+            });
+        }
+    }
+}

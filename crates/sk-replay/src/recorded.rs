@@ -196,6 +196,7 @@ fn decisions(observation: &Observation, decisions: &mut Vec<DecisionRow>) {
         outcome,
         node,
         message,
+        explained: Default::default(),
     };
     for wait in &observation.waits {
         decisions.push(row(wait.at, Outcome::Unschedulable, None, Some(wait.message.clone())));

@@ -1,4 +1,4 @@
-//! From `-f`, `--set`, `--assert` and `--seed` to a resolved scenario.
+//! Resolves a scenario from `-f`, `--set`, `--assert` and `--seed`.
 
 use anyhow::{Context, Result, bail};
 use sk_api::scenario::{Assertion, Assignment, Holds, Scenario};
@@ -33,7 +33,8 @@ pub(crate) fn resolve(args: &RunArgs) -> Result<Resolved> {
             ("the assumed scenario".to_owned(), ASSUMED.to_owned())
         }
     };
-    let sets = args.set.iter().map(|text| text.parse::<Assignment>()).collect::<Result<Vec<_>, _>>()?;
+    let old = args.old.sets();
+    let sets = args.set.iter().chain(&old).map(|text| text.parse::<Assignment>()).collect::<Result<Vec<_>, _>>()?;
     let mut scenario = Scenario::parse_with(&name, &text, &sets)?;
     refuse_unsupported(&name, &scenario)?;
     scenario.assertions.extend(args.assert.iter().map(|text| Assertion {
@@ -66,7 +67,7 @@ fn assumed_nodes() -> Warning {
     Warning {
         code: "assumed-nodes".to_owned(),
         kind: WarningKind::Assumed,
-        message: "assumed nodes: 4 CPU, 16Gi, 1 to 100 of them; say yours with -f SCENARIO".to_owned(),
+        message: "assumed nodes: 4 CPU, 16Gi, 1 to 100 of them; name yours with -f SCENARIO".to_owned(),
         count: 1,
     }
 }

@@ -369,11 +369,11 @@ pub enum ReportFormat {
 /// `skctl compare`
 #[derive(Debug, Args)]
 pub struct CompareArgs {
-    /// The runs: folders, names under ./runs, `@` for the newest, `@2` for the one before; or a trace with observations,
-    /// which reads as the run `recorded`.
+    /// The runs: folders, names under ./runs, `@` for the newest, `@2` for the one before; or a trace with
+    /// observations, which is read as the run `recorded`.
     #[arg(required = true, num_args = 2.., value_name = "RUN")]
     pub runs: Vec<String>,
-    /// In which form.
+    /// Output format.
     #[arg(short = 'o', long = "output", value_enum, default_value = "table", value_name = "FORMAT")]
     pub output: CompareFormat,
 }
@@ -397,15 +397,15 @@ pub struct WhyArgs {
     /// The run: a folder, a name under ./runs, `@` for the newest; or a trace with observations.
     #[arg(default_value = NEWEST)]
     pub run: String,
-    /// A pod or an owner as namespace/name (or namespace/Kind/name), a node, or a node group; every pod if not said.
+    /// A pod or an owner as namespace/name (or namespace/Kind/name), a node, or a node group; by default every pod.
     pub object: Option<String>,
-    /// What was the matter at this moment?
+    /// Explain the state at this time.
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, conflicts_with_all = ["start", "end", "duration"])]
     pub at: Option<String>,
-    /// Which part of the run.
+    /// The part of the run.
     #[command(flatten)]
     pub part: PartArgs,
-    /// In which form.
+    /// Output format.
     #[arg(short = 'o', long = "output", value_enum, default_value = "table", value_name = "FORMAT")]
     pub output: WhyFormat,
 }

@@ -111,7 +111,11 @@ fn a_foreign_file_is_told_from_a_trace() {
     let dir = folder();
     write(&dir, "cat.png", b"\x89PNG\r\n\x1a\nrest");
     write(&dir, "empty.sktrace", b"");
-    skctl(dir.path()).args(["run", "cat.png"]).assert().code(2).stderr(contains("cat.png").and(contains("not a trace")));
+    skctl(dir.path())
+        .args(["run", "cat.png"])
+        .assert()
+        .code(2)
+        .stderr(contains("cat.png").and(contains("not a trace")));
     skctl(dir.path()).args(["run", "empty.sktrace"]).assert().code(2).stderr(contains("is empty"));
     skctl(dir.path()).args(["run", "example:apache"]).assert().code(2).stderr(contains("bundled are: example:nginx"));
 }

@@ -1,7 +1,7 @@
-//! Certificates that the controller makes itself: an authority, and a server's certificate from it.
+//! Certificates that the controller creates: a certificate authority and a serving certificate.
 //!
-//! Nothing is asked of the cluster for it, neither cert-manager nor Kubernetes' own signers, whose approval needs rights
-//! that a simulator should not have. An authority signs one thing only and is trusted by whoever calls that thing.
+//! This needs neither cert-manager nor Kubernetes' certificate signers, whose approval needs permissions that a
+//! simulator should not have. Each authority signs one certificate, and only the clients of that server trust it.
 
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 use rcgen::{

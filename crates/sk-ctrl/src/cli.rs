@@ -1,4 +1,4 @@
-//! What can be typed after `sk-ctrl`, and the start: connect, prove who we are, serve records, follow Simulations.
+//! The flags of `sk-ctrl`, and its start: connect, load the certificate, serve records, reconcile Simulations.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -109,7 +109,7 @@ impl Arguments {
 /// Runs the controller until it is asked to stop.
 pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
     let filter = tracing_subscriber::EnvFilter::try_new(&arguments.verbosity)
-        .with_context(|| format!("--verbosity {} is no filter", arguments.verbosity))?;
+        .with_context(|| format!("--verbosity {} is not a log filter", arguments.verbosity))?;
     tracing_subscriber::fmt().with_env_filter(filter).with_ansi(false).with_writer(std::io::stderr).init();
     let client = connect(&arguments).await?;
     let settings = arguments.settings();

@@ -1,7 +1,7 @@
-//! The cluster as the controller meets it: reading, making and deleting objects whose kind is only known at run time.
+//! Reads, creates and deletes objects whose kind is known at run time only.
 //!
-//! One rule is enforced here for all of them: what does not carry the run's mark (its label, and its root as owner) is
-//! never changed and never deleted.
+//! One rule is enforced here for all of them: an object without the run's label and its root as owner is never changed
+//! or deleted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};

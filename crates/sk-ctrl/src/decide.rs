@@ -1,4 +1,4 @@
-//! What to do next with a Simulation, given what is observed in the cluster. Pure: no clock, no client.
+//! The next step for a Simulation, given the observed state of the cluster. Pure: no clock, no client.
 //!
 //! ```text
 //! claim ─► turn ─► preStart hooks ─► root, namespace, account, certificate, Service, webhook, metrics, Job
@@ -6,9 +6,9 @@
 //!   rest ◄─ release the turn ◄─ finish ◄─ tear down ◄─ postStop hooks ◄─ conclude ◄─ follow the driver
 //! ```
 //!
-//! [`decide`] names one step. Whoever carries it out looks at the cluster again before the next, so that a controller that
-//! is killed anywhere goes on where it was: what has been done is seen in the cluster, and what cannot be seen there (which
-//! hooks have run, how the run ended) is in the Simulation's status before it is acted on.
+//! [`decide`] returns one step. The cluster is observed again before the next one, so a controller that was killed
+//! continues where it was: what is done is visible in the cluster, and what is not visible there (which hooks have run,
+//! how the run ended) is in the Simulation's status before it is acted on.
 
 use std::time::Duration;
 
@@ -197,7 +197,7 @@ fn secret_refused(namespace: &str, name: &str, refusal: SecretRefusal) -> Verdic
         ),
         SecretRefusal::Unlabelled => Verdict::failure(
             "SecretNotAllowed",
-            format!("spec.driver.secrets names Secret {namespace}/{name}, which nobody has opened to drivers: {label}"),
+            format!("spec.driver.secrets names Secret {namespace}/{name}, which drivers may not use: {label}"),
         ),
     }
 }
@@ -270,13 +270,13 @@ fn next_part(observed: &Observed, settings: &Settings) -> Option<Step> {
         (_, Seen::Ours) | (Part::Namespace | Part::Account, Seen::Foreign) => None,
         (Part::Root, Seen::Absent | Seen::Going) if observed.status().completed_runs.is_some() => {
             let words = format!(
-                "somebody has deleted SimulationRoot {}, and with it everything of the run",
+                "SimulationRoot {} was deleted, and with it everything of the run",
                 names::metaroot(observed.name())
             );
             Some(Step::Do(Action::Conclude(Verdict::failure("RootGone", words))))
         }
         (Part::Job, Seen::Absent) if observed.status().completed_runs.is_some() => {
-            let words = "somebody has deleted the driver's Job";
+            let words = "the driver's Job was deleted";
             Some(Step::Do(Action::Conclude(Verdict::failure("DriverGone", words))))
         }
         (part, Seen::Absent) => Some(Step::Do(Action::Make(part))),
@@ -347,7 +347,7 @@ fn follow(observed: &Observed) -> Step {
             report(begun.unwrap_or(State::Initializing), "DriverStarting", words, *completed)
         }
         Driver::Running { completed } if paused => {
-            report(State::Paused, "Paused", "spec.pausedTime is set; remove it to go on".to_owned(), *completed)
+            report(State::Paused, "Paused", "spec.pausedTime is set; remove it to continue".to_owned(), *completed)
         }
         Driver::Running { completed } => {
             let words = format!("{completed} of {} repetitions are done", observed.simulation.spec.repetitions);

@@ -1,7 +1,7 @@
-//! How a driver does, judged from its Job, its pods and the warnings about them. Pure.
+//! The state of a driver, from its Job, its pods and their warning Events. Pure.
 //!
-//! A person who reads "Failed" must not have to look anywhere else, so that everything a cluster says about a pod that
-//! does not run is turned into a sentence here.
+//! A user who reads "Failed" should not have to look anywhere else, so every reason that Kubernetes gives for a pod
+//! that does not run becomes a sentence here.
 
 use std::time::Duration;
 
@@ -147,15 +147,15 @@ fn taken_away(pod: &Pod, name: &str) -> Option<Verdict> {
 fn by_exit_code(pod: &str, code: i32, words: &str) -> Verdict {
     let (reason, what) = match code {
         // 128 and the signal's number, as shells and kubelets count.
-        137 => ("DriverKilled", "was killed (SIGKILL): by its node, or by somebody".to_owned()),
-        143 => ("DriverKilled", "was asked to stop (SIGTERM), by its node or by somebody, and did".to_owned()),
+        137 => ("DriverKilled", "was killed (SIGKILL), by its node or by a user".to_owned()),
+        143 => ("DriverKilled", "was stopped (SIGTERM), by its node or by a user".to_owned()),
         132 | 134 | 135 | 136 | 139 => {
             ("DriverCrashed", format!("crashed (signal {}); please report this", code - 128))
         }
         101 => ("DriverCrashed", "panicked; please report this".to_owned()),
         code => ("DriverFailed", format!("ended with exit code {code}")),
     };
-    let said = if words.is_empty() { "it gave no reason".to_owned() } else { format!("it said: {words}") };
+    let said = if words.is_empty() { "it gave no reason".to_owned() } else { format!("its last line: {words}") };
     let sentence: String = format!("the driver's pod {pod} {what}; {said}").chars().take(MAX_WORDS).collect();
     Verdict::failure(reason, sentence)
 }
@@ -187,7 +187,7 @@ fn obstacle(pod: &Pod) -> Option<(&'static str, String, bool)> {
     let words = waiting.message.as_deref().unwrap_or_default();
     match waiting.reason.as_deref().unwrap_or_default() {
         "InvalidImageName" => {
-            Some(("ImageUnavailable", format!("`{image}` is no image: change spec.driver.image"), true))
+            Some(("ImageUnavailable", format!("`{image}` is not a valid image: change spec.driver.image"), true))
         }
         "ErrImagePull" | "ImagePullBackOff" | "ErrImageNeverPull" => {
             let sentence = format!("the driver's image `{image}` cannot be pulled: {words}");
@@ -209,7 +209,9 @@ fn not_started(obstacle: Option<(&'static str, String, bool)>, warnings: &[Strin
         }
         (None, None) => Verdict::failure(
             "DriverNotStarted",
-            format!("the driver did not start within {waited} s, and nobody says why; is there a kubelet on its node?"),
+            format!(
+                "the driver did not start within {waited} s, and there is no Event that says why; check the kubelet of its node"
+            ),
         ),
     }
 }
@@ -288,13 +290,13 @@ mod tests {
             (
                 json!({"exitCode": 1, "message": "no luck: today"}),
                 "DriverFailed",
-                "the driver's pod p ended with exit code 1; it said: no luck: today",
+                "the driver's pod p ended with exit code 1; its last line: no luck: today",
             ),
             (json!({"exitCode": 3}), "DriverFailed", "the driver's pod p ended with exit code 3; it gave no reason"),
             (
                 json!({"exitCode": 137, "message": "INFO all is well"}),
                 "DriverKilled",
-                "the driver's pod p was killed (SIGKILL): by its node, or by somebody; it said: INFO all is well",
+                "the driver's pod p was killed (SIGKILL), by its node or by a user; its last line: INFO all is well",
             ),
             (
                 json!({"exitCode": 139}),
@@ -360,7 +362,7 @@ mod tests {
         let words = "the driver's container cannot be created: secret \"s3\" not found";
         assert_eq!(judged(&json!({}), &[secret], &[], 61), failure("DriverNotStarted", words));
         let invalid = waiting("InvalidImageName", "");
-        let words = "`sk-driver:9` is no image: change spec.driver.image";
+        let words = "`sk-driver:9` is not a valid image: change spec.driver.image";
         assert_eq!(judged(&json!({}), &[invalid], &[], 0), failure("ImageUnavailable", words));
 
         let warning = "FailedMount: hostPath type check failed: /a is not a file";

@@ -1,7 +1,8 @@
-//! Carries a decision out: one action, one change of the cluster, one Kubernetes Event about it.
+//! Carries out a decision: one action, one change of the cluster, one Kubernetes Event.
 //!
-//! Every action may be carried out twice, because the controller may be killed between doing and knowing. What the API
-//! server refuses for good is no error but an end of the simulation, in the API server's words.
+//! Every action is idempotent, because the controller can be killed between acting and recording that it has. If the
+//! API server refuses permanently, that is not an error of the controller: the Simulation fails, with the API server's
+//! message.
 
 use std::time::Duration;
 

@@ -1,8 +1,8 @@
-//! Runs one of a Simulation's hooks: a program with arguments, no shell between, a limit of time, and the Simulation on
-//! its standard input if it wants that.
+//! Runs one hook of a Simulation: a program with arguments, without a shell, with a timeout, and with the Simulation on
+//! its standard input if `sendSim` is set.
 //!
-//! A hook is code that whoever may create Simulations has run in the controller's pod. That is why installations have to
-//! allow it, and why nothing here does more than start, feed, wait and tell.
+//! A hook is code that everybody who may create Simulations can run in the controller's pod. That is why an
+//! installation has to allow hooks, and why this module only starts, feeds, waits and reports.
 
 use std::process::Stdio;
 use std::time::Duration;

@@ -1,11 +1,11 @@
-//! The manifests of an installation: what `skctl install sim` applies and `skctl manifests sim` prints.
+//! The manifests of the simulator: `skctl install sim` applies them, `skctl manifests sim` prints them.
 //!
-//! An installation is marked with the label `simkube.io/installed=true`, by which `skctl run --cluster` knows a cluster
-//! that somebody has made for simulations; it refuses every other. What carries the mark stands in [`mark`].
+//! The label `simkube.io/installed=true` marks a cluster for simulations; `skctl run --cluster` refuses every other.
+//! [`mark`] says which objects carry it.
 //!
-//! Rights are as small as they can be and stand in [`rbac`]; what RBAC cannot say stands in [`policy`]. The controller's pod keeps to the restricted Pod Security
-//! Standard; so does the namespace, unless traces are to be mounted from nodes, which that standard forbids. A namespace
-//! that was there before stays as it is: neither labelled nor restricted, for others live in it.
+//! RBAC is in [`rbac`], as narrow as possible; [`policy`] has what RBAC cannot express. The controller's pod meets the
+//! restricted Pod Security Standard. The namespace enforces it too, unless drivers mount traces from nodes, which that
+//! standard forbids. A namespace that existed before is neither labelled nor restricted, because others use it.
 
 pub mod mark;
 pub mod policy;

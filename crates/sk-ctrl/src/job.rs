@@ -1,7 +1,7 @@
-//! The driver's Job: what its pod is given, and how little it may do.
+//! The driver's Job.
 //!
-//! The contract with the driver is in its environment (`names::ENV_*`): which Simulation, where the webhook's certificate
-//! is, where the record goes and how to prove who sends it. Everything else it reads from the Simulation itself.
+//! The contract with the driver is its environment (`names::ENV_*`): the name of the Simulation, the webhook's
+//! certificate, and where to send the record with which token. Everything else the driver reads from the Simulation.
 
 use serde_json::{Value, json};
 use sk_api::simulation::names;

@@ -1,5 +1,5 @@
-//! Whether whoever holds a Lease still renews it. By our own clock: theirs may be wrong, and no two are compared, except
-//! that what was renewed long ago is renewed by nobody.
+//! Whether the holder of a Lease still renews it, by our own clock: clocks of two machines are never compared, except
+//! that a Lease renewed very long ago counts as expired.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Observes the cluster around one Simulation from the API server.
+//! Reads the state of the cluster around one Simulation from the API server.
 
 use std::collections::BTreeMap;
 

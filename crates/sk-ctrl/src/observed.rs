@@ -1,7 +1,7 @@
-//! What the controller knows of the cluster when it decides: plain data, read afresh before every decision.
+//! The state that the controller decides on: plain data, read before every decision.
 //!
-//! Nothing here comes from a cache. A run has a dozen steps and a cluster runs one at a time, so that asking the API
-//! server costs little, and what is decided is never decided on yesterday's news.
+//! Nothing here comes from a cache. A run has a dozen steps and a cluster runs one Simulation at a time, so reading
+//! from the API server is cheap, and no decision is based on stale data.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,7 +1,7 @@
-//! The objects of a run, one function each. Pure: given the Simulation, the settings and the root's uid, the same bytes.
+//! The objects of a run, one function each. Pure: the same Simulation, settings and root uid give the same bytes.
 //!
-//! All of them carry the simulation's label and belong to its root. `Part`s are addressed by [`Place`], so that looking,
-//! making and renewing are the same few lines for all of them.
+//! All of them carry the Simulation's label and have its root as owner. A [`Place`] addresses each, so reading,
+//! creating and renewing share the same code.
 
 use std::fmt;
 

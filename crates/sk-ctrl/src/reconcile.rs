@@ -1,4 +1,4 @@
-//! Drives every Simulation: look, decide, act, look again, until there is nothing to do but wait.
+//! Reconciles every Simulation: observe, decide, execute, until nothing is left but to wait.
 
 use std::sync::Arc;
 use std::time::Duration;

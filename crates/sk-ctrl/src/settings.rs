@@ -1,4 +1,4 @@
-//! What the controller is told when it starts.
+//! The settings of the controller.
 
 use std::time::Duration;
 

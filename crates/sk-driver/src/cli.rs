@@ -1,4 +1,4 @@
-//! What can be typed: `sk-driver run`, in a cluster by the controller or anywhere by a person.
+//! The commands of `sk-driver`: `sk-driver run`, in a cluster by the controller, or anywhere by a person.
 
 mod arguments;
 
@@ -287,10 +287,11 @@ fn read_text(file: &Path) -> Result<String> {
 
 fn read_simulation(file: &Path) -> Result<Simulation> {
     let (shown, text) = (file.display(), read_text(file)?);
-    let simulation: Simulation = serde_saphyr::from_str(&text).with_context(|| format!("{shown} is no Simulation"))?;
+    let simulation: Simulation =
+        serde_saphyr::from_str(&text).with_context(|| format!("{shown} is not a Simulation"))?;
     let speed = simulation.spec.speed;
     if !(speed.is_finite() && speed > 0.0) {
-        bail!("{shown}: the speed {speed} is none; it is a number above 0");
+        bail!("{shown}: the speed must be a number above 0, not {speed}");
     }
     Ok(simulation)
 }

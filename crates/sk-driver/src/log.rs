@@ -30,7 +30,7 @@ impl LastLines {
         } else {
             format!("warn,kube_client=off,sk_driver={level}")
         };
-        let filter = EnvFilter::try_new(&filter).map_err(|error| format!("`{level}` is no level: {error}"))?;
+        let filter = EnvFilter::try_new(&filter).map_err(|error| format!("`{level}` is not a log level: {error}"))?;
         let lines = Self::default();
         let log = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(false).with_writer(lines.clone());
         log.try_init().map_err(|error| error.to_string())?;

@@ -1,8 +1,8 @@
-//! Virtual nodes for a real cluster: Node objects that KWOK plays, made from a scenario's groups or from the nodes that a
-//! trace has recorded.
+//! Virtual nodes for a real cluster: Node objects for KWOK, from the groups of a scenario or the recorded nodes of a
+//! trace.
 //!
-//! Each has the label `type=virtual` and the taint `kwok-provider`, so that replayed pods and nobody else go there, and
-//! the label of its group, by which our stages know it for theirs. Pure: whoever calls this applies them.
+//! Each has the label `type=virtual` and the taint `kwok-provider`, so that only replayed pods run there, and the label
+//! of its group, by which SimKube's stages select it. Pure: the caller applies them.
 
 use std::collections::BTreeMap;
 

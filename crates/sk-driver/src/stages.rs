@@ -1,8 +1,8 @@
-//! The KWOK stages that play a run's pods and virtual nodes on a real cluster, as `skctl install sim` brings them.
+//! The KWOK stages for the pods and virtual nodes of a run; `skctl install sim` applies them.
 //!
-//! They follow the labels and annotations that the driver writes (`sk_api::simulation::names`) and leave alone
-//! what is not SimKube's: pods without its label, and nodes of other makers. KWOK's own `stage-fast` for pods must not be
-//! installed beside them: it plays every pod, and would start and end the run's pods at once.
+//! They follow the labels and annotations that the driver writes (`sk_api::simulation::names`), and ignore everything
+//! else: pods without SimKube's label and nodes of other providers. KWOK's own `stage-fast` for pods must not be
+//! installed beside them: it handles every pod, and would start and complete the run's pods immediately.
 
 use serde_json::Value;
 

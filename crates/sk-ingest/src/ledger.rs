@@ -1,7 +1,7 @@
-//! What there is in the cluster, as far as a recording needs to know, and what of a sighting is news.
+//! The recorded state of the cluster, and the decision which observations are changes.
 //!
-//! The ledger grows with what lives in the cluster, never with history. Bodies of objects are not its own: it holds
-//! hashes of them, and slices of the newest that hold pod templates, which share their bytes with the log.
+//! The ledger grows with the objects in the cluster, never with history. It does not hold bodies of objects: it has
+//! their hashes, and slices of the newest bodies with pod templates, which share their bytes with the log.
 //!
 //! | module | what it owns |
 //! |---|---|

@@ -1,7 +1,7 @@
-//! What a configuration says about places in objects: where pod templates stand, and what is to be kept.
+//! The paths that a configuration names: pod templates, and fields to keep.
 //!
-//! The places are pointers with `*`; here they are one tree of keys, walked beside the object. At an element of a list
-//! a pointer that names its index wins over one with `*`.
+//! The JSON pointers, with `*`, become one tree of keys that is walked beside the object. At a list element, a pointer
+//! with an index wins over one with `*`.
 
 use sk_api::tracer::Keep;
 use sk_core::{Pointer, PointerPattern, SmolStr};

@@ -1,4 +1,4 @@
-//! What is read of a pod: on every look how it is doing, and once, when it is new, what it was admitted as.
+//! The fields that are read from a pod: its state on every event, and its admitted spec once, when it is new.
 
 use std::collections::BTreeMap;
 
@@ -148,7 +148,7 @@ fn requests(spec: &Value) -> BTreeMap<SmolStr, String> {
     nonzero.map(|(name, amount)| (name, amount.to_string())).collect()
 }
 
-/// A `ResourceList`; what is no quantity is left out.
+/// A `ResourceList`; what is not a quantity is left out.
 fn amounts(list: &Value) -> Amounts {
     let read = |(name, amount): (&String, &Value)| {
         let amount: Quantity = serde::Deserialize::deserialize(amount).ok()?;

@@ -1,12 +1,12 @@
-//! How a private text is hidden: it becomes a keyed hash, so that equal texts stay equal and nobody without the key can
-//! try out what a text might have been.
+//! Hides private strings: each becomes a keyed hash. Equal strings have equal hashes, and without the key nobody can
+//! find a string by trying.
 //!
-//! The hash is SipHash-2-4 with 128 bits, a pseudo-random function under a secret key of the cluster's own. What is
-//! already hidden stays as it is: hiding twice is hiding once, so a template read back from a trace still compares with
-//! a pod that was just seen. The empty text is not hidden, because Kubernetes takes it for no text at all.
+//! The hash is SipHash-2-4 with 128 bits, a pseudo-random function with a secret key per cluster. A hash is not hashed
+//! again, so a template read back from a trace still equals that of a pod that was just seen. The empty string stays,
+//! because Kubernetes treats it as absent.
 //!
-//! A range of addresses is hidden bit by bit ([`Spelling::Range`]): what lies within another range does so afterwards,
-//! because an API server looks, and because it is what the range says. Such a text is hidden anew each time; no pod has one.
+//! A CIDR is hidden bit by bit ([`Spelling::Range`]), so that ranges which contain each other still do; API servers
+//! check that. Such strings are not cached; no pod has one.
 
 use std::fmt;
 use std::hash::Hasher;

@@ -1,7 +1,6 @@
-//! The configuration, compiled, and the sieve: what is kept of one object as it came off the wire.
+//! The compiled configuration, and the sieve: what is kept of one object.
 //!
-//! An object is read once, onto a [`Tape`](crate::tape::Tape). Whether its namespace is recorded at all is decided
-//! before anything else is looked at.
+//! An object is read once, onto a [`Tape`](crate::tape::Tape). Whether its namespace is recorded is decided first.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! Writes what is kept of an object as compact JSON: one walk over its tape, beside the shape of its kind and what the
-//! configuration says about places in it.
+//! Writes what is kept of an object as compact JSON: one pass over its tape, guided by the shape of its kind and the
+//! configured paths.
 
 use std::borrow::Cow;
 use std::ops::Range;

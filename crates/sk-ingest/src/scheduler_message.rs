@@ -1,5 +1,5 @@
-//! What a scheduler says about a pod that it cannot place. The default scheduler speaks in a few fixed phrases, which
-//! stay readable because reports are made of them. Anybody else's words are free text, and may say anything.
+//! Messages of schedulers about unschedulable pods. The default scheduler uses a few fixed phrases, which stay readable
+//! because reports use them. Messages of other schedulers are free text and are hashed.
 
 use crate::privacy::{PrivacyKey, Spelling};
 

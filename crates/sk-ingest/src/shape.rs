@@ -1,9 +1,8 @@
-//! What may stay as it is: an allow-list of the fields of each kind, and what becomes of everything else.
+//! An allow-list of the fields of each kind that stay readable.
 //!
-//! A [`Shape`] lists the fields of one type. Those under `keep` stay with everything in them; those under `inside` have
-//! a rule of their own; every other text is hidden (`rest`), so a field born tomorrow is private until somebody allows
-//! it. Numbers, booleans, nulls and the keys of maps always stay: they are what an object looks like, not what it says.
-//! A list counts as its elements.
+//! A [`Shape`] lists the fields of one type. Fields under `keep` stay with everything in them; fields under `inside`
+//! have their own rule; every other string is hashed (`rest`), so a field that is new in Kubernetes is private until
+//! the list names it. Numbers, booleans, nulls and keys of maps always stay. A list is treated as its elements.
 //!
 //! | what | where |
 //! |---|---|
@@ -12,9 +11,9 @@
 //! | annotations whose values are kept or dropped | [`annotations`] |
 //!
 //! Kinds without a shape (custom resources) keep their metadata and the pod templates that the configuration names; all
-//! other texts in them are hidden. A custom resource whose schema wants one of a few words will then be refused by an
-//! API server: name such places under `keep`. So will these of Kubernetes' own: Secrets of the types that hold JSON, and
-//! sources of volumes that check their spelling (iSCSI, RBD).
+//! other strings are hashed. If the schema of a custom resource has an enum, an API server will refuse the hash: name
+//! such fields under `keep`. The same holds for Secrets of types that hold JSON, and for volume sources that validate
+//! their fields (iSCSI, RBD).
 
 pub(crate) mod annotations;
 pub(crate) mod kinds;

@@ -1,4 +1,4 @@
-//! What one look at one object said.
+//! The result of reading one object.
 
 use bytes::Bytes;
 use sk_core::{ObjectRef, OwnerReference, PodLifecycle, SimTime, SmolStr};

@@ -1,4 +1,4 @@
-//! Uids, small: a server's uids are UUIDs, 36 letters that say 16 bytes.
+//! Uids in 16 bytes: an API server's uids are UUIDs of 36 characters.
 
 use std::fmt;
 

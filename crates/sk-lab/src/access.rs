@@ -1,4 +1,4 @@
-//! Waiting for a cluster, and objects that are only known by name.
+//! Waits for conditions of a cluster, and accesses objects by kind and name.
 
 use std::future::Future;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! What can go wrong with a real control plane, each with the step that failed and what to do about it.
+//! Errors of a control plane: the step that failed and what to do about it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -124,7 +124,7 @@ pub enum ControlError {
     )]
     UnknownKind(sk_core::Gvk),
     /// An object cannot be sent.
-    #[error("{0} is no object to create: it needs apiVersion, kind and metadata.name")]
+    #[error("{0} is not an object to create: it needs apiVersion, kind and metadata.name")]
     NoObject(String),
     /// Something did not become true in time.
     #[error("waited {} s in vain for {what}{}", waited.as_secs(), last.as_ref().map(|last| format!("; it was {last}")).unwrap_or_default())]

@@ -1,7 +1,7 @@
 //! The folder of one control plane: certificates, tokens, kubeconfigs, configurations, data and logs.
 //!
-//! A temporary one goes when the control plane does, unless its logs are to be kept; one at a place that somebody has
-//! chosen stays. Only its owner may read it: the keys to the cluster are in it.
+//! A temporary folder is deleted with the control plane, unless its logs are to be kept; a folder that the caller chose
+//! stays. Only its owner may read it, because it holds the keys of the cluster.
 
 use std::fs::{self, OpenOptions};
 use std::hash::{BuildHasher, Hasher, RandomState};

@@ -1,10 +1,10 @@
-//! A child process that ends when we do, however we end.
+//! A child process that dies with its parent, however the parent ends.
 //!
-//! Two ways. In tests every process is run by `guard` (tools/control-plane/cmd/guard), which reads orders from a pipe and
-//! kills the program when the pipe closes, also because a test was killed with SIGKILL. `skctl lab` has no such program to
-//! rely on, and starts itself instead ([`become_program`]): it writes a pid file, asks the kernel to be killed when its
-//! parent dies, where the kernel can do that (Linux), and becomes the program. Elsewhere the pid file remains, by which
-//! `skctl lab down` finds what is left. `unsafe` code and its `pre_exec` are forbidden here.
+//! There are two ways. In tests, `guard` (tools/control-plane/cmd/guard) runs every process; it reads commands from a
+//! pipe and kills the program when the pipe closes, also when the test was killed with SIGKILL. `skctl lab` has no such
+//! program, and starts itself instead ([`become_program`]): it writes a pid file, asks the kernel for a signal when its
+//! parent dies (Linux), and executes the program. On other systems the pid file tells `skctl lab down` what is left.
+//! `unsafe` code and `pre_exec` are forbidden here.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, OpenOptions};
@@ -192,7 +192,7 @@ fn leave_name(pid_file: &Path, parent: i32, program: &OsStr) -> io::Result<()> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
     // Asked only now: a parent that died before the line above would not be noticed by the kernel.
     if getppid().is_none_or(|now| now.as_raw_nonzero().get() != parent) {
-        return Err(io::Error::other("whoever wanted this program is gone"));
+        return Err(io::Error::other("the parent of this process has ended"));
     }
     Named::this(&program.to_string_lossy())?.write(pid_file)
 }

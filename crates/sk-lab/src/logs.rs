@@ -1,4 +1,4 @@
-//! The end of a log file, for error messages: what a component said last is nearly always why it failed.
+//! The last lines of a log file, for error messages: they nearly always say why a component failed.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};

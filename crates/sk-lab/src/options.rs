@@ -1,7 +1,7 @@
-//! How a real control plane is to be started: plain data, so that a scenario file can say it too.
+//! The options of a control plane: plain data, so that a scenario file can contain them.
 //!
-//! The default is a whole cluster: etcd, Kubernetes' three with their own defaults, KWOK with the testkit's stages.
-//! Karpenter comes only when it is asked for.
+//! The default is a complete cluster: etcd, the three Kubernetes components with their own defaults, and KWOK with the
+//! testkit's stages. Karpenter starts only if it is asked for.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

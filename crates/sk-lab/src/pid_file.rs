@@ -1,8 +1,7 @@
-//! Files that name a process, and whether they still do.
+//! Pid files, and whether they still name the process that wrote them.
 //!
-//! A number alone names whoever has it now: after a crash and a reboot it may be somebody's editor. So a file holds the
-//! number together with the moment at which the process began, as the kernel has it, and a process is taken for the named
-//! one only if both agree. Nothing is ever ended by its name.
+//! After a crash and a reboot, the same pid can belong to another program. So a pid file also holds the start time of
+//! the process, and a process is killed only if both agree. Nothing is ever killed by its name.
 
 use std::fs;
 use std::io;

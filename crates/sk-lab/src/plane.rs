@@ -1,8 +1,8 @@
-//! The control plane: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, KWOK, and Karpenter if it is asked for.
+//! The control plane: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, KWOK, and Karpenter if asked for.
 //!
-//! It takes about four seconds on two cores until all of it is ready. Each has its own ports, folder, certificates and
-//! accounts, so that several run side by side. When it is dropped, its processes end. A start that fails says which
-//! component, why, and what to do.
+//! It is ready after about four seconds on two cores. Each control plane has its own ports, folder, certificates and
+//! accounts, so several can run side by side. Dropping it stops its processes. If the start fails, the error names the
+//! component, the reason and what to do.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
-//! Ports on 127.0.0.1 for one control plane.
+//! Free ports on 127.0.0.1 for one control plane.
 //!
-//! A free port is found by binding port 0 and letting go again, so between finding and using it somebody else may take
-//! it. Nobody can prevent that; the start is repeated with other ports when it happens.
+//! A free port is found by binding port 0 and closing it again; until the component binds it, another process can take
+//! it. In that case the start is repeated with other ports.
 
 use std::collections::VecDeque;
 use std::io;

@@ -1,4 +1,4 @@
-//! Is a component ready? Asked over HTTP, again and again; never by sleeping and hoping.
+//! Polls a component over HTTP until it is ready.
 
 use std::path::Path;
 use std::time::{Duration, Instant};

@@ -1,5 +1,5 @@
-//! Where the control plane's programs are: in one of a few folders, looked through in order. Finds, and says what to do when
-//! there is nothing to find; builds and fetches nothing.
+//! Finds the programs of the control plane in a list of folders, and says what to do if one is missing. It builds and
+//! downloads nothing.
 
 use std::path::PathBuf;
 

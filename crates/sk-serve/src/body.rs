@@ -1,4 +1,4 @@
-//! Request bodies within bounds of size and time, and hearing out whom one refuses.
+//! Request bodies with limits of size and time; reads a refused body to its end, so that the client sees the response.
 
 use std::time::Duration;
 

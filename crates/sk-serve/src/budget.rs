@@ -1,5 +1,4 @@
-//! How often something may be done: so many at once, and so many a second after that; of everybody together, and of each
-//! address. Pure: the time comes from the caller.
+//! A token bucket, for all callers together and for each address. Pure: the caller passes the time.
 
 use std::net::IpAddr;
 use std::num::NonZeroUsize;

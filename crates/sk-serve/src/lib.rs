@@ -1,8 +1,7 @@
-//! How the programs in a cluster serve HTTP to callers whom they do not know yet: the tracer its exports, the controller its
-//! records.
+//! HTTP servers for unauthenticated clients inside a cluster: the tracer's exports and the controller's records.
 //!
-//! Anybody in a cluster can open a connection, and one that says nothing costs its sender nothing. So a connection has a
-//! place only until somebody else needs it, callers at work excepted; and the API server is asked about tokens only so often.
+//! Everybody in a cluster can open a connection, and an idle connection costs its sender nothing. So an idle connection
+//! is closed when a new one needs its slot; connections that are doing work are not. TokenReviews are rate-limited.
 //!
 //! ```text
 //!  accept ──▶ Places::enter (who makes room?) ──▶ TLS ──▶ request ──▶ Router ──▶ Reviewer::check (who is it, may they?)
@@ -20,7 +19,7 @@
 //! | [`review`] | TokenReviews and SubjectAccessReviews, remembered and rationed |
 //! | `budget` | the ration. Pure |
 //!
-//! It knows no path and no right of either program, and keeps nothing on disk.
+//! It knows no paths and no permissions of either program, and stores nothing on disk.
 
 pub mod body;
 mod budget;

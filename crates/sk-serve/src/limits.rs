@@ -1,4 +1,4 @@
-//! How many connections there may be, and how long each may take for what.
+//! The limits of connections: how many, and how long each phase may take.
 
 use std::time::Duration;
 

@@ -1,9 +1,10 @@
-//! Who has a place among the connections, and who makes room when there is none. Pure: time and sockets are elsewhere.
+//! The slots of connections: which idle connection is closed when all slots are in use. Pure: time and sockets are
+//! elsewhere.
 //!
-//! A new connection always comes in. Whoever it replaces is idle, not at work; of the address that has the most idle
-//! connections, and among those the one that came first. So whoever opens a thousand connections pushes out their own, and a
-//! probe that has just come is the last to go. Work is bounded below the number of places, of all and of each address, so
-//! that there is always somebody who can be replaced.
+//! A new connection is always accepted. It replaces an idle connection: of the address with the most idle connections,
+//! the oldest. So somebody who opens a thousand connections closes their own, and a probe that has just connected is
+//! the last to be closed. The number of connections that do work is bounded below the number of slots, in total and per
+//! address, so there is always an idle connection to replace.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;

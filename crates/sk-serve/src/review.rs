@@ -1,12 +1,11 @@
-//! Who asks, and may they? Both questions are the API server's to answer: a TokenReview says whose a token is, a
-//! SubjectAccessReview whether that user has the right.
+//! Authentication by TokenReview and authorisation by SubjectAccessReview.
 //!
-//! Anybody can show a made-up token, and every unknown token is a request to the API server, which does not like thousands of
-//! them. So answers are remembered, refusals too, and unknown tokens are reviewed only so often: see [`REVIEWS`] and
-//! [`REVIEWS_OF_ONE`]. A caller whose token is known is not held up by those.
+//! Everybody can send an invented token, and every unknown token is a request to the API server. So answers are cached,
+//! refusals too, and reviews of unknown tokens are rate-limited: see [`REVIEWS`] and [`REVIEWS_OF_ONE`]. Callers with a
+//! cached token do not wait for these.
 //!
-//! A right that is taken away is gone after [`BELIEF`]; one that is given counts after [`REFUSAL_BELIEF`]. Failures of the
-//! API server are not remembered, and are no permission.
+//! A revoked permission ends after [`BELIEF`]; a granted one counts after [`REFUSAL_BELIEF`]. Failures of the API
+//! server are not cached, and never grant anything.
 
 use std::net::IpAddr;
 use std::num::NonZeroUsize;

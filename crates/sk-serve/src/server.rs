@@ -1,5 +1,5 @@
-//! The loop that accepts, and each connection's task. A connection that stays for too long, or whose place somebody else
-//! needs, ends without a word; what it had asked for ends with it, unless its handler has made it a task of its own.
+//! The accept loop and the task of each connection. A connection that exceeds its time, or whose slot is needed, is
+//! closed without a response; its request is cancelled, unless the handler has spawned a task for it.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -81,7 +81,7 @@ async fn talk(
 ) {
     let socket = Noted { stream: socket, progress: place.progress() };
     tokio::select! {
-        () = place.overstayed() => debug!("a connection has said nothing for too long, or another one needs its place"),
+        () = place.overstayed() => debug!("closing a connection that was idle for too long, or whose slot is needed"),
         () = greet(socket, tls, routes, &place, stopped) => {}
     }
 }

@@ -1,5 +1,5 @@
-//! One connection's state: it is silent, it asks for something, or its caller is known and at work. From that follows how long
-//! it may stay.
+//! The state of a connection: idle, sending a request, or working for an authenticated caller. The state decides how
+//! long the connection may stay open.
 
 use std::collections::HashMap;
 use std::net::IpAddr;

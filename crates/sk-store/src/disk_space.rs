@@ -1,8 +1,7 @@
-//! Room that temporary files leave on a volume that something else writes to as well.
+//! Keeps space free on a volume where temporary files lie beside the log.
 //!
-//! An export lies beside the log that it is made from. Were it to take the last byte, recording would stop; so it asks
-//! how much is left before it begins and again as it grows, and gives up first. What it has written is gone then, because
-//! its files have no names.
+//! An export is written beside the log. If it took the last byte, the recording would stop. So it checks the free space
+//! before it starts and while it grows, and fails first; its files have no names, so nothing is left behind.
 
 use std::io::{self, Write};
 use std::path::Path;

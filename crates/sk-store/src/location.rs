@@ -1,9 +1,9 @@
-//! Where traces are: a path, standard input, or a URL of an object store.
+//! Locations of traces: a path, standard input, or a URL of an object store.
 //!
-//! What is remote is copied into a temporary file before it is read, and written into one before it is sent: readers
-//! jump, and a writer that fails half-way must leave nothing behind. What is local is written beside its target and
-//! renamed, for the same reason. Object stores need the feature `remote`; credentials come from the environment, as
-//! the stores' own tools have them.
+//! A remote trace is copied into a temporary file before it is read, because readers seek. A trace is written into a
+//! temporary file before it is uploaded, or beside its destination and then renamed, so that a failed write leaves
+//! nothing behind. Object stores need the feature `remote`; credentials come from the same environment variables as for
+//! the stores' own tools.
 
 mod output;
 #[cfg(feature = "remote")]
@@ -45,12 +45,10 @@ impl fmt::Debug for RemoteUrl {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseLocationError {
     /// Nothing at all.
-    #[error("an empty text is no place for a trace; give a path or a URL")]
+    #[error("an empty string is not a location; give a path or a URL")]
     Empty,
     /// A URL of an unknown kind.
-    #[error(
-        "`{0}` is no place that is known; known are paths, -, file://, s3://, gs://, azure://, http:// and https://"
-    )]
+    #[error("`{0}` is not a known location; use a path, -, file://, s3://, gs://, azure://, http:// or https://")]
     Scheme(String),
     /// Parts of a URL that an object store does not have.
     #[error("`{0}` has a query or a fragment, which is not supported; download it first")]
@@ -228,8 +226,8 @@ mod tests {
         }
         for (url, expected) in [
             ("", "empty"),
-            ("ftp://h/a", "known are"),
-            ("file://relative", "known are"),
+            ("ftp://h/a", "not a known location"),
+            ("file://relative", "not a known location"),
             ("s3://bucket", "no object"),
             ("s3://bucket/", "no object"),
             ("s3:///a", "no object"),

@@ -1,7 +1,7 @@
-//! What a YAML reader found wrong, said to somebody who has the file open and not our code.
+//! Error messages for YAML files, in the words of the person who wrote the file.
 //!
-//! The reader's own messages name its options, its types and its counters; these name what stands in the file. For
-//! files that are read here or in sk-trace; a scenario's own limits stand with the scenario.
+//! The parser's own messages name its options, types and counters; these name the line and the field. Used for files
+//! that this crate and sk-trace read; the limits of scenarios are in sk-api.
 
 use serde_saphyr::budget::BudgetBreach;
 use serde_saphyr::{Error, MessageFormatter as _, UserMessageFormatter};
@@ -15,7 +15,7 @@ pub fn in_words(error: &Error) -> String {
         | Error::AliasExpansionLimitExceeded { .. }
         | Error::AliasReplayStackDepthExceeded { .. } => TOO_REPETITIVE.to_owned(),
         Error::DuplicateMappingKey { key: Some(key), .. } => {
-            format!("`{}` stands here twice; keep one of them", key.escape_debug())
+            format!("`{}` occurs twice; keep one of them", key.escape_debug())
         }
         Error::InvalidScalar { ty, .. } => format!("{} is expected here", type_in_words(ty)),
         Error::Unexpected { expected, .. } => format!("{} is expected here", token_in_words(expected)),

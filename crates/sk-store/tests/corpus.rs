@@ -48,7 +48,7 @@ fn a_deletion_must_hold_the_object_that_it_names() {
     let file = inputs::native_file(input).expect("the input is long enough");
     let trace = sk_store::trace::from_bytes("by hand", file).expect("only the deletion is wrong");
     let error = trace.records().expect("it has records").find_map(Result::err).expect("one is wrong").to_string();
-    assert!(error.contains("no Kubernetes object"), "{error}");
+    assert!(error.contains("not a Kubernetes object"), "{error}");
 }
 
 #[test]

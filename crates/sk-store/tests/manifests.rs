@@ -111,7 +111,7 @@ fn what_is_no_object_is_refused_by_document_and_line() {
         ("apiVersion: v1\nkind: Pod\nmetadata: {generateName: a-}\n", "`metadata.name`"),
         ("just words\n", "it is a text"),
         ("a: [1\nb: 2\n", "document 1, line "),
-        ("a: 1\na: 2\n", "stands here twice"),
+        ("a: 1\na: 2\n", "occurs twice"),
         ("apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {x: .nan}\n", "document 1"),
     ] {
         let error = refuse(text);

@@ -140,10 +140,10 @@ fn a_wrong_line_is_named_by_its_number_and_what_is_wrong() {
     let header = r#"{"simkube":"trace","version":1,"config":{"trackedObjects":{}}}"#;
     let refuse = |line: &str| from_bytes("x.jsonl", format!("{header}\n\n{line}\n")).unwrap_err().to_string();
     for (line, expected) in [
-        (r#"{"at":"soon","mark":"moment"}"#, "no time"),
+        (r#"{"at":"soon","mark":"moment"}"#, "not a time"),
         (r#"{"mark":"moment"}"#, "no `at`"),
         (r#"{"at":0}"#, "exactly one"),
-        (r#"{"at":0,"mark":"moment","apply":{}}"#, "no Kubernetes object"),
+        (r#"{"at":0,"mark":"moment","apply":{}}"#, "not a Kubernetes object"),
         (r#"{"at":0,"aply":{}}"#, "aply"),
         (r#"{"end":{"records":7,"rows":0}}"#, "7 records"),
         ("[[[", "cut short"),

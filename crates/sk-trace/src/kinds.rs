@@ -1,4 +1,4 @@
-//! Where a trace's objects keep their pod templates.
+//! The pod template paths of the kinds in a trace.
 
 use sk_core::registry;
 use sk_core::{Gvk, PointerPattern};

@@ -1,8 +1,8 @@
-//! Several traces as one: what happened in each, in the order of time.
+//! Merges several traces into one, in order of time.
 //!
-//! Meant for clusters put together, and for slices of one cluster put one after another. Nothing is renamed: the same
-//! object in two traces is refused, or both stories are told as one, as the caller chooses. The events that v2 traces
-//! are stored in are not kept apart, since those of several traces would stand within each other.
+//! For traces of several clusters, and for consecutive slices of one cluster. Nothing is renamed: if two traces have
+//! the same object, the merge is refused, or the two histories become one, as the caller chooses. The boundaries of v2
+//! events are not kept, because those of several traces would overlap.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};

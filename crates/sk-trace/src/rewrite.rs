@@ -1,7 +1,7 @@
-//! A trace from which another one is being written.
+//! Shared code of operations that write a changed trace.
 //!
-//! Sequence numbers are given anew, so that records may be left out and added. The index that a v2 trace carries is
-//! left behind: it would describe the trace as it was, and writing v2 makes a fresh one.
+//! Sequence numbers are assigned anew, so records can be left out and added. The index of a v2 trace is dropped: it
+//! describes the original, and writing v2 creates a new one.
 
 use std::io::Write;
 

@@ -1,10 +1,9 @@
-//! More or less of the same: replicas times a factor, and workloads copied or left out.
+//! Scales a trace: multiplies replicas, copies workloads or leaves some out.
 //!
-//! Which workloads are copied depends on the seed and their names alone, so the same one is treated alike in its
-//! changes, its deletes and its lives. A copy is called `name-x2` and carries the label `simkube.io/copy`, also in its
-//! selector and templates, so that it does not fight the original over pods. Copies come at the same moments as their
-//! originals: a doubled arrival rate is twice as many at once, not half the distance. What they refer to (ConfigMaps,
-//! Services) is shared.
+//! Which workloads are copied depends on the seed and their names only, so changes, deletions and lifecycles of one
+//! workload are treated alike. A copy is named `name-x2` and has the label `simkube.io/copy`, also in its selector and
+//! templates, so that it does not compete with the original for pods. Copies appear at the same times as their
+//! originals. Objects that they refer to (ConfigMaps, Services) are shared.
 
 use std::io::Write;
 
@@ -151,7 +150,7 @@ impl Scaler<'_> {
             self.templates.note(self.trace.config(), &name, value, &made);
         }
         Object::new(made).map_err(|error| EditError::Refused {
-            what: format!("the copy of {reference} is no object: {error}"),
+            what: format!("the copy of {reference} is not an object: {error}"),
             advice: "report this as a bug",
         })
     }

@@ -1,7 +1,7 @@
-//! A trace at another time: every moment in it moved by the same span.
+//! Shifts all times of a trace by the same duration.
 //!
-//! Times inside objects (annotations, for instance) are not looked at. CronJobs fire by the clock, so a trace with
-//! CronJobs should be moved by whole days.
+//! Times inside objects (in annotations, for example) do not change. CronJobs follow the clock, so shift a trace with
+//! CronJobs by whole days.
 
 use std::io::Write;
 

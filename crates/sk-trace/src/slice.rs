@@ -1,8 +1,8 @@
-//! A part of a trace: a time, some namespaces, kinds or labels.
+//! Extracts a part of a trace: by time, namespace, kind or label.
 //!
-//! A slice of time begins with the state at its start, as every trace does: the newest version of each object that
-//! exists then, and of each node. It is found by a first pass over the heads, so memory holds a number for each of
-//! them. Lives and observations that reach into the slice come along whole.
+//! A slice starts with the state at its start time, as every trace does: the newest version of each object and node
+//! that exists then. A first pass over the heads finds it, so memory holds a number for each object. Lifecycles and
+//! observations that overlap the slice are kept whole.
 
 use std::collections::HashMap;
 use std::io::Write;

@@ -1,4 +1,4 @@
-//! How times and spans stand in files that people write: `5m`, `2026-01-05T00:00:00Z`.
+//! Parses times and durations in files that people write: `5m`, `2026-01-05T00:00:00Z`.
 
 /// A span, as `5m` or `1h30m`.
 pub(crate) mod span {

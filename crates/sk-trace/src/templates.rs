@@ -1,4 +1,4 @@
-//! Which template became which when objects were changed, so that recorded lives follow their templates.
+//! Maps old pod templates to new ones when objects are edited, so that recorded lifecycles follow their templates.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! What every operation that writes a trace gives back, and why it may fail.
+//! The result of operations that write a trace, and their errors.
 
 use sk_store::TraceError;
 use sk_store::trace::{Losses, WriteError};

@@ -105,7 +105,7 @@ fn an_error_names_event_object_and_what_jq_says() {
     let error = run(&sample(), r#"if .spec.replicas > 2 then error("too many") else . end"#).err().unwrap().to_string();
     assert!(error.starts_with("event 3, 2026-01-05T00:00:02Z, Deployment default/web: too many;"), "{error}");
     let error = run(&sample(), "1").err().unwrap().to_string();
-    assert!(error.contains("the output is no object"), "{error}");
+    assert!(error.contains("the output is not an object"), "{error}");
 }
 
 #[test]

@@ -1,8 +1,8 @@
-//! The way to the API server, and how it is found again when credentials have expired.
+//! The connection to the API server, and its renewal when credentials have expired.
 //!
-//! A client reads its token file and calls its credential plugin by itself. What it cannot do is notice that a
-//! kubeconfig has new credentials in it; so whoever is answered 401 asks for a renewal, which reads the
-//! kubeconfig again. However many watchers are answered 401 at once, it is read once.
+//! A client reads its token file and runs its credential plugin by itself, but it does not notice that a kubeconfig has
+//! new credentials. So a watcher that gets a 401 requests a renewal, which reads the kubeconfig again. If many watchers
+//! get a 401 at once, the kubeconfig is read once.
 
 use std::fmt;
 use std::path::PathBuf;

@@ -1,8 +1,8 @@
-//! Who may export: whoever the API server says may `create` `exports` in the group `simkube.io`.
+//! Authorisation of exports: a caller needs `create` on `exports` in the group `simkube.io`.
 //!
-//! The tracer keeps no users. A caller shows a short-lived token that was made for this audience (`kubectl create token
-//! simkube-exporter --audience simkube-tracer`); [`Reviewer`] asks the API server whose it is and whether that user has the
-//! right. `exports` is no resource that is served; RBAC does not mind, and a Role can name it like any other.
+//! The tracer has no users of its own. A caller presents a short-lived token for the tracer's audience (`kubectl create
+//! token simkube-exporter --audience simkube-tracer`). [`Reviewer`] sends a TokenReview and a SubjectAccessReview to
+//! the API server. No API server serves a resource `exports`; RBAC does not require that, so a Role can name it.
 
 use std::net::IpAddr;
 
@@ -64,10 +64,9 @@ pub(crate) fn answer(refusal: &Refusal) -> (StatusCode, String) {
             StatusCode::FORBIDDEN,
             format!("{user} may not {VERB} {RESOURCE}.{GROUP}; bind the ClusterRole simkube-trace-exporter to it"),
         ),
-        Refusal::TooManyUnknown => (
-            StatusCode::TOO_MANY_REQUESTS,
-            "too many tokens that nobody knows were shown; try again in a few seconds".to_owned(),
-        ),
+        Refusal::TooManyUnknown => {
+            (StatusCode::TOO_MANY_REQUESTS, "too many unknown tokens; try again in a few seconds".to_owned())
+        }
         Refusal::Unavailable { reason, .. } => {
             (StatusCode::SERVICE_UNAVAILABLE, format!("the API server cannot say whether you may: {reason}; try again"))
         }

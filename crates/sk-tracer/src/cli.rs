@@ -1,4 +1,4 @@
-//! What can be typed: `sk-tracer -c config.yaml --data-dir /var/lib/sk-tracer`.
+//! The flags of `sk-tracer`: `sk-tracer -c config.yaml --data-dir /var/lib/sk-tracer`.
 
 use std::io::IsTerminal;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -118,7 +118,7 @@ pub async fn run(args: Args) -> Result<()> {
     tokio::select! {
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}
-        () = tracer.failed() => bail!("the tracer cannot go on; the lines above say why"),
+        () = tracer.failed() => bail!("the tracer cannot continue; the log lines above say why"),
     }
     tracing::info!("told to end: everything is put on disk");
     tracer.shutdown().await?;

@@ -1,7 +1,7 @@
-//! The one clock that events are stamped with: wall time in microseconds that never runs backwards.
+//! The clock that stamps events: wall time in microseconds that never runs backwards.
 //!
-//! A wall clock may be set back, and two watchers read it at once. What was received later must not bear an earlier
-//! time, so the clock stands still until the wall has caught up.
+//! Somebody can set a wall clock back, and watchers read it concurrently. An event that was received later must not
+//! have an earlier time, so this clock stands still until the wall clock has caught up.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};

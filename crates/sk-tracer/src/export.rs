@@ -1,11 +1,10 @@
-//! Making a trace out of the log, for whoever asks: the HTTP server, `skctl record`, tests.
+//! Exports a window of the log as a trace: for the HTTP server, for `skctl record` and for tests.
 //!
-//! First every watch catches up with the API server (see [`crate::watch::caught_up`]) and the store puts what it has where
-//! readers see it. Only then it is decided when "now" is: what somebody applied before asking for an export until now is in
-//! it, however late it arrived.
-//! Owners that the API server is being asked about are waited for as well, for a while, because what they own is left out if
-//! they are exported. Then the trace is written into a temporary file without a name in the data folder, so that memory stays flat, an
-//! error is an error and not a cut answer, and a crash leaves nothing behind.
+//! First every watch catches up with the API server (see [`crate::watch::caught_up`]), and the store makes its entries
+//! visible to readers. Only then does the export read the clock: an object that was applied before an export "until
+//! now" was requested is in the trace. The export also waits a while for pending questions about owners, because
+//! objects of an exported owner are left out. The trace is written into an unnamed temporary file in the data folder:
+//! memory stays flat, an error produces an error response and not a truncated trace, and a crash leaves nothing behind.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Seek};

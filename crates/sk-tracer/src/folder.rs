@@ -1,8 +1,8 @@
-//! The data folder: the log, the key under which private texts are hidden, the certificate, with which configuration the
-//! log was written, and of which cluster it is.
+//! The data folder: the log, the key of the hashes, the certificate, the configuration that the log was written with,
+//! and the cluster that it belongs to.
 //!
-//! The key stays for as long as the folder does, so that the same text has the same hash over restarts. It never leaves the
-//! folder; whoever has a trace but not the key cannot try out texts.
+//! The key stays as long as the folder, so the same string has the same hash across restarts. The key never leaves the
+//! folder: without it, nobody can find a hashed value by trying.
 
 use std::fs;
 use std::io;
@@ -36,7 +36,7 @@ pub enum FolderError {
     #[error(transparent)]
     Write(#[from] TlsError),
     /// The key is no key.
-    #[error("{} is no key; put back the right one, or remove it together with the log beside it", .0.display())]
+    #[error("{} is not a key; restore the right one, or delete it together with the log beside it", .0.display())]
     Key(PathBuf),
     /// It is another cluster's.
     #[error(

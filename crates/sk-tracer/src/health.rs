@@ -1,4 +1,4 @@
-//! Is the tracer doing its work? What probes ask, and what people are told.
+//! The state of the tracer for liveness and readiness probes.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,11 +1,11 @@
-//! The manifests of a tracer in a cluster: what a reviewer reads before it is applied.
+//! The manifests of a tracer in a cluster.
 //!
-//! Its rights are made from the configuration: it may read exactly the kinds that are recorded, pods and nodes, and the
-//! metadata of the kinds that stand between pods and their owners; it may ask for reviews of tokens and rights; and it
-//! may write one ConfigMap, in which it says what its certificate is. It may not read Secrets unless they are tracked.
+//! RBAC is generated from the configuration. The tracer may read the recorded kinds, pods and nodes, and the metadata
+//! of the kinds between pods and their owners. It may create TokenReviews and SubjectAccessReviews, and write one
+//! ConfigMap, where it publishes its certificate. It cannot read Secrets unless the configuration tracks them.
 //!
-//! The names that clients need are constants here: `skctl export` finds the Service, gets a token for
-//! [`EXPORTER`], forwards a port to the pod and trusts the certificate in [`CERTIFICATE`].
+//! The names that clients need are constants here: `skctl export` finds the Service, requests a token for [`EXPORTER`],
+//! forwards a port to the pod and trusts the certificate in [`CERTIFICATE`].
 
 mod rights;
 mod volume;

@@ -1,9 +1,9 @@
-//! Looking once more at pods whose owner came after what they look like was forgotten: after a restart, after a gap, after
-//! an owner's watch has lagged for minutes. Whose they are the ledger knows; from which template they were made only the
-//! pod itself tells, and its next event may be hours away.
+//! Reads pods again whose owner became known too late: after a restart, after a gap, or when the owner's watch lagged
+//! by minutes. The ledger knows the owner then, but only the pod says which template it was made from, and its next
+//! event can be hours away.
 //!
-//! A few requests now and then, by turns, and none at all when there is no such pod. What is seen here is out of the order
-//! of the pods' watch, so the ledger learns nothing else from it.
+//! There are only a few requests at a time, and none if no pod needs one. The answers do not follow the order of the
+//! pod watch, so the ledger takes the template from them and nothing else.
 
 use std::sync::Arc;
 use std::time::Duration;

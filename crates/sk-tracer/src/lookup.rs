@@ -1,8 +1,7 @@
-//! Asking the API server about owners that no watch knows: custom resources that nobody tracks, mostly.
+//! Asks the API server about owners that no watch covers, mostly custom resources that are not tracked.
 //!
-//! One request per owner, never per pod: the ledger asks once and remembers. Only metadata is asked for. What could not be
-//! read, because the API server was away or the tracer must not, the ledger asks for again, ever more seldom; the record
-//! that led to it is kept meanwhile.
+//! One metadata request per owner, never per pod: the ledger asks once and remembers. If the API server was unreachable
+//! or refused, the ledger asks again with growing delays and keeps the record of the pod meanwhile.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,7 +1,7 @@
-//! What can be asked of a tracer at `/metrics`, in Prometheus' text format.
+//! The metrics of the tracer at `/metrics`, in Prometheus text format.
 //!
-//! Counters are counted where things happen; what has a state (lag, queue, log) is set by who owns it. Labels are kinds
-//! and short words from this file, never names of objects: their number is bounded by the configuration.
+//! Counters are incremented where events happen; gauges (lag, queue, log) are set by the owner of the state. Labels are
+//! kinds and fixed words, never object names, so their number is bounded by the configuration.
 
 use std::sync::atomic::{AtomicI64, AtomicU64};
 

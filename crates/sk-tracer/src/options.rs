@@ -1,4 +1,4 @@
-//! How a tracer is run, as plain data.
+//! The options of a tracer, as plain data.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

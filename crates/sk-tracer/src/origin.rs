@@ -1,9 +1,9 @@
-//! Is this the cluster that the data folder is of? What two clusters did would otherwise be one history, in which the
-//! first list of the second deletes everything of the first.
+//! Checks that the data folder belongs to this cluster. Otherwise two clusters would share one history, in which the
+//! first list of the second cluster deletes all objects of the first.
 //!
-//! A cluster is known by the uid of its namespace kube-system, which every cluster has and nobody can remove. Nothing is
-//! watched before that is settled; a tracer that may not read the namespace says so and goes on, as does one whose API
-//! server has none, and asks again for a while. One that cannot write down whose the folder is does so too.
+//! The uid of the namespace kube-system identifies a cluster: every cluster has it and it cannot be deleted. Nothing is
+//! watched before the check. If the tracer may not read the namespace, or the API server has none, or the folder cannot
+//! be written, the tracer logs that, records anyway, and asks again for a while.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,5 +1,4 @@
-//! What a tracer is put together from: a log that was opened, a ledger that knows what it knew, watchers that go on where
-//! they were, a server with its certificate.
+//! Builds a tracer: opens the log, restores the ledger, resumes the watchers, binds the server.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -65,7 +64,7 @@ impl Parts {
         let beginning = log.stats().kept_from.filter(|_| newest.is_some());
         let changed = folder.was_written_otherwise(config);
         if changed {
-            tracing::warn!("the log was written with another configuration: everything is listed anew, with a gap");
+            tracing::warn!("the log was written with another configuration: listing everything again, with a gap");
         }
         let key = folder.key()?;
         let rules = Arc::new(Rules::new(config, key));

@@ -1,4 +1,4 @@
-//! Going on with a log that was written under another configuration: what it holds that nobody watches any more.
+//! Resumes a log that was written with another configuration: ends objects of kinds that are not watched any more.
 
 use sk_core::{ObjectRef, SimTime};
 use sk_ingest::Rules;

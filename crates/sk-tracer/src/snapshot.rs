@@ -1,4 +1,4 @@
-//! The cluster as it is now, as a trace: a tracer that lists everything once and ends.
+//! Writes the current state of the cluster as a trace: a tracer that lists everything once and stops.
 
 use std::time::Duration;
 

@@ -1,8 +1,8 @@
-//! The certificate that the tracer shows: one that was given, or one that it makes and keeps.
+//! The tracer's certificate: a given one, or one that it creates and keeps.
 //!
-//! A certificate of its own is made once and kept in the data folder, so that its fingerprint stays. Clients trust it
-//! because the tracer writes it into a ConfigMap that only it may change (see `install`), or because somebody compares
-//! the fingerprint with the one in the tracer's log.
+//! Its own certificate is created once and stored in the data folder, so its fingerprint stays. Clients trust it
+//! because the tracer writes it into a ConfigMap that only the tracer may change (see `install`), or because somebody
+//! compares the fingerprint with the tracer's log.
 
 use std::fs;
 use std::io::{self, Write};

@@ -1,4 +1,4 @@
-//! A running tracer: its parts put together, and taken apart again.
+//! A running tracer: start, wait, stop.
 
 use std::fmt;
 use std::net::SocketAddr;

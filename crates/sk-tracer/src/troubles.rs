@@ -1,9 +1,10 @@
-//! What goes wrong with the API server, said once per cause and minute.
+//! Logs problems with the API server once per cause and minute.
 //!
-//! A missing right, or an API server that is away, meets every watcher at every try: a line for each would be hundreds, and
-//! nobody would find the one that matters. So whoever meets a problem notes it here under its cause. One line says it a moment
-//! later, for all who have met it by then; another one follows each minute that it lasts, with how many and how often; and one
-//! when it is over. What each kind is waiting for stands in `/readyz`.
+//! A missing permission, or an unreachable API server, affects every watcher at every retry. One line for each would be
+//! hundreds, and nobody would find the one that matters. So watchers report a problem here under its cause. A moment
+//! later one line is logged for all watchers that have reported it; another one follows for each minute that the
+//! problem lasts, with the number of watchers and attempts; and one when it is over. `/readyz` says what each kind
+//! waits for.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

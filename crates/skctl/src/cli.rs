@@ -1,6 +1,7 @@
-//! What people can type.
+//! The command line as clap parses it: commands, flags and help texts. docs/cli.md is generated from it.
 
 mod cluster;
+mod simkube2;
 mod trace;
 mod validate;
 
@@ -14,60 +15,62 @@ pub use cluster::{
     LabStatusArgs, LabWords, LogsArgs, ManifestsCommand, NamedArgs, NodesApplyArgs, NodesCommand, ObjectFormat, Part,
     RecordArgs, Resource, SimArgs, SnapshotArgs, TracerArgs,
 };
+pub use simkube2::OldRunArgs;
 pub use trace::{
     ConvertArgs, Form, GenerateArgs, MergeArgs, OutArgs, ScaleArgs, ShiftArgs, ShowArgs, SliceArgs, TraceCommand,
     TransformArgs,
 };
-pub use validate::{ExplainArgs, PrintArgs, ValidateArgs, ValidateCommand};
+pub use validate::{CheckArgs, ExplainArgs, PrintArgs, ValidateArgs, ValidateCommand};
 
 /// What TRACE may be, for the help texts.
-const TRACE_HELP: &str = "The trace: a file or URL, `example:NAME`, plain Kubernetes YAML, a folder of it, or `-`";
+const TRACE_HELP: &str =
+    "The trace: a file, a URL, `example:NAME`, Kubernetes YAML (a file or a folder), or `-` for standard input";
 
-/// Ask what would have happened: replay a recorded Kubernetes cluster under other conditions.
+/// Record a Kubernetes cluster, replay it under other conditions, and see what would have happened.
 #[derive(Debug, Parser)]
 #[command(
     name = "skctl",
     version,
     propagate_version = true,
     arg_required_else_help = true,
-    after_help = "Start here:  skctl demo\n\nExit codes:  0 did it, all good · 1 judged and bad · 2 could not judge · 130 interrupted"
+    after_help = "Start here:  skctl demo\n\nExit codes:  0 success · 1 the answer is no (an assertion failed, a trace is invalid) · 2 error · 130 interrupted"
 )]
 pub struct Cli {
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
-    /// What every command understands.
+    /// The global flags.
     #[command(flatten)]
     pub global: Global,
 }
 
-/// The heading of flags that every command understands.
+/// The heading of the global flags in help texts.
 const GLOBAL: &str = "Global options";
 
-/// Flags that every command understands.
+/// The global flags.
 #[derive(Clone, Debug, Args)]
 pub struct Global {
-    /// Say nothing but the answer.
+    /// Print the result only: no progress, no notes.
     #[arg(short, long, global = true, help_heading = GLOBAL)]
     pub quiet: bool,
-    /// How much is said of what goes on inside: error, warn, info, debug or trace.
+    /// Log level.
     #[arg(short, long, global = true, help_heading = GLOBAL)]
     #[arg(value_enum, default_value = "warn", value_name = "LEVEL")]
     pub verbosity: Verbosity,
-    /// Which cluster: a context of the kubeconfig; the current one if not said.
+    /// The kubeconfig context to use; by default the current one.
     #[arg(long, global = true, help_heading = GLOBAL, value_name = "NAME")]
     pub context: Option<String>,
-    /// The kubeconfig file; $KUBECONFIG or ~/.kube/config if not said.
+    /// The kubeconfig file; by default $KUBECONFIG or ~/.kube/config.
     #[arg(long, global = true, help_heading = GLOBAL, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
-    /// The namespace that the tracer or the controller lives in; simkube if not said.
+    /// The namespace of the tracer or the controller; by default simkube.
     #[arg(short, long, global = true, help_heading = GLOBAL, value_name = "NAMESPACE")]
     pub namespace: Option<String>,
     /// When to use colour.
     #[arg(long, global = true, help_heading = GLOBAL)]
     #[arg(value_enum, default_value = "auto", value_name = "WHEN")]
     pub color: Color,
-    /// Whose clocks a time without a zone means, e.g. Europe/Berlin for 2026-11-10T14:00.
+    /// The time zone of times that name none, such as 2026-11-10T14:00.
     #[arg(long, global = true, help_heading = GLOBAL)]
     #[arg(default_value = "UTC", value_name = "ZONE", value_parser = time_zone)]
     pub tz: TimeZone,
@@ -93,16 +96,16 @@ fn time_zone(name: &str) -> Result<TimeZone, String> {
     TimeZone::get(name).map_err(|_| "no such time zone; use a name like UTC, Europe/Berlin or America/New_York".into())
 }
 
-/// How much is said of what goes on inside.
+/// Log levels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Verbosity {
-    /// What went wrong.
+    /// What failed.
     Error,
     /// What may be wrong.
     Warn,
-    /// What is decided.
+    /// Decisions.
     Info,
-    /// What is done.
+    /// Single steps.
     Debug,
     /// Everything.
     Trace,
@@ -124,69 +127,73 @@ pub enum Color {
 pub enum Command {
     /// Run the bundled example and open its report.
     Demo(DemoArgs),
-    /// Simulate a trace, on the embedded engine or with --cluster on a real one; ends with the summary.
+    /// Replay a trace and report: on the embedded engine, or with --cluster on a real cluster.
     #[command(after_help = RUN_EXAMPLES)]
     Run(Box<RunArgs>),
-    /// Show a run again, or with --cluster fetch a Simulation's record and show it.
+    /// Show the report of a run; with --cluster, fetch the record of a Simulation first.
     #[command(after_help = REPORT_EXAMPLES)]
     Report(ReportArgs),
-    /// Put runs side by side; the first one is the baseline.
+    /// Compare runs; the first one is the baseline.
     #[command(after_help = COMPARE_EXAMPLES)]
     Compare(CompareArgs),
-    /// Why did a pod wait, a node stand empty, a group not grow? From a run, or from what a trace recorded.
+    /// Explain why a pod was pending, a node was not removed or a group did not grow, in a run or a recorded trace.
     #[command(after_help = WHY_EXAMPLES)]
     Why(WhyArgs),
-    /// List the runs in ./runs, or with --cluster the Simulations in the cluster.
+    /// List the runs in ./runs; with --cluster, the Simulations in the cluster.
     List(ListArgs),
-    /// Get a trace from the tracer in the cluster.
+    /// Export a trace from the tracer in the cluster.
     #[command(after_help = cluster::EXPORT_EXAMPLES)]
     Export(ExportArgs),
-    /// Make a trace of the cluster as it is now; no tracer is needed.
+    /// Write the current state of the cluster as a trace; needs no tracer.
     #[command(after_help = cluster::SNAPSHOT_EXAMPLES)]
     Snapshot(SnapshotArgs),
-    /// Record the cluster in the foreground, until Ctrl-C.
+    /// Record the cluster from here until Ctrl-C; installs nothing.
     #[command(after_help = cluster::RECORD_EXAMPLES)]
     Record(RecordArgs),
-    /// Look into traces, make them, change them.
+    /// Inspect, convert, edit and generate traces.
     #[command(subcommand)]
     Trace(TraceCommand),
     /// The same as `skctl trace transform`.
     Transform(TransformArgs),
-    /// Can this trace be replayed? Exit code 1 if not.
+    /// As SimKube 2 calls `skctl trace show`.
+    #[command(hide = true)]
+    Xray(ShowArgs),
+    /// Check whether a trace can be replayed. Exit code 1 if not.
     #[command(after_help = validate::EXAMPLES)]
     Validate(ValidateArgs),
-    /// About the scenario file.
+    /// The schema of scenario files.
     #[command(subcommand)]
     Scenario(ScenarioCommand),
-    /// Print what would be installed in a cluster, as YAML.
+    /// Print the manifests that `skctl install` applies.
     #[command(subcommand, after_help = cluster::MANIFESTS_EXAMPLES)]
     Manifests(ManifestsCommand),
     /// The same as `skctl manifests crd`.
     Crd,
-    /// Install the tracer or the simulator in a cluster, then check it.
+    /// Install the tracer or the simulator in a cluster, then run the checks of `skctl doctor`.
     #[command(after_help = cluster::INSTALL_EXAMPLES)]
     Install(InstallArgs),
-    /// What is missing in the cluster, what may I do there? Exit code 1 if something is missing.
+    /// Check an installation and your permissions. Exit code 1 if something is missing.
     #[command(after_help = cluster::DOCTOR_EXAMPLES)]
     Doctor(DoctorArgs),
-    /// What a Simulation is, what state it is in, and what happened to it.
+    /// Show a Simulation: its spec, state and events.
+    #[command(alias = "info")]
     Describe(DescribeArgs),
-    /// What the driver of a Simulation said last.
+    /// Print the log of a Simulation's driver.
     Logs(LogsArgs),
-    /// Let a Simulation wait.
+    /// Pause a Simulation.
     Pause(NamedArgs),
-    /// Let a Simulation go on.
+    /// Resume a paused Simulation.
     Resume(NamedArgs),
-    /// Delete a Simulation, its record and everything it made.
+    /// Delete a Simulation, its record and everything that it created.
     #[command(visible_alias = "rm")]
     Delete(NamedArgs),
-    /// Nodes that KWOK plays.
+    /// Create and delete virtual nodes (KWOK).
     #[command(subcommand)]
     Nodes(NodesCommand),
-    /// A throw-away cluster on this machine: control plane, KWOK and controller as processes, without containers.
+    /// Run a throw-away cluster on this machine: control plane, KWOK and controller as local processes.
     #[command(subcommand, after_help = cluster::LAB_EXAMPLES)]
     Lab(LabCommand),
-    /// Print a completion script for a shell.
+    /// Print a shell completion script.
     #[command(after_help = "Example:  skctl completions bash > /etc/bash_completion.d/skctl")]
     Completions(CompletionsArgs),
     /// Print the version.
@@ -239,67 +246,71 @@ pub struct DemoArgs {
 /// `skctl run`
 #[derive(Debug, Default, Args)]
 pub struct RunArgs {
-    /// The trace: a file or URL, `example:NAME`, plain Kubernetes YAML, a folder of it, or `-`; by default the
-    /// scenario's.
+    /// The trace: a file, a URL, `example:NAME`, Kubernetes YAML (a file or a folder), or `-` for standard input; by
+    /// default the one that the scenario names.
     pub trace: Option<String>,
-    /// The scenario file: which nodes, what autoscaler, what must hold.
+    /// The scenario file: node groups, autoscaler flags, assertions.
     #[arg(short = 'f', long = "scenario", value_name = "SCENARIO")]
     pub scenario: Option<PathBuf>,
-    /// Change one field of the scenario, e.g. autoscaler.scale-down-unneeded-time=2m.
+    /// Set one field of the scenario, such as autoscaler.scale-down-unneeded-time=2m; may be repeated.
     #[arg(long = "set", value_name = "PATH=VALUE")]
     pub set: Vec<String>,
-    /// Something that must hold, in CEL, e.g. 'nodes.max <= 10'.
+    /// Add an assertion in CEL, such as 'nodes.max <= 10'; may be repeated.
     #[arg(long = "assert", value_name = "CEL")]
     pub assert: Vec<String>,
-    /// Where all randomness comes from; the scenario's seed, or 1.
+    /// The random seed; by default the scenario's, or 1.
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// Which part of the trace.
+    /// The part of the trace.
     #[command(flatten)]
     pub part: PartArgs,
-    /// Let warnings (not modelled, gaps, assumed nodes) fail the run.
+    /// Fail if there are warnings: features that are not modelled, gaps in the trace, assumed nodes.
     #[arg(long)]
     pub strict: bool,
-    /// How to call the run.
+    /// The name of the run; by default the scenario's or the trace's.
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
-    /// The folder for the run; ./runs/NAME-HASH by default.
+    /// The folder to write the run to; by default ./runs/NAME-HASH.
     #[arg(short = 'O', long = "out", value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Open the report in a browser.
     #[arg(long)]
     pub open: bool,
-    /// On a real cluster that `skctl install sim` has prepared, in wall time.
+    /// Replay on a real cluster where `skctl install sim` has run. Takes as long as the trace, divided by --speed.
     #[arg(long)]
     pub cluster: bool,
-    /// How many times as fast as recorded; only with --cluster. Controllers keep their own timers.
+    /// Replay this many times as fast as recorded. Timers of the cluster's controllers do not change.
     #[arg(long, value_name = "X", help_heading = ON_A_CLUSTER)]
     pub speed: Option<f64>,
-    /// How many times; only with --cluster.
+    /// Replay this many times.
     #[arg(short = 'N', long, value_name = "N", help_heading = ON_A_CLUSTER)]
     pub repetitions: Option<u32>,
-    /// The driver's image, if not the installation's.
-    #[arg(long, value_name = "IMAGE", help_heading = ON_A_CLUSTER)]
+    /// The image of the driver; by default the one of the installation.
+    #[arg(long, short_alias = 'I', value_name = "IMAGE", help_heading = ON_A_CLUSTER)]
     pub driver_image: Option<String>,
-    /// The port that the driver's webhook listens on, where the API server may not reach every port of a pod.
+    /// The port of the driver's webhook, for clusters where the API server cannot reach every port of a pod.
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1024..), help_heading = ON_A_CLUSTER)]
     pub driver_port: Option<u16>,
-    /// A Secret whose keys become the driver's environment, such as credentials for a trace's URL; may be repeated. It
-    /// needs the label simkube.io/driver-secret=true.
-    #[arg(long = "driver-secret", value_name = "NAME", help_heading = ON_A_CLUSTER)]
+    /// A Secret to use as environment of the driver, such as credentials for the trace's URL; may be repeated. It needs
+    /// the label simkube.io/driver-secret=true.
+    #[arg(long = "driver-secret", alias = "driver-secrets", value_delimiter = ',')]
+    #[arg(value_name = "NAME", help_heading = ON_A_CLUSTER)]
     pub driver_secrets: Vec<String>,
-    /// The folder in an object store that the driver writes the record to; if not said, the controller keeps it.
+    /// Write the record to this folder of an object store; by default the controller keeps it.
     #[arg(long, value_name = "URL", help_heading = ON_A_CLUSTER)]
     pub record_path: Option<String>,
-    /// Delete the Simulation, with the record that the controller keeps, so long after its end; never if not said.
+    /// Delete the Simulation, and the record that the controller keeps, this long after it has finished; by default never.
     #[arg(long, value_name = "DURATION", help_heading = ON_A_CLUSTER)]
     pub ttl: Option<String>,
-    /// Begin paused; `skctl resume NAME` lets it go on.
+    /// Create the Simulation paused; `skctl resume NAME` starts it.
     #[arg(long, help_heading = ON_A_CLUSTER)]
     pub start_paused: bool,
-    /// Start bare pods again that were interrupted.
+    /// Create pods without an owner again when they are evicted or lose their node.
     #[arg(long, help_heading = ON_A_CLUSTER)]
     pub reschedule_interrupted_bare_pods: bool,
+    /// What SimKube 2 had flags for.
+    #[command(flatten)]
+    pub old: OldRunArgs,
 }
 
 /// The heading of flags that only mean something on a real cluster.
@@ -308,13 +319,13 @@ const ON_A_CLUSTER: &str = "With --cluster";
 /// A part of a trace's time.
 #[derive(Debug, Default, Args)]
 pub struct PartArgs {
-    /// Begin here: +30m from the trace's start, -2h from now, 2026-11-10T14:00, or RFC 3339.
+    /// Start at this time: +30m after the trace's start, -2h before now, 2026-11-10T14:00, or RFC 3339.
     #[arg(short = 's', long = "start", alias = "start-time", value_name = "TIME", allow_hyphen_values = true)]
     pub start: Option<String>,
     /// End before this time.
     #[arg(short = 't', long = "end", alias = "end-time", value_name = "TIME", allow_hyphen_values = true)]
     pub end: Option<String>,
-    /// End after this long.
+    /// End this long after the start.
     #[arg(short = 'D', long, value_name = "DURATION", conflicts_with = "end")]
     pub duration: Option<String>,
 }
@@ -325,17 +336,17 @@ pub(crate) const NEWEST: &str = "@";
 /// `skctl report`
 #[derive(Debug, Args)]
 pub struct ReportArgs {
-    /// The run: a folder, a name under ./runs, `@` for the newest, `@2` for the one before; with --cluster the name of
-    /// a Simulation.
+    /// The run: a folder, a name under ./runs, `@` for the newest, `@2` for the one before it; with --cluster the name
+    /// of a Simulation.
     #[arg(default_value = NEWEST)]
     pub run: String,
-    /// Fetch the record of a Simulation in the cluster into ./runs first.
+    /// Fetch the record of a Simulation from the cluster into ./runs.
     #[arg(long)]
     pub cluster: bool,
-    /// Which repetition of the Simulation, counted from 0; the last one if not said.
+    /// The repetition of the Simulation, counted from 0; by default the last.
     #[arg(long, value_name = "N", requires = "cluster")]
     pub repetition: Option<u32>,
-    /// In which form.
+    /// Output format.
     #[arg(short = 'o', long = "output", value_enum, default_value = "table", value_name = "FORMAT")]
     pub output: ReportFormat,
 }
@@ -358,11 +369,11 @@ pub enum ReportFormat {
 /// `skctl compare`
 #[derive(Debug, Args)]
 pub struct CompareArgs {
-    /// The runs: folders, names under ./runs, `@` for the newest, `@2` for the one before; or a trace with observations,
-    /// which reads as the run `recorded`.
+    /// The runs: folders, names under ./runs, `@` for the newest, `@2` for the one before; or a trace with
+    /// observations, which is read as the run `recorded`.
     #[arg(required = true, num_args = 2.., value_name = "RUN")]
     pub runs: Vec<String>,
-    /// In which form.
+    /// Output format.
     #[arg(short = 'o', long = "output", value_enum, default_value = "table", value_name = "FORMAT")]
     pub output: CompareFormat,
 }
@@ -386,15 +397,15 @@ pub struct WhyArgs {
     /// The run: a folder, a name under ./runs, `@` for the newest; or a trace with observations.
     #[arg(default_value = NEWEST)]
     pub run: String,
-    /// A pod or an owner as namespace/name (or namespace/Kind/name), a node, or a node group; every pod if not said.
+    /// A pod or an owner as namespace/name (or namespace/Kind/name), a node, or a node group; by default every pod.
     pub object: Option<String>,
-    /// What was the matter at this moment?
+    /// Explain the state at this time.
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, conflicts_with_all = ["start", "end", "duration"])]
     pub at: Option<String>,
-    /// Which part of the run.
+    /// The part of the run.
     #[command(flatten)]
     pub part: PartArgs,
-    /// In which form.
+    /// Output format.
     #[arg(short = 'o', long = "output", value_enum, default_value = "table", value_name = "FORMAT")]
     pub output: WhyFormat,
 }
@@ -411,10 +422,10 @@ pub enum WhyFormat {
 /// `skctl list`
 #[derive(Debug, Args)]
 pub struct ListArgs {
-    /// The Simulations in the cluster.
+    /// List the Simulations in the cluster.
     #[arg(long)]
     pub cluster: bool,
-    /// In which form.
+    /// Output format.
     #[arg(short = 'o', long = "output", value_enum, default_value = "table", value_name = "FORMAT")]
     pub output: ObjectFormat,
 }
@@ -431,8 +442,11 @@ pub enum TableFormat {
 /// `skctl completions`
 #[derive(Debug, Args)]
 pub struct CompletionsArgs {
-    /// Which shell.
+    /// The shell.
     pub shell: clap_complete::Shell,
+    /// SimKube 2 asked for standard output with this; today the script goes nowhere else.
+    #[arg(short = 'o', long, hide = true)]
+    pub stdout: bool,
 }
 
 impl Color {

@@ -1,7 +1,7 @@
-//! Assertions and jq programs of others, evaluated in a process with limits.
+//! Runs assertions and jq programs in a process with limits.
 //!
-//! This program starts itself again ([`sk_sandbox`]); [`serve`] is what it does then. An assertion or a program that
-//! takes too much time, memory or stack is refused with a sentence, and the command that asked ends with exit code 2.
+//! skctl starts itself again ([`sk_sandbox`]); [`serve`] is what the child does. If an assertion or a program needs too
+//! much time, memory or stack, it is refused with a message, and the command exits with 2.
 
 pub(crate) mod assertions;
 pub(crate) mod program;

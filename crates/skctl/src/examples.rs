@@ -1,4 +1,4 @@
-//! Traces and scenarios that are part of the program, so that the first run needs nothing.
+//! Bundled traces and scenarios, so that the first run needs nothing else.
 
 use anyhow::{Result, anyhow};
 

@@ -1,4 +1,4 @@
-//! What a caller gets back: exit codes and messages.
+//! Exit codes and error messages.
 
 use std::process::ExitCode;
 

@@ -1,7 +1,7 @@
-//! What is installed in a cluster, from what was typed.
+//! Manifests of the tracer and the simulator, from the flags.
 //!
-//! The manifests themselves are made by the crates that they are for; here are only the choices of a command line, and
-//! where the two servers are afterwards.
+//! The crates sk-tracer and sk-ctrl create the manifests; this module chooses their options and knows where both
+//! servers are.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -1,8 +1,7 @@
-//! SimKube's command line, as a library so that tests and the reference generator can call it.
+//! The command line as a library, so that tests and the reference generator can call it.
 //!
-//! `cli` is what people can type, one file of `commands` is what one of the words does, `failure` decides what a caller
-//! gets back: 0 did it, 1 judged and bad, 2 could not judge, 130 interrupted. Answers go to standard output, talk to
-//! standard error.
+//! `cli` has the commands and flags, `commands` one file per command, `failure` the exit codes: 0 success, 1 the answer
+//! is no, 2 error, 130 interrupted. Results go to standard output, everything else to standard error.
 
 pub mod cli;
 mod cluster;
@@ -66,6 +65,7 @@ pub fn main() -> ExitCode {
         Command::Record(args) => commands::record::run(&args, &global),
         Command::Trace(command) => commands::trace::run(&command, &global),
         Command::Transform(args) => commands::trace::run(&TraceCommand::Transform(args), &global),
+        Command::Xray(args) => commands::trace::run(&TraceCommand::Show(args), &global),
         Command::Validate(args) => commands::validate::run(&args, &global),
         Command::Scenario(command) => commands::scenario::run(&command),
         Command::Manifests(command) => commands::manifests::run(&command, &global),

@@ -1,6 +1,6 @@
-//! What libraries have to say while they work, on standard error.
+//! Log output of libraries, on standard error.
 //!
-//! It is for whoever looks into a problem: `-v LEVEL` says how much of it. Answers and errors never go this way.
+//! It is for debugging: `-v LEVEL` chooses how much. Results and errors are not logged.
 
 use std::io;
 

@@ -1,7 +1,7 @@
-//! Answers on standard output.
+//! Prints results on standard output.
 //!
-//! Names and texts in a trace come from other people's clusters and may hold anything, also what a terminal takes for
-//! commands. Here they are shown, never obeyed.
+//! Names and strings in a trace come from other clusters and can contain terminal escape sequences. They are printed in
+//! a harmless form.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};

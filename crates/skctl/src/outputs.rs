@@ -1,7 +1,7 @@
-//! From what people type for OUT to a trace that is there whole or not at all.
+//! Writes traces to the OUT of a command, atomically.
 //!
-//! Every command that writes a trace writes it through [`Destination::write`]: aside and renamed, with a bar when it
-//! takes long, stoppable with Ctrl-C, and what the form could not hold is said.
+//! Every command that writes a trace uses [`Destination::write`]: to a temporary file that is renamed, with a progress
+//! bar, stoppable with Ctrl-C, and with a note about what the format could not hold.
 
 use std::fmt;
 use std::io::{self, BufWriter, IsTerminal, Stdout, Write};

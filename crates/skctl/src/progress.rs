@@ -1,7 +1,7 @@
-//! A bar on standard error for work that takes more than a second, and Ctrl-C.
+//! A progress bar on standard error for work that takes more than a second, and Ctrl-C.
 //!
-//! [`Bar`] is for work that nobody can look into while it goes on, [`Progress`] for work that says how far it is and
-//! may be told to stop. Nothing is drawn when standard error is no terminal, or with `-q`.
+//! [`Bar`] is for work that reports no progress, [`Progress`] for work that does and can be stopped. Nothing is drawn
+//! if standard error is not a terminal, or with `-q`.
 
 use std::future::Future;
 use std::io::{self, IsTerminal};

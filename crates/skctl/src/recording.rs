@@ -1,4 +1,4 @@
-//! A tracer inside this process: for `record` and `snapshot`.
+//! A tracer inside this process, for `record` and `snapshot`.
 
 use std::io;
 

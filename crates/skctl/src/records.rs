@@ -1,4 +1,4 @@
-//! The record of a Simulation, fetched from where it is: the controller, or the object store that the spec names.
+//! Fetches the record of a Simulation from the controller, or from the object store that the spec names.
 
 use std::fs::File;
 use std::io::{self, Seek as _, Write as _};

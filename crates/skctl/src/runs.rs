@@ -1,4 +1,4 @@
-//! Where runs lie.
+//! The folders of runs, and how `@` and names refer to them.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! From `-f`, `--set`, `--assert` and `--seed` to a resolved scenario.
+//! Resolves a scenario from `-f`, `--set`, `--assert` and `--seed`.
 
 use std::path::{Path, PathBuf};
 
@@ -38,7 +38,8 @@ pub(crate) fn resolve(args: &RunArgs) -> Result<Resolved> {
             ("the assumed scenario".to_owned(), ASSUMED.to_owned())
         }
     };
-    let sets = args.set.iter().map(|text| text.parse::<Assignment>()).collect::<Result<Vec<_>, _>>()?;
+    let old = args.old.sets();
+    let sets = args.set.iter().chain(&old).map(|text| text.parse::<Assignment>()).collect::<Result<Vec<_>, _>>()?;
     let mut scenario = Scenario::parse_with(&name, &text, &sets)?;
     refuse_unsupported(&name, &scenario)?;
     let scheduler = take_scheduler(args.scenario.as_deref(), &mut scenario)?;
@@ -86,7 +87,7 @@ fn assumed_nodes() -> Warning {
     Warning {
         code: "assumed-nodes".to_owned(),
         kind: WarningKind::Assumed,
-        message: "assumed nodes: 4 CPU, 16Gi, 1 to 100 of them; say yours with -f SCENARIO".to_owned(),
+        message: "assumed nodes: 4 CPU, 16Gi, 1 to 100 of them; name yours with -f SCENARIO".to_owned(),
         count: 1,
     }
 }

@@ -1,4 +1,4 @@
-//! One Simulation on a cluster: followed until it is over, and what it says of itself.
+//! Follows one Simulation on a cluster until it is over, and reads its status.
 
 use std::time::Duration;
 

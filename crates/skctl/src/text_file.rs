@@ -1,4 +1,4 @@
-//! Short texts that people write: specifications, programs.
+//! Reads short text files that people write, such as scenarios and jq programs.
 
 use std::fs::File;
 use std::io::Read;
@@ -20,5 +20,5 @@ pub(crate) fn read(what: &str, path: &Path) -> Result<String> {
     if bytes.len() as u64 > MAX_BYTES {
         bail!("{name} is longer than 1 MiB, which no {what} is; check that it is the right file");
     }
-    String::from_utf8(bytes).with_context(|| format!("{name} is no text; check that it is the {what}"))
+    String::from_utf8(bytes).with_context(|| format!("{name} is not text; check that it is the {what}"))
 }

@@ -1,4 +1,4 @@
-//! From `-s`, `-t` and `-D` to a part of a trace's time.
+//! Resolves `-s`, `-t` and `-D` to a window of a trace.
 
 use anyhow::{Context, Result, bail};
 use jiff::tz::TimeZone;
@@ -52,7 +52,7 @@ impl Asked {
     /// What was typed; where nothing was, what the scenario says.
     pub(crate) fn of_run(args: &PartArgs, scenario: &sk_api::scenario::Trace) -> Result<Self> {
         if let Some(text) = [&args.start, &args.end].into_iter().flatten().find(|text| text.parse::<f64>().is_ok()) {
-            bail!("{text} is no time; did you mean --speed {text}? (-s is the start everywhere)");
+            bail!("{text} is not a time; did you mean --speed {text}? (-s is --start)");
         }
         let Self { start, end, duration } = Self::new(args)?;
         // An end that was typed is not to be cut short by the scenario's duration, nor the other way round.

@@ -1,4 +1,4 @@
-//! From what people type for TRACE to an open trace.
+//! Opens the TRACE of a command.
 
 use std::path::Path;
 

@@ -1,9 +1,9 @@
-//! A trace that only this machine has, on its way to the controller.
+//! Uploads a local trace to the controller.
 //!
-//! It is opened and read to its end before anything is sent, so that what is no trace is refused here, in the words of
-//! an embedded run, and not by a driver in the cluster minutes later. A file goes as it is; what is no single file (a
-//! folder, standard input) is written into one first. The controller keeps it under the hash of its bytes, so that what
-//! is there already is not sent a second time.
+//! The trace is read completely before anything is sent, so invalid input is refused here, with the message of an
+//! embedded run, and not by a driver in the cluster minutes later. A file is sent as it is; a folder or standard input
+//! is written into one file first. The controller stores it by the hash of its bytes, so the same trace is not sent
+//! twice.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, Write as _};

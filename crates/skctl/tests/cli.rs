@@ -111,7 +111,11 @@ fn a_foreign_file_is_told_from_a_trace() {
     let dir = folder();
     write(&dir, "cat.png", b"\x89PNG\r\n\x1a\nrest");
     write(&dir, "empty.sktrace", b"");
-    skctl(dir.path()).args(["run", "cat.png"]).assert().code(2).stderr(contains("cat.png").and(contains("no trace")));
+    skctl(dir.path())
+        .args(["run", "cat.png"])
+        .assert()
+        .code(2)
+        .stderr(contains("cat.png").and(contains("not a trace")));
     skctl(dir.path()).args(["run", "empty.sktrace"]).assert().code(2).stderr(contains("is empty"));
     skctl(dir.path()).args(["run", "example:apache"]).assert().code(2).stderr(contains("bundled are: example:nginx"));
 }
@@ -159,7 +163,7 @@ fn the_old_form_of_run_is_answered_with_the_new_one() {
     let dir = folder();
     write(&dir, "week.sktrace", include_bytes!("../../../examples/nginx.sktrace"));
     let out = skctl(dir.path()).args(["run", "my-sim", "-f", "week.sktrace"]).assert().code(2);
-    out.stderr(contains("my-sim is no trace").and(contains("skctl run week.sktrace --name my-sim")));
+    out.stderr(contains("my-sim is not a trace").and(contains("skctl run week.sktrace --name my-sim")));
 }
 
 #[test]

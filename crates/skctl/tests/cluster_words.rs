@@ -56,10 +56,10 @@ fn a_recording_does_not_overwrite_an_earlier_one_unless_it_is_told_to() {
     write(&dir, "week.sktrace", "a week of somebody's work");
     let record = ["--kubeconfig", "nowhere", "record", "-O", "week.sktrace"];
     let out = without_cluster(&dir).args(record).assert().code(2);
-    out.stderr(contains("week.sktrace is there already").and(contains("--force"))).stdout("");
+    out.stderr(contains("week.sktrace exists already").and(contains("--force"))).stdout("");
     // Told to, it goes on to the cluster: that is what it fails at, and the file is as it was.
     let out = without_cluster(&dir).args(record).arg("--force").assert().code(2);
-    out.stderr(contains("nowhere").and(contains("is there already").not()));
+    out.stderr(contains("nowhere").and(contains("exists already").not()));
     let left = std::fs::read_to_string(dir.path().join("week.sktrace")).expect("it is still there");
     assert_eq!(left, "a week of somebody's work");
 }
@@ -155,7 +155,7 @@ fn what_makes_no_sense_on_the_other_engine_is_refused_by_name() {
     on_cluster(&["--name", &"a".repeat(50)]).stderr(contains("at most 49"));
     on_cluster(&["--set", "seed=7"]).stderr(contains("--set seed: not for --cluster"));
     on_cluster(&["--ttl", "1s"]).stderr(contains("--ttl 1s"));
-    on_cluster(&["--record-path", "runs"]).stderr(contains("goes with its pod"));
+    on_cluster(&["--record-path", "runs"]).stderr(contains("is deleted with its pod"));
     on_cluster(&[]).stderr(contains("there is no kubeconfig"));
     let out = without_cluster(&dir).args(["run", "example:nginx", "--cluster"]).assert().code(2);
     out.stderr(contains("there is no kubeconfig"));
@@ -181,7 +181,7 @@ fn what_is_no_trace_is_refused_before_anything_is_sent_in_the_words_of_an_embedd
         assert!(embedded.starts_with("error: "), "{embedded}");
     }
     let out = without_cluster(&dir).args(["run", "/traces/week.sktrace", "--cluster"]).assert().code(2);
-    out.stderr(contains("if it lies on the cluster's node, write file:///traces/week.sktrace"));
+    out.stderr(contains("if it is on the node of the cluster, write file:///traces/week.sktrace"));
 }
 
 #[test]

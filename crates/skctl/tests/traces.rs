@@ -420,6 +420,6 @@ fn what_sends_without_end_is_refused() {
         let output = output.expect("skctl starts");
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{said}");
-        assert!(said.contains("is no trace") && said.contains("00, 00"), "{said}");
+        assert!(said.contains("is not a trace") && said.contains("00, 00"), "{said}");
     }
 }

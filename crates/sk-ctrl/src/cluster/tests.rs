@@ -1,4 +1,4 @@
-//! What is asked of the API server, shown on one that answers from a table and writes down what was changed.
+//! Tests against an API server that answers from a table and records the changes.
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};

@@ -1,8 +1,8 @@
-//! The mark of an installation: how skctl knows a cluster that simulations may be run on.
+//! The mark of an installation, by which skctl recognises a cluster for simulations.
 //!
-//! The label `simkube.io/installed=true` is on the ConfigMap `simkube-installed` in the controller's namespace, and on that
-//! namespace itself if the installation has made it. So a namespace with the label is the installation's own; one without
-//! it was there before, belongs to others, and is not changed.
+//! The label `simkube.io/installed=true` is on the ConfigMap `simkube-installed` in the controller's namespace, and on
+//! the namespace if the installation created it. A namespace without the label existed before, belongs to others and is
+//! not changed.
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::api::{Api, ListParams};

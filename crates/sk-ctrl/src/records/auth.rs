@@ -1,4 +1,4 @@
-//! Who asks, and may they? Both questions are the API server's to answer; see [`sk_serve::review`].
+//! Authentication and authorisation of the records endpoint, by the API server; see [`sk_serve::review`].
 
 use std::fmt;
 use std::net::IpAddr;
@@ -62,10 +62,9 @@ pub(super) fn words(refusal: &Refusal, right: Right<'_>) -> (StatusCode, String)
             (StatusCode::UNAUTHORIZED, format!("the token is not good here ({reason}): {token}"))
         }
         Refusal::Forbidden(user) => (StatusCode::FORBIDDEN, format!("{user} may not {right}")),
-        Refusal::TooManyUnknown => (
-            StatusCode::TOO_MANY_REQUESTS,
-            "too many tokens that nobody knows were shown; try again in a few seconds".to_owned(),
-        ),
+        Refusal::TooManyUnknown => {
+            (StatusCode::TOO_MANY_REQUESTS, "too many unknown tokens; try again in a few seconds".to_owned())
+        }
         Refusal::Unavailable { reason, .. } => (
             StatusCode::SERVICE_UNAVAILABLE,
             format!("the API server could not be asked who this is: {reason}; try again"),

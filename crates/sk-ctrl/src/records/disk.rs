@@ -1,7 +1,8 @@
-//! One stream of bytes onto the disk: whole or not there. Records, logs and traces all come this way.
+//! Writes one stream to disk, atomically. Records, logs and traces all use this.
 //!
-//! Bytes are written beside their place, counted and perhaps hashed as they come, synced, and renamed. Nothing is held in
-//! memory, and the volume is never filled to its last block: a file system without room can often not even delete.
+//! Bytes are written to a temporary file beside the destination, counted, hashed if asked, synced and renamed. Nothing
+//! is held in memory. The volume is never filled to its last block, because a full file system can often not even
+//! delete.
 
 use std::io;
 use std::path::Path;
@@ -27,10 +28,10 @@ const MAX_RECORDS_BYTES: u64 = 5 << 30;
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The name cannot be a Simulation's.
-    #[error("`{0}` is no simulation's name")]
+    #[error("`{0}` is not the name of a Simulation")]
     Name(String),
     /// The name cannot be a trace's.
-    #[error("`{0}` is no SHA-256: a trace is named by the 64 lower-case hexadecimal digits of its own")]
+    #[error("`{0}` is not a SHA-256: name a trace by its 64 lower-case hexadecimal digits")]
     Hash(String),
     /// What came is not what was announced.
     #[error("what was sent has the SHA-256 {found}, not {wanted}: nothing of it is kept; send it again")]

@@ -1,5 +1,4 @@
-//! The HTTPS endpoint: its routes, and who may ask for what. How many connections it bears, and for how long, is
-//! [`sk_serve`]'s to decide: whoever says nothing makes room for whoever asks, and a caller who is known keeps its place.
+//! The HTTPS endpoint: routes and permissions. [`sk_serve`] bounds the connections; authenticated callers keep theirs.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

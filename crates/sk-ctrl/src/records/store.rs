@@ -1,7 +1,7 @@
 //! Records and logs on disk: one folder per Simulation, one file per repetition, one log.
 //!
-//! The folder may be shared with others. A sub-folder is a Simulation's only if it holds nothing but what is written here;
-//! every other is left alone, whatever its name.
+//! The folder may be shared with others. A sub-folder belongs to a Simulation only if everything in it was written
+//! here; every other one is left alone, whatever its name.
 
 use std::path::{Path, PathBuf};
 

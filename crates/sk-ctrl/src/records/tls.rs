@@ -1,5 +1,5 @@
-//! What the controller proves itself with: an authority and a certificate of its own, kept in a Secret so that they
-//! survive restarts, and the authority published in a ConfigMap for drivers and skctl.
+//! The controller's certificate authority and certificate, kept in a Secret so that they survive restarts. The
+//! authority is published in a ConfigMap for drivers and skctl.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
-//! Traces that people have sent, named by their SHA-256, for drivers to fetch.
+//! Uploaded traces, stored by their SHA-256, for drivers to download.
 //!
-//! A trace stays while a Simulation names it, and for [`KEPT_UNNAMED`] after somebody has sent it or asked whether it is
-//! there: so long there is time to create the Simulation. Then it is swept. They lie in a sub-folder of the records'
-//! whose name no Simulation can have.
+//! A trace is kept while a Simulation refers to it, and for [`KEPT_UNNAMED`] after it was uploaded or asked for, which
+//! leaves time to create the Simulation. Then it is deleted. Traces are in a sub-folder of the records whose name no
+//! Simulation can have.
 
 use std::collections::BTreeSet;
 use std::fs::OpenOptions;

@@ -1,4 +1,4 @@
-//! What is typed leads to what is meant.
+//! Tests of the flags.
 
 use serde_json::json;
 

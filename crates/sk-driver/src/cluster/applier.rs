@@ -1,8 +1,8 @@
-//! What the run does to objects of the cluster: apply and delete, and nothing to what it did not create.
+//! Applies and deletes objects in the cluster, and touches nothing that the run did not create.
 //!
-//! Inside namespaces that the run has made, server-side apply is safe. A namespace or another cluster-scoped object is
-//! looked at first: what is there and is not owned by the run's root is left alone, because applying an owner to it would
-//! adopt it, and garbage collection would then delete what belongs to somebody else.
+//! Inside namespaces that the run created, server-side apply is safe. A namespace or another cluster-scoped object is
+//! read first: if it exists and the run's root does not own it, it is left alone. Applying an ownerReference would
+//! adopt it, and garbage collection would then delete somebody else's object.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};

@@ -1,8 +1,8 @@
-//! Where a run stands on the trace's clock.
+//! The position of a run on the trace's clock.
 //!
-//! The schedule is absolute: the moment at which something is due follows from when the run began, its speed and how long
-//! it was paused, never from when the thing before it was done. A run that falls behind catches up as soon as it can, and
-//! how late it was is measured. Time is passed in; nothing here sleeps or reads a clock.
+//! The schedule is absolute: when an operation is due follows from the start of the run, its speed and its pauses,
+//! never from when the operation before it was done. A run that falls behind catches up as soon as it can, and its
+//! lateness is measured. The caller passes the time; nothing here sleeps or reads a clock.
 
 use std::time::{Duration, Instant};
 

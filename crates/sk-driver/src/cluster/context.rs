@@ -1,4 +1,4 @@
-//! What all parts of one run on a cluster share.
+//! The state that all parts of one run on a cluster share.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

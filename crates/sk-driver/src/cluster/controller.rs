@@ -1,7 +1,7 @@
-//! The controller as the driver sees it: it keeps records and logs, and hands out traces that were uploaded to it.
+//! A client of the controller, which stores records and logs, and serves uploaded traces.
 //!
-//! Everything large goes as a stream: a record is packed while it is sent, a trace is hashed while it is written down, and
-//! neither is ever whole in memory. A try that breaks off begins again from the first byte.
+//! Large bodies are streams: a record is packed while it is sent, a trace is hashed while it is written, and neither is
+//! ever complete in memory. A failed attempt starts again from the first byte.
 
 use std::fs;
 use std::io::{self, BufWriter, Write};
@@ -63,9 +63,9 @@ pub enum ControllerError {
     #[error("cannot keep the trace: {0}; check that there is room in the folder for temporary files (TMPDIR)")]
     Disk(#[source] io::Error),
     /// Something else came than was asked for.
-    #[error("the controller gave another trace than {0}: it was changed on the way or on its disk; upload it again")]
+    #[error("the controller sent another trace than {0}: it was changed in transit or on its disk; upload it again")]
     Changed(String),
-    /// What came is no trace.
+    /// What came is not a trace.
     #[error(transparent)]
     Open(#[from] OpenError),
 }

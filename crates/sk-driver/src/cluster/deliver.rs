@@ -1,4 +1,4 @@
-//! Where a run's record goes: a folder, an object store, or the controller.
+//! Writes the record of a run to its destination: a folder, an object store, or the controller.
 
 use std::fs::{self, File};
 use std::io;

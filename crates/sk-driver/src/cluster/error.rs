@@ -1,4 +1,4 @@
-//! Why a run on a cluster failed, and the word that a Simulation's status shows for it.
+//! The reasons why a run on a cluster fails, and the `reason` of each in the Simulation's status.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -49,7 +49,7 @@ pub enum RunError {
     #[error(transparent)]
     Lease(#[from] LeaseError),
     /// The webhook's address is none.
-    #[error("`{0}` is no address of a webhook: write it like https://host:port")]
+    #[error("`{0}` is not an address of a webhook: write it like https://host:port")]
     WebhookUrl(String),
     /// A hook failed.
     #[error(transparent)]

@@ -1,8 +1,8 @@
-//! Commands that people have run before and after each repetition.
+//! Runs the hooks before and after each repetition.
 //!
-//! No shell is between. What a hook prints goes to the log, bounded. A hook that fails ends the run, unless it says that
-//! its failure is to be ignored. One that takes too long is killed with all that it has started; what a hook leaves running
-//! when it ends by itself is its own affair, and is not waited for.
+//! There is no shell. The output of a hook goes to the log, bounded. A hook that fails ends the run, unless
+//! `ignoreFailure` is set. A hook that exceeds its timeout is killed with all its child processes; processes that a
+//! finished hook leaves behind are not waited for.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -158,7 +158,7 @@ async fn read(output: Option<impl AsyncRead + Unpin>, kept: &mut Vec<u8>) {
 fn last_words(text: &str) -> String {
     text.lines()
         .next_back()
-        .map(|line| format!("; it said: {}", line.chars().take(300).collect::<String>()))
+        .map(|line| format!("; its last line: {}", line.chars().take(300).collect::<String>()))
         .unwrap_or_default()
 }
 

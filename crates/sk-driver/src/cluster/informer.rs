@@ -1,9 +1,9 @@
-//! What a watch of the cluster says, as the recorder and the driver understand it: pure.
+//! Translates watch events of the cluster for the recorder and the driver. Pure.
 //!
-//! Objects come with the run's names and the cluster's wall times; they leave with the trace's names, at the moment of the
-//! trace's clock at which the driver saw them. Kubernetes' own times are whole seconds, which at fifty times the recorded
-//! speed would be most of a minute; the watch is a few milliseconds behind. A watch that was interrupted lists everything
-//! anew, so what is missing then is gone, and a pod of the same name but another uid is another pod.
+//! Objects arrive with the run's names and wall-clock times. They leave with the trace's names, at the time on the
+//! trace's clock at which the driver saw them: Kubernetes' own timestamps are whole seconds, which is most of a minute
+//! at fifty times the recorded speed, while a watch is only milliseconds late. An interrupted watch lists everything
+//! again, so an object that is missing then was deleted, and a pod with the same name and another uid is another pod.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,9 +1,9 @@
-//! Judges a run that has no controller, and makes its record whole: scenario, summary, page and JUnit lie beside the
-//! tables, as `skctl run` leaves them, so that every command that reads runs reads this one.
+//! Completes the record of a run without a controller: writes scenario, summary, HTML report and JUnit beside the
+//! tables, as `skctl run` does, so that every command that reads runs can read this one.
 //!
-//! With a controller, whoever fetches the record does this. Of the scenario only the assertions say anything here: nodes,
-//! scheduler and autoscaler are the cluster's own, timing and length are the Simulation's, and the scenario that is kept
-//! says them as they were.
+//! With a controller, skctl does this when it fetches the record. Only the assertions of the scenario apply here:
+//! nodes, scheduler and autoscaler are the cluster's own, timing and duration are the Simulation's, and the stored
+//! scenario says so.
 
 use sk_api::scenario::{Scenario, ScenarioError};
 use sk_api::simulation::{Simulation, names};

@@ -1,4 +1,4 @@
-//! What the cluster calls a kind and whether its objects have namespaces; asked once per kind.
+//! The resource name and scope of a kind, by discovery; requested once per kind.
 
 use std::collections::BTreeMap;
 

@@ -1,13 +1,13 @@
-//! One driver at a time where no controller sees to it: a Lease that the driver holds while it runs.
+//! A Lease that the driver holds while it runs, for runs without a controller: one driver at a time.
 //!
-//! A driver begins by removing what an earlier one of the same name has left; two at once would take each other's objects
-//! away, and two of different names would share nodes and spoil each other's figures. The Lease is in one namespace for all
-//! of a cluster, whatever the kubeconfig's context says. Who finds it held waits long enough to see whether the holder still
-//! renews it: a live one is named and left alone, a dead one is followed. No two clocks are compared, except that what was
-//! renewed long ago is dead.
+//! A driver starts by deleting what an earlier one of the same name has left. Two at once would delete each other's
+//! objects, and two of different names would share nodes and spoil each other's figures. The Lease is in one namespace
+//! for the whole cluster, whatever the kubeconfig's context says. A driver that finds the Lease held waits long enough
+//! to see whether the holder renews it: it refuses to run beside a live holder and names it; it takes over from a dead
+//! one. Clocks of two machines are never compared, except that a Lease renewed very long ago counts as expired.
 //!
-//! A controller has a Lease of its own. Both sides first take theirs and then look for the other's, so that of two which
-//! begin at the same moment at least one sees the other.
+//! A controller has its own Lease. Both first acquire their own and then check the other's, so if both start at the
+//! same moment, at least one sees the other.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
@@ -209,7 +209,7 @@ async fn renew(api: Api<Lease>, lease: Arc<tokio::sync::Mutex<Lease>>, holder: S
                     // By us: the answer to an earlier try was lost.
                     Ok(Ok(Some(there))) if is_held_by(&there, &holder) => *lease = there,
                     Ok(Ok(Some(_))) => return stop.ask("another driver has taken the Lease of this cluster"),
-                    Ok(Ok(None)) => return stop.ask("somebody has deleted the Lease that this driver held"),
+                    Ok(Ok(None)) => return stop.ask("the Lease that this driver held was deleted"),
                     _ => {}
                 }
             }

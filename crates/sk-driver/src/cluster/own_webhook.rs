@@ -1,9 +1,9 @@
-//! The webhook configuration of a run without a controller: the driver makes it, and it goes with the run's root.
+//! The webhook configuration of a run without a controller. The run's root owns it.
 //!
-//! It calls the driver for new pods in namespaces of this simulation only, and fails open: a driver that is not reachable
-//! must not keep pods from being made; they get their delays and lives late, and that is counted. Pods that could go to a
-//! real node and claims that could reach a provisioner fail closed. What could is read off the object and not off its
-//! labels: operators hand labels down to pods and claims that nobody has virtualised.
+//! It calls the driver for new pods in namespaces of this run only, and fails open: an unreachable driver must not
+//! block the creation of pods; they get their delays and lifetimes late, and that is counted. For pods that could be
+//! scheduled to a real node, and claims that could reach a provisioner, it fails closed. This is decided by the
+//! object's spec and not by its labels, because operators copy labels to pods and claims that nobody has virtualised.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Waiting for moments of the trace: the clock, shared, with pause and stop.
+//! Waits for moments of the trace's clock, with pause and stop.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};

@@ -1,9 +1,9 @@
-//! Whether the API server reaches the driver's webhook: asked before the run begins and now and then while it goes on.
+//! Checks that the API server reaches the driver's webhook, before the run starts and periodically during it.
 //!
-//! The question is a pod that is created dry in a namespace of the run's own. The webhook marks it, so that an answer with
-//! the mark shows the whole way: configuration, Service, certificate, listener. A run whose pods nobody admits measures
-//! nothing, so it does not begin; one whose webhook goes away in the middle goes on, because controllers try again, and
-//! says for how long.
+//! The check creates a pod as a dry run in a namespace of the run. The webhook annotates it, so an annotated answer
+//! proves the whole path: configuration, Service, certificate, listener. A run whose pods are not admitted measures
+//! nothing, so it does not start. If the webhook becomes unreachable later, the run continues, because controllers
+//! retry, and the record says for how long.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

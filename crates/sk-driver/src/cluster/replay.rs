@@ -1,9 +1,9 @@
-//! The replay itself: operations are taken when they are due and carried out by a few workers.
+//! The replay loop: takes operations when they are due and hands them to a few workers.
 //!
-//! Order is kept where it matters. All operations on one object go to the same worker. What admission of others looks at
-//! (namespaces and other cluster-scoped objects, accounts, limits, quotas) is done by the dispatcher itself before it goes
-//! on; before a namespace is deleted, all workers finish what they have. Queues are short: when the API server does not
-//! keep up, the dispatcher waits, and the lateness of everything after it shows that.
+//! Order is kept where it matters. All operations on one object go to the same worker. Objects that admission of others
+//! depends on (namespaces and other cluster-scoped objects, ServiceAccounts, LimitRanges, ResourceQuotas) are applied
+//! by the dispatcher itself before it continues; before a namespace is deleted, all workers finish. Queues are short:
+//! if the API server does not keep up, the dispatcher waits, and the measured lateness shows it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};

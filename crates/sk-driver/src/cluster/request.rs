@@ -1,10 +1,9 @@
-//! One request to the API server, tried until it is answered or refused.
+//! One request to the API server, with retries.
 //!
-//! What may pass (too many requests, a server error, a conflict, a lost connection) is tried again with growing pauses,
-//! for as long as a restarted API server needs and then some. What will not pass is a refusal with the server's words.
-//! One that has just been started knows nobody's rights for a moment: what it then refuses for want of them is tried again
-//! too, for a short while.
-//! A run that somebody insists on stopping has less time: each part says how much of it a request may take.
+//! Transient failures (too many requests, a server error, a conflict, a lost connection) are retried with backoff, for
+//! longer than an API server needs to restart. Permanent failures are returned with the server's message. An API server
+//! that has just started does not know RBAC yet for a moment, so a 403 is retried for a short while too. While a run is
+//! being stopped there is less time: each part says how much of it a request may take.
 
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,9 +1,9 @@
-//! The driver's rights in the namespaces of a run: it gives them to itself, one namespace at a time.
+//! Binds the driver's ClusterRole in each namespace of a run.
 //!
-//! An installation lets the driver's account write workloads nowhere. It may make namespaces for a run, and bind the
-//! ClusterRole `sk-driver-replay` in them; what a driver can write is so what its runs have made. The binding goes with the
-//! namespace. Where the account may write already, because an older installation lets it everywhere or because no
-//! controller has started this driver and it is a person's own, nothing is bound.
+//! An installation allows the driver's ServiceAccount to write workloads nowhere. It may create namespaces for a run
+//! and bind the ClusterRole `sk-driver-replay` there, so a driver can write only where its runs are. The RoleBinding is
+//! deleted with the namespace. If the account may write already (an older installation, or a person's own kubeconfig
+//! without a controller), nothing is bound.
 
 use std::time::{Duration, Instant};
 

@@ -1,8 +1,8 @@
-//! The run's root: an object that owns everything the run creates, so that all of it goes with it.
+//! The run's root: an object that owns everything the run creates.
 //!
-//! Created first, deleted last, in the foreground: Kubernetes' garbage collector then removes what it owns, and the root
-//! itself only afterwards. A driver that was killed leaves its root behind; the next one of the same simulation finds it
-//! by its labels and removes it before it begins. Nothing else is ever deleted.
+//! It is created first and deleted last, with foreground propagation: the garbage collector deletes what it owns, then
+//! the root. A driver that was killed leaves its root behind; the next driver of the same Simulation finds it by its
+//! labels and deletes it before it starts. Nothing else is ever deleted.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! One repetition of a simulation on a cluster, from its root to its record.
+//! One repetition of a Simulation on a cluster, from its root to its record.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Serving the webhook, and making sure that the API server reaches it before anything depends on it.
+//! Serves the webhook, and waits until the API server reaches it.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! The Simulation as the driver sees it: whether it is paused, and how far the run is.
+//! Reads the Simulation (is it paused?) and writes its progress.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,7 +51,7 @@ impl Told {
                 Err(error) => {
                     context.patience.note_watch(&error);
                     tracing::warn!(
-                        "the watch of the Simulation was interrupted and begins anew: {}",
+                        "the watch of the Simulation was interrupted and starts again: {}",
                         whole_story(&error)
                     );
                 }

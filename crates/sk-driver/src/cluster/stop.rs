@@ -1,7 +1,7 @@
-//! Asking a run to stop: by a signal, by a refusal that must not pass, by the caller.
+//! Stops a run: on a signal, on a permanent refusal, or on request of the caller.
 //!
-//! Whoever sends a signal does not wait for ever: a pod is killed when its grace is over. So a stop also knows whether
-//! somebody insists and since when, and what is still under way then asks here when its share of that time is over.
+//! A pod is killed when its grace period is over. So a stop also carries a deadline, and everything that is still in
+//! progress asks here whether its share of the time is over.
 
 use std::time::{Duration, Instant};
 

@@ -1,7 +1,7 @@
-//! What a run on a cluster counts: what was done, refused, left alone or left out, and how late it was.
+//! The counters of a run on a cluster: operations applied, refused, left alone or left out, and lateness.
 //!
-//! Counters are shared by everything that talks to the cluster. Words are bounded: so many different ones are kept, the
-//! rest is counted as one.
+//! Everything that talks to the cluster shares the counters. Messages are bounded: a fixed number of different ones is
+//! kept, the rest is counted as one.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -134,11 +134,11 @@ impl Tally {
 
     /// A namespace of the run was deleted, and not by the run.
     pub(crate) fn lost_namespace(&self, namespace: &str) {
-        tracing::warn!(kind = "Namespace", name = namespace, "somebody has deleted this namespace of the run");
-        let message = format!("somebody deleted the namespace {namespace} of the run: what was in it is missing");
+        tracing::warn!(kind = "Namespace", name = namespace, "this namespace of the run was deleted");
+        let message = format!("the namespace {namespace} of the run was deleted: its objects are missing");
         let mut counts = self.counts();
         counts.totals.namespaces_lost += 1;
-        note(&mut counts.namespaces_lost, &message, "somebody deleted other namespaces of the run");
+        note(&mut counts.namespaces_lost, &message, "other namespaces of the run were deleted");
     }
 
     /// How many events of the trace were answered.

@@ -1,4 +1,4 @@
-//! Serving over TLS: connections shake hands side by side, and a certificate that is renewed on disk is taken up.
+//! Serves over TLS: handshakes run concurrently, and a certificate that is renewed on disk is loaded.
 
 use std::fmt;
 use std::io;

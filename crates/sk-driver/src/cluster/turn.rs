@@ -1,4 +1,4 @@
-//! A simulation's turn on a cluster: all of its repetitions, one after the other, and nobody in between.
+//! All repetitions of a Simulation, one after the other, with nobody else in between.
 
 use std::sync::Arc;
 

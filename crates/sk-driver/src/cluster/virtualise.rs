@@ -1,9 +1,8 @@
-//! What a cluster run puts on an object, and what it leaves out: pure.
+//! Virtualises an object for a cluster run. Pure.
 //!
-//! The plan has already taken off what a server allots. On a cluster that belongs to somebody, an object moves to a
-//! namespace of the run's own, says whose run it is, is owned by the run's root so that it goes with it, and its pods ask
-//! for virtual nodes. Nothing here knows a client; whether a cluster-scoped object may be created at all is decided by
-//! whoever looks at the cluster.
+//! The plan has already removed what a server assigns. On a shared cluster, an object moves to a namespace of the run,
+//! gets the run's labels and its root as owner, and its pods select virtual nodes. Nothing here has a client; the
+//! applier decides whether a cluster-scoped object may be created.
 
 use std::collections::BTreeSet;
 

@@ -1,11 +1,11 @@
-//! Volumes of a run: every claim gets one that is made of nothing, and none reaches a provisioner.
+//! Volumes of a run: every PersistentVolumeClaim gets a volume without storage, and none reaches a provisioner.
 //!
-//! A recorded claim names a class of storage, and a cluster that has the class would order a disk and send the bill. So
-//! each claim of a run, wherever it is written (a claim, a StatefulSet's templates, a pod's ephemeral volumes), asks for no
-//! class at all, which is never provisioned, and only for volumes with the run's label, so that nobody else's free volume
-//! is taken either. The driver then makes a volume for each claim: virtual pods mount nothing, so the path in it is never
-//! looked at. Claims that an operator writes by itself are changed by the driver's webhook, which must answer; it may be
-//! asked about a claim of the run too, and then changes nothing.
+//! A recorded claim names a StorageClass. A cluster that has that class would provision a disk, which costs money. So
+//! each claim of a run (a claim, a StatefulSet's volumeClaimTemplates, a pod's ephemeral volumes) gets an empty class,
+//! which is never provisioned, and a selector for the run's label, so that it does not take somebody else's volume. The
+//! driver then creates a PersistentVolume for each claim; virtual pods mount nothing, so its path is never used. The
+//! driver's webhook changes claims that an operator creates; for those the webhook must answer. For a claim of the run
+//! it changes nothing.
 
 use std::sync::Arc;
 
@@ -95,7 +95,7 @@ pub(crate) async fn provide(context: Arc<Context>) {
                 context.patience.note_watch(error);
                 tracing::warn!(
                     kind = "PersistentVolumeClaim",
-                    "the watch was interrupted and begins anew: {}",
+                    "the watch was interrupted and starts again: {}",
                     whole_story(error)
                 );
                 continue;

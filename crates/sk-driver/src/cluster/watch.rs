@@ -1,9 +1,10 @@
-//! Follows the run's pods and the virtual nodes, and does what follows from seeing them.
+//! Watches the run's pods and the virtual nodes, and acts on what it sees.
 //!
-//! Pods are the run's if they carry both labels of a replayed object and stand in one of its namespaces: the driver's own
-//! pod carries the simulation's name too, and is neither recorded nor patched. Rows go to the recorder. Pods that the webhook did not see get their delays and lives late; pods that run get the time
-//! of their end; interrupted bare pods are made again, if that was asked for. A namespace of the run that somebody else
-//! deletes is noted: what was in it is missing in the record through no fault of the replay.
+//! A pod belongs to the run if it has both labels of a replayed object and is in one of the run's namespaces. (The
+//! driver's own pod has the Simulation's label too; it is neither recorded nor patched.) Changes go to the recorder.
+//! Pods that the webhook did not see get their delays and lifetimes late; running pods get the time at which they
+//! complete; interrupted bare pods are created again if `rescheduleInterruptedBarePods` is set. If somebody deletes a
+//! namespace of the run, that is recorded: its objects are missing through no fault of the replay.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -87,7 +88,7 @@ async fn follow_kind(
             Ok(watcher::Event::Delete(object)) => informer.lose(value_of(&object, kind), at),
             Err(error) => {
                 context.patience.note_watch(&error);
-                tracing::warn!(kind, "the watch was interrupted and begins anew: {}", whole_story(&error));
+                tracing::warn!(kind, "the watch was interrupted and starts again: {}", whole_story(&error));
                 continue;
             }
         };
@@ -121,7 +122,7 @@ async fn follow_namespaces(context: &Context, labels: &str) {
                 context.patience.note_watch(&error);
                 tracing::warn!(
                     kind = "Namespace",
-                    "the watch was interrupted and begins anew: {}",
+                    "the watch was interrupted and starts again: {}",
                     whole_story(&error)
                 );
                 continue;

@@ -1,9 +1,10 @@
-//! The driver's admission webhook: every new pod of the run is told how long it takes to start and how long it lives, and
-//! that it may go to virtual nodes only.
+//! The driver's admission webhook: gives every new pod of the run its start delays and lifetime, and restricts it to
+//! virtual nodes.
 //!
-//! Whoever makes the pod: an operator builds its pods from templates that nobody virtualised, and those must not reach a real
-//! kubelet either, nor its claims a real disk. Changes only pods and claims in namespaces of the run; everything is
-//! allowed. The same request sent twice gets the same answer, so that a retry of the API server does not use up a life.
+//! This holds for pods of any creator: an operator builds pods from templates that nobody has virtualised, and those
+//! must not reach a real kubelet, nor their claims a real disk. The webhook changes pods and claims in namespaces of
+//! the run only, and allows everything. The same request gets the same answer twice, so a retry of the API server does
+//! not use up a recorded lifetime.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};

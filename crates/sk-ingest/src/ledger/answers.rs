@@ -1,5 +1,5 @@
-//! What the API server has said about owners that nobody watches. It is known for as long as somebody lives who refers to
-//! it, because the log says of a link that is forgotten that it is gone; after that for as long as there is room.
+//! Answers of the API server about owners that no watch covers. An answer is kept as long as a live object refers to
+//! it, because the log treats a forgotten link as deleted; after that, as long as there is space.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Values that many have in common, kept once: a thousand pods of one ReplicaSet have one list of owners.
+//! Stores equal values once: a thousand pods of one ReplicaSet share one list of owners.
 
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};

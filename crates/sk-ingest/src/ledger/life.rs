@@ -1,7 +1,7 @@
-//! What is known of the life of one pod. It only moves forward: the first start wins, an end stays.
+//! The lifecycle of one pod. It only moves forward: the first start wins, an end is final.
 //!
-//! Kubernetes stamps whole seconds. Where a stamp arrives while its second is still fresh, the moment of arrival tells
-//! more than the stamp, and is taken as long as it stays within that second.
+//! Kubernetes' timestamps are whole seconds. If a timestamp arrives within its own second, the time of arrival is more
+//! precise and is used instead.
 
 use sk_core::{PodLifecycle, SimDuration, SimTime, SmolStr};
 use sk_store::trace::Wait;

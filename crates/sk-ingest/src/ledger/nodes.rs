@@ -1,4 +1,4 @@
-//! Nodes: a fact when one comes, changes or goes.
+//! Nodes: emits a fact when one is added, changed or deleted.
 
 use bytes::Bytes;
 use sk_core::{Gvk, SmolStr};

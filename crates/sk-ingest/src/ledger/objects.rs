@@ -1,4 +1,4 @@
-//! Recorded objects, and objects that only link pods to them: a fact when one comes, changes or goes.
+//! Recorded objects, and objects that only link pods to them: emits a fact when one is added, changed or deleted.
 
 use std::sync::Arc;
 

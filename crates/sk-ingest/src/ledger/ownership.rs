@@ -1,8 +1,8 @@
-//! Who belongs to whom. Every reference is followed, through what is watched first; what nobody watches is asked of the
-//! API server, by whoever drives the ledger, and remembered within a bound.
+//! Resolves owners. Every ownerReference is followed, first through watched objects; the caller asks the API server
+//! about owners that no watch covers, and the answers are cached within a bound.
 //!
-//! An owner whose kind is watched is never asked for: it comes by itself, or it is gone. What was answered is known for
-//! as long as somebody lives who refers to it; a question that failed is asked again, ever more seldom.
+//! An owner of a watched kind is never asked for: its watch delivers it, or it is gone. A failed question is asked
+//! again with growing delays.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Pods, from first event to their end: a fact whenever something that is recorded of one has changed.
+//! Pods, from their first event to their end: emits a fact when a recorded property has changed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What the API server is to be asked, has been asked, and is to be asked again because it could not answer.
+//! Questions for the API server: to be asked, in flight, and to be retried.
 
 use std::collections::{BTreeMap, BTreeSet};
 

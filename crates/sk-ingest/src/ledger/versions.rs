@@ -1,8 +1,8 @@
-//! The pod templates that one owner had, and which of them a pod was made from.
+//! The pod templates that an owner has had, and which of them a pod was created from.
 //!
-//! Old versions matter as long as pods of them may still come: during a rolling update, after it when an old ReplicaSet
-//! is scaled up again, and when a watch lags. Templates are compared with everything private hidden, on both sides; the
-//! identity is taken of the template as it stands in the trace, because that is what a replay sees.
+//! Old versions are needed while pods of them can still appear: during a rolling update, when an old ReplicaSet is
+//! scaled up again, and when a watch lags. Templates are compared after hashing private values, on both sides. The
+//! identity is that of the template as it is in the trace, because that is what a replay sees.
 
 use bytes::Bytes;
 use serde_json::Value;

@@ -1,10 +1,10 @@
-//! Pods that came before their owners: messages of several watches come in any order. They are recorded at once with
-//! what is known, and attributed again when an owner comes.
+//! Pods that arrive before their owners, because events of several watches arrive in any order. They are recorded
+//! immediately with what is known, and attributed again when an owner arrives.
 //!
-//! A pod waits for as long as it lives, because its owner may come at any time: after an outage of one watch, or after a
-//! restart. Its form, with which templates are compared, is only held for a while and while there is room; pods of one
-//! template share theirs, so that a first list of a whole cluster fits. A pod whose form was dropped is attributed to an
-//! owner that comes without saying to which of its templates, and is *ripe* then: the next look at it tells the rest.
+//! A pod waits as long as it exists, because its owner can arrive at any time: after an outage of one watch, or after a
+//! restart. Its normalised spec, which is compared with templates, is kept for a limited time and within a bound; pods
+//! of one template share it, so the first list of a whole cluster fits. If it was dropped, the pod is attributed to its
+//! owner without a template and is *ripe*: the next read of the pod supplies the template.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Bound;

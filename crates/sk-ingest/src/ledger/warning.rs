@@ -1,4 +1,4 @@
-//! What somebody should read in the tracer's log.
+//! Warnings for the tracer's log.
 
 use std::fmt;
 

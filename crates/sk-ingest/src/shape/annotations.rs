@@ -1,5 +1,5 @@
-//! Annotations that schedulers, autoscalers, controllers or SimKube read: their values are kept. Those that say how an
-//! object came to be are dropped. All others are free text, whose values are hidden.
+//! Annotations that schedulers, autoscalers, controllers or SimKube read: their values are kept. Annotations about how
+//! an object was created are dropped. The values of all others are hashed.
 
 use super::{HIDE, Rule};
 

@@ -1,7 +1,6 @@
-//! The kinds that have a shape, and what of a node is kept for the record of nodes.
+//! The kinds that have a shape, and the fields of a node that are kept.
 //!
-//! Sanitising is part of the shapes: what a server allots or counts up by itself goes from the metadata, and so does the
-//! status.
+//! Sanitising is part of the shapes: metadata that a server assigns is dropped, and so is the status.
 
 use sk_core::Gvk;
 

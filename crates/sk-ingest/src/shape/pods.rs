@@ -1,8 +1,7 @@
-//! Pods and pod templates: what placement and lifecycles need of them stays.
+//! Pods and pod templates: the fields that placement and lifecycles need are kept.
 //!
-//! Kept are names, images, amounts, ports, selectors, affinities, tolerations, priorities, references to other objects,
-//! and everything that is one of a few words. What a process is told (commands, arguments, variables, headers, paths)
-//! is hidden.
+//! Kept are names, images, quantities, ports, selectors, affinities, tolerations, priorities, references to other
+//! objects and all enums. What a process receives (commands, arguments, environment, headers, paths) is hashed.
 
 use super::{HIDE, Rule, Shape};
 use crate::privacy::Spelling;

@@ -1,8 +1,8 @@
-//! The fast way onto a tape, for JSON as an API server writes it: no blanks between tokens, no control characters.
+//! The fast tape reader, for JSON as an API server writes it: no whitespace between tokens, no control characters.
 //!
-//! It takes what it understands and leaves everything else to `serde_json`: whoever gets `None` reads the ordinary way, and
-//! hears there what is wrong, if anything is. So it has no errors of its own, and must only never take what is no JSON, nor
-//! read it otherwise; tests compare it with `serde_json` on both.
+//! It reads what it understands and returns `None` otherwise; the caller then uses `serde_json`, which also reports
+//! errors. So this reader has no errors of its own. It must never accept invalid JSON or read valid JSON differently;
+//! tests compare it with `serde_json` on both.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! What can be made of a value on a tape: its stable hash, and a tree where another crate wants one.
+//! The stable hash of a value on a tape, and its tree for other crates.
 
 use serde_json::{Map, Value};
 use sk_core::{StableHash, StableHasher};

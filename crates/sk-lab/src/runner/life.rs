@@ -1,4 +1,4 @@
-//! The life of one pod: prepared, run, perhaps run again, ended, reported at each turn, and deleted when that is asked.
+//! The lifecycle of one pod: prepare, run, restart, terminate, delete, with a status update at each step.
 
 use std::fs;
 use std::path::Path;

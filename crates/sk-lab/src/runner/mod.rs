@@ -1,14 +1,14 @@
-//! Runs chosen pods as local processes and reports what becomes of them, standing in for a kubelet.
+//! Runs selected pods as local processes and reports their status, in place of a kubelet.
 //!
-//! A runner is a node of its own, which KWOK leaves alone. Of the pods bound to that node it runs those that its
-//! label selector chooses: the first container's command (or the program that stands for its image), with its
-//! arguments, environment, volumes and ServiceAccount. `KUBECONFIG` leads the process to the API server as that account.
-//! Restart policy, exit codes, grace and deletion are as a kubelet has them.
+//! A runner is a node of its own that KWOK ignores. Of the pods bound to that node it runs those that match its label
+//! selector: the command of the first container (or the program that stands for its image), with its arguments,
+//! environment, volumes and ServiceAccount. `KUBECONFIG` points the process to the API server with that account.
+//! Restart policy, exit codes, grace period and deletion follow the kubelet.
 //!
-//! Pods have this machine's own address, so that the API server reaches a webhook in one through its Service.
+//! Pods have the address of this machine, so the API server reaches a webhook in one through its Service.
 //!
-//! It refuses, in the pod's status, what a local process cannot be: several containers, init containers, and volumes
-//! that are no files. It gives no isolation of any kind: it is for programs that whoever starts it trusts anyway.
+//! It refuses, in the pod's status, what a local process cannot do: several containers, init containers, and volumes
+//! that are not files. It isolates nothing: use it for programs that you trust.
 
 mod expand;
 mod life;

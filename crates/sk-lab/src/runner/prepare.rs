@@ -1,5 +1,5 @@
-//! Everything that a pod's process needs before it starts: its folder, its account, its volumes, its environment and
-//! its command. What a local process cannot have is refused with a sentence, which becomes the pod's status.
+//! Prepares everything for the process of a pod: folder, ServiceAccount, volumes, environment and command. What a local
+//! process cannot have is refused with a message in the pod's status.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -267,7 +267,7 @@ impl Preparation<'_> {
         let command: Vec<_> = stand_in.into_iter().flatten().cloned().chain(given).collect();
         if stand_in.is_none() && own.is_empty() {
             return Err(Refusal::Image(format!(
-                "the container has no command, and no program stands for its image {image}"
+                "the container has no command, and there is no program for its image {image}"
             )));
         }
         Ok(command)

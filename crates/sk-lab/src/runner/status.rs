@@ -1,4 +1,4 @@
-//! What a kubelet would say about a pod of one container, as strategic merge patches of its status.
+//! The status of a pod with one container as a kubelet reports it, as strategic merge patches.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! A file that is there whole or not at all.
+//! A file that is written atomically.
 
 use std::fs;
 use std::io::{self, BufWriter, Write};
@@ -35,8 +35,8 @@ pub enum SaveError {
         /// What the store said.
         reason: String,
     },
-    /// Standard input is no place to write to.
-    #[error("standard input is no place to write to; give a path or a URL")]
+    /// Standard input is not a place to write to.
+    #[error("standard input is not a place to write to; give a path or a URL")]
     StandardInput,
 }
 

@@ -1,7 +1,6 @@
-//! Object stores: fetch one object into a file, send one file as an object.
+//! Object stores: download one object into a file, upload one file as an object.
 //!
-//! Everything runs on a thread of its own with a runtime of its own, so that it may be called from anywhere, inside of
-//! another runtime or outside of any.
+//! Everything runs on its own thread with its own runtime, so it can be called inside and outside of another runtime.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -19,7 +18,7 @@ const PART_BYTES: u64 = 16 << 20;
 /// Why an object was not fetched or sent.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RemoteError {
-    #[error("it is no URL of an object store: {0}")]
+    #[error("it is not a URL of an object store: {0}")]
     Url(#[from] url::ParseError),
     #[error("{0}; check the address, the credentials in the environment, and what they may do")]
     Store(#[from] object_store::Error),

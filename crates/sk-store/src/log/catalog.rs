@@ -1,7 +1,7 @@
-//! Which segments there are, and how much of them may be read: what the writer and its readers share.
+//! The segments of a log and how much of each can be read; shared by the writer and its readers.
 //!
-//! A segment that retention gives up is removed from disk when the last reader that began before is done with it. After
-//! a crash it is simply there again, and given up again.
+//! A segment that retention removes is deleted when the last reader that started before is done with it. After a crash
+//! it is still on disk, and retention removes it again.
 
 use std::fs;
 use std::path::{Path, PathBuf};

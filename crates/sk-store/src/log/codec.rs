@@ -76,9 +76,9 @@ pub(super) fn read(bytes: &[u8]) -> Result<Fact, Corrupt> {
             Fact::Watched(Watched { seen: Some(read_time(&mut cursor)?), ..watched })
         }
         tag::LOST => Fact::Lost(read_gvk(&mut cursor)?),
-        _ => return Err(Corrupt("an entry tells of something unknown")),
+        _ => return Err(Corrupt("an entry has an unknown type")),
     };
-    if cursor.is_empty() { Ok(fact) } else { Err(Corrupt("an entry is longer than what it tells")) }
+    if cursor.is_empty() { Ok(fact) } else { Err(Corrupt("an entry is longer than its contents")) }
 }
 
 pub(super) fn put_applied(
@@ -217,7 +217,7 @@ fn put_attribution(out: &mut Vec<u8>, attribution: &Attribution) {
 
 fn read_attribution(cursor: &mut Cursor<'_>) -> Result<Attribution, Corrupt> {
     let template = |cursor: &mut Cursor<'_>| {
-        let path = cursor.text()?.parse().map_err(|_| Corrupt("the place of a template is no pointer"))?;
+        let path = cursor.text()?.parse().map_err(|_| Corrupt("the place of a template is not a JSON pointer"))?;
         Ok(TemplateId { path, hash: read_hash(cursor)? })
     };
     Ok(Attribution {

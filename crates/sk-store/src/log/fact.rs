@@ -1,7 +1,7 @@
-//! What the tracer saw, as the event log keeps it: facts, each with the time it was received.
+//! Facts: the entries of the event log, each with the time at which the tracer received it.
 //!
-//! Facts are sanitised and made private before they come here; nothing in them is to be taken out later. What is
-//! exported of them is decided when somebody asks, because messages of several watches come in any order.
+//! Facts are sanitised and private values are hashed before they arrive here. Which of them an export contains is
+//! decided at export time, because events of several watches arrive in any order.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What a log is told when it is opened: how much it keeps, and how long its segments get.
+//! The options of a log: retention and the size of segments.
 
 use sk_core::SimDuration;
 

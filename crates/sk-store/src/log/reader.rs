@@ -1,4 +1,4 @@
-//! The reading end: what is in the log, from any thread, while it is being written.
+//! The reader: reads the log from any thread, while it is being written.
 
 use std::io::Write;
 use std::path::Path;

@@ -1,6 +1,6 @@
-//! What is found when a log is opened: the newest state that can be read, and what had to be cut or put aside for it.
+//! Opens a log: finds the newest readable state, and cuts or puts aside what is damaged.
 //!
-//! Only the newest segment is read through; of the others the headers are. Damage in an older segment shows when
+//! Only the newest segment is read completely, of the others the headers. Damage in an older segment shows when
 //! somebody reads it.
 
 use std::fs::{self, File};

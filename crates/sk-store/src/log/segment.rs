@@ -136,7 +136,7 @@ impl SegmentHeader {
             u64::from_le_bytes(eight)
         };
         if bytes[..8] != MAGIC {
-            return Err(Corrupt("it is no segment of a log"));
+            return Err(Corrupt("it is not a segment of a log"));
         }
         if number(40) != xxh3_64(&bytes[..40]) {
             return Err(Corrupt("the checksum of its header does not match"));

@@ -1,9 +1,9 @@
-//! What there is, after all the facts so far: the live objects, links, pods and nodes, how far each watch has come, and
-//! what was missed.
+//! The state after all facts so far: live objects, links, pods and nodes, the resource version of each watch, and open
+//! gaps.
 //!
-//! The writer keeps one of these, because each segment begins with it. It grows with what lives in the cluster, not
-//! with history. Pods are kept as the bytes they have in a segment: a third of what they take as structures, and
-//! nobody asks for them but a restart and the next segment.
+//! The writer keeps one, because each segment starts with it. It grows with the objects in the cluster, not with
+//! history. Pods are kept in their encoded form, which takes a third of the memory; only a restart and the next segment
+//! read them.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
-//! Everything in a log, in order, over all its segments, as if there were none.
+//! The entries of all segments of a log, in order, as one sequence.
 //!
-//! Each segment begins with the whole state. Where it follows on the one before, that says nothing new and is passed
-//! over. Where entries between them are lost (damage, or a full disk), what the new state says differently is told as
-//! changes at that moment, so that whoever follows the timeline ends with the truth and is told of the damage.
+//! Each segment starts with the whole state. If it directly follows the segment before, that state is skipped. If
+//! entries between them are lost (damage, or a full disk), the differences to the new state are emitted as changes at
+//! that moment, with the damage, so a reader ends with the right state.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::vec;

@@ -1,4 +1,4 @@
-//! The writing end: one owner, who appends, syncs, and gives up what is too old.
+//! The writer: one owner, which appends, syncs and applies retention.
 
 use std::fs::{DirBuilder, File, TryLockError};
 use std::io;

@@ -2,7 +2,7 @@
 //!
 //! Two readers, because a file may be larger than memory: [`input`] walks a file without keeping any of it, and
 //! [`decode`] turns the bytes of one value, already bounded, into JSON. [`encode`] writes what both read. Binary and
-//! extension types, maps with keys that are no text, and numbers that JSON lacks are refused.
+//! extension types, maps with keys that are not text, and numbers that JSON lacks are refused.
 
 pub(crate) mod decode;
 pub(crate) mod encode;
@@ -32,7 +32,7 @@ pub(crate) enum Fault {
     TooMany,
     #[error("a text is not UTF-8")]
     NotUtf8,
-    #[error("a map has a key that is no text")]
+    #[error("a map has a key that is not text")]
     KeyNotText,
     #[error("a map has the key `{0}` twice")]
     KeyTwice(String),

@@ -1,7 +1,7 @@
-//! What the tracer was told to record, as the trace carries it.
+//! The tracer configuration that a trace carries.
 //!
-//! The text is kept as it was written (older and newer spellings both), because a trace that is converted must come
-//! back unchanged; what the rest of us needs from it is parsed once.
+//! The text is kept as it was written (older and newer spellings), because a converted trace must convert back
+//! unchanged; the fields that other code needs are parsed once.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! A trace into another form.
+//! Converts a trace to another format.
 
 use std::io::Write;
 

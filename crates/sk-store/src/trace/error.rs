@@ -1,4 +1,4 @@
-//! Why a trace cannot be opened or read on: which file, where in it, what is wrong, what to do.
+//! Errors of opening and reading a trace: which file, which position, what is wrong, what to do.
 
 use std::fmt;
 use std::io;
@@ -55,7 +55,7 @@ pub enum OpenError {
         name: Arc<str>,
     },
     /// It is something else.
-    #[error("{name} is no trace: {looks_like}; a trace is a .sktrace file, JSON Lines or Kubernetes manifests")]
+    #[error("{name} is not a trace: {looks_like}; a trace is a .sktrace file, JSON Lines or Kubernetes manifests")]
     Foreign {
         /// The file.
         name: Arc<str>,
@@ -113,7 +113,7 @@ pub(crate) enum Flaw {
     Encoding(#[source] Fault),
     #[error("{0}")]
     Config(#[source] ConfigError),
-    #[error("it holds something that is no Kubernetes object: {0}")]
+    #[error("it holds something that is not a Kubernetes object: {0}")]
     Object(#[source] NotAnObject),
     #[error("{0}")]
     Line(String),

@@ -1,6 +1,6 @@
-//! The head of a record: when, what, which object with which labels, without the object itself.
+//! The head of a record: time, kind of change, object and labels, without the object's body.
 //!
-//! Enough for counting, filtering and finding; in the native format it is read without touching any object.
+//! That is enough to count, filter and search; the native format stores heads apart from bodies.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What a trace says of itself before its first record.
+//! The header of a trace.
 
 use super::config::TracerConfig;
 

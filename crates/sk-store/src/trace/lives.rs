@@ -1,4 +1,4 @@
-//! How long pods lived, by the object that owned them and by the template they came from.
+//! Lifecycles of pods, by owner and pod template.
 
 use serde::{Deserialize, Serialize};
 use sk_core::{ObjectRef, SimTime, StableHash, TemplateId};

@@ -188,7 +188,7 @@ fn positional(name: Arc<str>) -> OpenError {
     OpenError::Version { name, version: "1 or older".into(), advice }
 }
 
-/// What a file that is no trace may be, for the person who has it.
+/// What a file that is not a trace may be, for the person who has it.
 fn looks_like(beginning: &[u8]) -> String {
     match beginning {
         [0x28, 0xb5, 0x2f, 0xfd, ..] => "it is compressed with zstd, decompress it first".into(),

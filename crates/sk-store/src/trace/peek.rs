@@ -1,4 +1,4 @@
-//! What an object is called, read from its bytes without decoding the rest of it.
+//! Reads kind, name and namespace from the bytes of an object, without decoding the rest.
 
 use sk_core::ObjectRef;
 

@@ -1,4 +1,4 @@
-//! What a trace tells: at this time, in this order, this object was applied or deleted.
+//! Records: at this time, in this order, this object was applied or deleted.
 
 use std::fmt;
 
@@ -57,7 +57,7 @@ pub struct Object {
     value: Value,
 }
 
-/// Why a JSON value is no Kubernetes object.
+/// Why a JSON value is not a Kubernetes object.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotAnObject {
     /// Not a map at all.
@@ -104,7 +104,7 @@ impl Object {
         self.value
     }
 
-    /// Its labels, in the order they are written; those that are no text are passed over.
+    /// Its labels, in the order they are written; those that are not text are passed over.
     pub fn labels(&self) -> impl Iterator<Item = (&str, &str)> {
         labels_of(&self.value)
     }

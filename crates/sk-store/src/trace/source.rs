@@ -1,4 +1,4 @@
-//! Where a trace's bytes are: a file, or memory. Cheap to clone; each reader of it has its own position.
+//! The bytes of a trace: a file, or memory. Cheap to clone; each reader has its own position.
 
 use std::fmt;
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! Bytes whose number is not known before they are all there: in memory while they are few, else in a temporary file.
+//! Buffers a stream of unknown length: in memory while it is small, then in a temporary file.
 
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;

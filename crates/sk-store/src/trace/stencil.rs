@@ -1,10 +1,11 @@
-//! Objects that are alike but for some texts and numbers: encoded once with holes in it, then filled for each.
+//! Encodes objects that differ in a few values: one template with holes, filled for each object.
 //!
-//! Building an object as a tree, encoding it and hashing it costs tens of microseconds, nearly all of it for what is the
-//! same in the next one. Who makes very many alike (`trace generate`) draws one as a tree with [`Ink::Marks`], makes
-//! [`Stencil`]s of it, and fills those. What comes out is byte for byte what the tree with [`Ink::Real`] would give.
+//! Building an object as a tree, encoding and hashing it costs tens of microseconds, nearly all of it for bytes that
+//! are the same in the next one. A caller that creates very many similar objects (`trace generate`) builds one tree
+//! with [`Ink::Marks`], makes [`Stencil`]s of it, and fills those. The result is byte for byte what the tree with
+//! [`Ink::Real`] gives.
 //!
-//! Texts that begin or end with the control characters of a mark are not for holes; nobody writes them.
+//! Values that begin or end with the control characters of a mark cannot be used in holes.
 
 use serde_json::Value;
 use sk_core::{ObjectRef, StableHash, StableHasher};

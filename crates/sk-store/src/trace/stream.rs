@@ -1,8 +1,8 @@
-//! What can be read only once (standard input, a pipe, a device) is copied before it is read, because readers jump.
+//! Copies input that can be read only once (standard input, a pipe, a device), because readers seek.
 //!
-//! The copy has no name in any folder, so that it is gone with the process, however that ends. It is bounded: whoever
-//! sends without end is stopped, what is no trace is refused by its first bytes, and the volume of temporary files is
-//! never filled to its end.
+//! The copy is an unnamed temporary file, so it disappears with the process. It is bounded: an endless stream is
+//! stopped, input that is not a trace is refused after its first bytes, and the temporary volume is never filled
+//! completely.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -108,7 +108,7 @@ mod tests {
     fn what_is_no_trace_is_refused_by_its_first_bytes() {
         let mut zeros = Counted(io::repeat(0), 0);
         let error = copy("standard input", &mut zeros).unwrap_err().to_string();
-        assert!(error.contains("is no trace"), "{error}");
+        assert!(error.contains("is not a trace"), "{error}");
         assert_eq!(zeros.1, BEGINNING_BYTES);
     }
 

@@ -1,4 +1,4 @@
-//! How times, hashes and maps are spelt in JSON: for people and for `jq`, and without loss.
+//! The JSON spelling of times, hashes and maps: readable for people and `jq`, and lossless.
 
 /// A time as RFC 3339 text, or as microseconds where the calendar ends. Both are read.
 pub(crate) mod time {
@@ -26,7 +26,7 @@ pub(crate) mod time {
             Spelling::Micros(micros) => Ok(SimTime::from_micros(micros)),
             Spelling::Text(text) => SimTime::parse_rfc3339(&text).map_err(|_| {
                 let shown: String = text.chars().take(60).collect();
-                de::Error::custom(format!("`{shown}` is no time: write it like 2026-01-05T09:00:00Z"))
+                de::Error::custom(format!("`{shown}` is not a time: write it like 2026-01-05T09:00:00Z"))
             }),
         }
     }

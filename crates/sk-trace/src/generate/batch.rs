@@ -1,5 +1,5 @@
-//! Jobs and CronJobs, and the lives of their pods. Drawn from seed and number alone, as services are. There are very many
-//! Jobs, each of which comes once: they are made by filling stencils.
+//! Jobs and CronJobs, and the lifecycles of their pods. Each depends on the seed and its number only, like services.
+//! There are very many Jobs, so their objects are made by filling stencils.
 
 use serde_json::{Value, json};
 use sk_core::hash::stable_pod_spec;

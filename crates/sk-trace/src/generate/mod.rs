@@ -1,11 +1,11 @@
-//! Believable workloads from a seed: services that follow the day and are rolled out, Jobs in floods and bursts,
-//! CronJobs, each with its pods' lives.
+//! Generates realistic workloads from a seed: services that follow the time of day and are rolled out, Jobs in bursts,
+//! CronJobs, each with the lifecycles of its pods.
 //!
-//! Start with [`generate`], or with [`Generator`] for a stream. What each workload is depends on seed and number alone
-//! and is drawn when it is needed, so memory holds a few hundred bytes for what exists at one time and nothing of what
-//! has been. Objects of which there are many are filled into stencils, and one thread generates while another
-//! compresses. The same specification gives the same bytes on every machine. It knows nothing of scheduling: how long
-//! pods wait is a replay's business.
+//! Start with [`generate`], or with [`Generator`] for a stream. A workload depends on the seed and its number only and
+//! is generated when it is needed, so memory holds a few hundred bytes for each workload that exists at the moment, and
+//! nothing of the past. Frequent objects are made by filling stencils, and one thread generates while another
+//! compresses. The same specification gives the same bytes on every machine. There is no scheduling here: how long pods
+//! wait is the result of a replay.
 
 mod batch;
 mod pods;

@@ -1,4 +1,4 @@
-//! Pod templates as production clusters have them: probes, settings, sizes, where to run.
+//! Pod templates like those of production clusters: probes, environment, resources, placement.
 
 use serde_json::{Value, json};
 use sk_store::trace::{Filling, Ink};

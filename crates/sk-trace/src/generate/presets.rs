@@ -1,4 +1,4 @@
-//! Workloads that have a name, for demonstrations and benchmarks.
+//! Predefined workloads, for demonstrations and benchmarks.
 
 use sk_core::SimDuration;
 

@@ -1,5 +1,5 @@
-//! One service: its Deployment and what comes with it. What a service is depends on seed and number alone; versions of
-//! its Deployment are made by filling a stencil, because there are very many of them.
+//! One service: its Deployment and the objects that belong to it. A service depends on the seed and its number only;
+//! versions of its Deployment are made by filling a stencil, because there are very many.
 
 use serde_json::{Value, json};
 use sk_core::{Gvk, ObjectKey, ObjectRef, SimTime, SmolStr};

@@ -1,4 +1,4 @@
-//! What to generate: the file that a person writes, its defaults and its limits.
+//! The specification of a generated workload: fields, defaults and limits.
 
 use serde::{Deserialize, Serialize};
 use sk_core::limits::MAX_WINDOW;

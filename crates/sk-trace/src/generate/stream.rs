@@ -1,4 +1,4 @@
-//! The stream of a generated trace: what is due next, told in order.
+//! The records of a generated trace, in order of time.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};

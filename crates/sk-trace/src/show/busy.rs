@@ -1,4 +1,4 @@
-//! When how much happened: events in equal parts of the trace's span.
+//! A histogram of events over the time span of a trace.
 
 use serde::Serialize;
 use sk_core::{SimDuration, SimTime};

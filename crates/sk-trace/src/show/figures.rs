@@ -1,4 +1,4 @@
-//! Counting what happens in a trace.
+//! Counts the events and objects of a trace.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
-//! What is in a trace, in one pass over the heads of its records, and every text that is in it, for review.
+//! Summarises a trace in one pass over the heads of its records, and lists every string in it for review.
 //!
-//! Start with [`show`] for the figures and with [`values`] for the texts. No object is decoded for the figures where
-//! the form allows it. Nothing is judged; that is validation's work.
+//! Start with [`show`] for the summary and with [`values`] for the strings. The summary decodes no object if the format
+//! allows it. Whether a trace is valid is decided by `validate`.
 
 mod busy;
 mod figures;

@@ -1,4 +1,4 @@
-//! Counting more keys than fit into memory: what does not fit goes to temporary files, sorted, and is merged at the end.
+//! Counts more keys than fit into memory: sorted temporary files are merged at the end.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};

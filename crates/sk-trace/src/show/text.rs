@@ -1,4 +1,4 @@
-//! A summary as a person reads it: plain text, no colours, at most 80 columns but for long names.
+//! The summary as plain text: no colours, at most 80 columns except for long names.
 
 use std::fmt;
 

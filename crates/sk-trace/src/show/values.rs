@@ -1,7 +1,7 @@
-//! Every text that a trace holds, for the person who has to say whether it may leave the cluster.
+//! Lists every string in a trace, for a security review.
 //!
-//! Complete by design: what does not fit into memory waits in temporary files. Texts are told with where they stand, as
-//! a JSON pointer in which list indexes are `*`; keys of maps stand in the pointer. Numbers and flags are left out.
+//! The list is complete: what does not fit into memory goes to temporary files. Each string comes with its location, a
+//! JSON pointer in which list indexes are `*`; keys of maps are part of the pointer. Numbers and booleans are left out.
 
 use std::io;
 

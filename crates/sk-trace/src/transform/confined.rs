@@ -1,7 +1,7 @@
-//! A jq program at arm's length: questions and answers as bytes, for a process with limits.
+//! The protocol for running a jq program in another process: requests and responses as bytes.
 //!
-//! The process is not made here. Its first question is the program; each of the others is an object. Numbers travel in
-//! binary: through a text, the last digit of a double could change on the way.
+//! The first request is the program; each of the others is an object. Numbers are sent in binary, because a decimal
+//! text could change the last digit of a double.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

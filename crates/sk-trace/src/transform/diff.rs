@@ -1,4 +1,4 @@
-//! What a change did to an object, a line for each place.
+//! The difference between two versions of an object, one line per field.
 
 use std::fmt;
 

@@ -1,10 +1,10 @@
-//! A trace through a jq program, one object at a time.
+//! Edits a trace with a jq program, one object at a time.
 //!
-//! Start with [`transform`]; [`plan`] is the same without writing, for a look first. The program gets each version of
-//! each object, with `$time`, `$kind`, `$namespace` and `$name`. Its output is the new object; no output drops the
-//! object for its whole life, with its deletes and lives, whichever version had none. A new name goes on to deletes,
-//! lives and observations, and must be the same for all versions. Because the last version may decide, the trace is
-//! read twice.
+//! Start with [`transform`]; [`plan`] does the same without writing. The program gets each version of each object, with
+//! `$time`, `$kind`, `$namespace` and `$name`. Its output replaces the object. If it has no output for one version, the
+//! object is removed with all its versions, deletions and lifecycles. A new name applies to deletions, lifecycles and
+//! observations too, and must be the same for all versions. Because the last version can decide, the trace is read
+//! twice.
 
 mod confined;
 mod diff;

@@ -1,4 +1,4 @@
-//! What a program would do to a trace: which objects it drops, which it renames, what it changes. Nothing is written.
+//! The effect of a program on a trace: which objects it removes, renames and changes. Nothing is written.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -81,7 +81,7 @@ pub(super) fn run(
     match program.run(object.value(), object.reference(), at).map_err(refuse)? {
         Outcome::Dropped => Ok(None),
         Outcome::Object(value) => {
-            let made = Object::new(value).map_err(|error| refuse(format!("the output is no object: {error}")))?;
+            let made = Object::new(value).map_err(|error| refuse(format!("the output is not an object: {error}")))?;
             Ok(Some(made))
         }
     }

@@ -213,7 +213,7 @@ fn to_json(value: &Val, before: Option<&Value>, depth: usize) -> Result<Value, S
         Val::Bool(flag) => Value::Bool(*flag),
         Val::Num(number) => Value::Number(to_number(number, before)?),
         Val::TStr(text) => Value::String(to_text(text)?),
-        Val::BStr(_) => return Err("the output holds bytes that are no text".to_owned()),
+        Val::BStr(_) => return Err("the output holds bytes that are not text".to_owned()),
         Val::Arr(elements) => {
             let each = |(index, element)| to_json(element, before.and_then(|before| before.get(index)), depth + 1);
             Value::Array(elements.iter().enumerate().map(each).collect::<Result<_, _>>()?)
@@ -221,7 +221,7 @@ fn to_json(value: &Val, before: Option<&Value>, depth: usize) -> Result<Value, S
         Val::Obj(fields) => {
             let mut map = Map::with_capacity(fields.len());
             for (key, value) in fields.iter() {
-                let Val::TStr(key) = key else { return Err("the output has a key that is no text".to_owned()) };
+                let Val::TStr(key) = key else { return Err("the output has a key that is not text".to_owned()) };
                 let key = to_text(key)?;
                 let value = to_json(value, before.and_then(|before| before.get(&key)), depth + 1)?;
                 map.insert(key, value);

@@ -1,7 +1,7 @@
-//! Every code that validation knows: what it means, how to mend it, whether `--fix` does.
+//! All validation codes: what each means, how to fix it, and whether `--fix` does.
 //!
-//! `W0000` and `E0001` to `E0005` are SimKube 2's and mean what they mean there. `01xx` are ours: what would break a
-//! replay, or make its result differ from what people think they replay. `E` makes a trace invalid, `W` does not.
+//! `W0000` and `E0001` to `E0005` are SimKube 2's and mean the same. `01xx` are ours: what would break a replay, or
+//! make its result differ from what the user expects. `E` makes a trace invalid, `W` does not.
 
 use serde::{Serialize, Serializer};
 
@@ -223,7 +223,7 @@ const CODES: [Code; 28] = [
         Rule::TemplateNotFound,
         "E0104",
         "template_not_found",
-        "A `podSpecTemplatePaths` entry of the trace's configuration is no JSON pointer or finds nothing in an object of its kind. Pods of the object have neither simulation settings nor recorded lives.",
+        "A `podSpecTemplatePaths` entry of the trace's configuration is not a JSON pointer or finds nothing in an object of its kind. Pods of the object have neither simulation settings nor recorded lives.",
         "Correct the path in the tracer's configuration (`*` stands for every element of a list) and export again.",
     ),
     error(
@@ -237,7 +237,7 @@ const CODES: [Code; 28] = [
         Rule::NameInvalid,
         "E0106",
         "name_invalid",
-        "The object's name or namespace is no lower-case DNS name. No API server accepts it.",
+        "The object's name or namespace is not a lower-case DNS name. No API server accepts it.",
         "Rename the object, for instance with `trace transform`.",
     ),
     error(
@@ -251,7 +251,7 @@ const CODES: [Code; 28] = [
         Rule::QuantityInvalid,
         "E0108",
         "quantity_invalid",
-        "A resource request or limit is no quantity, or is negative.",
+        "A resource request or limit is not a quantity, or is negative.",
         "Write it as Kubernetes does: `500m`, `1.5`, `128Mi`.",
     ),
     error(
@@ -272,7 +272,7 @@ const CODES: [Code; 28] = [
         Rule::ReplicasInvalid,
         "E0111",
         "replicas_invalid",
-        "`replicas`, `parallelism` or `completions` is no whole number of at least zero.",
+        "`replicas`, `parallelism` or `completions` is not a whole number of at least zero.",
         "Correct the number.",
     ),
     error(

@@ -1,4 +1,4 @@
-//! What validation found: which rule, where, and how often. Bounded, and honest about what was left out.
+//! The findings of a validation: which rule, where, and how often. Bounded; what is left out is counted.
 
 use std::collections::BTreeMap;
 use std::fmt;

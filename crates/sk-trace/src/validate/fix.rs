@@ -1,7 +1,7 @@
-//! Mending a trace: a second pass that changes what the first one found and `--fix` can do.
+//! Fixes a trace: a second pass that changes what the first one found.
 //!
-//! Only what a rule's [`Code::fix`](super::Code) says is changed. Everything else comes out as it was, so a mended
-//! trace may still be invalid; validate it again.
+//! Only what [`Code::fix`](super::Code) describes is changed. Everything else stays, so a fixed trace can still be
+//! invalid: validate it again.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -195,5 +195,5 @@ fn named(value: Value) -> Result<Object, EditError> {
 }
 
 fn unnamed(error: &sk_store::trace::NotAnObject) -> EditError {
-    EditError::Refused { what: format!("a mended object is none: {error}"), advice: "report this as a bug" }
+    EditError::Refused { what: format!("a fixed object is not valid: {error}"), advice: "report this as a bug" }
 }

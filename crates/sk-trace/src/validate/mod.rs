@@ -1,8 +1,8 @@
-//! Can this trace be replayed? One pass over it, with codes for what is wrong, and a second one that mends it.
+//! Checks whether a trace can be replayed: one pass with codes for what is wrong, and a second one that fixes it.
 //!
-//! Start with [`validate`]; [`all`] and [`explain`] tell what the codes mean; [`fix()`] writes the mended trace. What
-//! is no trace at all (a cut file, an object without a name) is not a finding but the reader's error. Whether pods
-//! would fit a cluster is a scenario's question, not a trace's.
+//! Start with [`validate`]; [`all`] and [`explain`] describe the codes; [`fix()`] writes the fixed trace. Input that is
+//! no trace at all (a truncated file, an object without a name) is an error of the reader and not a finding. Whether
+//! pods fit a cluster depends on the scenario, and is not checked here.
 
 mod codes;
 mod findings;
@@ -115,7 +115,7 @@ impl<'a> Pass<'a> {
         }
         let place = self.place(record.at);
         if let Some(now) = self.now.filter(|now| record.at < *now) {
-            let detail = format!("it is {} earlier than what stands before it", now.since(record.at));
+            let detail = format!("it is {} earlier than the event before it", now.since(record.at));
             let object = record.change.object().cloned();
             let place = Some(place.clone());
             self.report.add(Finding { code: Rule::OutOfOrder, place, object, pointer: None, detail });

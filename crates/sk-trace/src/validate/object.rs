@@ -1,4 +1,4 @@
-//! What an API server, or a replay, would say to an object as such: its names, its version, its counts.
+//! Rules about single objects: names, API versions, counts.
 
 use serde_json::Value;
 use sk_core::label::is_dns_subdomain;
@@ -61,7 +61,7 @@ fn check_names(object: &Object, note: &mut Note<'_>) {
     let names = [("/metadata/name", Some(&key.name)), ("/metadata/namespace", key.namespace.as_ref())];
     for (pointer, name) in names.into_iter().filter(|(pointer, _)| !freely_named || *pointer != "/metadata/name") {
         if let Some(name) = name.filter(|name| !is_dns_subdomain(name)) {
-            note.at(pointer, Rule::NameInvalid, format!("`{}` is no DNS name", shown(name)));
+            note.at(pointer, Rule::NameInvalid, format!("`{}` is not a DNS name", shown(name)));
         }
     }
 }
@@ -70,7 +70,7 @@ fn check_counts(value: &Value, note: &mut Note<'_>) {
     for pointer in COUNTS {
         let wrong = value.pointer(pointer).filter(|count| !count.is_null() && !is_count(count));
         if let Some(wrong) = wrong {
-            note.at(pointer, Rule::ReplicasInvalid, format!("`{}` is no count of pods", shown(wrong)));
+            note.at(pointer, Rule::ReplicasInvalid, format!("`{}` is not a number of pods", shown(wrong)));
         }
     }
     if let Err(problem) = limits::check_pods(value) {
@@ -100,7 +100,7 @@ fn check_schedule(value: &Value, note: &mut Note<'_>) {
     let schedule = &value["spec"]["schedule"];
     let is_one = schedule.as_str().is_some_and(|text| text.starts_with('@') || text.split_whitespace().count() == 5);
     if !is_one {
-        note.at("/spec/schedule", Rule::ScheduleInvalid, format!("`{}` is no schedule", shown(schedule)));
+        note.at("/spec/schedule", Rule::ScheduleInvalid, format!("`{}` is not a cron schedule", shown(schedule)));
     }
 }
 

@@ -1,4 +1,4 @@
-//! What an API server would say to a pod template: its containers, their sizes, when they are restarted.
+//! Rules about pod templates: containers, resources, restart policies.
 
 use std::collections::BTreeSet;
 
@@ -69,7 +69,7 @@ fn quantity(amount: &Value) -> Result<Quantity, String> {
     match amount {
         Value::String(text) => text.parse().map_err(|error| format!("{error}")),
         Value::Number(number) => number.to_string().parse().map_err(|error| format!("{error}")),
-        other => Err(format!("`{}` is no quantity", shown(other))),
+        other => Err(format!("`{}` is not a quantity", shown(other))),
     }
 }
 

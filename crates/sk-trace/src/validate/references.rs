@@ -1,5 +1,5 @@
-//! What pod templates refer to: ServiceAccounts, Secrets, ConfigMaps. Something may come later than what refers to it,
-//! so what is missing is known only at the end.
+//! Rules about references of pod templates: ServiceAccounts, Secrets, ConfigMaps. A referenced object can be created
+//! later than the reference, so missing ones are known only at the end.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! RBAC: what the tracer may, and what whoever exports may.
+//! RBAC of the tracer and of users who export.
 
 use std::collections::{BTreeMap, BTreeSet};
 

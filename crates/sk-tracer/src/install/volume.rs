@@ -1,4 +1,4 @@
-//! The volume of the log, and the sum that leads to its size.
+//! The PersistentVolumeClaim of the log, with the arithmetic of its size.
 
 use serde_json::{Value, json};
 use sk_api::tracer::Config;

@@ -1,4 +1,4 @@
-//! The Deployment, its Service, and who may talk to whom.
+//! The Deployment, the Service and the NetworkPolicy.
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};

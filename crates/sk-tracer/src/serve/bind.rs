@@ -1,4 +1,4 @@
-//! Which address is taken, which certificate is shown there, and how clients come to trust it.
+//! Binds the server's address, chooses its certificate and publishes it.
 
 use std::time::Duration;
 

@@ -1,8 +1,8 @@
-//! Where an exported trace goes: back to the caller, or to an object store that the configuration allows.
+//! The destination of an exported trace: the response, or an object store that the configuration allows.
 //!
-//! The tracer has credentials that its callers may not have, so it writes only under the prefixes in `exportTo`. A place is
-//! compared as it is written, and anything that could be read in two ways is refused instead of normalised: `..`, empty
-//! parts, percent-encoding, backslashes, queries.
+//! The tracer has credentials that its callers may not have, so it writes only below the prefixes in `exportTo`. URLs
+//! are compared as they are written. Anything ambiguous is refused and not normalised: `..`, empty segments,
+//! percent-encoding, backslashes, queries.
 
 use std::str::FromStr;
 

@@ -1,4 +1,4 @@
-//! Answers that are no trace: a status code and a JSON object that says why.
+//! Error responses: a status code and a JSON object with the reason.
 
 use axum::Json;
 use axum::response::{IntoResponse, Response};

@@ -1,4 +1,4 @@
-//! `POST /export`: who asks, for what, where to; then the trace, or why not. Every request leaves one audit line.
+//! `POST /export`: authenticate, check the request, export, respond. Every request writes one audit line.
 
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -98,9 +98,9 @@ fn read(body: Result<Bytes, BodyError>, audit: &mut Audit) -> Result<ExportReque
         };
         ErrorResponse::new(status, format!("{error}; an export request is a few hundred bytes of JSON"))
     })?;
-    audit.asked = format!("{} bytes that are no export request", body.len());
+    audit.asked = format!("{} bytes that are not an export request", body.len());
     let request: ExportRequest = serde_json::from_slice(&body).map_err(|error| {
-        ErrorResponse::new(StatusCode::BAD_REQUEST, format!("the body is no export request: {error}"))
+        ErrorResponse::new(StatusCode::BAD_REQUEST, format!("the body is not an export request: {error}"))
     })?;
     audit.asked = asked(&request);
     audit.is_read = true;

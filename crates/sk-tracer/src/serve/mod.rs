@@ -7,11 +7,11 @@
 //! | `GET /readyz` | everybody | 503 until all first lists are done and while nothing can be recorded, with the reason |
 //! | `GET /metrics` | everybody | Prometheus' text format: counts by kind, no names of objects |
 //!
-//! Connections are bounded as [`sk_serve`] has it: whoever says nothing makes room for whoever asks, so that probes are
-//! answered whatever else is going on.
+//! [`sk_serve`] bounds the connections: idle connections are closed when new ones arrive, so probes are always
+//! answered.
 //!
-//! Every error is `{"error": "…"}` with a status code; a trace is spooled before the first byte is sent, so that an
-//! answer that begins with 200 is whole.
+//! Every error is `{"error": "…"}` with a status code. A trace is complete on disk before its first byte is sent, so a
+//! response with status 200 is complete.
 
 pub(crate) mod bind;
 mod destination;

@@ -1,4 +1,4 @@
-//! Is the tracer alive, is it ready, and what has it counted?
+//! Liveness, readiness and metrics endpoints.
 
 use std::sync::Arc;
 

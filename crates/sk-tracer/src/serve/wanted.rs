@@ -1,4 +1,4 @@
-//! What is asked for, checked: a window, filters, a form. Pure.
+//! Parses and checks an export request: window, filters, format. Pure.
 
 use sk_api::tracer::{ExportRequest, Filters};
 use sk_core::selector::SelectorError;
@@ -15,7 +15,7 @@ const MAX_FILTERS: usize = 1_000;
 #[derive(Debug, thiserror::Error)]
 pub enum WantedError {
     /// A time is none.
-    #[error("{field} {value} is no time; give seconds since 1970")]
+    #[error("{field} {value} is not a time; give seconds since 1970")]
     Time {
         /// Which.
         field: &'static str,
@@ -41,7 +41,7 @@ pub enum WantedError {
         source: SelectorError,
     },
     /// A namespace's name is none.
-    #[error("filters.{field}[{index}] `{value}` is no name of a namespace")]
+    #[error("filters.{field}[{index}] `{value}` is not the name of a namespace")]
     Namespace {
         /// In which list.
         field: &'static str,

@@ -1,4 +1,4 @@
-//! What is sent to the store, and how much of it may be under way.
+//! Messages to the store, and how many of them may be in flight.
 
 use sk_core::{Gvk, SimTime, SmolStr};
 use sk_ingest::{Answer, Question, Sighting};

@@ -1,14 +1,14 @@
-//! The one task that owns what is known ([`Ledger`]) and what is kept ([`Log`]): a thread of its own, because it writes
-//! to disk. Everybody else sends it messages over one bounded channel, and so the order of the log is the order in which
-//! things arrived here.
+//! The one thread that owns the ledger ([`Ledger`]) and the log ([`Log`]). It is a thread because it writes to disk.
+//! Everything else sends it messages over one bounded channel, so the order of the log is the order of arrival here.
 //!
-//! How far each watch has come is written just before each sync, after everything that the watches brought: after a crash
-//! the log therefore never claims to have seen more than it holds, and a watch that goes on from there brings the rest. Each
-//! bears the moment until which its watch had seen everything, not that of the sync: should a watch not go on from there, what
-//! was missed begins no later.
+//! The resource version of each watch is written just before each sync, after the events of that watch. So the log
+//! never claims more than it holds after a crash, and a watch that resumes from there delivers the rest. Each entry
+//! carries the time up to which its watch had seen everything, not the time of the sync: if the watch cannot resume,
+//! the gap starts no later than that.
 //!
-//! A disk that is full is no end. An alarm is raised, the state is kept up to date in memory, writing is tried again every
-//! second, and when it succeeds the log begins a new segment with that state and a gap for the history in between.
+//! A full disk does not end the recording. The store raises an alarm, keeps the state up to date in memory and tries to
+//! write every second. When that succeeds, the log starts a new segment with the current state and a gap for the lost
+//! changes.
 
 mod message;
 
@@ -260,7 +260,7 @@ impl Work {
     fn resume(&mut self, now: SimTime) {
         match self.store.log.resume(now) {
             Ok(()) => {
-                tracing::warn!("there is room again; recording goes on, with a gap");
+                tracing::warn!("there is disk space again; recording continues, with a gap");
                 self.store.metrics.gaps.inc();
                 self.store.metrics.recording.set(1);
                 self.store.health.set_alarm(None);

@@ -1,4 +1,4 @@
-//! How long to wait before trying again: twice as long each time, up to a bound, and never in step with others.
+//! Exponential backoff with jitter and a maximum.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;

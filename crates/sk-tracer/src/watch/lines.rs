@@ -1,7 +1,7 @@
-//! Lines out of a watch's bytes, without copying a line that has arrived whole.
+//! Splits the bytes of a watch into lines, without copying a line that has arrived complete.
 //!
-//! Kubernetes writes one JSON document per line. What has arrived is handed out line by line; only when no whole line is
-//! left does the reader wait for more, which is when a batch is worth sending on.
+//! Kubernetes writes one JSON document per line. The reader waits for more bytes only when no complete line is left,
+//! which is also the moment to send the batch.
 
 use std::io;
 

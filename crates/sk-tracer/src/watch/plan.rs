@@ -1,4 +1,4 @@
-//! Which kinds are watched, and for what.
+//! The kinds to watch, and the purpose of each watch.
 
 use std::collections::BTreeMap;
 

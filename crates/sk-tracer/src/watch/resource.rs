@@ -1,4 +1,4 @@
-//! Where a kind is served, and the requests that are made there. Built by hand, because the answers are read as bytes.
+//! Discovers where a kind is served, and builds its requests. By hand, because the responses are read as bytes.
 
 use http::header::{ACCEPT, ACCEPT_ENCODING};
 use kube::core::GroupVersionKind;

@@ -1,4 +1,4 @@
-//! How far each watcher is, for everybody who wants to know: probes, exports, tests.
+//! The progress of each watcher, for probes, exports and tests.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Mutex, PoisonError};

@@ -1,16 +1,14 @@
-//! One kind's watcher: finds where the kind is served, lists it, follows it, and starts again where it has to.
+//! The watcher of one kind: discovers where the kind is served, lists it, watches it, and starts again when it has to.
 //!
-//! What breaks, and what is done about it:
-//!
-//! | what | then |
+//! | what happens | what the watcher does |
 //! |---|---|
-//! | the kind is not served (yet, or any more) | a warning, and asking again; see [`Watcher::came_late`] |
-//! | the connection ends, the API server restarts | the watch goes on from the last version seen; nothing is lost |
-//! | 410 Gone, as an answer or within the stream | the kind is listed again, and the time since the last sign of life is a gap |
-//! | 401 | credentials are read again |
+//! | the kind is not served (yet, or any more) | logs a warning and asks again; see [`Watcher::came_late`] |
+//! | the connection ends, the API server restarts | resumes the watch from the last resource version; nothing is lost |
+//! | 410 Gone, as a response or within the stream | lists the kind again; the time since the last event or bookmark is a gap |
+//! | 401 | reads the credentials again |
 //!
-//! The watcher never drops anything: if the store is slow, it waits, and the API server's buffers with it. A full disk is
-//! the store's affair: it goes on taking what watchers send, so that only history is missing when there is room again.
+//! The watcher never drops an event: if the store is slow, it waits, and so does the API server. A full disk is handled
+//! by the store, which keeps accepting events, so only history is missing afterwards.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,5 +1,4 @@
-//! What the API server writes, peeled as far as needed: one event of a watch, one page of a list. The objects inside
-//! stay the bytes they are; only the sieve looks into them.
+//! Parses the envelope of API responses: one event of a watch, one page of a list. The objects inside stay bytes.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;

@@ -67,7 +67,7 @@ async fn a_full_disk_is_an_alarm_and_a_gap_and_never_a_broken_log() {
         assert!(began.elapsed() < LIMIT, "the limit on files is not enforced in {writes} writes:\n{}", tracer.words());
     }
     eventually("recording to go on", LIMIT, || async {
-        Ok(tracer.words().contains("recording goes on").then_some(()))
+        Ok(tracer.words().contains("recording continues").then_some(()))
     })
     .await
     .unwrap();

@@ -1,4 +1,4 @@
-//! What can be typed about a real cluster.
+//! Commands and flags that concern a real cluster.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ pub(super) const RECORD_EXAMPLES: &str = "Examples:
   skctl record -O incident.sktrace
   skctl --context lab record -c tracer.yaml -O test.sktrace
 
-What is recorded lies in OUT.recording/ meanwhile. After a crash the same command goes on from there.";
+The recording is kept in OUT.recording/ until it is done. After a crash, the same command continues it.";
 
 pub(super) const MANIFESTS_EXAMPLES: &str = "Examples:
   skctl manifests tracer -c tracer.yaml | tee review.yaml | kubectl --context prod-eu1 apply -f -
@@ -43,46 +43,49 @@ pub(super) const LAB_EXAMPLES: &str = "Examples:
   skctl lab status -o json
   skctl lab down
 
-Needs etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kwok, in $KUBEBUILDER_ASSETS or on the PATH.";
+Needs etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kwok in $KUBEBUILDER_ASSETS or on the PATH.";
 
 /// `skctl export`
 #[derive(Debug, Args)]
 pub struct ExportArgs {
-    /// Begin here: -7d from now, 2026-11-10T14:00, or RFC 3339.
+    /// Start at this time: -7d before now, 2026-11-10T14:00, or RFC 3339.
     #[arg(short = 's', long = "start", alias = "start-time", value_name = "TIME", allow_hyphen_values = true)]
     pub start: String,
-    /// End before this time; now if not said.
+    /// End before this time; by default now.
     #[arg(short = 't', long = "end", alias = "end-time", value_name = "TIME", allow_hyphen_values = true)]
     pub end: Option<String>,
-    /// End after this long.
+    /// End this long after the start.
     #[arg(short = 'D', long, value_name = "DURATION", conflicts_with = "end")]
     pub duration: Option<String>,
-    /// Where the trace goes: a path or a URL. To s3://, gs:// and azure:// the tracer itself writes.
-    #[arg(short = 'O', long = "out", short_alias = 'o', value_name = "OUT")]
+    /// Write the trace to this path or URL. The tracer itself writes to s3://, gs:// and azure://.
+    #[arg(short = 'O', long = "out", short_alias = 'o', alias = "output-path", value_name = "OUT")]
     pub out: String,
-    /// Only these namespaces; may be repeated, or separated by commas.
+    /// Export these namespaces only; may be repeated or separated by commas.
     #[arg(long, value_name = "NAMESPACE", value_delimiter = ',')]
     pub include_namespaces: Vec<String>,
-    /// Not these namespaces.
+    /// Leave these namespaces out; may be repeated or separated by commas.
     #[arg(long, value_name = "NAMESPACE", value_delimiter = ',')]
     pub excluded_namespaces: Vec<String>,
-    /// Only what has such labels: 'app=web,tier in (a, b),!debug'.
+    /// Export objects with these labels only: 'app=web,tier in (a, b),!debug'.
     #[arg(short = 'l', long, value_name = "SELECTOR", default_value = "", hide_default_value = true)]
     pub selector: LabelSelector,
-    /// In which form.
+    /// Trace format.
     #[arg(long, value_enum, default_value = "native", value_name = "FORM")]
     pub format: ExportForm,
-    /// Where the tracer is, if it is not to be found in the cluster: http://localhost:7777.
+    /// The address of the tracer, such as http://localhost:7777; by default it is found in the cluster.
     #[arg(long, value_name = "URL")]
     pub tracer_address: Option<String>,
+    /// The SKEL program that SimKube 2 ran on the way.
+    #[arg(long, hide = true)]
+    pub transform: Option<PathBuf>,
 }
 
-/// A form that a tracer gives traces in.
+/// Formats that the tracer exports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ExportForm {
     /// Compressed, with random access, gaps and observations.
     Native,
-    /// As SimKube 2 reads it.
+    /// The format of SimKube 2.
     V2,
 }
 
@@ -99,81 +102,83 @@ impl ExportForm {
 /// `skctl snapshot`
 #[derive(Debug, Args)]
 pub struct SnapshotArgs {
-    /// What is recorded; the usual workloads if not said (-v info prints them).
+    /// The tracer configuration; by default the usual workloads are recorded (`-v info` prints which).
     #[arg(short = 'c', long = "config-file", value_name = "CONFIG")]
     pub config: Option<PathBuf>,
-    /// Where the trace goes: a path or a URL.
-    #[arg(short = 'O', long = "out", short_alias = 'o', value_name = "OUT")]
+    /// Write the trace to this path or URL.
+    #[arg(short = 'O', long = "out", short_alias = 'o', alias = "output", value_name = "OUT")]
     pub out: String,
+    /// Leave these namespaces out; may be repeated or separated by commas.
+    #[arg(long, value_name = "NAMESPACE", value_delimiter = ',')]
+    pub excluded_namespaces: Vec<String>,
 }
 
 /// `skctl record`
 #[derive(Debug, Args)]
 pub struct RecordArgs {
-    /// What is recorded; the usual workloads if not said (-v info prints them).
+    /// The tracer configuration; by default the usual workloads are recorded (`-v info` prints which).
     #[arg(short = 'c', long = "config-file", value_name = "CONFIG")]
     pub config: Option<PathBuf>,
-    /// The file that the trace is written to at the end. One that is there already is not overwritten.
+    /// Write the trace to this file when the recording ends. The command refuses a file that exists.
     #[arg(short = 'O', long = "out", value_name = "FILE")]
     pub out: PathBuf,
-    /// Replace FILE if it is there already; until the new trace is whole, the old one stays.
+    /// Replace FILE if it exists. The old file stays until the new trace is complete.
     #[arg(long)]
     pub force: bool,
 }
 
-/// What the tracer's installation is made from.
+/// Options of the tracer's manifests.
 #[derive(Clone, Debug, Default, Args)]
 pub struct TracerArgs {
-    /// What is recorded; the usual workloads if not said (-v info prints them).
+    /// The tracer configuration; by default the usual workloads are recorded (`-v info` prints which).
     #[arg(short = 'c', long = "config-file", value_name = "CONFIG")]
     pub config: Option<PathBuf>,
-    /// The tracer's image.
+    /// The image of the tracer.
     #[arg(long = "tracer-image", value_name = "IMAGE")]
     pub image: Option<String>,
-    /// Where the image is that is not named: registry.example.com/simkube stands for
+    /// Pull the image from this registry and path: registry.example.com/simkube means
     /// registry.example.com/simkube/sk-tracer:VERSION.
     #[arg(long, value_name = "PREFIX", value_parser = image_prefix)]
     pub image_prefix: Option<String>,
 }
 
-/// What the simulator's installation is made from.
+/// Options of the simulator's manifests.
 #[derive(Clone, Debug, Default, Args)]
 pub struct SimArgs {
-    /// The controller's image.
+    /// The image of the controller.
     #[arg(long, value_name = "IMAGE")]
     pub ctrl_image: Option<String>,
-    /// The driver's image.
+    /// The image of the driver.
     #[arg(long, value_name = "IMAGE")]
     pub driver_image: Option<String>,
-    /// Where images are that are not named: registry.example.com/simkube stands for
+    /// Pull the images from this registry and path: registry.example.com/simkube means
     /// registry.example.com/simkube/sk-ctrl:VERSION and …/sk-driver:VERSION.
     #[arg(long, value_name = "PREFIX", value_parser = image_prefix)]
     pub image_prefix: Option<String>,
-    /// Let Simulations name such images for their driver too: a whole one, or the beginning of several up to a `/`, `:`
-    /// or `@`; may be repeated.
+    /// Allow Simulations to use this driver image: a full name, or a prefix that ends before a `/`, `:` or `@`; may be
+    /// repeated.
     #[arg(long = "allow-driver-image", value_name = "IMAGE")]
     pub allowed_images: Vec<String>,
-    /// Let Simulations run programs of their own in the controller and the driver.
+    /// Allow Simulations to run hooks: commands in the controller and the driver.
     #[arg(long)]
     pub allow_hooks: bool,
-    /// Let drivers read traces from the disks of their nodes; takes a namespace without a Pod Security Standard.
+    /// Allow drivers to read file:// traces from their node. Needs a namespace without a Pod Security Standard.
     #[arg(long)]
     pub local_traces: bool,
-    /// Let drivers run in any namespace that a Simulation names.
+    /// Allow Simulations to run their driver in any namespace.
     #[arg(long)]
     pub any_namespace: bool,
-    /// Let the controller make a Prometheus where a Simulation asks for one.
+    /// Allow the controller to create a Prometheus for Simulations that ask for one.
     #[arg(long)]
     pub metrics: bool,
-    /// Let the controller ask cert-manager for certificates where a Simulation names an issuer.
+    /// Allow the controller to request certificates from cert-manager for Simulations that name an issuer.
     #[arg(long)]
     pub cert_manager: bool,
-    /// Let drivers replay this resource too, in the namespaces of their runs, as kubectl writes it: secrets,
-    /// widgets.example.com; may be repeated.
+    /// Allow drivers to replay this resource in the namespaces of their runs: secrets, widgets.example.com; may be
+    /// repeated.
     #[arg(long, value_name = "RESOURCE[.GROUP]")]
     pub also: Vec<Resource>,
-    /// Let drivers replay this resource, which has no namespace, too. They may then change every object of it; may be
-    /// repeated.
+    /// Allow drivers to replay this cluster-scoped resource. They can then change every object of it; may be repeated.
     #[arg(long, value_name = "RESOURCE[.GROUP]")]
     pub also_cluster: Vec<Resource>,
 }
@@ -218,20 +223,20 @@ impl FromStr for Resource {
 /// `skctl manifests …`
 #[derive(Debug, Subcommand)]
 pub enum ManifestsCommand {
-    /// The tracer: account, rights for exactly the recorded kinds, storage, Deployment, Service.
+    /// The tracer: ServiceAccount, RBAC for the recorded kinds only, PersistentVolumeClaim, Deployment, Service.
     Tracer(TracerArgs),
-    /// The simulator: the kinds Simulation and SimulationRoot, the controller, its rights, KWOK's stages.
+    /// The simulator: CRDs, controller, RBAC, admission policies and KWOK stages.
     Sim(SimArgs),
-    /// The kinds Simulation and SimulationRoot alone.
+    /// The CRDs Simulation and SimulationRoot.
     Crd,
 }
 
-/// Which of the two installations.
+/// The two installations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Part {
-    /// What records.
+    /// The tracer, which records.
     Tracer,
-    /// What replays.
+    /// The simulator, which replays.
     Sim,
 }
 
@@ -241,13 +246,13 @@ pub struct InstallArgs {
     /// What to install.
     #[command(subcommand)]
     pub part: InstallPart,
-    /// Ask the server whether it would do it, and change nothing.
+    /// Send the manifests as a server-side dry run; change nothing.
     #[arg(long, global = true)]
     pub dry_run: bool,
-    /// Take over fields that somebody else has changed since.
+    /// Overwrite fields that another field manager owns.
     #[arg(long, global = true)]
     pub force: bool,
-    /// Do not wait until it is ready.
+    /// Do not wait until the pods are ready.
     #[arg(long, global = true)]
     pub no_wait: bool,
 }
@@ -255,40 +260,41 @@ pub struct InstallArgs {
 /// `skctl install …`
 #[derive(Debug, Subcommand)]
 pub enum InstallPart {
-    /// What records: one tracer.
+    /// Install the tracer, which records this cluster.
     Tracer(TracerArgs),
-    /// What replays: the controller and KWOK's stages. Marks the cluster as one for `run --cluster`.
+    /// Install the controller and KWOK stages, and mark the cluster as one to simulate on.
     Sim(SimArgs),
 }
 
 /// `skctl doctor`
 #[derive(Debug, Args)]
 pub struct DoctorArgs {
-    /// About which installation; both if not said.
+    /// The installation to check; by default both.
     #[arg(value_enum)]
     pub part: Option<Part>,
-    /// In which form.
+    /// Output format.
     #[arg(short = 'o', long = "output", value_enum, default_value = "table", value_name = "FORMAT")]
     pub output: TableFormat,
 }
 
-/// Forms of what a cluster knows.
+/// Output formats of objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ObjectFormat {
     /// For people.
+    #[value(alias = "list")]
     Table,
     /// For programs.
     Json,
-    /// For people who edit it.
+    /// YAML.
     Yaml,
 }
 
 /// `skctl describe`
 #[derive(Debug, Args)]
 pub struct DescribeArgs {
-    /// The Simulation's name.
+    /// The name of the Simulation.
     pub name: String,
-    /// In which form.
+    /// Output format.
     #[arg(short = 'o', long = "output", value_enum, default_value = "table", value_name = "FORMAT")]
     pub output: ObjectFormat,
 }
@@ -296,21 +302,21 @@ pub struct DescribeArgs {
 /// `skctl logs`
 #[derive(Debug, Args)]
 pub struct LogsArgs {
-    /// The Simulation's name.
+    /// The name of the Simulation.
     pub name: String,
 }
 
 /// `skctl pause`, `resume`, `delete`
 #[derive(Debug, Args)]
 pub struct NamedArgs {
-    /// The Simulation's name.
+    /// The name of the Simulation.
     pub name: String,
 }
 
 /// `skctl nodes …`
 #[derive(Debug, Subcommand)]
 pub enum NodesCommand {
-    /// Make KWOK nodes as a scenario's groups or a trace's recorded nodes are. Other nodes are never touched.
+    /// Create KWOK nodes from the groups of a scenario, or from the nodes recorded in a trace. Other nodes stay as they are.
     #[command(after_help = "Examples:
   skctl --context lab nodes apply -f pack.yaml
   skctl --context lab nodes apply -f example:nginx --set cluster.groups.small.min=10
@@ -325,16 +331,16 @@ pub struct NodesApplyArgs {
     #[arg(help = TRACE_HELP, required_unless_present = "scenario")]
     #[allow(missing_docs, reason = "the help text says it")]
     pub trace: Option<String>,
-    /// The scenario whose groups to make: a file, or `example:NAME`.
+    /// The scenario with the node groups: a file, or `example:NAME`.
     #[arg(short = 'f', long = "scenario", value_name = "SCENARIO", conflicts_with = "trace")]
     pub scenario: Option<PathBuf>,
-    /// Change one field of the scenario, as in cluster.groups.small.min=10; may be repeated.
+    /// Set one field of the scenario, such as cluster.groups.small.min=10; may be repeated.
     #[arg(long, value_name = "PATH=VALUE", requires = "scenario")]
     pub set: Vec<String>,
-    /// Remove these nodes instead.
+    /// Delete these nodes.
     #[arg(long)]
     pub delete: bool,
-    /// Do not wait until KWOK has made them ready.
+    /// Do not wait until the nodes are ready.
     #[arg(long, conflicts_with = "delete")]
     pub no_wait: bool,
 }
@@ -342,16 +348,16 @@ pub struct NodesApplyArgs {
 /// `skctl lab …`
 #[derive(Debug, Subcommand)]
 pub enum LabCommand {
-    /// Start it, and say how to reach it.
+    /// Start the lab and print its kubeconfig.
     Up(LabPlaceArgs),
-    /// End it, and remove everything of it; also what a lab that was killed has left.
+    /// Stop the lab and delete its folder, also after a crash.
     Down(LabPlaceArgs),
-    /// Is it up, and which processes is it? Exit code 1 if it is not up.
+    /// Show whether the lab is up, and its processes. Exit code 1 if it is not.
     Status(LabStatusArgs),
-    /// The process that keeps it.
+    /// The process that supervises the lab.
     #[command(hide = true)]
     Serve(LabPlaceArgs),
-    /// Becomes one of its programs.
+    /// Executes one of its programs.
     #[command(hide = true)]
     Exec(LabWords),
     /// The controller, as `sk-ctrl`.
@@ -365,7 +371,7 @@ pub enum LabCommand {
 /// Which lab.
 #[derive(Debug, Args)]
 pub struct LabPlaceArgs {
-    /// The folder of the lab; ~/.local/state/simkube/lab if not said.
+    /// The folder of the lab; by default ~/.local/state/simkube/lab.
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
 }
@@ -376,12 +382,12 @@ pub struct LabStatusArgs {
     /// Which lab.
     #[command(flatten)]
     pub place: LabPlaceArgs,
-    /// In which form.
+    /// Output format.
     #[arg(short = 'o', long = "output", value_enum, default_value = "table", value_name = "FORMAT")]
     pub output: TableFormat,
 }
 
-/// Words that are another program's.
+/// The arguments of another program.
 #[derive(Debug, Args)]
 pub struct LabWords {
     /// All of them.

@@ -1,4 +1,4 @@
-//! What can be typed behind `skctl trace`.
+//! Commands and flags of `skctl trace`.
 
 use std::path::PathBuf;
 
@@ -13,28 +13,28 @@ use super::{PartArgs, TRACE_HELP, TableFormat};
 /// `skctl trace …`
 #[derive(Debug, Subcommand)]
 pub enum TraceCommand {
-    /// What is in a trace: kinds, counts, times, gaps, busy moments.
+    /// Summarise a trace: kinds, counts, time span, gaps, busiest moments.
     #[command(after_help = SHOW_EXAMPLES)]
     Show(ShowArgs),
-    /// Write a trace in another form.
+    /// Convert a trace to another format.
     #[command(after_help = CONVERT_EXAMPLES)]
     Convert(ConvertArgs),
-    /// Cut a part out of a trace: a time, some namespaces, kinds or labels.
+    /// Extract a part of a trace: by time, namespace, kind or label.
     #[command(after_help = SLICE_EXAMPLES)]
     Slice(SliceArgs),
-    /// Put several traces together, each at its own times.
+    /// Merge several traces into one. Times stay as they are.
     #[command(after_help = MERGE_EXAMPLES)]
     Merge(MergeArgs),
-    /// Move a trace to another time.
+    /// Shift a trace in time.
     #[command(after_help = SHIFT_EXAMPLES)]
     Shift(ShiftArgs),
-    /// More or less of the same: other numbers of replicas, copied or left out workloads.
+    /// Scale a trace: multiply replicas, copy workloads or leave some out.
     #[command(after_help = SCALE_EXAMPLES)]
     Scale(ScaleArgs),
-    /// Change a trace with a jq program that is run on each version of each object.
+    /// Edit a trace with a jq program that runs on each version of each object.
     #[command(after_help = TRANSFORM_EXAMPLES)]
     Transform(TransformArgs),
-    /// Make a believable workload from a seed; the same seed gives the same bytes.
+    /// Generate a realistic workload from a seed. The same seed gives the same bytes.
     #[command(after_help = GENERATE_EXAMPLES)]
     Generate(GenerateArgs),
 }
@@ -65,7 +65,7 @@ const SCALE_EXAMPLES: &str = "Examples:
   skctl trace scale week.sktrace --arrivals 0.1 --seed 7 -O tenth.sktrace";
 
 const TRANSFORM_EXAMPLES: &str =
-    "The program gets $time, $kind, $namespace and $name. Its output is the new object; no output drops the object.
+    "The program gets $time, $kind, $namespace and $name. Its output replaces the object; without output the object is removed.
 
 Examples:
   skctl trace transform week.sktrace -f drop-debug.jq --dry-run
@@ -76,14 +76,14 @@ const GENERATE_EXAMPLES: &str = "Examples:
   skctl trace generate --preset day --seed 7 -O day.sktrace
   skctl trace generate -f workload.yaml -O workload.sktrace";
 
-/// A form that traces are written in.
+/// Formats that skctl writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Form {
     /// Compressed, with random access.
     Native,
-    /// As SimKube 2 reads it; whole seconds, no observations.
+    /// The format of SimKube 2: whole seconds, no observations.
     V2,
-    /// JSON Lines, one thing per line.
+    /// JSON Lines, for jq and other programs.
     Jsonl,
 }
 
@@ -98,13 +98,13 @@ impl Form {
     }
 }
 
-/// Where a changed trace goes, and in which form.
+/// The output of commands that write a trace.
 #[derive(Debug, Args)]
 pub struct OutArgs {
-    /// Where to write the trace: a path, a URL, or `-` for standard output.
+    /// Write the trace to this path or URL, or to standard output (`-`).
     #[arg(short = 'O', long = "out", value_name = "OUT")]
     pub out: String,
-    /// In which form; by the name's ending if not said: .sktrace is native, .jsonl is JSON Lines, and so is `-`.
+    /// Trace format; by default native for .sktrace, JSON Lines for .jsonl and `-`.
     #[arg(long, value_enum, value_name = "FORM")]
     pub to: Option<Form>,
 }
@@ -115,10 +115,10 @@ pub struct ShowArgs {
     #[arg(help = TRACE_HELP)]
     #[allow(missing_docs, reason = "the help text says it")]
     pub trace: String,
-    /// List every text in the trace with where it stands, for whoever must say that it may leave the cluster.
+    /// List every string in the trace with its location, for a security review.
     #[arg(long)]
     pub values: bool,
-    /// In which form.
+    /// Output format.
     #[arg(short = 'o', long = "output", value_enum, default_value = "table", value_name = "FORMAT")]
     pub output: TableFormat,
 }
@@ -129,9 +129,9 @@ pub struct ConvertArgs {
     #[arg(value_name = "IN", help = TRACE_HELP)]
     #[allow(missing_docs, reason = "the help text says it")]
     pub input: String,
-    /// Where to write it: a path, a URL, or `-` for standard output.
+    /// Write the trace to this path or URL, or to standard output (`-`).
     pub out: String,
-    /// In which form; by the name's ending if not said: .sktrace is native, .jsonl is JSON Lines, and so is `-`.
+    /// Trace format; by default native for .sktrace, JSON Lines for .jsonl and `-`.
     #[arg(long, value_enum, value_name = "FORM")]
     pub to: Option<Form>,
 }
@@ -142,22 +142,22 @@ pub struct SliceArgs {
     #[arg(value_name = "IN", help = TRACE_HELP)]
     #[allow(missing_docs, reason = "the help text says it")]
     pub input: String,
-    /// Which time.
+    /// The part of the trace.
     #[command(flatten)]
     pub part: PartArgs,
-    /// Only these namespaces; may be repeated, or separated by commas. Objects without a namespace stay.
+    /// Keep these namespaces only; may be repeated or separated by commas. Cluster-scoped objects stay.
     #[arg(long, value_name = "NAMESPACE", value_delimiter = ',')]
     pub include_namespaces: Vec<String>,
-    /// Not these namespaces.
+    /// Leave these namespaces out; may be repeated or separated by commas.
     #[arg(long, value_name = "NAMESPACE", value_delimiter = ',')]
     pub excluded_namespaces: Vec<String>,
-    /// Only these kinds: Deployment, or apps/v1.Deployment.
+    /// Keep these kinds only: Deployment, or apps/v1.Deployment.
     #[arg(long, value_name = "KIND", value_delimiter = ',')]
     pub kind: Vec<String>,
-    /// Only what has such labels: 'app=web,tier in (a, b),!debug'.
+    /// Keep objects with these labels only: 'app=web,tier in (a, b),!debug'.
     #[arg(short = 'l', long, value_name = "SELECTOR", default_value = "", hide_default_value = true)]
     pub selector: LabelSelector,
-    /// Where it goes.
+    /// The output.
     #[command(flatten)]
     pub to: OutArgs,
 }
@@ -168,10 +168,10 @@ pub struct MergeArgs {
     /// The traces, two or more.
     #[arg(value_name = "IN", required = true, num_args = 2..)]
     pub inputs: Vec<String>,
-    /// The traces are parts of one recording: an object that is in several of them is one object.
+    /// The traces are parts of one recording: the same name means the same object.
     #[arg(long)]
     pub join: bool,
-    /// Where it goes.
+    /// The output.
     #[command(flatten)]
     pub to: OutArgs,
 }
@@ -182,13 +182,13 @@ pub struct ShiftArgs {
     #[arg(value_name = "IN", help = TRACE_HELP)]
     #[allow(missing_docs, reason = "the help text says it")]
     pub input: String,
-    /// By how much later; earlier with a minus.
+    /// Shift by this duration; negative means earlier.
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true, required_unless_present = "start")]
     pub by: Option<SimDuration>,
-    /// When the trace is to begin: now, 2026-11-10T14:00, or RFC 3339.
+    /// Shift so that the trace starts at this time: now, 2026-11-10T14:00, or RFC 3339.
     #[arg(short = 's', long, value_name = "TIME", allow_hyphen_values = true, conflicts_with = "by")]
     pub start: Option<String>,
-    /// Where it goes.
+    /// The output.
     #[command(flatten)]
     pub to: OutArgs,
 }
@@ -199,16 +199,16 @@ pub struct ScaleArgs {
     #[arg(value_name = "IN", help = TRACE_HELP)]
     #[allow(missing_docs, reason = "the help text says it")]
     pub input: String,
-    /// Every number of replicas times this.
+    /// Multiply all replicas by this.
     #[arg(long, value_name = "X", required_unless_present = "arrivals")]
     pub replicas: Option<f64>,
-    /// So many workloads for each: 0.5 leaves out half of them, 2 has each twice.
+    /// Multiply the number of workloads by this: 0.5 leaves half of them out, 2 doubles each.
     #[arg(long, value_name = "X")]
     pub arrivals: Option<f64>,
-    /// Which workloads are left out or copied once more.
+    /// The random seed that chooses which workloads are left out or copied.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// Where it goes.
+    /// The output.
     #[command(flatten)]
     pub to: OutArgs,
 }
@@ -219,7 +219,7 @@ pub struct TransformArgs {
     #[arg(value_name = "IN", help = TRACE_HELP)]
     #[allow(missing_docs, reason = "the help text says it")]
     pub input: String,
-    /// Where SimKube 2 had the program.
+    /// The position of the program in SimKube 2.
     #[arg(hide = true)]
     pub old_program: Option<PathBuf>,
     /// The jq program.
@@ -228,11 +228,11 @@ pub struct TransformArgs {
     /// Show what would change, and write nothing.
     #[arg(long)]
     pub dry_run: bool,
-    /// Where to write the trace: a path, a URL, or `-` for standard output.
-    #[arg(short = 'O', long = "out", short_alias = 'o', value_name = "OUT")]
+    /// Write the trace to this path or URL, or to standard output (`-`).
+    #[arg(short = 'O', long = "out", short_alias = 'o', alias = "output", value_name = "OUT")]
     #[arg(required_unless_present_any = ["dry_run", "old_program"], conflicts_with = "dry_run")]
     pub out: Option<String>,
-    /// In which form; by the name's ending if not said: .sktrace is native, .jsonl is JSON Lines, and so is `-`.
+    /// Trace format; by default native for .sktrace, JSON Lines for .jsonl and `-`.
     #[arg(long, value_enum, value_name = "FORM")]
     pub to: Option<Form>,
 }
@@ -240,16 +240,16 @@ pub struct TransformArgs {
 /// `skctl trace generate`
 #[derive(Debug, Args)]
 pub struct GenerateArgs {
-    /// What to generate, as a YAML file. What it does not say, or all if there is none, is a small cluster.
+    /// The specification of the workload, a YAML file; by default a small cluster.
     #[arg(short = 'f', long = "spec", value_name = "SPEC")]
     pub spec: Option<PathBuf>,
-    /// A workload that has a name.
+    /// A predefined workload.
     #[arg(long, value_name = "NAME", value_parser = presets(), conflicts_with = "spec")]
     pub preset: Option<String>,
-    /// Where all randomness comes from; the specification's seed if not said.
+    /// The random seed; by default the specification's.
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// Where it goes.
+    /// The output.
     #[command(flatten)]
     pub to: OutArgs,
 }

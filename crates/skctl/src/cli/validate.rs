@@ -1,8 +1,8 @@
-//! What can be typed behind `skctl validate`.
+//! Commands and flags of `skctl validate`.
 
 use clap::{Args, Subcommand};
 
-use super::{Form, TRACE_HELP, TableFormat};
+use super::{Form, ObjectFormat, TRACE_HELP, TableFormat};
 
 pub(super) const EXAMPLES: &str = "Examples:
   skctl validate week.sktrace
@@ -16,22 +16,22 @@ pub struct ValidateArgs {
     #[arg(required = true, help = TRACE_HELP)]
     #[allow(missing_docs, reason = "the help text says it")]
     pub trace: Option<String>,
-    /// Mend what can be mended, and judge the mended trace.
+    /// Fix what can be fixed, write the result to --out and check that.
     #[arg(long, requires = "out")]
     pub fix: bool,
-    /// Where to write the mended trace: a path or a URL.
+    /// Write the fixed trace to this path or URL.
     #[arg(short = 'O', long = "out", value_name = "OUT", requires = "fix")]
     pub out: Option<String>,
-    /// In which form; by the name's ending if not said: .sktrace is native, .jsonl is JSON Lines.
+    /// Trace format; by default native for .sktrace, JSON Lines for .jsonl.
     #[arg(long, value_enum, value_name = "FORM", requires = "out")]
     pub to: Option<Form>,
-    /// Warnings make a trace invalid, too.
+    /// Treat warnings as errors.
     #[arg(long)]
     pub strict: bool,
-    /// In which form to answer.
+    /// Output format.
     #[arg(short = 'o', long = "output", value_enum, default_value = "table", value_name = "FORMAT")]
     pub output: TableFormat,
-    /// About the codes.
+    /// The codes.
     #[command(subcommand)]
     pub command: Option<ValidateCommand>,
 }
@@ -39,24 +39,56 @@ pub struct ValidateArgs {
 /// `skctl validate …`
 #[derive(Debug, Subcommand)]
 pub enum ValidateCommand {
-    /// What a code means, and what to do about it.
+    /// As SimKube 2 writes `skctl validate TRACE`.
+    #[command(hide = true)]
+    Check(CheckArgs),
+    /// Explain a code and what to do about it.
     #[command(after_help = "Example:  skctl validate explain E0001")]
     Explain(ExplainArgs),
     /// List all codes.
     Print(PrintArgs),
 }
 
+/// `skctl validate check`
+#[derive(Debug, Args)]
+pub struct CheckArgs {
+    #[arg(help = TRACE_HELP)]
+    #[allow(missing_docs, reason = "the help text says it")]
+    pub trace: String,
+    /// Fix what can be fixed, write the result to --out and check that.
+    #[arg(long, requires = "out")]
+    pub fix: bool,
+    /// Write the fixed trace to this path or URL.
+    #[arg(short = 'o', long = "output", short_alias = 'O', alias = "out", value_name = "OUT", requires = "fix")]
+    pub out: Option<String>,
+}
+
+impl From<&CheckArgs> for ValidateArgs {
+    fn from(args: &CheckArgs) -> Self {
+        Self {
+            trace: Some(args.trace.clone()),
+            fix: args.fix,
+            out: args.out.clone(),
+            to: None,
+            strict: false,
+            output: TableFormat::Table,
+            command: None,
+        }
+    }
+}
+
 /// `skctl validate explain`
 #[derive(Debug, Args)]
 pub struct ExplainArgs {
-    /// The code, like E0001.
+    /// The code, such as E0001.
     pub code: String,
 }
 
 /// `skctl validate print`
 #[derive(Debug, Args)]
 pub struct PrintArgs {
-    /// In which form.
-    #[arg(short = 'o', long = "output", value_enum, default_value = "table", value_name = "FORMAT")]
-    pub output: TableFormat,
+    /// Output format.
+    #[arg(short = 'o', long = "output", short_alias = 'f', alias = "format")]
+    #[arg(value_enum, default_value = "table", value_name = "FORMAT")]
+    pub output: ObjectFormat,
 }

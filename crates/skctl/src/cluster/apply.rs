@@ -1,7 +1,7 @@
-//! Server-side apply of a list of objects, and what it changed.
+//! Server-side apply of a list of objects, with a list of changes.
 //!
-//! Objects are applied in the order they come in: namespaces and kinds first is the caller's business. What somebody
-//! else has changed since is a conflict, told with their name, unless it is taken over by force.
+//! Objects are applied in the given order; the caller puts namespaces and CRDs first. A field of another field manager
+//! is a conflict that names the manager, unless `--force` is set.
 
 use std::fmt;
 use std::time::Duration;
@@ -51,13 +51,13 @@ pub(crate) struct Manner {
 /// Why an object was not applied.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ApplyError {
-    #[error("{object} is no Kubernetes object: {reason}; please report this")]
+    #[error("{object} is not a Kubernetes object: {reason}; please report this")]
     NoObject { object: String, reason: String },
     #[error("the cluster does not know the kind {kind}, so {object} cannot be made; {advice}")]
     UnknownKind { kind: String, object: String, advice: &'static str },
     #[error("you may not apply {object}: {message}; ask somebody who may, or print it with `skctl manifests`")]
     Forbidden { object: String, message: String },
-    #[error("{object} was changed by somebody else: {message}; --force takes those fields over")]
+    #[error("{object} was changed by another field manager: {message}; --force overwrites those fields")]
     Conflict { object: String, message: String },
     #[error("the server refuses {object}: {message}")]
     Refused { object: String, message: String },

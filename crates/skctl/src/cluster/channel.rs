@@ -1,8 +1,8 @@
-//! HTTP to a server of ours: through the API server to a pod, or straight to an address.
+//! HTTP to the tracer or the controller: through the API server to a pod, or directly to an address.
 //!
-//! One connection, one request at a time: that is all `skctl` needs. Through a pod it is always HTTPS, because what the
-//! API server forwards is bytes, and whoever runs the node could read them. To an address it is what the address says,
-//! and a token never travels over plain HTTP.
+//! One connection and one request at a time is all that `skctl` needs. To a pod it is always HTTPS, because the API
+//! server forwards bytes and the node could read them. To an address it is what the URL says; a token is never sent
+//! over plain HTTP.
 
 use std::fmt;
 use std::time::Duration;
@@ -49,7 +49,7 @@ pub(crate) enum ChannelError {
     Tls { peer: String, source: std::io::Error },
     #[error("{peer} does not speak HTTP: {source}")]
     Handshake { peer: String, source: hyper::Error },
-    #[error("`{address}` is no address: {reason}; write it like http://localhost:7777")]
+    #[error("`{address}` is not an address: {reason}; write it like http://localhost:7777")]
     Address { address: String, reason: String },
     #[error("cannot ask {peer} for {path}: {source}")]
     Send { peer: String, path: String, source: hyper::Error },
@@ -129,7 +129,7 @@ impl Channel {
                 let stream = secure(stream, &peer, &authority).await?;
                 Self::over(stream, peer, format!("{host}:{port}"), token).await
             }
-            ("https", None) => Err(wrong("nobody vouches for its certificate")),
+            ("https", None) => Err(wrong("its certificate is not trusted")),
             _ => Err(wrong("it is neither http:// nor https://")),
         }
     }

@@ -1,6 +1,6 @@
-//! From `--context` and `--kubeconfig` to a client.
+//! Creates a client from `--context` and `--kubeconfig`.
 //!
-//! Whoever changes a cluster must know which one. So a [`Cluster`] carries the name of its context and the address of
+//! A user who changes a cluster must see which one. So a [`Cluster`] carries the name of its context and the address of
 //! its server, and every message about it shows both.
 
 use std::fmt;

@@ -1,4 +1,4 @@
-//! From a kind's name to the way the cluster serves it, asked once per kind.
+//! Finds the API resource of a kind by discovery, once per kind.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! May I? Asked of the API server itself, for whoever the kubeconfig says we are.
+//! Checks the user's permissions with SelfSubjectAccessReviews.
 
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec};
 use kube::api::{Api, PostParams};

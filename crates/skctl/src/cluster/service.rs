@@ -1,4 +1,4 @@
-//! The two servers of ours in a cluster, the tracer and the controller: where they are and how to talk to them.
+//! Finds the tracer and the controller in a cluster and connects to them.
 
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube::api::{Api, ListParams};

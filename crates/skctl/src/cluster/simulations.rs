@@ -1,6 +1,6 @@
-//! The Simulations of a cluster: made, looked at, paused, deleted.
+//! Creates, reads, pauses and deletes Simulations.
 //!
-//! Only the Simulation itself is ever touched here. What becomes of it is the controller's business.
+//! Only the Simulation itself is changed here; the controller does the rest.
 
 use k8s_openapi::api::core::v1::Event;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;

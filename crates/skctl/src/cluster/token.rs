@@ -1,7 +1,7 @@
-//! Tokens of a ServiceAccount for one audience, as short-lived as the work they are for.
+//! Short-lived tokens of a ServiceAccount for one audience.
 //!
-//! The user's own credentials never go to the tracer or the controller: whoever got hold of them there could be the
-//! user everywhere. A token from here is worth something to one audience only, and for ten minutes.
+//! The user's own credentials are never sent to the tracer or the controller, where somebody could steal them. A token
+//! from here is valid for one audience and ten minutes.
 
 use std::fmt;
 

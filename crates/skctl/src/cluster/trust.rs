@@ -1,8 +1,8 @@
-//! Whose certificate a server of ours may show.
+//! Verifies the certificates of the tracer and the controller.
 //!
-//! The tracer and the controller make their certificates themselves and publish the authority in the cluster, where
-//! only who may write to their namespace can change it. A server is trusted when that authority, or the very certificate
-//! that was published, vouches for it. The system's own authorities are not asked: none of them knows these servers.
+//! Both create their certificates and publish them in their namespace, where only users with write access can change
+//! them. A server is trusted if the published authority signed its certificate, or if it shows the published
+//! certificate itself. The system's certificate authorities are not used: none of them knows these servers.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ const MAX_CERTIFICATES: usize = 16;
 pub(crate) enum TrustError {
     #[error("{place} holds no certificate; install again to publish it")]
     NoCertificate { place: String },
-    #[error("{place} holds what is no certificate: {reason}; install again to publish it")]
+    #[error("{place} does not hold a certificate: {reason}; install again to publish it")]
     Certificate { place: String, reason: String },
 }
 

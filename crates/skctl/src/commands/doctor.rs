@@ -1,4 +1,4 @@
-//! `skctl doctor [tracer|sim]`: what is missing, what may I do?
+//! `skctl doctor [tracer|sim]`: checks an installation and the user's permissions.
 
 use std::fmt::Write as _;
 

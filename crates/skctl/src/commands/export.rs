@@ -1,7 +1,7 @@
-//! `skctl export`: a trace from the tracer in the cluster.
+//! `skctl export`: downloads a trace from the tracer in the cluster.
 //!
-//! The tracer is found by its labels, talked to through the API server, and asked with a token that is good for this
-//! alone. The trace lies under its name only when it is whole; Ctrl-C leaves nothing.
+//! The tracer is found by its labels and reached through the API server, with a token for this purpose only. The file
+//! appears under its name when it is complete; Ctrl-C leaves nothing.
 
 use std::io::Write as _;
 
@@ -28,6 +28,12 @@ use crate::progress::Progress;
 use crate::times::Clock;
 
 pub(crate) fn run(args: &ExportArgs, global: &Global) -> Result<Outcome> {
+    if args.transform.is_some() {
+        bail!(
+            "--transform is not here any more: export first, then `skctl trace transform IN -f PROGRAM -O OUT` with a jq \
+             program; docs/from-simkube.md has a jq line for each of SKEL's statements"
+        );
+    }
     let request = request(args, &Clock::of(global))?;
     let location: Location = args.out.parse()?;
     if location == Location::StandardInput {
@@ -74,7 +80,8 @@ async fn fetch(tracer: &mut Channel, request: &ExportRequest, location: &Locatio
 /// What the tracer says beside a trace: it decides how far the trace can be trusted, so that it is said even when quiet.
 fn what_is_missing(headers: &HeaderMap) -> Vec<String> {
     let said = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    let gaps = said("x-simkube-gaps").map(|gaps| format!("{gaps} gaps in the recording; a native trace tells which"));
+    let gaps =
+        said("x-simkube-gaps").map(|gaps| format!("{gaps} gaps in the recording; export a native trace to see which"));
     let losses = said("x-simkube-losses").map(|losses| format!("this format cannot hold everything: {losses}"));
     let behind = said("x-simkube-behind").map(|kinds| format!("the last moments of {kinds} may be missing"));
     [gaps, losses, behind].into_iter().flatten().collect()

@@ -1,4 +1,4 @@
-//! `skctl install tracer|sim`: the manifests, applied; then the doctor.
+//! `skctl install tracer|sim`: applies the manifests, then runs the checks of `skctl doctor`.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! `skctl lab up|down|status`: a throw-away cluster on this machine, to try everything with.
+//! `skctl lab up|down|status`: a throw-away cluster on this machine.
 
 use std::ffi::OsString;
 use std::fs::OpenOptions;
@@ -146,7 +146,7 @@ fn down(place: &Place, global: &Global) -> Result<Outcome> {
     let forced = place.end()?;
     let note = match forced {
         0 => String::new(),
-        some => format!("; {some} processes that nobody kept any more were ended by force"),
+        some => format!("; killed {some} processes that had no supervisor"),
     };
     output::print(&format!("the lab in {} is gone{note}\n", place.folder().display()))?;
     Ok(Outcome::Good)

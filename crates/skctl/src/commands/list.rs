@@ -1,4 +1,4 @@
-//! `skctl list`: the runs in ./runs, newest first, with how each went.
+//! `skctl list`: the runs in ./runs, newest first, with their verdicts.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! `skctl manifests tracer|sim|crd`: what would be installed, for review or for other tools.
+//! `skctl manifests tracer|sim|crd`: prints what `skctl install` applies.
 
 use anyhow::Result;
 

@@ -1,4 +1,4 @@
-//! One file per word that people type.
+//! One file per command.
 
 pub(crate) mod compare;
 pub(crate) mod completions;

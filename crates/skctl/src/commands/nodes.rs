@@ -1,10 +1,10 @@
-//! `skctl nodes apply`: nodes that KWOK plays, as a scenario or a trace has them.
+//! `skctl nodes apply`: creates KWOK nodes from a scenario or a trace.
 //!
-//! Only nodes with SimKube's label of a group are ever changed or removed. A node of the same name without it is
-//! somebody's own and is a refusal, before anything is done.
+//! Only nodes with SimKube's group label are ever changed or deleted. If a node of the same name exists without it, the
+//! command refuses before it changes anything.
 //!
-//! A run begins with these nodes, so the command waits until KWOK has made them ready, and says so; a cluster without
-//! KWOK or without SimKube's stages is found out here and not by pods that wait.
+//! A run starts with these nodes, so the command waits until they are ready and says so. If KWOK or SimKube's stages
+//! are missing, the user learns it here and not from pods that stay pending.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -39,9 +39,7 @@ const MAX_NODES: usize = 5_000;
 pub(crate) fn apply(args: &NodesApplyArgs, global: &Global) -> Result<Outcome> {
     let nodes = nodes(args, global)?;
     if nodes.is_empty() {
-        bail!(
-            "there are no nodes in it: a scenario's groups with `min: 0` begin with none, and not every trace has nodes"
-        );
+        bail!("it has no nodes: groups with `min: 0` start with none, and not every trace has recorded nodes");
     }
     if nodes.len() > MAX_NODES {
         bail!("{} nodes are more than the {MAX_NODES} that Kubernetes is made for", nodes.len());
@@ -184,7 +182,7 @@ async fn remove(cluster: &Cluster, nodes: &[Value]) -> Result<String> {
 /// Nodes are nobody's but an administrator's; the role for people who run simulations has no right to them.
 fn refused(cluster: &Cluster, verb: &str, error: &kube::Error) -> anyhow::Error {
     let why = words(error);
-    anyhow!("cannot {verb} nodes in {cluster}: {why}; whoever may change nodes can make them, once for all runs")
+    anyhow!("cannot {verb} nodes in {cluster}: {why}; ask somebody who may create nodes to run this once, for all runs")
 }
 
 #[cfg(test)]

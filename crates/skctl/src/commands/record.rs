@@ -1,11 +1,11 @@
-//! `skctl record -O FILE`: a tracer in the foreground, until Ctrl-C.
+//! `skctl record -O FILE`: runs a tracer in the foreground until Ctrl-C.
 //!
-//! What it sees goes into a durable log beside the file, `FILE.recording/`, as it does in the cluster. At the end the
-//! trace is made from it and the log is removed. A crash, a full disk or a lost machine leaves the log, and the same
-//! command goes on with it: what happened meanwhile is a gap in the trace, which says so.
+//! Events go to a durable log beside the file, `FILE.recording/`, as they do in the cluster. At the end the trace is
+//! exported from it and the log is deleted. After a crash or with a full disk the log stays, and the same command
+//! continues it; the time in between is a gap in the trace.
 //!
-//! What happened cannot be recorded again, so that a file that is there already is refused before anything is recorded, and
-//! once more before the trace is written: it may have come meanwhile.
+//! A recording cannot be repeated, so the command refuses an existing file before it records, and checks again before
+//! it writes the trace.
 
 use std::fs;
 use std::ops::ControlFlow;
@@ -71,7 +71,7 @@ fn refuse_to_overwrite(args: &RecordArgs) -> Result<()> {
     let location: Location = out(args)?.parse()?;
     match &location {
         Location::File(path) if !args.force && path.symlink_metadata().is_ok() => {
-            bail!("{location} is there already; give another name for -O, or --force to replace it")
+            bail!("{location} exists already; choose another name for -O, or add --force to replace it")
         }
         Location::File(_) | Location::StandardInput | Location::Remote(_) => Ok(()),
     }

@@ -1,4 +1,4 @@
-//! `skctl report [RUN]`: a run again, in any form; with `--cluster` a Simulation's, whose record is fetched first.
+//! `skctl report [RUN]`: shows a run in any format; with `--cluster`, fetches the record of a Simulation first.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -57,7 +57,7 @@ fn was_strict(run: &Run) -> Result<bool> {
 
 fn scenario_text(run: &Run) -> Result<String> {
     let bytes = run.file("scenario.yaml")?.ok_or_else(|| anyhow!("the run has no scenario.yaml; run it again"))?;
-    String::from_utf8(bytes).context("the run's scenario.yaml is no text; run it again")
+    String::from_utf8(bytes).context("the run's scenario.yaml is not text; run it again")
 }
 
 /// The run's own assertions and what it accepts, to be judged from its record.

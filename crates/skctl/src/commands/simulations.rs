@@ -1,4 +1,4 @@
-//! `skctl describe | logs | pause | resume | delete NAME`, and `list --cluster`: the Simulations of a cluster.
+//! `skctl describe | logs | pause | resume | delete NAME` and `list --cluster`: the Simulations in a cluster.
 
 use std::fmt::Write as _;
 use std::time::Duration;

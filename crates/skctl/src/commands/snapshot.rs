@@ -1,4 +1,4 @@
-//! `skctl snapshot -O OUT`: the cluster as it is now, as a trace.
+//! `skctl snapshot -O OUT`: writes the current state of the cluster as a trace.
 
 use anyhow::Result;
 use sk_tracer::snapshot::{Snapshot, snapshot};
@@ -13,7 +13,8 @@ use crate::{installation, output};
 
 pub(crate) fn run(args: &SnapshotArgs, global: &Global) -> Result<Outcome> {
     let destination = Destination::beside_an_answer(&args.out, None)?;
-    let config = installation::tracer_config(args.config.as_deref(), global)?;
+    let mut config = installation::tracer_config(args.config.as_deref(), global)?;
+    config.namespaces.exclude.extend(args.excluded_namespaces.iter().map(Into::into));
     let snapshot = cluster::block_on(async {
         let cluster = Cluster::connect(global).await?;
         let progress = Progress::of_unknown_length(format!("listing {cluster}"), global.quiet)?;

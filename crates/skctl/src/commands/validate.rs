@@ -1,4 +1,4 @@
-//! `skctl validate TRACE`: can it be replayed, and can it be mended? What a run would refuse is refused here.
+//! `skctl validate TRACE`: checks whether a trace can be replayed, and fixes it. It refuses what a run would refuse.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use sk_replay::Refusals;
 use sk_store::Trace;
 use sk_trace::validate::{self, Code, Fixed, Severity, Validation};
 
-use crate::cli::{Global, PrintArgs, TableFormat, ValidateArgs, ValidateCommand};
+use crate::cli::{Global, ObjectFormat, PrintArgs, TableFormat, ValidateArgs, ValidateCommand};
 use crate::failure::Outcome;
 use crate::outputs::Destination;
 use crate::progress::Bar;
@@ -17,6 +17,7 @@ use crate::{output, traces};
 
 pub(crate) fn run(args: &ValidateArgs, global: &Global) -> Result<Outcome> {
     match &args.command {
+        Some(ValidateCommand::Check(args)) => judge(&args.into(), global),
         Some(ValidateCommand::Explain(args)) => explain(&args.code),
         Some(ValidateCommand::Print(args)) => print(args),
         None => judge(args, global),
@@ -80,7 +81,7 @@ fn text(trace: &Trace, found: &Found, mended: Option<&Mended>, strict: bool) -> 
     if let Some(Mended { place, fixed, left }) = mended {
         for (rule, count) in &fixed.changes {
             let code = rule.code();
-            let _ = writeln!(text, "fixed  {} {count} times: {}", code.code, code.fix.unwrap_or("mended"));
+            let _ = writeln!(text, "fixed  {} {count} times: {}", code.code, code.fix.unwrap_or("fixed"));
         }
         text += &findings(left);
         text += &verdict(place, left, strict);
@@ -154,7 +155,7 @@ fn for_programs(trace: &Trace, found: &Found, mended: Option<&Mended>, strict: b
 fn explain(text: &str) -> Result<Outcome> {
     let code = validate::explain(text)
         .ok_or_else(|| anyhow!("there is no code `{text}`; `skctl validate print` lists all of them"))?;
-    let fix = code.fix.unwrap_or("cannot mend this");
+    let fix = code.fix.unwrap_or("cannot fix this");
     output::print(&format!(
         "{} {} ({})\n\n{}\n\nremedy: {}\n--fix:  {fix}\n",
         code.code,
@@ -168,8 +169,9 @@ fn explain(text: &str) -> Result<Outcome> {
 
 fn print(args: &PrintArgs) -> Result<Outcome> {
     match args.output {
-        TableFormat::Json => output::print_json(&json!(validate::all()))?,
-        TableFormat::Table => {
+        ObjectFormat::Json => output::print_json(&json!(validate::all()))?,
+        ObjectFormat::Yaml => output::print_yaml(validate::all())?,
+        ObjectFormat::Table => {
             let mut text = format!("{:<6} {:<8} {:<4} NAME\n", "CODE", "SEVERITY", "FIX");
             for code in validate::all() {
                 let fix = if code.fix.is_some() { "yes" } else { "" };

@@ -1,4 +1,4 @@
-//! Assertions, checked before a run and judged after it, each within its own bounds.
+//! Assertions: checked before a run and evaluated after it, each with its own limits.
 
 use std::time::Duration;
 

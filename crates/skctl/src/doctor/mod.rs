@@ -1,7 +1,7 @@
-//! What is missing in a cluster, and what to do about it.
+//! The checks of `skctl doctor`.
 //!
-//! A check looks at one thing and says what it found; it never mends anything. Checks go from the outside in: without
-//! a server that answers there is nothing else to ask. A warning is what may be meant; a failure is what keeps the
+//! A check looks at one thing and reports what it found; it never changes anything. Checks go from the outside in:
+//! without an API server that answers there is nothing else to check. A warning may be intended; a failure keeps the
 //! installation from working.
 
 mod objects;

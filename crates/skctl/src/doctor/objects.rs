@@ -1,4 +1,4 @@
-//! Is everything there that an installation makes?
+//! Checks that all objects of an installation exist.
 
 use serde_json::Value;
 use sk_core::Gvk;
@@ -26,7 +26,7 @@ pub(super) async fn presence(cluster: &Cluster, objects: &[Value], install: &str
             Look::Missing => missing.push(name_of(object)),
             Look::Unknown(why) => {
                 let what = format!("{} cannot be looked for: {why}", name_of(object));
-                return Finding::warn("objects", what, "somebody with more rights can say more");
+                return Finding::warn("objects", what, "ask somebody with more permissions");
             }
         }
     }

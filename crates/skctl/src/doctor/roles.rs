@@ -1,7 +1,7 @@
-//! Do the roles of an installation grant what this skctl's would?
+//! Checks that the roles of an installation grant what this version of skctl needs.
 //!
-//! Whoever updates skctl and not the installation has a controller or driver that is refused half-way through a run.
-//! Roles may grant more than is asked for here: the installation may have been made with more flags.
+//! If somebody updates skctl and not the installation, the controller or a driver is refused in the middle of a run.
+//! Roles may grant more than needed: the installation may have been made with more flags.
 
 use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule, Role};
 use kube::api::Api;
@@ -21,7 +21,7 @@ pub(super) async fn examine(cluster: &Cluster, manifests: &[Value], install: &st
             Ok(None) => continue,
             Err(error) => {
                 let what = format!("{} cannot be looked at: {}", name_of(wanted), words(&error));
-                return Finding::warn("grants", what, "somebody with more rights can say more");
+                return Finding::warn("grants", what, "ask somebody with more permissions");
             }
         };
         looked_at += 1;

@@ -1,4 +1,4 @@
-//! Can simulations be run on this cluster?
+//! Checks whether simulations can run on this cluster.
 
 use anyhow::Result;
 use k8s_openapi::api::core::v1::{Node, Pod};
@@ -66,7 +66,7 @@ pub(super) async fn examine(cluster: &Cluster) -> Result<Vec<Finding>> {
         }
         Err(error) => {
             let what = format!("cannot be looked for: {}", words(&error));
-            findings.push(Finding::warn("stages", what, "somebody with more rights can say more"));
+            findings.push(Finding::warn("stages", what, "ask somebody with more permissions"));
         }
     }
     findings.push(nodes(cluster).await);

@@ -1,9 +1,9 @@
-//! Stages of KWOK that are not SimKube's and play the pods of simulations all the same.
+//! Finds KWOK stages that are not SimKube's and select the pods of simulations.
 //!
-//! KWOK's own `stage-fast` takes every pod there is: it would start replayed pods at once and end them whenever it
-//! likes, and no figure of such a run would be true. Whether a stage takes our pods is told by holding its selector
-//! against pods as the driver makes them. Of jq only plain paths are understood; what is beyond that is taken to match,
-//! because a run that is warned about for nothing costs a look, and one that is not costs the run.
+//! KWOK's own `stage-fast` selects every pod: it would start and complete replayed pods immediately, and no figure of
+//! such a run would be true. A stage is tested by matching its selector against pods as the driver creates them. Of jq
+//! expressions only plain paths are evaluated; everything else counts as a match, because a false warning costs a look
+//! and a missed one costs the run.
 
 use kube::api::{Api, DynamicObject, ListParams};
 use serde_json::{Value, json};

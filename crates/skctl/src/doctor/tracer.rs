@@ -1,4 +1,4 @@
-//! Is the tracer there, does it record, and is there room for what it records?
+//! Checks that the tracer is installed, records, and has enough disk space.
 
 use std::collections::BTreeSet;
 
@@ -125,11 +125,7 @@ async fn memory(cluster: &Cluster, config: &Config) -> Finding {
     if unknown.is_empty() {
         return Finding::ok("memory", sum);
     }
-    Finding::warn(
-        "memory",
-        format!("{sum}, and {}", unknown.join(", ")),
-        "you may not list those, or they are not there",
-    )
+    Finding::warn("memory", format!("{sum}, and {}", unknown.join(", ")), "you may not list them, or there are none")
 }
 
 /// How many objects of a kind there are; `None` if it cannot be told.

@@ -1,9 +1,9 @@
-//! A throw-away cluster on this machine: control plane, KWOK and controller as processes, no images, no containers.
+//! A throw-away cluster on this machine: control plane, KWOK and controller as processes, without images or containers.
 //!
-//! `skctl lab up` starts a process of its own that stays behind ([`serve`]): it starts everything else, runs the pods of the
-//! controller and of drivers as processes in place of a kubelet, and ends it all when it is told to. Everything that is
-//! known of a lab lies in one folder ([`Place`]): pid files, logs, a kubeconfig, the data. So a lab whose keeper was killed
-//! can still be ended: what has a pid file that names a living process is ended, and nothing else.
+//! `skctl lab up` starts a supervisor process ([`serve`]) that stays in the background: it starts everything else, runs
+//! the pods of the controller and of drivers as processes in place of a kubelet, and stops everything on request. One
+//! folder ([`Place`]) holds all of a lab: pid files, logs, a kubeconfig, the data. So a lab whose supervisor was killed
+//! can still be stopped: every live process that a pid file names is killed, and nothing else.
 
 pub(crate) mod place;
 pub(crate) mod serve;

@@ -1,4 +1,4 @@
-//! The folder of a lab: what is in it, who of it lives, and how it goes.
+//! The folder of a lab: its files, its live processes, and its removal.
 
 use std::fs;
 use std::io;

@@ -1,8 +1,9 @@
-//! The process that keeps a lab: starts everything, installs the simulator, runs pods, and ends it all when it is told to.
+//! The supervisor process of a lab: starts everything, installs the simulator, runs pods, and stops everything on
+//! request.
 //!
-//! The simulator is installed as in any cluster, with the same accounts and rights. Three things differ: the controller
-//! listens where drivers on this machine reach it, because nothing here routes Services for them; its volume is a folder;
-//! and images are programs, of which there is one: skctl itself.
+//! The simulator is installed as in any cluster, with the same ServiceAccounts and RBAC. Three things differ: the
+//! controller listens on an address that drivers on this machine can reach, because nothing routes Services here; its
+//! volume is a folder; and there is one image, skctl itself.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::PathBuf;

@@ -327,7 +327,7 @@ fn nodes_of_a_trace_are_made_by_who_may(user: &User<'_>) {
     let trace = format!("{trace}\n{}\n{}\n", node("fleet-a"), node("fleet-b"));
     std::fs::write(fixture.path("fleet.jsonl"), trace).expect("a temporary folder can be written to");
     let out = user.skctl().args(["nodes", "apply", "fleet.jsonl"]).assert().code(2);
-    out.stderr(contains("cannot list nodes in context testkit").and(contains("whoever may change nodes")));
+    out.stderr(contains("cannot list nodes in context testkit").and(contains("who may create nodes")));
     let out = fixture.skctl().args(["nodes", "apply", "fleet.jsonl"]).assert().success();
     out.stdout(contains("2 of 2 nodes created"));
     let out = fixture.skctl().args(["nodes", "apply", "fleet.jsonl", "--delete"]).assert().success();

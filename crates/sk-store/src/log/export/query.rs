@@ -43,7 +43,7 @@ pub struct Exported {
     pub observations: u64,
     /// Times within the window that the recording did not see.
     pub gaps: u64,
-    /// Objects that were left out because what the log has of them is no Kubernetes object.
+    /// Objects that were left out because what the log has of them is not a Kubernetes object.
     pub unreadable: u64,
     /// Parts of the log that cannot be read; they are among the gaps too.
     pub damages: Vec<Damage>,

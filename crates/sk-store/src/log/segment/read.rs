@@ -1,4 +1,4 @@
-//! Reading a segment, block by block. Whatever is wrong with it, what came before is good.
+//! Reads a segment block by block. If a block is damaged, everything before it is still valid.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};

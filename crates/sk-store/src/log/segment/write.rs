@@ -1,4 +1,4 @@
-//! Writing a segment.
+//! Writes a segment.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};

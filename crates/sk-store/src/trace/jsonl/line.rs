@@ -1,4 +1,4 @@
-//! The lines themselves: how a record, a row, the header and the end are spelt.
+//! The lines of the format: records, rows, the header and the end.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -104,9 +104,9 @@ pub(crate) enum Said {
 /// Why a line says nothing.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LineError {
-    #[error("it is no line of a trace: {0}")]
+    #[error("it is not a line of a trace: {0}")]
     Json(#[from] serde_json::Error),
-    #[error("it holds something that is no Kubernetes object: {0}")]
+    #[error("it holds something that is not a Kubernetes object: {0}")]
     Object(#[from] NotAnObject),
     #[error(transparent)]
     Config(#[from] ConfigError),

@@ -1,4 +1,4 @@
-//! Reading: a line at a time, each of bounded length.
+//! Reads JSON Lines, one line of bounded length at a time.
 
 use std::io::{BufRead, BufReader, Read};
 

@@ -1,4 +1,4 @@
-//! Writing: one line for each thing, in the order in which things come.
+//! Writes JSON Lines, in the order of arrival.
 
 use std::io::Write;
 

@@ -1,4 +1,4 @@
-//! Which kinds live in a namespace: a manifest may leave it out, and then means `default`.
+//! Which kinds are namespaced: a manifest may leave the namespace out, and then means `default`.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! Where things are: the index over chunks, and the directory over everything else.
+//! The index of chunks and the directory of all blocks.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

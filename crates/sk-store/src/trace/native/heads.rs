@@ -81,7 +81,7 @@ impl<'a> TextTable<'a> {
     pub(super) fn object(&self, cursor: &mut Cursor<'_>) -> Result<ObjectRef, Corrupt> {
         let [api_version, kind, namespace, name] =
             [self.text(cursor)?, self.text(cursor)?, self.text(cursor)?, self.text(cursor)?];
-        name_object(api_version, kind, namespace, name).map_err(|_| Corrupt("an object's kind is no kind"))
+        name_object(api_version, kind, namespace, name).map_err(|_| Corrupt("an object's kind is not a kind"))
     }
 }
 

@@ -1,10 +1,9 @@
-//! What must be true of where things lie, so that reading a file takes time in proportion to its size.
+//! Checks the layout of a file, so that reading takes time in proportion to its size.
 //!
-//! A file may come from anybody. Nothing in it may be read twice because two entries of its directory or of an index
-//! point to the same place: every block begins behind the one before, every chunk lies before its index and behind
-//! the last chunk, and sequence numbers rise over all chunks. What directory and index say of the records (how many,
-//! from when to when) is added up here and compared with what they hold, so that nobody plans a replay of a span that
-//! the trace only claims.
+//! A file can come from anybody. Two entries of its directory or of an index must not point to the same block, or it
+//! would be read twice: every block starts behind the one before, every chunk lies before its index and behind the last
+//! chunk, and sequence numbers rise over all chunks. The number of records and the time span that directory and index
+//! claim are compared with their contents, so that nobody plans a replay of a span that the trace only claims.
 
 use sk_core::SimTime;
 

@@ -77,8 +77,8 @@ fn owner(mut slice: Slice<'_>) -> Result<ObjectRef, Wrong> {
     let (Token::Text(gvk), Token::Text(key)) = (slice.token()?, slice.token()?) else {
         return Err(Wrong::Content(SHAPE));
     };
-    let gvk = gvk.parse().map_err(|_| Wrong::Content("an owner's kind is no group/version.Kind"))?;
-    let key: ObjectKey = key.parse().map_err(|_| Wrong::Content("an owner's name is no `namespace/name`"))?;
+    let gvk = gvk.parse().map_err(|_| Wrong::Content("an owner's kind is not a group/version.Kind"))?;
+    let key: ObjectKey = key.parse().map_err(|_| Wrong::Content("an owner's name is not a `namespace/name`"))?;
     Ok(ObjectRef::new(gvk, key))
 }
 

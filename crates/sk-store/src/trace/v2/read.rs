@@ -229,9 +229,8 @@ impl<'a> Walk<'a> {
 
     fn time(&mut self) -> Result<SimTime, TraceError> {
         let secs = self.signed()?;
-        secs.and_then(time_from_secs).ok_or_else(|| {
-            self.error(Flaw::Content("the event's `ts` is no number of seconds that a clock can show".into()))
-        })
+        secs.and_then(time_from_secs)
+            .ok_or_else(|| self.error(Flaw::Content("the event's `ts` is not a valid number of seconds".into())))
     }
 
     fn objects(&mut self) -> Result<Objects, TraceError> {

@@ -1,9 +1,9 @@
-//! `skctl run TRACE --cluster`: the same question to a real cluster, in wall time.
+//! `skctl run TRACE --cluster`: replays on a real cluster, in wall-clock time.
 //!
-//! A trace that only this machine has goes to the controller first. Then a Simulation is created, followed until it is
-//! over, and its record fetched; what then lies in ./runs and what is printed is what an embedded run leaves. Nothing but
-//! the Simulation is touched here. Ctrl-C leaves it running, because it may have taken hours to come this far, and says
-//! how to go on or to end it. What a failed run has left is fetched all the same.
+//! A local trace is uploaded to the controller. Then skctl creates a Simulation, follows it until it is over and
+//! fetches its record; the folder in ./runs and the printed summary are those of an embedded run. Only the Simulation
+//! is changed here. Ctrl-C leaves the Simulation running, because it may have run for hours, and prints how to continue
+//! or delete it. The record of a failed run is fetched too.
 
 use std::time::Instant;
 
@@ -36,10 +36,7 @@ pub(super) fn run(args: &RunArgs, global: &Global) -> Result<Outcome> {
     say_what_is_not_used(args, global);
     say_what_does_not_travel(&simulation, global);
     if let Some(assumed) = assumed {
-        output::say(
-            global,
-            &format!("{} has no length of its own: {assumed} of it; say yours with -D", resolved.trace),
-        );
+        output::say(global, &format!("{} has no duration: replaying {assumed}; set yours with -D", resolved.trace));
     }
     let terms = conclude::terms(&resolved.scenario, args);
     let judge = Judge { checked: &checked, terms: &terms };
@@ -53,7 +50,7 @@ pub(super) fn run(args: &RunArgs, global: &Global) -> Result<Outcome> {
         Ended::Finished(staged) => judge_all(args, &resolved, staged, judge, began.elapsed().as_secs_f64()),
         Ended::Failed { name, why, staged } => {
             keep_all(&resolved, staged, judge, global)?;
-            bail!("Simulation {name} failed: {why}; `{} logs {name}` shows what the driver said last", global.again())
+            bail!("Simulation {name} failed: {why}; `{} logs {name}` shows the driver's log", global.again())
         }
     }
 }
@@ -90,7 +87,7 @@ fn source(args: &RunArgs, resolved: &Resolved, global: &Global) -> Result<Source
 /// Somebody may mean a path that only the cluster's node has.
 fn hint_for_a_nodes_path(typed: &str, error: anyhow::Error) -> anyhow::Error {
     if typed.starts_with('/') && !std::path::Path::new(typed).exists() {
-        return anyhow!("{error:#}; if it lies on the cluster's node, write file://{typed}");
+        return anyhow!("{error:#}; if it is on the node of the cluster, write file://{typed}");
     }
     error
 }
@@ -157,7 +154,7 @@ async fn replay(
     let is_finished = over.status.as_ref().is_some_and(|status| status.state == Some(State::Finished));
     let kept = if is_finished { Ok((0..over.spec.repetitions).collect()) } else { records::kept(cluster, &over).await };
     let repetitions: Vec<u32> = kept.unwrap_or_else(|error| {
-        output::say(global, &format!("whether it has left a record cannot be told: {error:#}"));
+        output::say(global, &format!("cannot find out whether it has left a record: {error:#}"));
         Vec::new()
     });
     let mut staged = Vec::new();

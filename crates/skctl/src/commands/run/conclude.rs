@@ -1,4 +1,4 @@
-//! The end of every run, wherever it ran: judged, published, printed.
+//! The end of every run: evaluate the assertions, write the reports, print the summary.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,10 @@
-//! `skctl run TRACE`: simulate, judge, print, leave a run folder. On the embedded engine, or with `--cluster` on a real one.
+//! `skctl run TRACE`: replays a trace, evaluates the assertions, prints the summary and writes the run folder. On the
+//! embedded engine, or with `--cluster` on a real cluster.
 
 mod cluster;
 pub(crate) mod conclude;
 mod request;
+mod simkube2;
 
 use std::io::IsTerminal;
 use std::path::Path;
@@ -28,6 +30,7 @@ use crate::{runs, traces};
 use conclude::Judge;
 
 pub(crate) fn run(args: &RunArgs, global: &Global) -> Result<Outcome> {
+    refuse_the_old_form(args)?;
     if args.cluster {
         return cluster::run(args, global);
     }
@@ -77,24 +80,27 @@ pub(crate) fn run(args: &RunArgs, global: &Global) -> Result<Outcome> {
 /// What only means something in wall time is refused by name, never passed over in silence.
 fn refuse_what_needs_a_cluster(args: &RunArgs) -> Result<()> {
     let typed = [
-        ("--speed", args.speed.is_some(), "the embedded engine does not wait for clocks"),
+        ("--speed", args.speed.is_some(), "the embedded engine runs in virtual time"),
         ("--repetitions", args.repetitions.is_some(), "the same seed gives the same run; try other seeds with --seed"),
-        ("--driver-image", args.driver_image.is_some(), "there is no driver to be pulled"),
-        ("--driver-port", args.driver_port.is_some(), "there is no driver that listens"),
+        ("--driver-image", args.driver_image.is_some(), "the embedded engine has no driver"),
+        ("--driver-port", args.driver_port.is_some(), "the embedded engine has no driver"),
         ("--driver-secret", !args.driver_secrets.is_empty(), "the trace is read with the environment's credentials"),
-        ("--record-path", args.record_path.is_some(), "say with -O where the run is to lie"),
-        ("--ttl", args.ttl.is_some(), "the run is a folder here, which nobody removes"),
-        ("--start-paused", args.start_paused, "there is nothing to wait for"),
+        ("--record-path", args.record_path.is_some(), "use -O for the folder of the run"),
+        ("--ttl", args.ttl.is_some(), "the run is a local folder; delete it yourself"),
+        ("--start-paused", args.start_paused, "an embedded run cannot be paused"),
         (
             "--reschedule-interrupted-bare-pods",
             args.reschedule_interrupted_bare_pods,
             "nothing interrupts bare pods on the embedded engine",
         ),
     ];
-    match typed.iter().find(|(_, is_typed, _)| *is_typed) {
-        Some((flag, _, why)) => bail!("{flag} is for --cluster: {why}"),
-        None => Ok(()),
+    if let Some((flag, _, why)) = typed.iter().find(|(_, is_typed, _)| *is_typed) {
+        bail!("{flag} is for --cluster: {why}");
     }
+    if let Some(flag) = args.old.needs_a_cluster() {
+        bail!("{flag} is for --cluster: the embedded engine has no driver, no hooks and no Prometheus");
+    }
+    Ok(())
 }
 
 /// The assertions, found to be well-formed before anything runs.
@@ -112,10 +118,21 @@ fn hint_for_the_old_form(args: &RunArgs, error: anyhow::Error) -> anyhow::Error 
     if !is_recording || Path::new(name).exists() || name.contains(':') {
         return error;
     }
-    let file = file.display();
+    todays_form(name, &file.display().to_string())
+}
+
+/// `run NAME --trace-path TRACE` can only be SimKube 2's.
+fn refuse_the_old_form(args: &RunArgs) -> Result<()> {
+    match &args.old.trace_path {
+        Some(trace) => Err(todays_form(args.trace.as_deref().unwrap_or("NAME"), trace)),
+        None => Ok(()),
+    }
+}
+
+fn todays_form(name: &str, trace: &str) -> anyhow::Error {
     anyhow!(
-        "{name} is no trace; in SimKube 2 the first word was the simulation's name. \
-         You want: skctl run {file} --name {name} --cluster"
+        "{name} is not a trace; in SimKube 2 the first word was the simulation's name. \
+         You want: skctl run {trace} --name {name} --cluster"
     )
 }
 
@@ -152,7 +169,7 @@ fn assumed_length() -> Warning {
     Warning {
         code: "assumed-duration".to_owned(),
         kind: WarningKind::Assumed,
-        message: format!("assumed duration: {}; say yours with -D", times::ASSUMED_DURATION),
+        message: format!("assumed duration: {}; set yours with -D", times::ASSUMED_DURATION),
         count: 1,
     }
 }

@@ -1,7 +1,7 @@
-//! From the flags of `skctl run --cluster` to the Simulation that is asked for.
+//! Builds the Simulation for `skctl run --cluster` from its flags.
 //!
-//! Whatever a real cluster cannot do is refused by name and never passed over in silence, and what the API server would
-//! refuse is refused here already, before a trace has travelled.
+//! A flag that a real cluster cannot honour is refused by name, never ignored, and what the API server would refuse is
+//! refused here already, before a trace is uploaded.
 
 use anyhow::{Context, Result, bail};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -12,6 +12,7 @@ use sk_api::simulation::{Simulation, names};
 use sk_core::SimDuration;
 use sk_store::Location;
 
+use super::simkube2;
 use crate::cli::RunArgs;
 use crate::scenarios::Resolved;
 use crate::times::Asked;
@@ -41,12 +42,12 @@ const USED: [&[&str]; 8] = [
 pub(super) fn refuse_what_makes_no_sense(args: &RunArgs) -> Result<()> {
     if let Some(text) = &args.part.start {
         if text.parse::<f64>().is_ok() {
-            bail!("{text} is no time; did you mean --speed {text}? (-s is the start everywhere)");
+            bail!("{text} is not a time; did you mean --speed {text}? (-s is --start)");
         }
         bail!("--start is not for --cluster: a replay begins where the trace does; cut it with `skctl trace slice`");
     }
     if args.part.end.is_some() {
-        bail!("--end is not for --cluster: say how long with -D");
+        bail!("--end is not for --cluster: use -D");
     }
     if args.seed.is_some() {
         bail!("--seed is not for --cluster: a real cluster has no seed");
@@ -100,7 +101,7 @@ pub(super) fn simulation(
         secrets: args.driver_secrets.clone(),
         ..smallest.driver.clone()
     };
-    let spec = SimulationSpec {
+    let mut spec = SimulationSpec {
         driver,
         lifecycle_params: lifecycle(scenario),
         duration: asked.duration.or(assumed).map(|duration| format!("{}ms", duration.as_micros() / 1_000)),
@@ -111,6 +112,7 @@ pub(super) fn simulation(
         record: RecordSpec { path: record_path(args)?, ttl_seconds_after_finished: ttl(args)? },
         ..smallest
     };
+    simkube2::apply(&args.old, &mut spec)?;
     let mut simulation = Simulation::new(&name(args, resolved)?, spec);
     simulation.metadata.annotations = Some(annotations(resolved, place).into_iter().collect());
     Ok(simulation)
@@ -155,7 +157,7 @@ fn record_path(args: &RunArgs) -> Result<Option<String>> {
     let Some(path) = &args.record_path else { return Ok(None) };
     match path.parse::<Location>().context("--record-path")? {
         Location::Remote(_) => Ok(Some(path.trim_end_matches('/').to_owned())),
-        _ => bail!("--record-path {path}: the driver's own disk goes with its pod; give s3://, gs:// or azure://"),
+        _ => bail!("--record-path {path}: the driver's disk is deleted with its pod; use s3://, gs:// or azure://"),
     }
 }
 
@@ -175,7 +177,7 @@ fn name(args: &RunArgs, resolved: &Resolved) -> Result<String> {
     if let Some(name) = &args.name {
         let dns = |char: char| char.is_ascii_lowercase() || char.is_ascii_digit() || char == '-';
         if name.is_empty() || !name.chars().all(dns) || name.starts_with('-') || name.ends_with('-') {
-            bail!("--name {name}: on a cluster a name is lower-case letters, digits and dashes");
+            bail!("--name {name}: on a cluster a name has lower-case letters, digits and dashes only");
         }
         let most = names::MAX_SIMULATION_NAME;
         if name.len() > most {
@@ -248,7 +250,7 @@ mod tests {
             ("--set cluster.groups.small.max=3", "--set cluster.groups.small.max: not for --cluster"),
             ("--set seed=7", "--set seed: not for --cluster"),
             ("--set timing.profile=ideal", "--set timing.profile: not for --cluster"),
-            ("--record-path runs/a", "goes with its pod"),
+            ("--record-path runs/a", "is deleted with its pod"),
             ("--ttl 1s", "might go before it is fetched"),
             ("--ttl soon", "--ttl"),
             ("-N 0", "from 1 to 1000"),

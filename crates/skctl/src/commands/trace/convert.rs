@@ -1,4 +1,4 @@
-//! `skctl trace convert IN OUT`: the same trace in another form.
+//! `skctl trace convert IN OUT`: converts a trace to another format.
 
 use anyhow::Result;
 use sk_store::trace::{WriteError, convert};

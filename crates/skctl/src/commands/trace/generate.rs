@@ -1,4 +1,4 @@
-//! `skctl trace generate`: a believable workload from a seed.
+//! `skctl trace generate`: generates a realistic workload from a seed.
 
 use anyhow::{Context, Result};
 use indicatif::HumanCount;

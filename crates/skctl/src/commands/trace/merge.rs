@@ -1,4 +1,4 @@
-//! `skctl trace merge IN IN… -O OUT`: several traces as one.
+//! `skctl trace merge IN IN… -O OUT`: merges several traces into one.
 
 use anyhow::Result;
 use indicatif::HumanCount;

@@ -1,4 +1,4 @@
-//! `skctl trace …`: one file per word.
+//! `skctl trace …`: one file per command.
 
 mod convert;
 mod generate;

@@ -1,4 +1,4 @@
-//! `skctl trace scale IN -O OUT`: more or less of the same.
+//! `skctl trace scale IN -O OUT`: multiplies replicas or workloads.
 
 use anyhow::Result;
 use indicatif::HumanCount;

@@ -1,4 +1,4 @@
-//! `skctl trace shift IN -O OUT`: the same trace at another time.
+//! `skctl trace shift IN -O OUT`: shifts a trace in time.
 
 use anyhow::{Result, bail};
 use sk_core::SimDuration;

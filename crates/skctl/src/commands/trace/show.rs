@@ -1,4 +1,4 @@
-//! `skctl trace show TRACE`: what is in it, and with `--values` every text that is in it.
+//! `skctl trace show TRACE`: summarises a trace; with `--values`, lists every string in it.
 
 use std::io::{self, BufWriter, Write};
 

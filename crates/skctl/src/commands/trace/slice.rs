@@ -1,4 +1,4 @@
-//! `skctl trace slice IN -O OUT`: a part of a trace, with the state that it begins with.
+//! `skctl trace slice IN -O OUT`: extracts a part of a trace, starting with the state at that time.
 
 use anyhow::{Result, bail};
 use indicatif::HumanCount;

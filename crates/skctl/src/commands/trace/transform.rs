@@ -1,4 +1,4 @@
-//! `skctl trace transform IN -f PROGRAM -O OUT`: a trace through a jq program.
+//! `skctl trace transform IN -f PROGRAM -O OUT`: edits a trace with a jq program.
 
 use std::fmt::Write as _;
 use std::io;

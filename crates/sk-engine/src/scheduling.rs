@@ -9,8 +9,9 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use sk_apiserver::kinds::{Condition, POD, Pod};
 use sk_apiserver::{Answer, Body, Change, DeleteOptions, KindTag, Object, ObjectId, Request, Uid, WatchEvent};
-use sk_core::{LabelSelector, ObjectRef, SimDuration, SimTime};
+use sk_core::{LabelSelector, ObjectRef, SimDuration, SimTime, SmolStr};
 use sk_scheduler::class::{DEFAULT_SCHEDULER, OwnerKind};
+use sk_scheduler::cluster::objects::Budget;
 use sk_scheduler::queue::{Event, PodAction, QueueSettings};
 use sk_scheduler::{ClassId, Decision, NodeId, PodId, Queue, Scheduler};
 
@@ -279,12 +280,28 @@ impl KubeScheduler {
                 let (namespace, name) = (event.object.key.namespace_or_empty(), event.object.key.name.clone());
                 self.library.cluster.objects.set_service(namespace, name, selector.and_then(Result::ok));
             }
+            ("policy", "PodDisruptionBudget") => self.budget_seen(event, selector),
             ("", "ReplicationController") => {
                 let selector = serde_json::json!({"matchLabels": selector});
                 self.owner_seen(event, OwnerKind::ReplicationController, &selector);
             }
             _ => {}
         }
+    }
+
+    /// A budget that preemption spares where it can.
+    fn budget_seen(&mut self, event: &WatchEvent, selector: &Value) {
+        let Body::Other(other) = &event.object.body else { return };
+        let status = other.status.as_deref().unwrap_or(&Value::Null);
+        let allowed = status.get("disruptionsAllowed").and_then(Value::as_i64).unwrap_or(0);
+        let disrupted = status.get("disruptedPods").and_then(Value::as_object).into_iter().flatten();
+        let budget = LabelSelector::from_json(selector).ok().filter(|_| is_there(event)).map(|selector| Budget {
+            selector,
+            allowed: i32::try_from(allowed).unwrap_or(0),
+            disrupted: disrupted.map(|(name, _)| SmolStr::from(name)).collect(),
+        });
+        let key = (SmolStr::from(event.object.key.namespace_or_empty()), event.object.key.name.clone());
+        self.library.cluster.objects.set_budget(key, budget);
     }
 
     fn kick(&mut self, ctx: &mut Context<'_>) {

@@ -17,7 +17,7 @@ use crate::compare::{remove, star_pod_ordinals, without_pod_ordinals};
 use crate::scenario::{Incomparable, Scenario};
 
 /// The kinds whose states are compared; of others a scenario may say what it likes.
-const COMPARED: [&str; 8] = [
+const COMPARED: [&str; 9] = [
     "Pod",
     "Deployment",
     "ReplicaSet",
@@ -25,6 +25,7 @@ const COMPARED: [&str; 8] = [
     "DaemonSet",
     "ControllerRevision",
     "PersistentVolumeClaim",
+    "PodDisruptionBudget",
     "Namespace",
 ];
 

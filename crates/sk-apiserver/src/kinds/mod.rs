@@ -56,6 +56,9 @@ pub use workload::{
 /// `scheduling.k8s.io/v1.PriorityClass`, which admission reads though it is kept as it came.
 pub static PRIORITY_CLASS: Gvk = Gvk::new_static("scheduling.k8s.io", "v1", "PriorityClass");
 
+/// `policy/v1.PodDisruptionBudget`, which evictions ask though it is kept as it came.
+pub static POD_DISRUPTION_BUDGET: Gvk = Gvk::new_static("policy", "v1", "PodDisruptionBudget");
+
 /// What the API server must know of a kind to store it.
 pub(crate) trait Kind: PartialEq + Sized {
     /// Takes its own sections out of `fields`; what is left there is kept beside it.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use sk_core::{Gvk, ObjectRef, SimDuration, SimTime};
 use sk_engine::api::directives::NODE_READY_DELAY;
-use sk_engine::api::{Change, DeleteOptions, Object, Propagation, Request, Uid, WatchEvent};
+use sk_engine::api::{Change, DeleteOptions, Object, Propagation, Request, WatchEvent};
 use sk_engine::kinds::{ConditionStatus, POD};
 use sk_engine::{Engine, Settings};
 use sk_testkit::canonical::{self, History, Observation, canonicalise};

@@ -57,6 +57,7 @@ bench-engine: ## a whole embedded run against a plain loop over nodes: time and 
 docs: ## write the generated pages of docs/ anew
 	UPDATE_DOCS=1 cargo test -p skctl --test reference
 	UPDATE_DOCS=1 cargo test -p sk-report --test figures
+	UPDATE_DOCS=1 cargo test -p sk-testkit --test fixtures
 
 ci: ## everything, as CI does it
 	.ci/run

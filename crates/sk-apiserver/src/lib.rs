@@ -17,6 +17,7 @@
 pub mod admission;
 pub mod directives;
 pub mod error;
+mod eviction;
 mod index;
 mod json;
 pub mod kinds;

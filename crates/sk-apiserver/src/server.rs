@@ -1,6 +1,6 @@
 //! The verbs: what each request does to the store, and when it is refused.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use sk_core::rng::Stream;
@@ -26,6 +26,8 @@ pub struct ApiServer {
     admission: Admission,
     uids: Stream,
     suffixes: Stream,
+    /// The disruption budgets there are: evictions ask for those of one namespace.
+    pub(crate) budgets: BTreeSet<ObjectKey>,
 }
 
 impl ApiServer {
@@ -36,6 +38,7 @@ impl ApiServer {
             admission: Admission::new(),
             uids: Stream::new(seed, "uid"),
             suffixes: Stream::new(seed, "name-suffix"),
+            budgets: BTreeSet::new(),
         }
     }
 
@@ -227,23 +230,7 @@ impl ApiServer {
         Ok(self.commit(now, Some(id), bound))
     }
 
-    /// The eviction API: the pod learns why it goes, then it is deleted. Disruption budgets are not modelled yet.
-    fn evict(&mut self, now: SimTime, key: ObjectKey) -> Answer {
-        let target = ObjectRef::new(kinds::POD.clone(), key);
-        let (id, stored) = self.find(&target.gvk, &target.key)?;
-        let uid = stored.uid;
-        if !stored.is_deleting() {
-            let mut marked = Object::clone(stored);
-            if let Some(pod) = marked.pod_mut() {
-                let condition = Condition::new("DisruptionTarget", true, now);
-                pod.status.set_condition(condition.because("EvictionByEvictionAPI", "Eviction API: evicting"));
-            }
-            self.commit(now, Some(id), marked);
-        }
-        self.delete(now, &target, DeleteOptions { uid: Some(uid), ..DeleteOptions::default() })
-    }
-
-    fn delete(&mut self, now: SimTime, target: &ObjectRef, options: DeleteOptions) -> Answer {
+    pub(crate) fn delete(&mut self, now: SimTime, target: &ObjectRef, options: DeleteOptions) -> Answer {
         let (id, stored) = self.find(&target.gvk, &target.key)?;
         let stored = stored.clone();
         if let Some(uid) = options.uid.filter(|uid| *uid != stored.uid) {
@@ -295,18 +282,24 @@ impl ApiServer {
         self.replace(now, id, &stored, done)
     }
 
-    fn find(&self, gvk: &Gvk, key: &ObjectKey) -> Result<(ObjectId, &Arc<Object>), ApiError> {
+    pub(crate) fn find(&self, gvk: &Gvk, key: &ObjectKey) -> Result<(ObjectId, &Arc<Object>), ApiError> {
         self.store.find(gvk, key).ok_or_else(|| ApiError::not_found(gvk, &key.name))
     }
 
     fn remove(&mut self, now: SimTime, id: ObjectId, stored: &Object) -> Answer {
         self.priorities_may_change(&stored.gvk);
+        if stored.gvk == kinds::POD_DISRUPTION_BUDGET {
+            self.budgets.remove(&stored.key);
+        }
         let removed = self.store.commit_removal(now, id);
         removed.ok_or_else(|| ApiError::not_found(&stored.gvk, &stored.key.name))
     }
 
-    fn commit(&mut self, now: SimTime, id: Option<ObjectId>, object: Object) -> Arc<Object> {
+    pub(crate) fn commit(&mut self, now: SimTime, id: Option<ObjectId>, object: Object) -> Arc<Object> {
         self.priorities_may_change(&object.gvk);
+        if object.gvk == kinds::POD_DISRUPTION_BUDGET {
+            self.budgets.insert(object.key.clone());
+        }
         self.store.commit(now, id, object)
     }
 

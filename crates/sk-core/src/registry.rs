@@ -161,7 +161,7 @@ pub static KINDS: &[KindInfo] = &[
     row(("networking.k8s.io", V1, "NetworkPolicy"), ("networkpolicies", &["netpol"]), Namespaced, &[], Stored),
     row(("networking.k8s.io", &["v1", "v1beta1"], "ServiceCIDR"), ("servicecidrs", &[]), Cluster, STATUS, Stored),
     row(("node.k8s.io", V1, "RuntimeClass"), ("runtimeclasses", &[]), Cluster, &[], Stored),
-    row(("policy", V1, "PodDisruptionBudget"), ("poddisruptionbudgets", &["pdb"]), Namespaced, STATUS, Missing),
+    row(("policy", V1, "PodDisruptionBudget"), ("poddisruptionbudgets", &["pdb"]), Namespaced, STATUS, Acted),
 
     row((RBAC, V1, "ClusterRole"), ("clusterroles", &[]), Cluster, &[], Stored),
     row((RBAC, V1, "ClusterRoleBinding"), ("clusterrolebindings", &[]), Cluster, &[], Stored),

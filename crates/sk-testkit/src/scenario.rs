@@ -127,6 +127,8 @@ pub enum Action {
     Patch(Patch),
     /// Deletes one object.
     Delete(Delete),
+    /// Evicts one pod through the eviction API.
+    Evict(Evict),
     /// Does nothing but wait.
     Wait,
 }
@@ -150,6 +152,14 @@ pub struct Delete {
     /// What becomes of what it owns; the server decides unless told.
     #[serde(default)]
     pub propagation: Option<Propagation>,
+}
+
+/// The eviction of one pod.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Evict {
+    /// The pod.
+    pub of: Target,
 }
 
 /// What becomes of the objects that a deleted one owns.
@@ -349,6 +359,7 @@ struct RawStep {
     apply: Option<Value>,
     patch: Option<Patch>,
     delete: Option<Delete>,
+    evict: Option<Evict>,
     #[serde(default)]
     until: Vec<Condition>,
 }
@@ -364,12 +375,13 @@ impl TryFrom<RawStep> for Step {
             raw.apply.map(Action::Apply),
             raw.patch.map(Action::Patch),
             raw.delete.map(Action::Delete),
+            raw.evict.map(Action::Evict),
         ]
         .into_iter()
         .flatten();
         let action = actions.next().unwrap_or(Action::Wait);
         if actions.next().is_some() {
-            return Err("a step does one thing: one of create, pods, apply, patch, delete, or none".to_owned());
+            return Err("a step does one thing: one of create, pods, apply, patch, delete, evict, or none".to_owned());
         }
         Ok(Self { at: raw.at, action, until: raw.until })
     }

@@ -14,10 +14,10 @@ use sk_core::Gvk;
 
 use crate::canonical::History;
 use crate::compare::{remove, star_pod_ordinals, without_pod_ordinals};
-use crate::scenario::{Incomparable, Scenario};
+use crate::scenario::{Incomparable, Scenario, ScenarioError};
 
 /// The kinds whose states are compared; of others a scenario may say what it likes.
-const COMPARED: [&str; 8] = [
+const COMPARED: [&str; 9] = [
     "Pod",
     "Deployment",
     "ReplicaSet",
@@ -25,6 +25,7 @@ const COMPARED: [&str; 8] = [
     "DaemonSet",
     "ControllerRevision",
     "PersistentVolumeClaim",
+    "PodDisruptionBudget",
     "Namespace",
 ];
 
@@ -65,6 +66,16 @@ const COUNTS: [&str; 5] =
     ["replicas", "availableReplicas", "desiredNumberScheduled", "currentNumberScheduled", "numberAvailable"];
 /// Of these also how small they became after that. Others pass through values that depend on who looks when.
 const FOLLOWED_DOWN: [&str; 2] = ["availableReplicas", "numberAvailable"];
+
+/// Scenarios that are not compared by state: tests of their own compare what these are about.
+const NOT_OF_STATES: [&str; 5] = ["job", "placement", "placement-zones", "preemption", "unschedulable"];
+
+/// The scenarios that are compared by state, by name.
+pub fn scenarios() -> Result<Vec<Scenario>, ScenarioError> {
+    let mut all = Scenario::all()?;
+    all.retain(|scenario| !NOT_OF_STATES.contains(&scenario.name.as_str()));
+    Ok(all)
+}
 
 /// Is this kind compared at all?
 pub fn is_compared(kind: &Gvk) -> bool {

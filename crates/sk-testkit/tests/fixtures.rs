@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::Value;
 use sk_testkit::scenario::Action;
-use sk_testkit::{Fixture, OracleFixture, Scenario, Versions, fixture};
+use sk_testkit::{Fixture, OracleFixture, Scenario, Versions, fixture, states};
 
 const ORACLES: [&str; 3] = ["quantity", "cron", "smp"];
 
@@ -103,4 +103,36 @@ fn the_placement_fixtures_tell_each_nodes_room_and_each_pods_node() {
             assert!(scenario.nodes.iter().any(|known| known.name == node), "{name}: {pod} is on {node}");
         }
     }
+}
+
+/// What of docs/fidelity.md is made from the scenarios: which there are, and what is left out of the comparison.
+fn compared() -> String {
+    let scenarios = states::scenarios().unwrap();
+    let mut text =
+        format!("{} scenarios, each equal in both arms:\n\n| scenario | what happens |\n|---|---|\n", scenarios.len());
+    for scenario in &scenarios {
+        text.push_str(&format!("| {} | {} |\n", scenario.name, scenario.about.trim()));
+    }
+    text.push_str("\nLeft out of the comparison:\n\n| of | field | because it |\n|---|---|---|\n");
+    for (kind, field, why) in states::LEFT_OUT {
+        let kind = if *kind == "*" { "every kind" } else { kind };
+        text.push_str(&format!("| {kind} | `{}` | {why} |\n", field.replace("~1", "/")));
+    }
+    text
+}
+
+#[test]
+fn the_page_on_fidelity_lists_the_scenarios_that_there_are_and_what_is_not_compared() {
+    const BEGIN: &str = "<!-- made from the scenarios by `make docs` -->\n";
+    const END: &str = "<!-- end -->\n";
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/fidelity.md");
+    let page = fs::read_to_string(&path).unwrap();
+    let (before, rest) = page.split_once(BEGIN).expect("the page has a place for the scenarios");
+    let (_, after) = rest.split_once(END).expect("the place for the scenarios ends");
+    let generated = format!("{before}{BEGIN}{}{END}{after}", compared());
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        fs::write(&path, &generated).unwrap();
+    }
+    let page = fs::read_to_string(&path).unwrap();
+    assert!(page == generated, "docs/fidelity.md is out of date: `make docs` writes it");
 }

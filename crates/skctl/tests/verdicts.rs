@@ -89,10 +89,10 @@ fn an_incomplete_run_says_how_much_is_missing_and_the_worst_first() {
 fn a_folder_with_a_deployment_a_stateful_set_and_a_daemon_set_passes_with_every_pod() {
     let dir = folder();
     std::fs::create_dir(dir.path().join("shop")).expect("the folder is new");
-    write(&dir, "shop/web.yaml", workload("apps/v1", "Deployment", "web", "2"));
-    write(&dir, "shop/kafka.yaml", workload("apps/v1", "StatefulSet", "kafka", "3"));
-    let daemon = workload("apps/v1", "DaemonSet", "agent", "1").replace("  replicas: 1\n", "").replace("'2'", "100m");
-    write(&dir, "shop/agent.yaml", daemon);
+    let small = |kind, name, replicas| workload("apps/v1", kind, name, replicas).replace("'2'", "600m");
+    write(&dir, "shop/web.yaml", small("Deployment", "web", "2"));
+    write(&dir, "shop/kafka.yaml", small("StatefulSet", "kafka", "3"));
+    write(&dir, "shop/agent.yaml", small("DaemonSet", "agent", "1").replace("  replicas: 1\n", ""));
     write(&dir, "nodes.yaml", NODES);
     let args =
         ["run", "shop", "-f", "nodes.yaml", "-D", "10m", "-O", "runs/shop", "--assert", "unschedulable.pods == 0"];

@@ -4,16 +4,19 @@ mod adoption;
 mod cron_job;
 mod daemon_set;
 mod deployment;
+mod disruption;
 mod expectations;
 mod garbage;
 mod job;
 mod namespace;
+mod node_lifecycle;
 mod own_writes;
 mod pod_gc;
 mod pods;
 mod replica_set;
 mod revisions;
 mod stateful_set;
+mod taint_eviction;
 mod ttl_after_finished;
 mod victims;
 
@@ -31,6 +34,10 @@ const WORKLOAD_WORKERS: usize = 5;
 const DAEMON_SET_WORKERS: usize = 2;
 /// `--terminated-pod-gc-threshold`
 const TERMINATED_POD_THRESHOLD: usize = 12_500;
+/// The disruption controller has one worker.
+const DISRUPTION_WORKERS: usize = 1;
+/// Workers of the node lifecycle and of the taint eviction controller (`UpdateWorkerSize`).
+const NODE_WORKERS: usize = 8;
 /// `--concurrent-gc-syncs`
 const GARBAGE_WORKERS: usize = 20;
 /// `--concurrent-namespace-syncs`
@@ -45,6 +52,9 @@ pub(crate) fn process(timing: &Timing) -> Process {
     let cron_job = Controller::new(cron_job::CronJobs::default(), WORKLOAD_WORKERS);
     let ttl = Controller::new(ttl_after_finished::TtlAfterFinished, WORKLOAD_WORKERS);
     let pod_gc = Controller::new(pod_gc::PodGc::new(TERMINATED_POD_THRESHOLD), 1);
+    let disruption = Controller::new(disruption::Disruption::default(), DISRUPTION_WORKERS);
+    let node_lifecycle = Controller::new(node_lifecycle::NodeLifecycle, NODE_WORKERS);
+    let taint_eviction = Controller::new(taint_eviction::TaintEviction::default(), NODE_WORKERS);
     let garbage = Controller::new(garbage::Garbage, GARBAGE_WORKERS);
     let namespace = Controller::new(namespace::Namespaces::new(), NAMESPACE_WORKERS);
     Process::new(timing.watch_latency)
@@ -56,6 +66,9 @@ pub(crate) fn process(timing: &Timing) -> Process {
         .with(cron_job, timing.controller_limit)
         .with(ttl, timing.controller_limit)
         .with(pod_gc, timing.controller_limit)
+        .with(disruption, timing.controller_limit)
+        .with(node_lifecycle, timing.controller_limit)
+        .with(taint_eviction, timing.controller_limit)
         .with(garbage, timing.garbage_limit)
         .with(namespace, timing.namespace_limit)
 }

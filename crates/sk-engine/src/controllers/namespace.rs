@@ -1,6 +1,10 @@
 //! The namespace controller: empties a namespace that is to go, then lets it go (`pkg/controller/namespace`, 1.36).
 //!
-//! Simplified: it looks again whenever something in the namespace is gone, instead of after an estimate.
+//! What is left is counted as it goes, so that a namespace is looked through once and not after every object.
+//!
+//! Simplified: it looks again when the namespace is empty or something came, instead of after an estimate.
+
+use std::collections::BTreeMap;
 
 use sk_apiserver::kinds::NAMESPACE;
 use sk_apiserver::{Change, DeleteOptions, KindTag, Request, View, WatchEvent};
@@ -13,13 +17,14 @@ use crate::workqueue::WorkQueue;
 /// The controller. All it knows is in its view.
 #[derive(Clone)]
 pub(crate) struct Namespaces {
-    /// The namespaces that are going: almost always none, so that almost every change is passed over at once.
-    going: Vec<SmolStr>,
+    /// The namespaces that are going, and how much is left in each once that was counted: almost always none, so that
+    /// almost every change is passed over at once.
+    going: BTreeMap<SmolStr, Option<usize>>,
 }
 
 impl Namespaces {
     pub(crate) fn new() -> Self {
-        Self { going: Vec::new() }
+        Self { going: BTreeMap::new() }
     }
 }
 
@@ -32,14 +37,22 @@ impl Reconciler for Namespaces {
         let object = &event.object;
         if object.namespace().is_some() {
             let name = &object.key.name;
-            self.going.retain(|known| known != name);
-            if object.is_deleting() && event.change != Change::Deleted {
-                self.going.push(name.clone());
+            if event.change == Change::Deleted {
+                self.going.remove(name);
+            } else if object.is_deleting() && !self.going.contains_key(name) {
+                self.going.insert(name.clone(), None);
                 queue.add(name.clone());
             }
-        } else if event.change != Change::Modified
-            && let Some(namespace) = self.going.iter().find(|known| object.key.namespace.as_ref() == Some(known))
-        {
+            return;
+        }
+        let Some(namespace) = object.key.namespace.as_ref().filter(|_| !self.going.is_empty()) else { return };
+        let Some(Some(left)) = self.going.get_mut(namespace) else { return };
+        match event.change {
+            Change::Added => *left += 1,
+            Change::Deleted => *left = left.saturating_sub(1),
+            Change::Modified => return,
+        }
+        if *left == 0 || event.change == Change::Added {
             queue.add(namespace.clone());
         }
     }
@@ -50,14 +63,16 @@ impl Reconciler for Namespaces {
             return Plan::nothing();
         }
         let mut content: Vec<_> = view.in_namespace(name).map(|(_, object)| object).collect();
+        self.going.insert(name.clone(), Some(content.len()));
         if content.is_empty() {
             return Plan::of([Request::FinalizeNamespace { name: name.clone() }]);
         }
         content.retain(|object| !object.is_deleting());
         content.sort_by(|one, other| (&*one.gvk, &one.key).cmp(&(&*other.gvk, &other.key)));
-        Plan::of(content.into_iter().map(|object| {
+        let deletions = content.into_iter().map(|object| {
             let options = DeleteOptions { uid: Some(object.uid), ..DeleteOptions::default() };
             Request::Delete { target: object.reference(), options }
-        }))
+        });
+        Plan::of(deletions)
     }
 }

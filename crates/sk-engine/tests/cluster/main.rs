@@ -2,6 +2,7 @@
 
 mod autoscaling;
 mod daemon_sets;
+mod disruption;
 mod fork;
 mod garbage;
 mod harness;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use sk_core::{Gvk, ObjectRef, SimDuration, SimTime};
 use sk_engine::api::directives::NODE_READY_DELAY;
-use sk_engine::api::{Change, DeleteOptions, Object, Propagation, Request, Uid, WatchEvent};
+use sk_engine::api::{Change, DeleteOptions, Object, Propagation, Request, WatchEvent};
 use sk_engine::kinds::{ConditionStatus, POD};
 use sk_engine::{Engine, Settings};
 use sk_testkit::canonical::{self, History, Observation, canonicalise};
@@ -65,6 +65,7 @@ impl Arm {
                 let options = DeleteOptions { propagation, ..DeleteOptions::default() };
                 self.handle(Request::Delete { target: delete.of.0.clone(), options });
             }
+            Action::Evict(evict) => self.handle(Request::Evict { pod: evict.of.0.key.clone() }),
             Action::Wait => {}
         }
     }
@@ -74,9 +75,9 @@ impl Arm {
     fn create(&mut self, mut json: Value) {
         if json["kind"] == "Node" {
             let is_first = self.engine.now() == START;
-            json["status"]["conditions"] =
-                json!([{"type": "Ready", "status": if is_first { "True" } else { "False" }}]);
-            if !is_first {
+            if is_first {
+                json["status"]["conditions"] = json!([{"type": "Ready", "status": "True"}]);
+            } else {
                 json["spec"]["taints"] = json!([{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}]);
                 json["metadata"]["annotations"][NODE_READY_DELAY.as_str()] = json!("1000ms");
             }

@@ -69,12 +69,8 @@ fn a_pod_that_fits_nowhere_is_told_so_in_the_real_schedulers_words() {
     assert_eq!(arm.placements()["big"].as_deref(), Some("late"));
 }
 
-/// Scenarios whose answer is not one of states: `main` compares of these what they are about, or nobody acts on their kind.
-const NOT_OF_STATES: [&str; 5] = ["job", "placement", "placement-zones", "preemption", "unschedulable"];
-
 fn of_states() -> Vec<Scenario> {
-    let all = Scenario::all().unwrap_or_else(|error| panic!("{error}"));
-    all.into_iter().filter(|scenario| !NOT_OF_STATES.contains(&scenario.name.as_str())).collect()
+    states::scenarios().unwrap_or_else(|error| panic!("{error}"))
 }
 
 #[test]

@@ -2,8 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use kube::Client;
-use kube::api::{DeleteParams, Patch as ApiPatch, PatchParams, PropagationPolicy};
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{DeleteParams, EvictParams, Patch as ApiPatch, PatchParams, PropagationPolicy};
+use kube::{Api, Client};
 use serde_json::Value;
 use sk_core::ObjectRef;
 
@@ -12,7 +13,7 @@ use super::live::{Live, duration, reference};
 use crate::canonical::Observation;
 use crate::control_plane::access::{create_value, dynamic_api};
 use crate::control_plane::{ControlError, ControlPlane};
-use crate::scenario::{Action, Condition, Propagation, Scenario, Step, Target};
+use crate::scenario::{Action, Condition, Evict, Propagation, Scenario, Step, Target};
 
 /// How long a condition may take to come true: the slowest that Kubernetes does in a scenario are its back-offs of
 /// some ten seconds.
@@ -50,6 +51,7 @@ impl Player {
             Action::Apply(object) => self.apply(object).await.map_err(boxed)?,
             Action::Patch(patch) => self.patch(&patch.of, &patch.merge).await.map_err(boxed)?,
             Action::Delete(delete) => self.delete(&delete.of, delete.propagation).await.map_err(boxed)?,
+            Action::Evict(evict) => self.evict(evict).await.map_err(boxed)?,
             Action::Wait => {}
         }
         self.live.expect_change();
@@ -102,6 +104,14 @@ impl Player {
         let parameters = DeleteParams { propagation_policy: policy, ..DeleteParams::default() };
         let deleted = api.delete(&target.0.key.name, &parameters).await;
         deleted.map(drop).map_err(ControlError::request(format!("delete {target}")))
+    }
+
+    /// Only what a budget allows: the client would wait for ever where the server says 429.
+    async fn evict(&self, evict: &Evict) -> Result<(), ControlError> {
+        let key = &evict.of.0.key;
+        let pods: Api<Pod> = Api::namespaced(self.client.clone(), key.namespace_or_empty());
+        let evicted = pods.evict(&key.name, &EvictParams::default()).await;
+        evicted.map(drop).map_err(ControlError::request(format!("evict {}", evict.of)))
     }
 
     async fn api(&self, target: &ObjectRef) -> Result<kube::Api<kube::api::DynamicObject>, ControlError> {

@@ -1,0 +1,105 @@
+//! The eviction API: a pod goes if its disruption budget allows it (`registry/core/pod/storage/eviction.go`, 1.36).
+//!
+//! An eviction that is allowed is written down in the budget at once, so that two in a row do not both take the last one
+//! that is allowed before the disruption controller has counted anew.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use sk_core::{LabelSelector, ObjectKey, ObjectRef, SimTime};
+
+use crate::kinds::{self, Body, Condition, PodPhase};
+use crate::request::Answer;
+use crate::server::ApiServer;
+use crate::store::ObjectId;
+use crate::{ApiError, DeleteOptions, Object, Reason};
+
+/// So many evictions may wait for the disruption controller to count them (`MaxDisruptedPodSize`).
+const MAX_DISRUPTED_PODS: usize = 2000;
+
+impl ApiServer {
+    /// The pod learns why it goes, then it is deleted, unless its budget forbids it now.
+    pub(crate) fn evict(&mut self, now: SimTime, key: ObjectKey) -> Answer {
+        let target = ObjectRef::new(kinds::POD.clone(), key);
+        let (id, stored) = self.find(&target.gvk, &target.key)?;
+        let (uid, stored) = (stored.uid, stored.clone());
+        if !is_beyond_budgets(&stored) {
+            self.ask_budget(now, &stored)?;
+        }
+        if !stored.is_deleting() {
+            let mut marked = Object::clone(&stored);
+            if let Some(pod) = marked.pod_mut() {
+                let condition = Condition::new("DisruptionTarget", true, now);
+                pod.status.set_condition(condition.because("EvictionByEvictionAPI", "Eviction API: evicting"));
+            }
+            self.commit(now, Some(id), marked);
+        }
+        self.delete(now, &target, DeleteOptions { uid: Some(uid), ..DeleteOptions::default() })
+    }
+
+    /// Takes one of the disruptions that the pod's budget allows.
+    fn ask_budget(&mut self, now: SimTime, pod: &Arc<Object>) -> Result<(), ApiError> {
+        let budgets = self.budgets_of(pod);
+        let (id, budget) = match budgets.as_slice() {
+            [] => return Ok(()),
+            [one] => one,
+            _ => {
+                let message =
+                    "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
+                return Err(ApiError { reason: Reason::InternalError, message: message.to_owned() });
+            }
+        };
+        let Body::Other(other) = &budget.body else { return Ok(()) };
+        let status = other.status.as_deref().unwrap_or(&Value::Null);
+        let count = |name: &str| status.get(name).and_then(Value::as_i64).unwrap_or(0);
+        if !is_ready(pod) && may_go_unready(other.fields.get("spec"), &count) {
+            return Ok(());
+        }
+        let waiting = status.get("disruptedPods").and_then(Value::as_object).map_or(0, serde_json::Map::len);
+        if waiting > MAX_DISRUPTED_PODS {
+            let why = "DisruptedPods map too big - too many evictions not confirmed by PDB controller";
+            return Err(ApiError::forbidden(&kinds::POD_DISRUPTION_BUDGET, &budget.key.name, why));
+        }
+        if count("observedGeneration") < budget.meta.generation || count("disruptionsAllowed") <= 0 {
+            let message = "Cannot evict pod as it would violate the pod's disruption budget.";
+            return Err(ApiError { reason: Reason::TooManyRequests, message: message.to_owned() });
+        }
+        let mut taken = status.clone();
+        taken["disruptionsAllowed"] = json!(count("disruptionsAllowed") - 1);
+        taken["disruptedPods"][pod.key.name.as_str()] = json!(now.to_rfc3339_secs());
+        let (id, mut counted) = (*id, Object::clone(budget));
+        if let Body::Other(other) = &mut counted.body {
+            other.status = Some(Arc::new(taken));
+        }
+        self.commit(now, Some(id), counted);
+        Ok(())
+    }
+
+    fn budgets_of(&self, pod: &Object) -> Vec<(ObjectId, Arc<Object>)> {
+        let beside = self.budgets.iter().filter(|key| key.namespace == pod.key.namespace);
+        let found = beside.filter_map(|key| self.store().find(&kinds::POD_DISRUPTION_BUDGET, key));
+        let selects = |budget: &Object| {
+            let Body::Other(other) = &budget.body else { return false };
+            let selector = other.fields.get("spec").and_then(|spec| spec.get("selector")).unwrap_or(&Value::Null);
+            LabelSelector::from_json(selector).is_ok_and(|selector| selector.matches(&*pod.meta.labels))
+        };
+        found.filter(|(_, budget)| selects(budget)).map(|(id, budget)| (id, budget.clone())).collect()
+    }
+}
+
+/// A pod that does not run, or is going, disrupts nothing any more.
+fn is_beyond_budgets(object: &Object) -> bool {
+    let phase = object.pod().map(|pod| pod.status.phase);
+    object.is_deleting() || phase.is_some_and(|phase| phase.is_final() || phase == PodPhase::Pending)
+}
+
+fn is_ready(object: &Object) -> bool {
+    object.pod().and_then(|pod| pod.status.condition("Ready")).is_some_and(Condition::is_true)
+}
+
+/// A pod that is not ready may go if the policy always allows it, or if enough others are healthy.
+fn may_go_unready(spec: Option<&Value>, count: &impl Fn(&str) -> i64) -> bool {
+    let policy = spec.and_then(|spec| spec.get("unhealthyPodEvictionPolicy")).and_then(Value::as_str);
+    let desired = count("desiredHealthy");
+    policy == Some("AlwaysAllow") || (desired > 0 && count("currentHealthy") >= desired)
+}

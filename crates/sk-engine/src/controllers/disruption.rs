@@ -1,0 +1,225 @@
+//! The disruption controller: how many pods of a budget may be evicted now (`pkg/controller/disruption`, 1.36).
+//!
+//! Which pods a budget selects is kept as pods change, so a sync looks at those and at no others.
+//!
+//! Simplified: the size of a custom resource that controls pods is not asked for; like a DaemonSet's or a Job's it is not
+//! known, and then nothing may be evicted, as in Kubernetes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+use sk_apiserver::kinds::{DEPLOYMENT, IntOrPercent, POD_DISRUPTION_BUDGET};
+use sk_apiserver::{Body, Change, KindTag, Object, ObjectId, OwnerRef, Request, Uid, View, WatchEvent};
+use sk_core::{LabelSelector, SimDuration, SimTime, SmolStr};
+
+use super::pods::ready_since;
+use crate::controller::{Plan, Reconciler};
+use crate::workqueue::WorkQueue;
+
+/// A pod whose eviction was allowed and that is still there after this long counts again (`DeletionTimeout`).
+const DELETION_TIMEOUT: SimDuration = SimDuration::from_mins(2);
+
+/// The controller.
+#[derive(Clone, Default)]
+pub(crate) struct Disruption {
+    selectors: BTreeMap<SmolStr, BTreeMap<ObjectId, LabelSelector>>,
+    pods: BTreeMap<ObjectId, BTreeSet<ObjectId>>,
+}
+
+impl Reconciler for Disruption {
+    type Key = ObjectId;
+
+    const WATCHES: &'static [KindTag] =
+        &[KindTag::Pod, KindTag::Other, KindTag::Deployment, KindTag::ReplicaSet, KindTag::StatefulSet];
+
+    fn concerns(&mut self, event: &WatchEvent, view: View<'_>, queue: &mut WorkQueue<ObjectId>) {
+        match &event.object.body {
+            Body::Other(_) if event.object.gvk == POD_DISRUPTION_BUDGET => self.budget_seen(event, view, queue),
+            Body::Pod(_) => self.pod_seen(event, queue),
+            _ => {
+                // Another size of a workload changes what a share of it is.
+                let namespace = event.object.key.namespace_or_empty();
+                let is_resized = event.before.as_ref().is_some_and(|before| scale(before) != scale(&event.object));
+                if is_resized && let Some(budgets) = self.selectors.get(namespace) {
+                    budgets.keys().for_each(|budget| queue.add(*budget));
+                }
+            }
+        }
+    }
+
+    fn reconcile(&mut self, id: &ObjectId, view: View<'_>, now: SimTime) -> Plan {
+        let Some(object) = view.get(*id) else { return Plan::nothing() };
+        let Body::Other(other) = &object.body else { return Plan::nothing() };
+        let spec = other.fields.get("spec").unwrap_or(&Value::Null);
+        let known = other.status.as_deref().unwrap_or(&Value::Null);
+        let pods: Vec<_> = self.pods.get(id).into_iter().flatten().filter_map(|pod| view.get(*pod)).collect();
+        let (disrupted, recheck) = disrupted(known, &pods, now);
+        let healthy = pods.iter().filter(|pod| is_healthy(pod) && !disrupted.contains_key(pod.key.name.as_str()));
+        let healthy = i32::try_from(healthy.count()).unwrap_or(i32::MAX);
+        let status = match expected(spec, &pods, view) {
+            Some((expected, desired)) => {
+                let allowed = if expected > 0 { (healthy - desired).max(0) } else { 0 };
+                status(object, known, [healthy, desired, expected, allowed], &disrupted, now)
+            }
+            None => unknown_size(object, known, now),
+        };
+        let mut plan = Plan { again_after: recheck, ..Plan::nothing() };
+        if status != *known {
+            let mut updated = Object::clone(object);
+            if let Body::Other(other) = &mut updated.body {
+                other.status = Some(Arc::new(status));
+            }
+            plan.batches.push_back(vec![Request::update_status(updated)]);
+        }
+        plan
+    }
+}
+
+impl Disruption {
+    fn budget_seen(&mut self, event: &WatchEvent, view: View<'_>, queue: &mut WorkQueue<ObjectId>) {
+        let namespace = event.object.key.namespace.clone().unwrap_or_default();
+        let selectors = self.selectors.entry(namespace.clone()).or_default();
+        selectors.remove(&event.id);
+        if event.change == Change::Deleted {
+            self.pods.remove(&event.id);
+            return;
+        }
+        queue.add(event.id);
+        let Body::Other(other) = &event.object.body else { return };
+        let selector = other.fields.get("spec").and_then(|spec| spec.get("selector")).unwrap_or(&Value::Null);
+        let Ok(selector) = LabelSelector::from_json(selector) else { return };
+        let same = |before: &Arc<Object>| matches!(&before.body, Body::Other(known) if known.fields == other.fields);
+        if !event.before.as_ref().is_some_and(same) {
+            let selected = |pod: &Object| pod.pod().is_some() && selector.matches(&*pod.meta.labels);
+            let pods = view.in_namespace(&namespace).filter(|(_, pod)| selected(pod)).map(|(id, _)| id);
+            self.pods.insert(event.id, pods.collect());
+        }
+        selectors.insert(event.id, selector);
+    }
+
+    fn pod_seen(&mut self, event: &WatchEvent, queue: &mut WorkQueue<ObjectId>) {
+        let is_there = event.change != Change::Deleted;
+        let Some(budgets) = self.selectors.get(event.object.key.namespace_or_empty()) else { return };
+        for (budget, selector) in budgets {
+            let pods = self.pods.entry(*budget).or_default();
+            let is_selected = is_there && selector.matches(&*event.object.meta.labels);
+            let was_selected = if is_selected { !pods.insert(event.id) } else { pods.remove(&event.id) };
+            if is_selected || was_selected {
+                queue.add(*budget);
+            }
+        }
+    }
+}
+
+fn is_healthy(pod: &Object) -> bool {
+    !pod.is_deleting() && ready_since(pod).is_some()
+}
+
+/// Pods whose eviction was allowed and that are not going yet, and when to look at them again.
+fn disrupted(known: &Value, pods: &[&Arc<Object>], now: SimTime) -> (Map<String, Value>, Option<SimDuration>) {
+    let mut kept = Map::new();
+    let mut recheck: Option<SimDuration> = None;
+    for pod in pods.iter().filter(|pod| !pod.is_deleting()) {
+        let name = pod.key.name.as_str();
+        let Some(since) = known.get("disruptedPods").and_then(|pods| pods.get(name)) else { continue };
+        let Some(at) = since.as_str().and_then(|text| SimTime::parse_rfc3339(text).ok()) else { continue };
+        let due = at + DELETION_TIMEOUT;
+        if due >= now {
+            recheck = recheck.into_iter().chain([due.since(now)]).min();
+            kept.insert(name.to_owned(), since.clone());
+        }
+    }
+    (kept, recheck)
+}
+
+/// `(expected pods, healthy pods that are wanted)`; `None` where nobody can say how many there should be.
+fn expected(spec: &Value, pods: &[&Arc<Object>], view: View<'_>) -> Option<(i32, i32)> {
+    let read = |name: &str| serde_json::from_value::<IntOrPercent>(spec.get(name)?.clone()).ok();
+    if let Some(unavailable) = read("maxUnavailable") {
+        let expected = expected_scale(pods, view)?;
+        return Some((expected, expected.saturating_sub(unavailable.of(expected, true)?).max(0)));
+    }
+    match read("minAvailable") {
+        Some(IntOrPercent::Int(count)) => Some((i32::try_from(pods.len()).unwrap_or(i32::MAX), count)),
+        Some(share) => {
+            let expected = expected_scale(pods, view)?;
+            Some((expected, share.of(expected, true)?))
+        }
+        None => Some((0, 0)),
+    }
+}
+
+/// The sizes of all workloads that control the pods; pods without a controller do not count.
+fn expected_scale(pods: &[&Arc<Object>], view: View<'_>) -> Option<i32> {
+    let mut sizes = BTreeMap::<Uid, i32>::new();
+    let mut seen = BTreeSet::new();
+    for owner in pods.iter().filter_map(|pod| pod.controller()).filter(|owner| seen.insert(owner.uid)) {
+        let (uid, size) = workload(owner, view)?;
+        sizes.insert(uid, size);
+    }
+    Some(sizes.values().copied().fold(0, i32::saturating_add))
+}
+
+/// The workload that decides how many pods there are, and how many.
+fn workload(owner: &OwnerRef, view: View<'_>) -> Option<(Uid, i32)> {
+    let (_, object) = view.with_uid(owner.uid)?;
+    let deployment = object.controller().filter(|owner| owner.gvk == DEPLOYMENT);
+    let object = deployment.and_then(|owner| view.with_uid(owner.uid)).map_or(object, |(_, deployment)| deployment);
+    Some((object.uid, scale(object)?))
+}
+
+/// How many pods a workload is to have; `None`: it does not say.
+fn scale(object: &Object) -> Option<i32> {
+    match &object.body {
+        Body::Deployment(deployment) => Some(deployment.spec.replicas),
+        Body::ReplicaSet(set) => Some(set.spec.replicas),
+        Body::StatefulSet(set) => Some(set.spec.replicas),
+        Body::Other(other) if object.gvk.kind == "ReplicationController" => {
+            let replicas = other.fields.get("spec")?.get("replicas").map_or(Some(1), Value::as_i64)?;
+            i32::try_from(replicas).ok()
+        }
+        _ => None,
+    }
+}
+
+fn status(
+    object: &Object,
+    known: &Value,
+    [healthy, desired, expected, allowed]: [i32; 4],
+    disrupted: &Map<String, Value>,
+    now: SimTime,
+) -> Value {
+    let (is_allowed, reason) = if allowed > 0 { ("True", "SufficientPods") } else { ("False", "InsufficientPods") };
+    let mut status = json!({
+        "observedGeneration": object.meta.generation, "currentHealthy": healthy, "desiredHealthy": desired,
+        "expectedPods": expected, "disruptionsAllowed": allowed,
+        "conditions": [condition(object, known, is_allowed, reason, "", now)],
+    });
+    if !disrupted.is_empty() {
+        status["disruptedPods"] = Value::Object(disrupted.clone());
+    }
+    status
+}
+
+/// Where the size is not known, nothing may be disrupted (`failSafe`).
+fn unknown_size(object: &Object, known: &Value, now: SimTime) -> Value {
+    let mut status = if known.is_object() { known.clone() } else { json!({}) };
+    for count in ["currentHealthy", "desiredHealthy", "expectedPods"] {
+        if status.get(count).is_none() {
+            status[count] = json!(0);
+        }
+    }
+    status["disruptionsAllowed"] = json!(0);
+    status["conditions"] = json!([condition(object, known, "False", "SyncFailed", "found no controllers", now)]);
+    status
+}
+
+fn condition(object: &Object, known: &Value, status: &str, reason: &str, message: &str, now: SimTime) -> Value {
+    let before = known.pointer("/conditions/0").filter(|before| before["status"] == status);
+    let since = before.map_or_else(|| json!(now.to_rfc3339_secs()), |before| before["lastTransitionTime"].clone());
+    json!({
+        "type": "DisruptionAllowed", "status": status, "reason": reason, "message": message,
+        "lastTransitionTime": since, "observedGeneration": object.meta.generation,
+    })
+}

@@ -1,0 +1,132 @@
+//! The taint eviction controller: pods leave a node with a `NoExecute` taint that they do not tolerate, at once or when the
+//! seconds for which they tolerate it are over (`pkg/controller/tainteviction`, 1.36).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use sk_apiserver::kinds::{Condition, NODE, Node, PodSpec};
+use sk_apiserver::{Change, KindTag, Object, ObjectId, Request, View, WatchEvent};
+use sk_core::{ObjectKey, SimDuration, SimTime, Taint, TaintEffect};
+
+use super::pods::delete;
+use crate::controller::{Plan, Reconciler};
+use crate::workqueue::WorkQueue;
+
+/// The controller.
+#[derive(Clone, Default)]
+pub(crate) struct TaintEviction {
+    /// Pods that are to leave unless the taint goes: since when.
+    leaving: BTreeMap<ObjectId, SimTime>,
+}
+
+impl Reconciler for TaintEviction {
+    type Key = ObjectId;
+
+    const WATCHES: &'static [KindTag] = &[KindTag::Node, KindTag::Pod];
+
+    fn concerns(&mut self, event: &WatchEvent, view: View<'_>, queue: &mut WorkQueue<ObjectId>) {
+        if let Some(node) = event.object.node() {
+            let before = event.before.as_ref().and_then(|before| before.node()).map(taints_of).unwrap_or_default();
+            if event.change != Change::Deleted && before != taints_of(node) {
+                let mut pods: Vec<_> = view.pods_on(&event.object.key.name).collect();
+                pods.sort_by(|(_, one), (_, other)| one.key.cmp(&other.key));
+                pods.into_iter().for_each(|(id, _)| queue.add(id));
+            }
+            return;
+        }
+        if event.change == Change::Deleted {
+            self.leaving.remove(&event.id);
+            return;
+        }
+        let place =
+            |object: &Arc<Object>| object.pod().map(|pod| (pod.node_name.clone(), pod.spec.tolerations.clone()));
+        let after = place(&event.object);
+        let is_bound = after.as_ref().is_some_and(|(node, _)| node.is_some());
+        if is_bound && event.before.as_ref().and_then(place) != after {
+            queue.add(event.id);
+        }
+    }
+
+    fn reconcile(&mut self, id: &ObjectId, view: View<'_>, now: SimTime) -> Plan {
+        let pod = view.get(*id).filter(|object| !object.is_deleting());
+        let Some((object, pod)) = pod.and_then(|object| Some((object, object.pod()?))) else { return Plan::nothing() };
+        let node = pod.node_name.clone().and_then(|name| view.find(&NODE, &ObjectKey::cluster(name)));
+        let taints = node.and_then(|(_, node)| node.node()).map(taints_of).unwrap_or_default();
+        match stay(&pod.spec, &taints) {
+            Stay::ForEver => {
+                self.leaving.remove(id);
+                Plan::nothing()
+            }
+            Stay::For(span) => {
+                let since = *self.leaving.entry(*id).or_insert(now);
+                let left = since + span;
+                if left <= now {
+                    return evict(object, now);
+                }
+                Plan { again_after: Some(left.since(now)), ..Plan::nothing() }
+            }
+        }
+    }
+}
+
+/// How long a pod may stay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stay {
+    For(SimDuration),
+    ForEver,
+}
+
+/// Not at all if a taint is not tolerated; else the shortest of the tolerations that are used.
+fn stay(spec: &PodSpec, taints: &[&Taint]) -> Stay {
+    let mut shortest: Option<i64> = None;
+    for taint in taints {
+        let tolerating: Vec<_> = spec.tolerations.iter().filter(|toleration| toleration.tolerates(taint)).collect();
+        // Of several, the first is the one that counts (`GetMatchingTolerations`).
+        let Some(used) = tolerating.first() else { return Stay::For(SimDuration::ZERO) };
+        shortest = shortest.into_iter().chain(used.toleration_seconds).min();
+    }
+    shortest.map_or(Stay::ForEver, |secs| Stay::For(SimDuration::from_secs(secs.max(0))))
+}
+
+fn taints_of(node: &Node) -> Vec<&Taint> {
+    node.spec.taints.iter().filter(|taint| taint.effect == TaintEffect::NoExecute).collect()
+}
+
+/// The pod learns why it goes, then it is deleted.
+fn evict(pod: &Object, now: SimTime) -> Plan {
+    let why = ("DeletionByTaintManager", "Taint manager: deleting due to NoExecute taint");
+    let told = Request::PatchPodStatus {
+        pod: pod.key.clone(),
+        uid: pod.uid,
+        conditions: vec![Condition::new("DisruptionTarget", true, now).because(why.0, why.1)],
+        nominated_node_name: None,
+    };
+    Plan::of([told, delete(pod)])
+}
+
+#[cfg(test)]
+mod tests {
+    use sk_core::Toleration;
+
+    use super::*;
+
+    fn spec(tolerations: &[(&'static str, Option<i64>)]) -> PodSpec {
+        let toleration =
+            |(key, secs): &(&'static str, Option<i64>)| Toleration::exists(*key, TaintEffect::NoExecute, *secs);
+        PodSpec { tolerations: tolerations.iter().map(toleration).collect(), ..PodSpec::default() }
+    }
+
+    #[test]
+    fn the_least_patient_toleration_decides_and_a_taint_without_one_at_once() {
+        let (a, b) = (Taint::new("a", TaintEffect::NoExecute), Taint::new("b", TaintEffect::NoExecute));
+        let secs = |secs| Stay::For(SimDuration::from_secs(secs));
+        assert_eq!(stay(&spec(&[]), &[]), Stay::ForEver);
+        assert_eq!(stay(&spec(&[]), &[&a]), secs(0));
+        assert_eq!(stay(&spec(&[("a", None)]), &[&a]), Stay::ForEver);
+        assert_eq!(stay(&spec(&[("a", Some(300))]), &[&a]), secs(300));
+        assert_eq!(stay(&spec(&[("a", Some(300)), ("b", Some(10))]), &[&a, &b]), secs(10));
+        assert_eq!(stay(&spec(&[("a", None), ("b", Some(10))]), &[&a, &b]), secs(10));
+        assert_eq!(stay(&spec(&[("a", Some(-5))]), &[&a]), secs(0));
+        assert_eq!(stay(&spec(&[("a", Some(300))]), &[&a, &b]), secs(0));
+    }
+}

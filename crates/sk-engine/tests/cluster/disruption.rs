@@ -1,0 +1,148 @@
+//! Disruptions that somebody wants (evictions under a budget) and those that happen (nodes that fail).
+
+use serde_json::{Value, json};
+use sk_core::{Gvk, ObjectKey};
+use sk_engine::Timing;
+use sk_engine::api::{Object, Propagation, Reason, Request};
+use sk_engine::kinds::{NAMESPACE, NODE, POD};
+
+use crate::harness::{Cluster, deployment, group};
+
+static BUDGET: Gvk = Gvk::new_static("policy", "v1", "PodDisruptionBudget");
+
+fn budget(spec: Value) -> Value {
+    let mut spec = spec;
+    spec["selector"] = json!({"matchLabels": {"app": "web"}});
+    json!({
+        "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "web", "namespace": "default"},
+        "spec": spec,
+    })
+}
+
+fn status(cluster: &Cluster) -> Value {
+    cluster.engine.list(&BUDGET).next().expect("the budget is there").to_json()["status"].clone()
+}
+
+fn numbers(cluster: &Cluster) -> [i64; 4] {
+    let status = status(cluster);
+    ["expectedPods", "currentHealthy", "desiredHealthy", "disruptionsAllowed"]
+        .map(|name| status[name].as_i64().unwrap_or(-1))
+}
+
+fn evict(cluster: &mut Cluster, name: &str) -> Result<(), Reason> {
+    let answer = cluster.engine.handle(Request::Evict { pod: ObjectKey::namespaced("default", name) });
+    answer.map(drop).map_err(|error| error.reason)
+}
+
+fn with_pods(count: i64, spec: Value) -> Cluster {
+    let mut cluster = Cluster::new(vec![group("big", "64", 2, 2)], Timing::real_like());
+    cluster.until(1).apply(deployment("web", count, Some("10m"))).apply(budget(spec));
+    cluster.until(30);
+    cluster
+}
+
+#[test]
+fn a_budget_counts_pods_and_what_may_be_disrupted() {
+    assert_eq!(numbers(&with_pods(5, json!({"minAvailable": 3}))), [5, 5, 3, 2]);
+    assert_eq!(numbers(&with_pods(5, json!({"minAvailable": "50%"}))), [5, 5, 3, 2]);
+    assert_eq!(numbers(&with_pods(5, json!({"maxUnavailable": 1}))), [5, 5, 4, 1]);
+    assert_eq!(numbers(&with_pods(5, json!({"maxUnavailable": "30%"}))), [5, 5, 3, 2]);
+    let mut cluster = with_pods(2, json!({"maxUnavailable": 1}));
+    assert_eq!(status(&cluster)["conditions"][0]["reason"], "SufficientPods");
+    cluster.apply(deployment("web", 0, Some("10m"))).until(60);
+    assert_eq!(numbers(&cluster), [0, 0, 0, 0]);
+    assert_eq!(status(&cluster)["conditions"][0]["reason"], "InsufficientPods");
+}
+
+#[test]
+fn an_eviction_beyond_the_budget_is_refused_until_the_pod_has_been_replaced() {
+    let mut cluster = with_pods(3, json!({"maxUnavailable": 1}));
+    let pods = cluster.names(&POD);
+    assert_eq!(evict(&mut cluster, &pods[0]), Ok(()));
+    assert_eq!(evict(&mut cluster, &pods[1]), Err(Reason::TooManyRequests), "at once, before anybody has counted");
+    cluster.until(60);
+    assert_eq!(numbers(&cluster), [3, 3, 2, 1]);
+    assert_eq!(evict(&mut cluster, &pods[1]), Ok(()));
+}
+
+#[test]
+fn a_pod_of_a_size_that_nobody_knows_is_not_disrupted() {
+    let mut cluster = Cluster::new(vec![group("big", "64", 2, 2)], Timing::real_like());
+    let mut daemon = deployment("web", 1, Some("10m"));
+    daemon["kind"] = json!("DaemonSet");
+    daemon["spec"].as_object_mut().unwrap().remove("replicas");
+    cluster.until(1).apply(daemon).apply(budget(json!({"maxUnavailable": 1})));
+    cluster.until(30);
+    let pod = cluster.names(&POD)[0].clone();
+    assert_eq!(evict(&mut cluster, &pod), Err(Reason::TooManyRequests));
+}
+
+/// Writes a node's condition `Ready`.
+fn set_ready(cluster: &mut Cluster, name: &str, ready: &str) {
+    let node = cluster.engine.list(&NODE).find(|node| node.key.name == name).expect("the node is there");
+    let mut json = node.to_json();
+    json["status"]["conditions"] = json!([{"type": "Ready", "status": ready}]);
+    cluster.engine.handle(Request::update_status(Object::from_json(json).unwrap())).expect("the status is taken");
+}
+
+fn taints(cluster: &Cluster, name: &str) -> Vec<String> {
+    let node = cluster.engine.list(&NODE).find(|node| node.key.name == name).expect("the node is there").to_json();
+    let taints = node["spec"]["taints"].as_array().cloned().unwrap_or_default();
+    taints.iter().map(|taint| format!("{}:{}", taint["key"], taint["effect"]).replace('"', "")).collect()
+}
+
+#[test]
+fn pods_leave_a_lost_node_after_the_seconds_that_they_tolerate_it() {
+    let mut cluster = Cluster::new(vec![group("big", "64", 1, 1)], Timing::real_like());
+    let mut hasty = deployment("hasty", 1, Some("10m"));
+    let effect = json!({"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute"});
+    hasty["spec"]["template"]["spec"]["tolerations"] = json!([effect]);
+    hasty["spec"]["template"]["spec"]["tolerations"][0]["tolerationSeconds"] = json!(20);
+    cluster.until(1).apply(deployment("web", 1, Some("10m"))).apply(hasty);
+    cluster.until(30);
+    let bound = |cluster: &Cluster| {
+        let pods = cluster.engine.list(&POD).filter(|pod| pod.pod().is_some_and(|pod| pod.node_name.is_some()));
+        pods.map(|pod| pod.key.name.split('-').next().unwrap_or_default().to_owned()).collect::<Vec<_>>()
+    };
+    set_ready(&mut cluster, "big-1", "Unknown");
+    cluster.until(31);
+    let unreachable = ["NoSchedule", "NoExecute"].map(|effect| format!("node.kubernetes.io/unreachable:{effect}"));
+    assert_eq!(taints(&cluster, "big-1"), unreachable);
+    cluster.until(49);
+    assert_eq!(bound(&cluster), ["hasty", "web"]);
+    cluster.until(52);
+    assert_eq!(bound(&cluster), ["web"], "20 s are over");
+    cluster.until(328);
+    assert_eq!(bound(&cluster), ["web"], "five minutes unless told");
+    cluster.until(332);
+    assert_eq!(bound(&cluster), Vec::<String>::new());
+    set_ready(&mut cluster, "big-1", "True");
+    cluster.until(340);
+    assert_eq!((taints(&cluster, "big-1"), bound(&cluster)), (vec![], vec!["hasty".to_owned(), "web".to_owned()]));
+}
+
+#[test]
+fn a_node_that_comes_back_in_time_keeps_its_pods() {
+    let mut cluster = Cluster::new(vec![group("big", "64", 1, 1)], Timing::real_like());
+    cluster.until(1).apply(deployment("web", 2, Some("10m")));
+    cluster.until(30);
+    let pods = cluster.names(&POD);
+    set_ready(&mut cluster, "big-1", "False");
+    cluster.until(200);
+    set_ready(&mut cluster, "big-1", "True");
+    cluster.until(1000);
+    assert_eq!(cluster.names(&POD), pods);
+}
+
+#[test]
+fn a_namespace_of_many_objects_is_emptied_and_goes() {
+    let mut cluster = Cluster::new(vec![group("big", "64", 1, 1)], Timing::ideal());
+    cluster.apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "full"}}));
+    for number in 0..300 {
+        let metadata = json!({"name": format!("c{number}"), "namespace": "full"});
+        cluster.apply(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}));
+    }
+    cluster.until(1).delete("v1.Namespace", "full", Propagation::Background);
+    cluster.until(5);
+    assert!(!cluster.names(&NAMESPACE).contains(&"full".to_owned()));
+}

@@ -171,10 +171,11 @@ impl Kubelets {
         let is_new = before.is_none_or(|before| {
             before.status.phase != PodPhase::Running || before.status.started != pod.status.started
         });
-        if is_new && !pod.status.is_waiting() {
-            if let Some(lifetime) = containers::lifetime(object, self.job_duration) {
-                self.later(ctx, started + lifetime, event, StepKind::PodEnds);
-            }
+        if is_new
+            && !pod.status.is_waiting()
+            && let Some(lifetime) = containers::lifetime(object, self.job_duration)
+        {
+            self.later(ctx, started + lifetime, event, StepKind::PodEnds);
         }
         if pod.status.is_waiting() && before.is_some_and(|before| !before.status.is_waiting()) {
             let again = pod.status.finished.unwrap_or(ctx.now) + containers::backoff(pod);

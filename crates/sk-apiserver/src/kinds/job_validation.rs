@@ -42,9 +42,9 @@ pub(super) fn validate(spec: &JobSpec, at: &str) -> Checked {
         return refuse(at, "backoffLimitPerIndex", "Required value: when maxFailedIndexes is specified");
     }
     if spec.is_indexed() {
-        validate_indexed(spec, at)?
+        validate_indexed(spec, at)?;
     } else {
-        validate_not_indexed(spec, at)?
+        validate_not_indexed(spec, at)?;
     }
     if let Some(policy) = &spec.pod_failure_policy {
         validate_failure_policy(policy, spec.backoff_limit_per_index.is_some(), at)?;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use sk_core::{ObjectKey, Resources};
 use sk_engine::Engine;
 use sk_engine::api::{Change, Object, Uid, WatchEvent};
-use sk_engine::kinds::{DEPLOYMENT, JOB, JobStatus, NODE, POD};
+use sk_engine::kinds::{DEPLOYMENT, JOB, JobStatus, NODE, Node, POD};
 
 /// The laws, and what they have seen so far.
 pub(crate) struct Laws {
@@ -132,7 +132,7 @@ fn no_node_beyond_capacity(engine: &Engine, place: &str) {
     }
     for (name, (sum, pods)) in used {
         let node = engine.get(&NODE, &ObjectKey::cluster(name.clone()));
-        let Some((room, most)) = node.and_then(|node| node.node()).map(|node| node.allocatable()) else { continue };
+        let Some((room, most)) = node.and_then(|node| node.node()).map(Node::allocatable) else { continue };
         let fits = sum.cpu_milli <= room.cpu_milli && sum.memory <= room.memory && pods <= most;
         assert!(fits, "{place}: node {name} holds {sum:?} in {pods} pods, of {room:?}");
     }

@@ -50,7 +50,7 @@ impl<'a> Sync<'a> {
         let (starting, again_after) = match next {
             Next::Wait(after) => (None, after),
             Next::Start { at, request, made, after } => {
-                batches.extend(request.map(|request| vec![request]));
+                batches.extend(request.map(|request| vec![*request]));
                 (Some((self.status.clone(), at, made)), after)
             }
         };
@@ -116,7 +116,7 @@ impl<'a> Sync<'a> {
             Some((_, other)) if !self.jobs.iter().any(|(job, _)| job.uid == other.uid) => return Next::Wait(None),
             found => found.map(|(_, job)| job.clone()),
         };
-        let request = made.is_none().then(|| self.new_job(key, at, &schedule));
+        let request = made.is_none().then(|| Box::new(self.new_job(key, at, &schedule)));
         Next::Start { at, request, made, after: self.wait_after(at, &schedule) }
     }
 
@@ -167,7 +167,7 @@ enum Next {
     /// Nothing is due; look again then.
     Wait(Option<SimDuration>),
     /// A Job is made, or was made before and forgotten.
-    Start { at: SimTime, request: Option<Request>, made: Option<Arc<Object>>, after: Option<SimDuration> },
+    Start { at: SimTime, request: Option<Box<Request>>, made: Option<Arc<Object>>, after: Option<SimDuration> },
 }
 
 /// How a status names a Job.

@@ -65,14 +65,14 @@ impl<'a> Sync<'a> {
     fn manage(&mut self) {
         if self.spec.suspend {
             let surplus = self.removable(self.active_pods.len());
-            return self.delete_surplus(surplus);
+            return self.delete_surplus(&surplus);
         }
         let wanted = self.wanted();
         let mut surplus = self.removable(usize::try_from(self.active - wanted).unwrap_or(0));
         surplus.truncate(MAX_PODS_PER_SYNC);
         if !surplus.is_empty() {
             // Either deletions or creations in one sync, and deletions come first.
-            return self.delete_surplus(surplus);
+            return self.delete_surplus(&surplus);
         }
         let going = if self.spec.only_replaces_failed() { self.terminating } else { 0 };
         let missing = usize::try_from(wanted - going - self.active).unwrap_or(0);
@@ -114,14 +114,14 @@ impl<'a> Sync<'a> {
     }
 
     /// Deleted on purpose, pods need not be counted: the finalizer falls first.
-    fn delete_surplus(&mut self, surplus: Pods<'a>) {
+    fn delete_surplus(&mut self, surplus: &Pods<'a>) {
         if surplus.is_empty() {
             return;
         }
-        self.expects = Some((0, i64::from(count(&surplus))));
+        self.expects = Some((0, i64::from(count(surplus))));
         self.batches.push_back(surplus.iter().filter(|pod| is_tracked(pod)).map(|pod| release(pod)).collect());
         self.batches.push_back(surplus.iter().map(|pod| delete(pod)).collect());
-        self.gone(&surplus);
+        self.gone(surplus);
     }
 
     fn gone(&mut self, pods: &[&Arc<Object>]) {

@@ -1,6 +1,6 @@
 //! Is a Job over? In the order in which `syncJob` asks: what an earlier sync decided, then failures, then success.
 
-use sk_apiserver::kinds::{JobCondition, PodPhase};
+use sk_apiserver::kinds::{JobCondition, Pod, PodPhase};
 use sk_core::SimDuration;
 
 use super::failure_policy;
@@ -43,7 +43,7 @@ impl Sync<'_> {
             return false;
         }
         let alive = self.pods.iter().filter(|pod| matches!(phase(pod), PodPhase::Running | PodPhase::Pending));
-        let restarts = alive.filter_map(|pod| pod.pod()).map(|pod| pod.restart_count()).fold(0, i32::saturating_add);
+        let restarts = alive.filter_map(|pod| pod.pod()).map(Pod::restart_count).fold(0, i32::saturating_add);
         if limit == 0 { restarts > 0 } else { restarts >= limit }
     }
 

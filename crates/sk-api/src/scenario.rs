@@ -45,7 +45,7 @@ use sk_core::SmolStr;
 
 pub use assertion::{Assertion, Holds};
 pub use assign::Assignment;
-pub use autoscaler::{Autoscaler, Expander};
+pub use autoscaler::{Autoscaler, Expander, Expanders};
 pub use cluster::{Cluster, Nodes, Reserved};
 pub use error::{Fault, Place, ScenarioError};
 pub use group::{Group, Ready};
@@ -174,13 +174,15 @@ impl Scenario {
         Self::from_document(document)
     }
 
-    fn from_document(document: Document) -> Result<Self, ScenarioError> {
+    fn from_document(mut document: Document) -> Result<Self, ScenarioError> {
         manifest::refuse(&document)?;
         autoscaler::refuse_unmodelled(&document)?;
+        let ignored = autoscaler::take_ignored(&mut document);
         let mut scenario = Self::deserialize(&document.root).map_err(|error| {
             let place = document.place(error.mark.unwrap_or(document.root.mark));
             ScenarioError::Shape(Fault { place, path: error.path(), problem: error.problem })
         })?;
+        scenario.autoscaler.ignored = ignored;
         check::check(&scenario, &document)?;
         scenario.cluster.groups.values_mut().for_each(Group::resolve);
         let bytes = scenario.to_yaml().len();

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use sk_apiserver::{Answer, KindTag, Request, View, WatchEvent};
 use sk_core::SimTime;
 
+use crate::autoscaler::Decision;
 use crate::scheduling::Explained;
 
 /// A part of the control plane.
@@ -31,6 +32,11 @@ pub(crate) trait Component: Send + CloneComponent {
 
     /// The answer to a request that the component sent.
     fn answered(&mut self, _tag: u64, _answer: Answer, _ctx: &mut Context<'_>) {}
+
+    /// What it decided since it was last asked.
+    fn take_decisions(&mut self) -> Vec<Decision> {
+        Vec::new()
+    }
 }
 
 /// Copies a component whose type is not known.

@@ -11,6 +11,7 @@ use sk_apiserver::{AdmitPod, Answer, ApiServer, Expired, KindTag, Notice, Object
 use sk_core::{Gvk, ObjectKey, SimDuration, SimTime};
 
 use crate::agenda::{Agenda, Class};
+use crate::autoscaler::Decision;
 use crate::component::{Component, Context, Wanted};
 use crate::limiter::{Limiter, RateLimit};
 use crate::scheduling::Explained;
@@ -183,6 +184,12 @@ impl Engine {
     /// All objects of a kind as they are now, by namespace and name.
     pub fn list(&self, gvk: &Gvk) -> impl Iterator<Item = &Arc<Object>> + use<'_> {
         self.api.store().list(gvk)
+    }
+
+    /// What the cluster autoscaler decided and why, since the last time somebody asked.
+    pub fn take_decisions(&mut self) -> Vec<Decision> {
+        let components = self.processes.iter_mut().flat_map(|process| &mut process.components);
+        components.flat_map(|(component, _)| component.take_decisions()).collect()
     }
 
     /// What the API server decided without knowing, and how often.

@@ -31,9 +31,9 @@ mod workqueue;
 pub use sk_apiserver::{self as api, kinds};
 pub use sk_scheduler::config as scheduler_config;
 
-pub use autoscaler::new_node;
+pub use autoscaler::{Autoscaler, Choice, Decision, Expander, Limits, Resize, Rule, Trigger, Verdict, new_node};
 pub use controllers::new_namespace;
 pub use engine::Engine;
 pub use limiter::RateLimit;
 pub use scheduling::{Explained, NodeScore};
-pub use settings::{ASSUMED_JOB_DURATION, Autoscaler, Expander, Explain, NodeGroup, Settings, Timing};
+pub use settings::{ASSUMED_JOB_DURATION, Explain, NodeGroup, Settings, Timing};

@@ -1,9 +1,10 @@
 //! From the scenario people write to what the engine is set up with.
 
+use sk_api::scenario::autoscaler::Range;
 use sk_api::scenario::{Expander, Group, Profile, Ready, Scenario};
 use sk_core::{Resources, SimDuration, SmolStr};
 use sk_engine::scheduler_config::Configuration;
-use sk_engine::{Autoscaler, Explain, NodeGroup, Settings, Timing};
+use sk_engine::{Autoscaler, Explain, Limits, NodeGroup, Settings, Timing};
 use sk_record::{Autoscaler as AutoscalerMeta, Group as GroupMeta};
 
 use crate::mutate::StartDelays;
@@ -30,7 +31,7 @@ impl Setup {
             seed: scenario.seed,
             timing: Timing { job_duration: timing.job_duration, ..profile(&timing.profile) },
             groups: scenario.cluster.groups.iter().map(|(name, group)| node_group(name, group)).collect(),
-            autoscaler: autoscaler(&scenario.autoscaler),
+            autoscaler: autoscaler(scenario),
             scheduler: Configuration::default(),
             explain: Some(Explain::default()),
         };
@@ -91,11 +92,13 @@ fn node_group(name: &SmolStr, group: &Group) -> NodeGroup {
         name: name.clone(),
         min: group.min,
         max: group.max,
+        initial: None,
         capacity: group.capacity(),
         allocatable: group.allocatable.clone(),
         labels: group.labels.clone(),
         taints: group.taints.clone(),
         ready_delay: ready_delay(group.ready),
+        template_overhead: std::collections::BTreeMap::new(),
         price_per_hour: group.price,
     }
 }
@@ -108,21 +111,58 @@ fn ready_delay(ready: Ready) -> SimDuration {
     }
 }
 
-fn autoscaler(written: &sk_api::scenario::Autoscaler) -> Autoscaler {
+fn autoscaler(scenario: &Scenario) -> Autoscaler {
+    let written = &scenario.autoscaler;
+    let limits = |range: Range| Limits { least: range.least.into(), most: range.most.into() };
+    let expander = |expander: &Expander| match expander {
+        Expander::Random => sk_engine::Expander::Random,
+        Expander::LeastWaste => sk_engine::Expander::LeastWaste,
+        Expander::MostPods => sk_engine::Expander::MostPods,
+        Expander::LeastNodes => sk_engine::Expander::LeastNodes,
+        Expander::Priority => sk_engine::Expander::Priority,
+    };
     Autoscaler {
-        scan_interval: written.scan_interval,
-        expander: match written.expander {
-            Expander::Random => sk_engine::Expander::Random,
-            Expander::LeastWaste => sk_engine::Expander::LeastWaste,
-            Expander::MostPods => sk_engine::Expander::MostPods,
-        },
-        scale_down_enabled: written.scale_down_enabled,
-        scale_down_unneeded_time: written.scale_down_unneeded_time,
-        scale_down_delay_after_add: written.scale_down_delay_after_add,
+        expander: written.expander.0.iter().map(expander).collect(),
+        priorities: written.priorities_of(scenario.cluster.groups.keys()),
+        cores_total: limits(written.cores_total),
+        memory_total_gib: limits(written.memory_total),
+        balancing_ignore_label: written.balancing_ignore_label.0.clone(),
         scale_down_utilization_threshold_milli: (written.scale_down_utilization_threshold * 1000.0).round() as i64,
+        max_graceful_termination: SimDuration::from_secs(written.max_graceful_termination_sec.into()),
+        min_replica_count: written.min_replica_count.into(),
+        max_nodes_total: written.max_nodes_total as usize,
+        max_nodes_per_scaleup: written.max_nodes_per_scaleup as usize,
+        ok_total_unready_count: written.ok_total_unready_count as usize,
+        max_total_unready_percentage: written.max_total_unready_percentage as usize,
         max_scale_down_parallelism: written.max_scale_down_parallelism as usize,
         max_drain_parallelism: written.max_drain_parallelism as usize,
+        max_bulk_soft_taint_count: written.max_bulk_soft_taint_count as usize,
+        scan_interval: written.scan_interval,
+        frequent_loops_enabled: written.frequent_loops_enabled,
+        new_pod_scale_up_delay: written.new_pod_scale_up_delay,
+        expendable_pods_priority_cutoff: written.expendable_pods_priority_cutoff,
+        salvo_scale_up: written.salvo_scale_up,
+        balance_similar_node_groups: written.balance_similar_node_groups,
+        enforce_node_group_min_size: written.enforce_node_group_min_size,
+        max_node_startup_time: written.max_node_startup_time,
+        scale_down_enabled: written.scale_down_enabled,
+        scale_down_unneeded_time: written.scale_down_unneeded_time,
+        scale_down_unready_enabled: written.scale_down_unready_enabled,
+        scale_down_unready_time: written.scale_down_unready_time,
+        scale_down_delay_after_add: written.scale_down_delay_after_add,
+        scale_down_delay_after_delete: written.scale_down_delay_after_delete,
+        scale_down_delay_type_local: written.scale_down_delay_type_local,
+        ignore_daemonsets_utilization: written.ignore_daemonsets_utilization,
+        ignore_mirror_pods_utilization: written.ignore_mirror_pods_utilization,
+        unremovable_node_recheck_timeout: written.unremovable_node_recheck_timeout,
+        node_delete_delay_after_taint: written.node_delete_delay_after_taint,
+        cordon_node_before_terminating: written.cordon_node_before_terminating,
+        daemonset_eviction_for_occupied_nodes: written.daemonset_eviction_for_occupied_nodes,
+        daemonset_eviction_for_empty_nodes: written.daemonset_eviction_for_empty_nodes,
         skip_nodes_with_system_pods: written.skip_nodes_with_system_pods,
+        skip_nodes_with_local_storage: written.skip_nodes_with_local_storage,
+        skip_nodes_with_custom_controller_pods: written.skip_nodes_with_custom_controller_pods,
+        ..Autoscaler::default()
     }
 }
 
@@ -133,7 +173,7 @@ mod tests {
     #[test]
     fn what_a_scenario_does_not_say_of_the_autoscaler_is_the_engines_default() {
         let scenario = Scenario::parse("test.yaml", ASSUMED).unwrap();
-        assert_eq!(format!("{:?}", autoscaler(&scenario.autoscaler)), format!("{:?}", Autoscaler::default()));
-        assert_eq!(Autoscaler::default().expander, sk_engine::Expander::LeastWaste);
+        assert_eq!(autoscaler(&scenario), Autoscaler::default());
+        assert_eq!(Autoscaler::default().expander, [sk_engine::Expander::LeastWaste]);
     }
 }

@@ -8,6 +8,7 @@
 //! |---|---|
 //! | [`objects`] | Kubernetes objects built by chaining |
 //! | [`scenario`] | what is done to a cluster, when, and what is waited for |
+//! | [`autoscaling`] | what the real cluster-autoscaler was seen to do |
 //! | [`canonical`] | what happened, told so that two clusters can be compared |
 //! | [`compare`] | what two recordings must agree on |
 //! | [`fixture`] | recorded answers on disk |
@@ -19,6 +20,7 @@
 //! | `process_runner` | running chosen pods as local processes, in place of a kubelet (sk-lab's, with the feature) |
 //! | `recorder` | playing a scenario against it and keeping what happened (with the feature) |
 
+pub mod autoscaling;
 pub mod canonical;
 pub mod compare;
 #[cfg(feature = "control-plane")]

@@ -2,32 +2,99 @@
 //! is configured.
 //!
 //! A flag that cluster-autoscaler has and this version does not model is refused as such; one that nobody has is refused
-//! with the nearest that there is. Defaults are cluster-autoscaler's own as of 2026 (config/flags/flags.go); until early
-//! 2025 its default expander was `random`.
+//! with the nearest that there is; one that cannot matter in a simulation is taken and named as ignored. Defaults are those
+//! that cluster-autoscaler 1.36.1 prints; until early 2025 its default expander was `random`.
 
 mod flags;
+mod values;
 
+use std::collections::BTreeMap;
+
+use regex_lite::Regex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sk_core::SimDuration;
+use sk_core::{SimDuration, SmolStr};
 
 use super::error::{Fault, MAX_FAULTS, ScenarioError, shown};
 use super::path::Path;
 use super::yaml::{Document, Entry, Value};
 use super::{schema, spelling};
 
-use flags::UNMODELLED_FLAGS;
+use flags::{IGNORED_FLAGS, UNMODELLED_FLAGS};
+pub use values::{Expander, Expanders, Names, Range};
 
 /// How the cluster grows and shrinks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case", expecting = "a mapping of cluster-autoscaler's flags")]
 pub struct Autoscaler {
-    /// Which group grows when several would help. Default: `least-waste`.
-    pub expander: Expander,
+    /// Which group grows when several would help, with commas: each narrows down what the one before left. Default:
+    /// `least-waste`.
+    #[serde(with = "spelling::flag")]
+    #[schemars(schema_with = "schema::flag_expanders")]
+    pub expander: Expanders,
+    /// What the ConfigMap of the priority expander says: regular expressions of group names, by priority. Default: none.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub priorities: BTreeMap<String, Vec<String>>,
     /// How often the cluster is looked at. Default: `10s`; at least `1s`.
     #[serde(with = "spelling::duration")]
     #[schemars(schema_with = "schema::duration")]
     pub scan_interval: SimDuration,
+    /// Whether unschedulable pods, and loops that did something, start the next loop at once. Default: true.
+    #[serde(with = "spelling::flag")]
+    #[schemars(schema_with = "schema::flag_switch")]
+    pub frequent_loops_enabled: bool,
+    /// Pods younger than this call for no nodes. Default: `0s`.
+    #[serde(with = "spelling::duration")]
+    #[schemars(schema_with = "schema::duration")]
+    pub new_pod_scale_up_delay: SimDuration,
+    /// Pods of lower priority neither call for nodes nor keep them. Default: -10.
+    #[serde(with = "spelling::flag")]
+    #[schemars(schema_with = "schema::flag_integer")]
+    pub expendable_pods_priority_cutoff: i32,
+    /// The most nodes of all groups together; 0 for no limit. Default: 0.
+    #[serde(with = "spelling::flag")]
+    #[schemars(schema_with = "schema::flag_number")]
+    pub max_nodes_total: u32,
+    /// The least cores that scale-down leaves and the most that scale-up makes, as `MIN:MAX`. Default: `0:320000`.
+    #[serde(with = "spelling::flag")]
+    #[schemars(schema_with = "schema::flag_range")]
+    pub cores_total: Range,
+    /// The same of memory, in GiB. Default: `0:6400000`.
+    #[serde(with = "spelling::flag")]
+    #[schemars(schema_with = "schema::flag_range")]
+    pub memory_total: Range,
+    /// The most nodes that one scale-up adds. Default: 1000.
+    #[serde(with = "spelling::flag")]
+    #[schemars(schema_with = "schema::flag_number")]
+    pub max_nodes_per_scaleup: u32,
+    /// Whether several groups may grow in one loop. Default: false.
+    #[serde(with = "spelling::flag")]
+    #[schemars(schema_with = "schema::flag_switch")]
+    pub salvo_scale_up: bool,
+    /// Whether a scale-up is spread over groups that are alike but for their zone. Default: false.
+    #[serde(with = "spelling::flag")]
+    #[schemars(schema_with = "schema::flag_switch")]
+    pub balance_similar_node_groups: bool,
+    /// Labels in which such groups may differ besides, with commas between them. Default: none.
+    #[serde(with = "spelling::flag")]
+    #[schemars(schema_with = "schema::flag_text")]
+    pub balancing_ignore_label: Names,
+    /// Whether a group below its minimum is filled up. Default: false.
+    #[serde(with = "spelling::flag")]
+    #[schemars(schema_with = "schema::flag_switch")]
+    pub enforce_node_group_min_size: bool,
+    /// A node that is not ready by then is no longer waited for. Default: `15m`.
+    #[serde(with = "spelling::duration")]
+    #[schemars(schema_with = "schema::duration")]
+    pub max_node_startup_time: SimDuration,
+    /// So many nodes may be not ready, whatever their share. Default: 3.
+    #[serde(with = "spelling::flag")]
+    #[schemars(schema_with = "schema::flag_number")]
+    pub ok_total_unready_count: u32,
+    /// With a larger share of nodes not ready nothing is done. Default: 45.
+    #[serde(with = "spelling::flag")]
+    #[schemars(schema_with = "schema::flag_number")]
+    pub max_total_unready_percentage: u32,
     /// Whether nodes are removed at all. Default: true.
     #[serde(with = "spelling::flag")]
     #[schemars(schema_with = "schema::flag_switch")]
@@ -36,14 +103,42 @@ pub struct Autoscaler {
     #[serde(with = "spelling::duration")]
     #[schemars(schema_with = "schema::duration")]
     pub scale_down_unneeded_time: SimDuration,
+    /// Whether nodes that do not become ready are removed. Default: true.
+    #[serde(with = "spelling::flag")]
+    #[schemars(schema_with = "schema::flag_switch")]
+    pub scale_down_unready_enabled: bool,
+    /// How long such a node must have been unneeded before it goes. Default: `20m`.
+    #[serde(with = "spelling::duration")]
+    #[schemars(schema_with = "schema::duration")]
+    pub scale_down_unready_time: SimDuration,
     /// How long after adding nodes none are removed. Default: `10m`.
     #[serde(with = "spelling::duration")]
     #[schemars(schema_with = "schema::duration")]
     pub scale_down_delay_after_add: SimDuration,
-    /// A node can go if less than this share of its cpu and of its memory is requested. Default: 0.5.
+    /// How long after a removal began no other begins. Default: `0s`.
+    #[serde(with = "spelling::duration")]
+    #[schemars(schema_with = "schema::duration")]
+    pub scale_down_delay_after_delete: SimDuration,
+    /// Whether these delays hold only for the group that caused them. Default: false.
+    #[serde(with = "spelling::flag")]
+    #[schemars(schema_with = "schema::flag_switch")]
+    pub scale_down_delay_type_local: bool,
+    /// A node can go if no more than this share of its cpu and of its memory is requested. Default: 0.5.
     #[serde(with = "spelling::flag")]
     #[schemars(schema_with = "schema::flag_number")]
     pub scale_down_utilization_threshold: f64,
+    /// Whether pods of DaemonSets are left out of that share. Default: false.
+    #[serde(with = "spelling::flag")]
+    #[schemars(schema_with = "schema::flag_switch")]
+    pub ignore_daemonsets_utilization: bool,
+    /// Whether mirror pods are left out of that share. Default: false.
+    #[serde(with = "spelling::flag")]
+    #[schemars(schema_with = "schema::flag_switch")]
+    pub ignore_mirror_pods_utilization: bool,
+    /// How long a node that could not be emptied is not looked at again. Default: `5m`.
+    #[serde(with = "spelling::duration")]
+    #[schemars(schema_with = "schema::duration")]
+    pub unremovable_node_recheck_timeout: SimDuration,
     /// How many nodes are removed at once. Default: 10.
     #[serde(with = "spelling::flag")]
     #[schemars(schema_with = "schema::flag_number")]
@@ -52,38 +147,114 @@ pub struct Autoscaler {
     #[serde(with = "spelling::flag")]
     #[schemars(schema_with = "schema::flag_number")]
     pub max_drain_parallelism: u32,
+    /// How many nodes are marked as candidates in one loop. Default: 10.
+    #[serde(with = "spelling::flag")]
+    #[schemars(schema_with = "schema::flag_number")]
+    pub max_bulk_soft_taint_count: u32,
+    /// From marking a node to deleting or emptying it. Default: `5s`.
+    #[serde(with = "spelling::duration")]
+    #[schemars(schema_with = "schema::duration")]
+    pub node_delete_delay_after_taint: SimDuration,
+    /// The most seconds that a pod of a node that goes is given. Default: 600.
+    #[serde(with = "spelling::flag")]
+    #[schemars(schema_with = "schema::flag_number")]
+    pub max_graceful_termination_sec: u32,
+    /// Whether a node that goes is cordoned. Default: true.
+    #[serde(with = "spelling::flag")]
+    #[schemars(schema_with = "schema::flag_switch")]
+    pub cordon_node_before_terminating: bool,
+    /// Whether pods of DaemonSets are evicted from nodes that are emptied. Default: true.
+    #[serde(with = "spelling::flag")]
+    #[schemars(schema_with = "schema::flag_switch")]
+    pub daemonset_eviction_for_occupied_nodes: bool,
+    /// Whether they are evicted from nodes with no other pods. Default: false.
+    #[serde(with = "spelling::flag")]
+    #[schemars(schema_with = "schema::flag_switch")]
+    pub daemonset_eviction_for_empty_nodes: bool,
     /// Whether nodes with pods of `kube-system`, other than those of DaemonSets, stay. Default: true.
     #[serde(with = "spelling::flag")]
     #[schemars(schema_with = "schema::flag_switch")]
     pub skip_nodes_with_system_pods: bool,
+    /// Whether nodes with pods that keep something on the node stay. Default: true.
+    #[serde(with = "spelling::flag")]
+    #[schemars(schema_with = "schema::flag_switch")]
+    pub skip_nodes_with_local_storage: bool,
+    /// Whether nodes with pods of unknown controllers stay. Default: true.
+    #[serde(with = "spelling::flag")]
+    #[schemars(schema_with = "schema::flag_switch")]
+    pub skip_nodes_with_custom_controller_pods: bool,
+    /// Pods of owners with fewer replicas keep their node. Default: 0.
+    #[serde(with = "spelling::flag")]
+    #[schemars(schema_with = "schema::flag_number")]
+    pub min_replica_count: u32,
+    /// Flags that were given and change nothing in a simulation.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub ignored: Vec<String>,
 }
 
 impl Default for Autoscaler {
     fn default() -> Self {
         Self {
-            expander: Expander::LeastWaste,
+            expander: Expanders(vec![Expander::LeastWaste]),
+            priorities: BTreeMap::new(),
             scan_interval: SimDuration::from_secs(10),
+            frequent_loops_enabled: true,
+            new_pod_scale_up_delay: SimDuration::ZERO,
+            expendable_pods_priority_cutoff: -10,
+            max_nodes_total: 0,
+            cores_total: Range { least: 0, most: 320_000 },
+            memory_total: Range { least: 0, most: 6_400_000 },
+            max_nodes_per_scaleup: 1000,
+            salvo_scale_up: false,
+            balance_similar_node_groups: false,
+            balancing_ignore_label: Names::default(),
+            enforce_node_group_min_size: false,
+            max_node_startup_time: SimDuration::from_mins(15),
+            ok_total_unready_count: 3,
+            max_total_unready_percentage: 45,
             scale_down_enabled: true,
             scale_down_unneeded_time: SimDuration::from_mins(10),
+            scale_down_unready_enabled: true,
+            scale_down_unready_time: SimDuration::from_mins(20),
             scale_down_delay_after_add: SimDuration::from_mins(10),
+            scale_down_delay_after_delete: SimDuration::ZERO,
+            scale_down_delay_type_local: false,
             scale_down_utilization_threshold: 0.5,
+            ignore_daemonsets_utilization: false,
+            ignore_mirror_pods_utilization: false,
+            unremovable_node_recheck_timeout: SimDuration::from_mins(5),
             max_scale_down_parallelism: 10,
             max_drain_parallelism: 1,
+            max_bulk_soft_taint_count: 10,
+            node_delete_delay_after_taint: SimDuration::from_secs(5),
+            max_graceful_termination_sec: 600,
+            cordon_node_before_terminating: true,
+            daemonset_eviction_for_occupied_nodes: true,
+            daemonset_eviction_for_empty_nodes: false,
             skip_nodes_with_system_pods: true,
+            skip_nodes_with_local_storage: true,
+            skip_nodes_with_custom_controller_pods: true,
+            min_replica_count: 0,
+            ignored: Vec::new(),
         }
     }
 }
 
-/// Which group grows when several would help.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Expander {
-    /// Any of them, by the run's seed.
-    Random,
-    /// The one that is left with the least unused.
-    LeastWaste,
-    /// The one that takes the most pods.
-    MostPods,
+impl Autoscaler {
+    /// The highest priority that the patterns of `priorities` give each of these groups. Patterns match anywhere in a name,
+    /// as in cluster-autoscaler; those that do not compile were refused when the scenario was read.
+    pub fn priorities_of<'a>(&self, groups: impl Iterator<Item = &'a SmolStr>) -> BTreeMap<SmolStr, i64> {
+        let mut found = BTreeMap::new();
+        for group in groups {
+            let given = self.priorities.iter().filter(|(_, patterns)| {
+                patterns.iter().any(|pattern| Regex::new(pattern).is_ok_and(|pattern| pattern.is_match(group)))
+            });
+            let highest = given.filter_map(|(priority, _)| priority.parse().ok()).max();
+            found.extend(highest.map(|priority| (group.clone(), priority)));
+        }
+        found
+    }
 }
 
 /// Refuses what cluster-autoscaler has and this version does not model: all of it at once, because flags are pasted many
@@ -101,7 +272,8 @@ pub(crate) fn refuse_unmodelled(document: &Document) -> Result<(), ScenarioError
             Value::Text(text) if key == "expander" && is_unmodelled_expander(text) => {
                 let text = shown(text);
                 format!(
-                    "cluster-autoscaler's `{text}` is not modelled: use one of `random`, `least-waste`, `most-pods`"
+                    "cluster-autoscaler's `{text}` is not modelled: use `random`, `least-waste`, `most-pods`, `least-nodes`, \
+                     `priority`, or several of them with commas"
                 )
             }
             _ => continue,
@@ -113,6 +285,21 @@ pub(crate) fn refuse_unmodelled(document: &Document) -> Result<(), ScenarioError
 }
 
 fn is_unmodelled_expander(text: &str) -> bool {
-    let mut expanders = text.split(',').map(str::trim);
-    text.contains(',') || expanders.any(|name| ["least-nodes", "price", "priority", "grpc"].contains(&name))
+    text.split(',').map(str::trim).any(|name| ["price", "grpc"].contains(&name))
+}
+
+/// Takes out the flags that change nothing in a simulation, whatever their values: about logging, leader election,
+/// credentials and the autoscaler's own speed, and about groups that fail, which ours never do. Their names.
+pub(crate) fn take_ignored(document: &mut Document) -> Vec<String> {
+    let mut ignored = Vec::new();
+    if let Some(section) = document.root.get_mut("autoscaler") {
+        section.retain_entries(|key| {
+            let is_ignored = IGNORED_FLAGS.contains(&key);
+            if is_ignored {
+                ignored.push(key.to_owned());
+            }
+            !is_ignored
+        });
+    }
+    ignored
 }

@@ -14,7 +14,7 @@ use super::path::Path;
 use super::suggest::did_you_mean;
 use super::timeline::Happening;
 use super::yaml::Document;
-use super::{Assertion, Holds, Scenario};
+use super::{Assertion, Autoscaler, Expander, Holds, Scenario};
 
 /// A name that becomes part of node names and folders is at most this long (RFC 1123).
 const MAX_NAME_BYTES: usize = 63;
@@ -118,6 +118,33 @@ fn check_autoscaler(scenario: &Scenario, faults: &mut Faults<'_>) {
         faults.unless(count > 0, at.field(flag), || {
             "0 would never remove a node: write at least 1, or scale-down-enabled: false".to_owned()
         });
+    }
+    faults.unless(autoscaler.max_nodes_per_scaleup > 0, at.field("max-nodes-per-scaleup"), || {
+        "0 would never add a node: write at least 1".to_owned()
+    });
+    let percentage = autoscaler.max_total_unready_percentage;
+    faults.unless(percentage <= 100, at.field("max-total-unready-percentage"), || {
+        format!("{percentage} is no percentage: write one from 0 to 100")
+    });
+    check_priorities(autoscaler, &at, faults);
+}
+
+/// The priority expander needs priorities, and they need to be numbers with patterns that compile.
+fn check_priorities(autoscaler: &Autoscaler, at: &Path, faults: &mut Faults<'_>) {
+    let is_asked = autoscaler.expander.0.contains(&Expander::Priority);
+    faults.unless(!is_asked || !autoscaler.priorities.is_empty(), at.field("expander"), || {
+        "the expander `priority` needs `priorities`: what its ConfigMap says, such as {10: [.*spot.*]}".to_owned()
+    });
+    for (priority, patterns) in &autoscaler.priorities {
+        let at = at.field("priorities").field(priority);
+        faults.unless(priority.parse::<i64>().is_ok(), at.clone(), || {
+            format!("`{}` is no priority: write a whole number", shown(priority))
+        });
+        for (index, pattern) in patterns.iter().enumerate() {
+            faults.unless(regex_lite::Regex::new(pattern).is_ok(), at.index(index), || {
+                format!("`{}` is no regular expression", shown(pattern))
+            });
+        }
     }
 }
 

@@ -62,6 +62,27 @@ pub(crate) fn flag_number(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": ["number", "string"], "minimum": 0, "pattern": r"^[0-9]+(\.[0-9]*)?$" })
 }
 
+/// `-10`, or `"-10"` as flags are pasted.
+pub(crate) fn flag_integer(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": ["integer", "string"], "pattern": "^-?[0-9]+$" })
+}
+
+/// `0:320000`.
+pub(crate) fn flag_range(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "string", "pattern": "^[0-9]+:[0-9]+$" })
+}
+
+/// Names with commas.
+pub(crate) fn flag_text(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "string" })
+}
+
+/// Expanders with commas.
+pub(crate) fn flag_expanders(_: &mut SchemaGenerator) -> Schema {
+    let one = "(random|least-waste|most-pods|least-nodes|priority)";
+    json_schema!({ "type": "string", "pattern": format!("^{one}(, *{one})*$") })
+}
+
 /// The short form of something, or its long one.
 pub(crate) fn either(short: &Schema, long: &Schema) -> Schema {
     json_schema!({ "anyOf": [short, long] })

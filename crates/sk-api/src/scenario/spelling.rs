@@ -115,6 +115,10 @@ impl Flag for u32 {
     const WHAT: &'static str = "a whole number, not below 0";
 }
 
+impl Flag for i32 {
+    const WHAT: &'static str = "a whole number";
+}
+
 impl Flag for f64 {
     const WHAT: &'static str = "a number";
 }

@@ -121,6 +121,20 @@ impl Node {
         }
     }
 
+    pub(crate) fn get_mut(&mut self, key: &str) -> Option<&mut Self> {
+        match &mut self.value {
+            Value::Map(entries) => entries.iter_mut().find(|entry| entry.key == key).map(|entry| &mut entry.node),
+            _ => None,
+        }
+    }
+
+    /// Leaves only the entries of a mapping whose keys are wanted.
+    pub(crate) fn retain_entries(&mut self, mut wanted: impl FnMut(&str) -> bool) {
+        if let Value::Map(entries) = &mut self.value {
+            entries.retain(|entry| wanted(&entry.key));
+        }
+    }
+
     pub(crate) fn entries(&self) -> &[Entry] {
         match &self.value {
             Value::Map(entries) => entries,

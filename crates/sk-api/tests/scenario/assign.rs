@@ -44,7 +44,7 @@ fn what_is_assigned_is_checked_as_if_it_stood_in_the_file() {
     let cases = [
         ("cluster.groups.small.maxx=2", "cluster.groups.small.maxx: there is no such field, only"),
         ("autoscaler.scan-intervall=5s", "autoscaler.scan-intervall: there is no such field, only"),
-        ("autoscaler.v=4", "autoscaler.v: this flag of cluster-autoscaler is not modelled"),
+        ("autoscaler.nodes=4", "autoscaler.nodes: this flag of cluster-autoscaler is not modelled"),
         ("cluster.groups.small.max=ten", "cluster.groups.small.max: expected a whole number"),
         ("cluster.groups.small.min=11", "cluster.groups.small.min: min 11 is more than max 10"),
         (

@@ -1,7 +1,7 @@
 //! What is read, what is refused, and with which words.
 
 use sk_api::Scenario;
-use sk_api::scenario::{Assertion, Expander, Holds, Nodes, Path, Profile, Ready};
+use sk_api::scenario::{Assertion, Expander, Expanders, Holds, Nodes, Path, Profile, Ready};
 use sk_core::{Quantity, SimDuration, Taint, TaintEffect, TimeSpec};
 
 use crate::cases::{EVERYTHING, SMALLEST, refused};
@@ -30,7 +30,7 @@ fn the_smallest_scenario_is_read_and_the_rest_is_default() {
     assert_eq!((scenario.seed, scenario.repetitions, scenario.name.as_deref()), (1, 1, None));
     assert_eq!(scenario.cluster.currency, "USD");
     assert_eq!(scenario.autoscaler.scale_down_unneeded_time, SimDuration::from_mins(10));
-    assert_eq!(scenario.autoscaler.expander, Expander::LeastWaste);
+    assert_eq!(scenario.autoscaler.expander, Expanders(vec![Expander::LeastWaste]));
     assert_eq!(scenario.timing.profile, Profile::RealLike);
     assert_eq!(scenario.timing.pod_startup_delay, SimDuration::from_secs(2));
     assert_eq!(scenario.assertions[1].that, "nodes.max <= 10");
@@ -102,23 +102,57 @@ fn flags_of_cluster_autoscaler_are_taken_as_pasted_or_refused_by_name() {
                   scale-down-utilization-threshold: \"0.65\"\n  skip-nodes-with-system-pods: false\n";
     let scenario = Scenario::parse("pack.yaml", &format!("{SMALLEST}{pasted}")).unwrap();
     let autoscaler = &scenario.autoscaler;
-    assert_eq!(autoscaler.expander, Expander::Random);
+    assert_eq!(autoscaler.expander, Expanders(vec![Expander::Random]));
     assert_eq!((autoscaler.scale_down_enabled, autoscaler.max_drain_parallelism), (false, 3));
     assert_eq!((autoscaler.scale_down_utilization_threshold, autoscaler.skip_nodes_with_system_pods), (0.65, false));
 
-    let known =
-        "autoscaler: {scan-interval: 5s, balance-similar-node-groups: true, v: 4, expander: \"priority,random\"}";
+    let known = "autoscaler: {scan-interval: 5s, nodes: 1:3:a, parallel-scale-up: true, expander: \"price,random\"}";
     let said = error(&format!("{SMALLEST}{known}"));
     let lines: Vec<_> = said.lines().collect();
     assert_eq!(lines.len(), 3, "{said}");
-    assert!(lines[0].starts_with("pack.yaml:10:33: autoscaler.balance-similar-node-groups: this flag"), "{said}");
+    assert!(lines[0].starts_with("pack.yaml:10:33: autoscaler.nodes: this flag"), "{said}");
     assert!(lines[0].contains("is not modelled"), "{said}");
-    assert!(lines[2].contains("`priority,random` is not modelled"), "{said}");
+    assert!(lines[2].contains("`price,random` is not modelled"), "{said}");
 
     let unknown = error(&format!("{SMALLEST}autoscaler: {{scan-intervall: 5s}}"));
     assert!(unknown.starts_with("pack.yaml:10:14: autoscaler.scan-intervall: there is no such field"), "{unknown}");
     assert!(unknown.ends_with("did you mean `scan-interval`?"), "{unknown}");
     assert!(error(&format!("{SMALLEST}wibble:")).starts_with("pack.yaml:10:1: wibble: there is no such field"));
+}
+
+#[test]
+fn flags_that_cannot_matter_are_taken_and_named() {
+    let pasted = "autoscaler: {v: 4, leader-elect: false, cloud-provider: aws, scan-interval: 5s}";
+    let autoscaler = Scenario::parse("pack.yaml", &format!("{SMALLEST}{pasted}")).unwrap().autoscaler;
+    assert_eq!(autoscaler.ignored, ["v", "leader-elect", "cloud-provider"]);
+    assert_eq!(autoscaler.scan_interval, SimDuration::from_secs(5));
+}
+
+#[test]
+fn every_flag_has_the_default_that_the_real_one_prints() {
+    let printed = sk_testkit::autoscaling::flag_defaults();
+    let ours = serde_json::to_value(sk_api::scenario::Autoscaler::default()).unwrap();
+    let mut compared = 0;
+    for (flag, ours) in ours.as_object().unwrap().iter().filter(|(flag, _)| printed.contains_key(*flag)) {
+        let (ours, real) = (ours.as_str().map_or(ours.to_string(), str::to_owned), &printed[flag]);
+        let span = |text: &str| text.parse::<SimDuration>().ok();
+        let is_none = |text: &str| ["", "0"].contains(&text);
+        let same =
+            ours == *real || (span(&ours).is_some() && span(&ours) == span(real)) || (is_none(&ours) && is_none(real));
+        assert!(same, "{flag}: {ours} here, {real} there");
+        compared += 1;
+    }
+    assert!(compared >= 35, "{compared}");
+}
+
+#[test]
+fn the_priority_expander_reads_what_its_config_map_says() {
+    let pasted = "autoscaler: {expander: \"priority,least-waste\", priorities: {10: [.*], 50: [\"^sm\", big]}}";
+    let scenario = Scenario::parse("pack.yaml", &format!("{SMALLEST}{pasted}")).unwrap();
+    assert_eq!(scenario.autoscaler.expander, Expanders(vec![Expander::Priority, Expander::LeastWaste]));
+    let names = ["small".into(), "other".into()];
+    let priorities = scenario.autoscaler.priorities_of(names.iter());
+    assert_eq!(priorities.into_iter().collect::<Vec<_>>(), [("other".into(), 10), ("small".into(), 50)]);
 }
 
 #[test]

@@ -21,7 +21,7 @@ pub(super) struct Group {
 impl Group {
     /// A group whose first nodes ([`first_nodes`]) are made.
     pub(super) fn new(settings: NodeGroup) -> Self {
-        Self { made: settings.min.into(), settings }
+        Self { made: initial(&settings).into(), settings }
     }
 
     /// The next node of the group.
@@ -30,17 +30,36 @@ impl Group {
         new_node(&self.settings, &node_name(&self.settings, self.made), now, self.settings.ready_delay)
     }
 
-    /// A ready, empty node of the group that does not exist.
-    pub(super) fn template(&self) -> NodeSpec {
-        let name = format!("template-for-{}", self.settings.name);
-        let node = new_node(&self.settings, &name, SimTime::EPOCH, SimDuration::ZERO);
+    /// A ready, empty node of the group that does not exist, as the provider describes it.
+    pub(super) fn described(&self) -> NodeSpec {
+        let node = new_node(&self.settings, &self.template_name(), SimTime::EPOCH, SimDuration::ZERO);
         classes::node(&node).expect("a node of a group is a node")
+    }
+
+    /// What a node that does not exist is called, as in cluster-autoscaler.
+    pub(super) fn template_name(&self) -> SmolStr {
+        format!("template-node-for-{}", self.settings.name).into()
+    }
+
+    /// The most nodes it may have.
+    pub(super) fn max(&self) -> usize {
+        usize::try_from(self.settings.max).unwrap_or(usize::MAX)
+    }
+
+    /// The fewest nodes that are left to it.
+    pub(super) fn min(&self) -> usize {
+        usize::try_from(self.settings.min).unwrap_or(usize::MAX)
     }
 }
 
-/// The nodes a group has when a simulation begins: its minimum, ready.
+fn initial(group: &NodeGroup) -> u32 {
+    group.initial.unwrap_or(group.min)
+}
+
+/// The nodes a group has when a simulation begins, ready.
 pub(crate) fn first_nodes(group: &NodeGroup, now: SimTime) -> impl Iterator<Item = Object> {
-    (1..=u64::from(group.min)).map(move |number| new_node(group, &node_name(group, number), now, SimDuration::ZERO))
+    (1..=u64::from(initial(group)))
+        .map(move |number| new_node(group, &node_name(group, number), now, SimDuration::ZERO))
 }
 
 fn node_name(group: &NodeGroup, number: u64) -> String {

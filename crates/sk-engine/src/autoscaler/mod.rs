@@ -1,48 +1,87 @@
 //! The cluster autoscaler: more nodes when pods fit nowhere, fewer when nodes stand idle.
 //!
-//! Follows cluster-autoscaler's loop: every scan interval it looks at pods marked unschedulable, asks the scheduler
-//! library which groups' nodes would take them, and adds nodes; in a scan that adds none it looks for nodes that have
-//! been unneeded for long enough. `scale_up` and `scale_down` decide purely; this file carries their decisions out.
+//! Follows cluster-autoscaler 1.36.1 as it was observed, decision by decision (docs/fidelity.md lists the scenarios).
 //!
-//! Simplified: disruption budgets, node startup failures, balancing of similar groups, and the priority, price and grpc
-//! expanders are not modelled.
+//! | file | what it owns |
+//! |---|---|
+//! | this one | the component: what is seen, asked for and carried out |
+//! | `schedule` | when a loop runs |
+//! | `view`, `beside` | the cluster as it is known, kept change by change |
+//! | `template`, `estimator`, `expander`, `similar`, `scale_up` | which group grows and by how much: pure |
+//! | `drain`, `scale_down` | which nodes could go and which go now: pure |
+//! | `removal` | the steps in which a node goes |
+//! | `flags`, `rules`, `decisions` | what can be set, what was observed, what is handed out |
+//!
+//! Not modelled: groups that fail to make nodes and their back-off, the price and grpc expanders, GPU utilisation,
+//! provisioning requests.
 
+mod beside;
+mod decisions;
+mod drain;
+mod estimator;
+mod expander;
+mod flags;
 mod groups;
+mod removal;
+mod rules;
 mod scale_down;
 mod scale_up;
+mod schedule;
+mod similar;
+mod template;
 mod view;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use sk_apiserver::kinds::NODE;
-use sk_apiserver::{self as api, Change, DeleteOptions, KindTag, Object, Request, WatchEvent};
+use sk_apiserver::{Answer, Change, DeleteOptions, KindTag, Reason, Request, WatchEvent};
 use sk_core::rng::Stream;
-use sk_core::{ObjectKey, ObjectRef, SimTime, SmolStr, Taint, TaintEffect};
+use sk_core::{ObjectKey, ObjectRef, SimDuration, SimTime, SmolStr};
 
-use crate::component::{Component, Context};
-use crate::engine::Process;
-use crate::settings::{Autoscaler, Settings};
+use crate::component::{Component, Context, Timers};
+use crate::engine::{EVERY_KIND, Process};
+use crate::settings::Settings;
 
-use groups::Group;
+pub use decisions::{Choice, Decision, Resize, Trigger, Verdict};
+pub use flags::{Autoscaler, Expander, Limits};
 pub(crate) use groups::first_nodes;
 pub use groups::new_node;
-use scale_down::Candidate;
-use view::{Draining, View};
+pub use rules::Rule;
+
+use decisions::Decisions;
+use estimator::Turn;
+use groups::Group;
+use removal::{EVICTION_RETRY, EVICTION_TIME, Mark, Next, Removals};
+use scale_down::{Look, Planner};
+use scale_up::{ScaleUp, Search, named};
+use schedule::Schedule;
+use view::View;
 
 /// The mark of a node about to be removed: nothing new goes there.
 const TO_BE_DELETED: &str = "ToBeDeletedByClusterAutoscaler";
+/// The mark of a node that could go: pods are better put elsewhere.
+const SOFT_TAINT: &str = "DeletionCandidateOfClusterAutoscaler";
+/// After a conflict the node is read and written again.
+const RETRY: SimDuration = SimDuration::from_millis(10);
 
 pub(crate) fn process(settings: Settings) -> Process {
     let latency = settings.timing.watch_latency;
     let autoscaler = ClusterAutoscaler {
-        view: View::new(&settings.groups),
+        view: View::new(&settings.groups, &settings.autoscaler),
         groups: settings.groups.into_iter().map(Group::new).collect(),
         choice: Stream::new(settings.seed, "expander"),
-        settings: settings.autoscaler,
-        unneeded: BTreeMap::new(),
-        draining: BTreeMap::new(),
-        last_scale_up: None,
-        idle: None,
+        schedule: Schedule::new(&settings.autoscaler, settings.timing.autoscaler_loop),
+        flags: settings.autoscaler,
+        turn: Turn::default(),
+        planner: Planner::default(),
+        removals: Removals::default(),
+        asked: BTreeMap::new(),
+        last_added: BTreeMap::new(),
+        last_deleted: BTreeMap::new(),
+        decisions: Decisions::default(),
+        alarms: Timers::new(),
+        sent: BTreeMap::new(),
+        requests: 0,
     };
     Process::new(latency).with(autoscaler, None)
 }
@@ -51,149 +90,367 @@ pub(crate) fn process(settings: Settings) -> Process {
 struct ClusterAutoscaler {
     view: View,
     groups: Vec<Group>,
-    settings: Autoscaler,
+    flags: Autoscaler,
     choice: Stream,
-    /// Nodes that could go, and since when.
-    unneeded: BTreeMap<SmolStr, SimTime>,
-    /// Nodes that are going, by group.
-    draining: Draining,
-    last_scale_up: Option<SimTime>,
-    /// What the last scan found, while nothing has changed since: most scans of a quiet cluster end here.
-    idle: Option<Idle>,
+    schedule: Schedule,
+    turn: Turn,
+    planner: Planner,
+    removals: Removals,
+    /// Nodes that were asked for and have not been seen yet, with their groups.
+    asked: BTreeMap<SmolStr, usize>,
+    /// When each group was last enlarged.
+    last_added: BTreeMap<usize, SimTime>,
+    /// When the last removal of a node of each group began.
+    last_deleted: BTreeMap<usize, SimTime>,
+    decisions: Decisions,
+    alarms: Timers<Alarm>,
+    /// Requests without an answer.
+    sent: BTreeMap<u64, Sent>,
+    requests: u64,
 }
 
-/// A scan that found no pods to help: what is left is to wait for nodes to have been unneeded long enough.
-#[derive(Clone)]
-struct Idle {
-    /// Nodes that could go.
-    removable: Vec<Candidate>,
-    /// How many nodes each group has.
-    sizes: Vec<usize>,
+/// What the autoscaler is woken for.
+#[derive(Clone, Debug)]
+enum Alarm {
+    /// The loop of that number.
+    Loop(u64),
+    /// The next step of a node's removal.
+    Removal(SmolStr),
+    /// A mark that met a conflict.
+    Mark(SmolStr, Mark),
+    /// An eviction that was refused, until when.
+    Evict(ObjectKey, Option<i64>, SimTime),
+}
+
+/// What a request was for.
+#[derive(Clone, Debug)]
+enum Sent {
+    Node(SmolStr),
+    Mark(SmolStr, Mark),
+    Eviction { pod: ObjectKey, grace: Option<i64>, until: SimTime },
 }
 
 impl Component for ClusterAutoscaler {
     fn start(&mut self, ctx: &mut Context<'_>) {
         if !self.groups.is_empty() {
-            ctx.wake(0, ctx.now + self.settings.scan_interval);
+            let first = self.schedule.first(ctx.now);
+            self.set_loop(first, ctx);
         }
     }
 
     fn watches(&self) -> &'static [KindTag] {
-        &[KindTag::Node, KindTag::Pod, KindTag::Namespace]
+        EVERY_KIND
     }
 
     fn observe(&mut self, seen: &WatchEvent, ctx: &mut Context<'_>) {
-        self.idle = None;
-        self.view.learn(seen, ctx.view);
-        if seen.object.node().is_some() && seen.change == Change::Deleted {
-            self.draining.remove(&seen.object.key.name);
-            self.unneeded.remove(&seen.object.key.name);
+        if self.groups.is_empty() {
+            return;
         }
-        let node = seen.object.pod().and_then(|pod| pod.node_name.as_ref());
-        if let Some(node) = node.filter(|node| self.draining.contains_key(*node)) {
-            // A pod may have been bound while the node's mark was on its way.
-            let came = seen.before.as_ref().is_none_or(|before| before.pod().is_none_or(|pod| pod.node_name.is_none()));
-            if came && seen.change != Change::Deleted && scale_down::must_move(&seen.object) {
-                ctx.send(0, Request::Evict { pod: seen.object.key.clone() });
+        let is_new = self.view.learn(seen, ctx.view);
+        let name = &seen.object.key.name;
+        if seen.object.node().is_some() {
+            self.asked.remove(name);
+            if seen.change == Change::Deleted {
+                self.removals.end(name);
+                self.planner.forget(name);
+                self.decisions.forget_node(name);
             }
-            self.remove_if_drained(node, ctx);
+        } else if seen.object.pod().is_some_and(|pod| seen.change == Change::Deleted || pod.node_name.is_some()) {
+            self.decisions.forget_pod(&seen.object.key);
+        }
+        let next =
+            if is_new { self.schedule.pod_appeared(ctx.now, &self.flags) } else { self.schedule.changed(ctx.now) };
+        self.set_loop(next, ctx);
+    }
+
+    fn wake(&mut self, tag: u64, ctx: &mut Context<'_>) {
+        match self.alarms.take(tag) {
+            Some(Alarm::Loop(number)) => {
+                if let Some(trigger) = self.schedule.begin(number, ctx.now) {
+                    self.run(trigger, ctx);
+                }
+            }
+            Some(Alarm::Removal(node)) => self.remove(&node, ctx),
+            Some(Alarm::Mark(node, mark)) => self.mark(&node, mark, ctx),
+            Some(Alarm::Evict(pod, grace, until)) => self.evict(pod, grace, until, ctx),
+            None => {}
         }
     }
 
-    fn wake(&mut self, _tag: u64, ctx: &mut Context<'_>) {
-        self.scan(ctx);
-        ctx.wake(0, ctx.now + self.settings.scan_interval);
+    fn answered(&mut self, tag: u64, answer: Answer, ctx: &mut Context<'_>) {
+        match (self.sent.remove(&tag), answer) {
+            (Some(Sent::Node(name)), Err(_)) => drop(self.asked.remove(&name)),
+            (Some(Sent::Mark(node, mark)), Err(error)) if error.reason == Reason::Conflict => {
+                self.alarms.set(ctx, ctx.now + RETRY, Alarm::Mark(node, mark));
+            }
+            (Some(Sent::Eviction { pod, grace: Some(grace), .. }), Ok(_)) => {
+                let options = DeleteOptions { grace_secs: Some(grace), ..DeleteOptions::default() };
+                let target = ObjectRef::new(sk_apiserver::kinds::POD.clone(), pod);
+                self.send(None, Request::Delete { target, options }, ctx);
+            }
+            (Some(Sent::Eviction { pod, grace, until }), Err(error)) if error.reason == Reason::TooManyRequests => {
+                self.alarms.set(ctx, ctx.now + EVICTION_RETRY, Alarm::Evict(pod, grace, until));
+            }
+            (Some(_) | None, _) => {}
+        }
+    }
+
+    fn take_decisions(&mut self) -> Vec<Decision> {
+        self.decisions.take()
     }
 }
 
 impl ClusterAutoscaler {
-    fn scan(&mut self, ctx: &mut Context<'_>) {
+    /// One loop.
+    fn run(&mut self, trigger: Trigger, ctx: &mut Context<'_>) {
         debug_assert!(self.view.is_true(ctx.view), "changes lead to the picture that looking at everything gives");
-        let idle = match self.idle.take() {
-            Some(idle) => idle,
-            None => {
-                if self.scale_up(ctx) {
-                    self.last_scale_up = Some(ctx.now);
-                    return;
-                }
-                let removable = scale_down::removable(&mut self.view, &self.draining, &self.settings);
-                self.remember_unneeded(&removable, ctx.now);
-                Idle { removable, sizes: self.view.sizes(&self.draining) }
+        let done = if self.is_healthy(trigger, ctx.now) { self.decide(trigger, ctx) } else { Done::default() };
+        let next = self.next_loop(&done, ctx.now);
+        self.set_loop(next, ctx);
+    }
+
+    /// Too many nodes that are not ready, and not because they are new, stop everything.
+    fn is_healthy(&mut self, trigger: Trigger, now: SimTime) -> bool {
+        let is_late = |created: SimTime| now.since(created) >= self.flags.max_node_startup_time;
+        let nodes = self.view.nodes.values();
+        let unready = nodes.filter(|node| node.ready.is_none() && is_late(node.created)).count();
+        let percent = unready * 100 > self.view.nodes.len() * self.flags.max_total_unready_percentage;
+        let sick = unready > self.flags.ok_total_unready_count && percent && self.flags.follows(Rule::ClusterHealth);
+        if self.decisions.sickness_begins(sick) {
+            self.decisions.push(now, trigger, Verdict::Unhealthy { unready });
+        }
+        !sick
+    }
+
+    fn decide(&mut self, trigger: Trigger, ctx: &mut Context<'_>) -> Done {
+        let draining: Vec<SmolStr> = self.removals.draining().cloned().collect();
+        let draining: BTreeSet<&str> = draining.iter().map(SmolStr::as_str).collect();
+        let before = self.view.what_if.cluster.checkpoint();
+        let mut search = Search::new(
+            (&mut self.view, &self.groups),
+            (&self.flags, ctx.now),
+            (&mut self.choice, &mut self.turn),
+            &self.asked,
+        );
+        let mut found = search.run(&draining);
+        if found.rounds.is_empty() && self.flags.enforce_node_group_min_size {
+            let plan = search.to_minimum();
+            let to_minimum = scale_up::Round { options: Vec::new(), plan, pods: Vec::new() };
+            found.rounds.extend(Some(to_minimum).filter(|round| !round.plan.is_empty()));
+        }
+        let upcoming = search.leave();
+        let grew = !found.rounds.is_empty();
+        self.report(&found, trigger, ctx.now);
+        for (group, resize) in found.rounds.iter().flat_map(|round| &round.plan) {
+            self.grow(*group, resize, ctx);
+        }
+        let shrank = !grew && self.flags.scale_down_enabled && self.scale_down(found.waits, trigger, ctx);
+        self.view.what_if.cluster.rollback(before);
+        upcoming.iter().for_each(|node| drop(self.view.what_if.cluster.remove_node(*node)));
+        Done { grew, shrank }
+    }
+
+    fn report(&mut self, found: &ScaleUp, trigger: Trigger, now: SimTime) {
+        if self.decisions.fullness_begins(found.full) {
+            let most = self.flags.max_nodes_total;
+            self.decisions.push(now, trigger, Verdict::MaxNodesTotal { most });
+        }
+        if found.waits {
+            self.decisions.push(now, trigger, Verdict::WaitsForMorePods);
+        }
+        for round in &found.rounds {
+            let (pods, more_pods) = named(&round.pods);
+            let plan = round.plan.iter().map(|(_, resize)| resize.clone()).collect();
+            let told = self.decisions.news(pods.iter().cloned(), true);
+            let verdict = Verdict::ScaleUp { options: round.options.clone(), plan, pods, more_pods, told };
+            self.decisions.push(now, trigger, verdict);
+        }
+        for (pods, reason) in &found.refused {
+            let mut news = self.decisions.news(pods.iter().map(|pod| pod.key().clone()), false);
+            if !news.is_empty() {
+                let more_pods = news.len().saturating_sub(decisions::MAX_PODS);
+                news.truncate(decisions::MAX_PODS);
+                self.decisions.push(now, trigger, Verdict::NoScaleUp { pods: news, more_pods, reason: reason.clone() });
             }
+        }
+    }
+
+    fn grow(&mut self, group: usize, resize: &Resize, ctx: &mut Context<'_>) {
+        self.last_added.insert(group, ctx.now);
+        for _ in resize.from..resize.to {
+            let node = self.groups[group].make_node(ctx.now);
+            let name = node.key.name.clone();
+            self.asked.insert(name.clone(), group);
+            self.send(Some(Sent::Node(name)), Request::create(node), ctx);
+        }
+    }
+
+    /// Looks for nodes that could go, and lets some go; `true` if it did.
+    fn scale_down(&mut self, forbidden: bool, trigger: Trigger, ctx: &mut Context<'_>) -> bool {
+        let (view, groups, flags) = (&mut self.view, &self.groups[..], &self.flags);
+        let mut look = Look { view, groups, flags, now: ctx.now, choice: &mut self.choice };
+        let known: BTreeSet<SmolStr> = self.planner.unneeded().keys().cloned().collect();
+        let mut reasons = self.planner.update(&mut look);
+        let held = held(flags, (&self.last_added, &self.last_deleted), groups.len(), ctx.now);
+        let cooling =
+            forbidden || (!groups.is_empty() && held.len() == groups.len() && !flags.scale_down_delay_type_local);
+        let due = match cooling {
+            true => Vec::new(),
+            false => self.planner.due(&look, &self.removals.in_flight(), &held, &mut reasons),
         };
-        if !self.settings.scale_down_enabled || !self.scale_down(&idle, ctx) {
-            self.idle = Some(idle);
+        for (node, reason) in reasons {
+            self.decisions.unremovable(ctx.now, trigger, &node, reason);
+        }
+        let new = self.planner.unneeded().keys().filter(|node| !known.contains(*node));
+        for node in new.cloned().collect::<Vec<_>>() {
+            self.decisions.forget_node(&node);
+            self.decisions.push(ctx.now, trigger, Verdict::Unneeded { node });
+        }
+        if self.decisions.cooldown_begins(cooling && !self.planner.unneeded().is_empty()) {
+            self.decisions.push(ctx.now, trigger, Verdict::Cooldown);
+        }
+        due.iter().for_each(|node| self.begin_removal(node, trigger, ctx));
+        if due.is_empty() {
+            self.soft_taints(ctx);
+        }
+        !due.is_empty()
+    }
+
+    fn begin_removal(&mut self, name: &SmolStr, trigger: Trigger, ctx: &mut Context<'_>) {
+        let Some(unneeded) = self.planner.unneeded().get(name).cloned() else { return };
+        self.planner.forget(name);
+        self.last_deleted.insert(unneeded.group, ctx.now);
+        if let Some(node) = self.view.nodes.get_mut(name) {
+            node.leaving = true;
+        }
+        let is_drain = !unneeded.pods.is_empty();
+        let at = self.removals.begin(name, unneeded.group, is_drain, &self.flags, ctx.now);
+        self.mark(name, Mark::ToBeDeleted, ctx);
+        self.alarms.set(ctx, at, Alarm::Removal(name.clone()));
+        self.decisions.push(ctx.now, trigger, Verdict::ScaleDown { node: name.clone(), pods: unneeded.pods });
+    }
+
+    /// Marks nodes that could go, and takes the mark from those that are needed again; so many of each per loop.
+    fn soft_taints(&mut self, ctx: &mut Context<'_>) {
+        let most = match self.flags.follows(Rule::SoftTaintsInBulk) {
+            true => self.flags.max_bulk_soft_taint_count,
+            false => usize::MAX,
+        };
+        let ours = || self.view.nodes.values().filter(|node| node.group.is_some() && !node.is_going());
+        let could_go = |name: &SmolStr| self.planner.unneeded().contains_key(name);
+        let soft = ours().filter(|node| !node.taints.soft && could_go(&node.name)).take(most);
+        let needed = ours().filter(|node| node.taints.soft && !could_go(&node.name)).take(most);
+        let marks = soft.map(|node| (node.name.clone(), Mark::Soft));
+        let marks: Vec<_> = marks.chain(needed.map(|node| (node.name.clone(), Mark::Needed))).collect();
+        for (node, mark) in marks {
+            self.mark(&node, mark, ctx);
         }
     }
 
-    /// Adds nodes for pods that fit nowhere; `true` if it did.
-    fn scale_up(&mut self, ctx: &mut Context<'_>) -> bool {
-        let helpless = self.view.pods_without_room(&self.draining);
-        if helpless.is_empty() {
-            return false;
+    fn mark(&mut self, name: &SmolStr, mark: Mark, ctx: &mut Context<'_>) {
+        let Some((_, node)) = ctx.view.find(&NODE, &ObjectKey::cluster(name.clone())) else { return };
+        if let Some(request) = removal::mark(node, mark, self.flags.cordon_node_before_terminating) {
+            self.send(Some(Sent::Mark(name.clone(), mark)), request, ctx);
         }
-        let mut machines = self.view.sizes(&self.draining);
-        self.draining.values().for_each(|group| machines[*group] += 1);
-        let options = scale_up::options(&helpless, &self.groups, &machines, &mut self.view.what_if);
-        let Some(option) = scale_up::choose(options, self.settings.expander, &mut self.choice) else { return false };
-        let group = &mut self.groups[option.group];
-        for _ in 0..option.nodes {
-            let node = group.make_node(ctx.now);
-            ctx.send(0, Request::create(node));
-        }
-        true
     }
 
-    /// A node that could go keeps the time since when; one that is needed again begins anew.
-    fn remember_unneeded(&mut self, removable: &[Candidate], now: SimTime) {
-        let before = std::mem::take(&mut self.unneeded);
-        let since = |node: &SmolStr| before.get(node).copied().unwrap_or(now);
-        self.unneeded = removable.iter().map(|node| (node.name.clone(), since(&node.name))).collect();
-    }
-
-    /// Removes nodes that have been unneeded for long enough; `true` if it did.
-    fn scale_down(&mut self, idle: &Idle, ctx: &mut Context<'_>) -> bool {
-        let cooling = self.settings.scale_down_delay_after_add;
-        if self.last_scale_up.is_some_and(|at| ctx.now.since(at) < cooling) {
-            return false;
-        }
-        let chosen = scale_down::choose(idle, &self.groups, &self.settings, self.draining.len(), |node| {
-            self.unneeded.get(node).is_some_and(|since| ctx.now.since(*since) >= self.settings.scale_down_unneeded_time)
-        });
-        for candidate in &chosen {
-            self.unneeded.remove(&candidate.name);
-            self.draining.insert(candidate.name.clone(), candidate.group);
-            if let Some((_, node)) = ctx.view.find(&NODE, &ObjectKey::cluster(candidate.name.clone())) {
-                ctx.send(0, Request::update(marked(node)));
+    /// The next step of a node's removal.
+    fn remove(&mut self, name: &SmolStr, ctx: &mut Context<'_>) {
+        match self.removals.step(name, &self.view, &self.flags, ctx.now) {
+            Next::Evict(pods, next) => {
+                for (pod, grace) in pods {
+                    self.evict(pod, grace, ctx.now + EVICTION_TIME, ctx);
+                }
+                self.alarms.set(ctx, next, Alarm::Removal(name.clone()));
             }
-            for pod in &candidate.pods {
-                ctx.send(0, Request::Evict { pod: pod.clone() });
+            Next::Wait(next) => self.alarms.set(ctx, next, Alarm::Removal(name.clone())),
+            Next::Delete => self.send(None, removal::delete(name), ctx),
+            Next::GiveUp => {
+                let reason = format!("Failed to drain node /{name}: pods remaining after timeout");
+                self.decisions.push(ctx.now, Trigger::Timer, Verdict::ScaleDownFailed { node: name.clone(), reason });
+                self.spare(name, ctx);
             }
-            self.remove_if_drained(&candidate.name, ctx);
+            Next::NotEmpty => self.spare(name, ctx),
+            Next::Nothing => {}
         }
-        !chosen.is_empty()
     }
 
-    /// Removes a node once nothing is left on it that would have to move.
-    fn remove_if_drained(&mut self, node: &SmolStr, ctx: &mut Context<'_>) {
-        if !is_drained(ctx.view, node) {
-            return;
+    fn spare(&mut self, name: &SmolStr, ctx: &mut Context<'_>) {
+        self.removals.end(name);
+        if let Some(node) = self.view.nodes.get_mut(name) {
+            node.leaving = false;
         }
-        let target = ObjectRef::new(NODE.clone(), ObjectKey::cluster(node.clone()));
-        ctx.send(0, Request::Delete { target, options: DeleteOptions::default() });
+        self.mark(name, Mark::Spared, ctx);
+    }
+
+    fn evict(&mut self, pod: ObjectKey, grace: Option<i64>, until: SimTime, ctx: &mut Context<'_>) {
+        if ctx.now <= until {
+            let sent = Sent::Eviction { pod: pod.clone(), grace, until };
+            self.send(Some(sent), Request::Evict { pod }, ctx);
+        }
+    }
+
+    /// When the next loop runs. While nobody waits and nothing changes, loops that could not decide anything are skipped.
+    fn next_loop(&mut self, done: &Done, now: SimTime) -> Option<(u64, SimTime)> {
+        let follows = self.flags.frequent_loops_enabled;
+        if done.grew && follows && self.flags.follows(Rule::LoopFollowsScaleUp) {
+            return self.schedule.at_once(now, Trigger::AfterScaleUp);
+        }
+        if done.shrank && follows {
+            return self.schedule.at_once(now, Trigger::AfterScaleDown);
+        }
+        let busy = !self.view.pending.is_empty() || !self.removals.is_empty() || self.planner.has_more || done.grew;
+        let (last_added, last_deleted) = (self.last_added.values().max(), self.last_deleted.values().max());
+        let after = |last: Option<&SimTime>, delay: SimDuration| last.map(|last| *last + delay);
+        let cooldowns = [
+            after(last_added, self.flags.scale_down_delay_after_add),
+            after(last_deleted, self.flags.scale_down_delay_after_delete),
+        ];
+        let late = self.view.nodes.values().filter(|node| node.ready.is_none());
+        let late = late.map(|node| node.created + self.flags.max_node_startup_time).min();
+        let moments = cooldowns.into_iter().flatten().chain(late).filter(|at| *at > now);
+        let quiet_until = moments.chain(self.planner.next_interest(&self.flags, now)).min();
+        self.schedule.by_timer(now, if busy { Some(now) } else { quiet_until })
+    }
+
+    fn set_loop(&mut self, next: Option<(u64, SimTime)>, ctx: &mut Context<'_>) {
+        if let Some((number, at)) = next {
+            self.alarms.set(ctx, at, Alarm::Loop(number));
+        }
+    }
+
+    fn send(&mut self, what: Option<Sent>, request: Request, ctx: &mut Context<'_>) {
+        self.requests += 1;
+        if let Some(what) = what {
+            self.sent.insert(self.requests, what);
+        }
+        ctx.send(self.requests, request);
     }
 }
 
-fn is_drained(view: api::View<'_>, node: &SmolStr) -> bool {
-    !view.pods_on(node).any(|(_, pod)| scale_down::holds_its_node(pod))
+/// What a loop did.
+#[derive(Clone, Copy, Debug, Default)]
+struct Done {
+    grew: bool,
+    shrank: bool,
 }
 
-fn marked(node: &Object) -> Object {
-    let mut marked = node.clone();
-    marked.resource_version = 0;
-    if let Some(node) = marked.node_mut() {
-        let taint = Taint::new(TO_BE_DELETED, TaintEffect::NoSchedule);
-        std::sync::Arc::make_mut(&mut node.spec).taints.push(taint);
+/// The groups that must not shrink now, because one has just grown or shrunk: all of them, or with
+/// `scale-down-delay-type-local` that one.
+fn held(
+    flags: &Autoscaler,
+    (added, deleted): (&BTreeMap<usize, SimTime>, &BTreeMap<usize, SimTime>),
+    groups: usize,
+    now: SimTime,
+) -> Vec<usize> {
+    let delay_after_add =
+        if flags.follows(Rule::DelayAfterAdd) { flags.scale_down_delay_after_add } else { SimDuration::ZERO };
+    let is_recent = |last: &SimTime, delay: SimDuration| now.since(*last) < delay;
+    let grown = added.iter().filter(|(_, last)| is_recent(last, delay_after_add));
+    let shrunk = deleted.iter().filter(|(_, last)| is_recent(last, flags.scale_down_delay_after_delete));
+    let held: BTreeSet<usize> = grown.chain(shrunk).map(|(group, _)| *group).collect();
+    match flags.scale_down_delay_type_local || held.is_empty() {
+        true => held.into_iter().collect(),
+        false => (0..groups).collect(),
     }
-    marked
 }

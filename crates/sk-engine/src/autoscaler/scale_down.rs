@@ -1,142 +1,429 @@
-//! Which nodes could go, and which of them go now: pure decisions.
+//! Which nodes could go, since when, and which of them go now (`core/scaledown/planner`, `eligibility`, `unneeded`).
+//!
+//! Decides only. A loop looks at each node that is little used, tries in simulation to move its pods elsewhere, one node
+//! after the other, and remembers since when a node could go. What was found unremovable in simulation is not looked at
+//! again for a while, even if it becomes empty meanwhile.
 
-use sk_apiserver::Object;
-use sk_core::{ObjectKey, SmolStr};
-use sk_scheduler::{NodeId, Scheduler};
+use std::collections::BTreeMap;
 
-use super::Idle;
+use sk_core::rng::Stream;
+use sk_core::{ObjectKey, SimDuration, SimTime, SmolStr};
+use sk_scheduler::{NodeId, PodId};
+
+use super::beside::Allowance;
+use super::drain::{self, Drainability, Rules};
+use super::estimator::Turn;
+use super::flags::Autoscaler;
 use super::groups::Group;
-use super::view::{Draining, NodeView, View};
-use crate::settings::Autoscaler;
+use super::rules::Rule;
+use super::scale_up::shuffle;
+use super::view::{NodeView, PodView, View};
 
-const SAFE_TO_EVICT: &str = "cluster-autoscaler.kubernetes.io/safe-to-evict";
+/// What a loop knows of nodes that could go.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Planner {
+    /// Nodes that could go.
+    unneeded: BTreeMap<SmolStr, Unneeded>,
+    /// Nodes found unremovable in simulation, and until when they are left alone.
+    unremovable: BTreeMap<SmolStr, SimTime>,
+    /// When the last loop looked.
+    last: Option<SimTime>,
+    /// The shortest time between two loops so far.
+    shortest: Option<SimDuration>,
+    places: Places,
+    /// Nodes were left out because there are enough unneeded ones already.
+    pub(super) has_more: bool,
+}
 
-/// A node that could go, with the pods that would have to move.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Candidate {
-    pub(super) name: SmolStr,
+/// Where pods are moved in simulation: to where they were moved in the loop before, or to the next node in turn.
+#[derive(Clone, Debug, Default)]
+struct Places {
+    turn: Turn,
+    hints: BTreeMap<ObjectKey, NodeId>,
+    /// Hints for the next loop.
+    found: BTreeMap<ObjectKey, NodeId>,
+}
+
+impl Places {
+    fn find(&mut self, pod: &PodView, nodes: &[NodeId], view: &mut View) -> Option<NodeId> {
+        let hint = self.hints.get(pod.key()).copied().filter(|hint| nodes.contains(hint));
+        let hinted = hint.and_then(|hint| view.what_if.first_fit(pod.id, [hint]));
+        let found = hinted.or_else(|| self.turn.first_fit(pod, nodes, view))?;
+        self.found.insert(pod.key().clone(), found);
+        Some(found)
+    }
+}
+
+/// A node that could go.
+#[derive(Clone, Debug)]
+pub(super) struct Unneeded {
+    pub(super) since: SimTime,
     pub(super) group: usize,
+    /// The pods that would have to move; none: it is empty.
     pub(super) pods: Vec<ObjectKey>,
+    is_ready: bool,
 }
 
-/// The nodes whose pods would all find room elsewhere, empty ones first. Each counts on the ones before it being gone.
-pub(super) fn removable(view: &mut View, draining: &Draining, settings: &Autoscaler) -> Vec<Candidate> {
-    let nodes: Vec<NodeView> = view.staying(draining).cloned().collect();
-    let idle = nodes.iter().filter(|node| node.is_ready && is_idle(node, settings));
-    let is_empty = |node: &NodeView| !node.pods().any(|pod| holds_its_node(&pod.object));
-    let (empty, used): (Vec<&NodeView>, Vec<&NodeView>) = idle.partition(|node| is_empty(node));
-    if empty.is_empty() && used.is_empty() {
-        return Vec::new();
+/// What a loop looks at.
+pub(super) struct Look<'a> {
+    pub(super) view: &'a mut View,
+    pub(super) groups: &'a [Group],
+    pub(super) flags: &'a Autoscaler,
+    pub(super) now: SimTime,
+    pub(super) choice: &'a mut Stream,
+}
+
+/// A node that cannot go, and why.
+pub(super) type Unremovable = (SmolStr, String);
+
+/// Removals under way.
+#[derive(Clone, Debug, Default)]
+pub(super) struct InFlight {
+    /// By group.
+    pub(super) groups: BTreeMap<usize, usize>,
+    pub(super) empty: usize,
+    pub(super) drains: usize,
+}
+
+impl Planner {
+    pub(super) fn unneeded(&self) -> &BTreeMap<SmolStr, Unneeded> {
+        &self.unneeded
     }
-    let before = view.what_if.cluster.checkpoint();
-    let open = nodes.iter().filter(|node| node.is_ready).map(|node| node.id).collect();
-    let mut elsewhere = Elsewhere { what_if: &mut view.what_if, open };
-    let mut candidates = Vec::new();
-    for node in empty {
-        elsewhere.open.retain(|known| *known != node.id);
-        candidates.push(candidate(node, Vec::new()));
+
+    /// The node is gone, or going.
+    pub(super) fn forget(&mut self, node: &SmolStr) {
+        self.unneeded.remove(node);
+        self.unremovable.remove(node);
     }
-    for node in used {
-        if let Some(pods) = elsewhere.take_in(node, settings) {
-            candidates.push(candidate(node, pods));
+
+    /// Finds the nodes that could go; those that cannot, with their reasons.
+    pub(super) fn update(&mut self, look: &mut Look<'_>) -> Vec<Unremovable> {
+        let interval = self.last.map(|last| look.now.since(last));
+        let known = self.shortest.unwrap_or(look.flags.scale_down_unneeded_time);
+        self.shortest = Some(interval.map_or(known, |interval| interval.min(known)));
+        self.last = Some(look.now);
+        self.unremovable.retain(|_, until| *until > look.now);
+        let mut reasons = Vec::new();
+        let candidates = self.candidates(look, &mut reasons);
+        let found = self.simulate(candidates, look, &mut reasons);
+        let before = std::mem::take(&mut self.unneeded);
+        for (name, mut unneeded) in found {
+            unneeded.since = before.get(&name).map_or(unneeded.since, |known| known.since);
+            self.unneeded.insert(name, unneeded);
         }
+        if !look.flags.follows(Rule::UnneededTimeRestarts) {
+            for (name, known) in before {
+                self.unneeded.entry(name).or_insert(known);
+            }
+        }
+        reasons
     }
-    view.what_if.cluster.rollback(before);
-    candidates
-}
 
-fn candidate(view: &NodeView, pods: Vec<ObjectKey>) -> Candidate {
-    Candidate { name: view.name.clone(), group: view.group, pods }
-}
+    /// The nodes worth trying: empty ones first, then those that could go before, otherwise in any order.
+    fn candidates(&self, look: &mut Look<'_>, reasons: &mut Vec<Unremovable>) -> Vec<NodeView> {
+        let sizes = look.view.sizes();
+        let mut candidates = Vec::new();
+        for node in look.view.nodes.values() {
+            let Some(group) = node.group.filter(|_| !node.is_going() && look.is_judged(node)) else { continue };
+            let (size, min) = (sizes[group], look.groups[group].min());
+            if size <= min {
+                let reason = format!("node group min size reached (current: {size}, min: {min})");
+                reasons.push((node.name.clone(), reason));
+            } else if node.stays {
+                reasons.push((node.name.clone(), "the node is marked as no scale down".to_owned()));
+            } else if self.unremovable.contains_key(&node.name) && look.flags.follows(Rule::RecheckTimeout) {
+                // Said when it was found.
+            } else if let Some(reason) = look.is_used(node) {
+                reasons.push((node.name.clone(), reason));
+            } else {
+                candidates.push(node.clone());
+            }
+        }
+        shuffle(&mut candidates, look.choice);
+        candidates.sort_by_key(|node| (!look.is_empty(node), !self.unneeded.contains_key(&node.name)));
+        candidates
+    }
 
-/// Below the utilisation threshold in CPU and in memory.
-fn is_idle(view: &NodeView, settings: &Autoscaler) -> bool {
-    let (used, total) = (view.requested, view.allocatable);
-    let below = |used: i64, total: i64| {
-        let threshold = i128::from(settings.scale_down_utilization_threshold_milli);
-        total > 0 && i128::from(used) * 1000 < threshold * i128::from(total)
-    };
-    below(used.cpu_milli, total.cpu_milli) && below(used.memory, total.memory)
-}
-
-/// The nodes that would be left, with the pods that would have moved there.
-struct Elsewhere<'a> {
-    what_if: &'a mut Scheduler,
-    /// The nodes that pods may move to.
-    open: Vec<NodeId>,
-}
-
-impl Elsewhere<'_> {
-    /// Finds room for all pods of a node that would have to move, and closes that node; `None`, and nothing changed, if
-    /// one of them must stay.
-    fn take_in(&mut self, node: &NodeView, settings: &Autoscaler) -> Option<Vec<ObjectKey>> {
-        let others: Vec<NodeId> = self.open.iter().copied().filter(|known| *known != node.id).collect();
-        let before = self.what_if.cluster.checkpoint();
-        let mut moved = Vec::new();
-        for pod in node.pods().filter(|pod| must_move(&pod.object)) {
-            if !must_stay(&pod.object, settings) {
-                self.what_if.cluster.remove_pod(pod.id);
-                if let Some(target) = self.what_if.first_fit(pod.id, others.iter().copied()) {
-                    self.what_if.cluster.add_pod(pod.id, target);
-                    moved.push(pod.key().clone());
-                    continue;
+    /// Tries to move the pods of one candidate after the other.
+    fn simulate(
+        &mut self,
+        candidates: Vec<NodeView>,
+        look: &mut Look<'_>,
+        reasons: &mut Vec<Unremovable>,
+    ) -> BTreeMap<SmolStr, Unneeded> {
+        let limit = self.limit(look.flags);
+        let until = look.now + look.flags.unremovable_node_recheck_timeout;
+        let budgets = look.view.beside.clone();
+        let mut allowance = budgets.allowance();
+        let mut open: Vec<NodeId> = look.view.open().map(|node| node.id).collect();
+        let mut found = BTreeMap::new();
+        let before = look.view.what_if.cluster.checkpoint();
+        let mut wanderers = look.wanderers();
+        let total = candidates.len();
+        for (tried, node) in candidates.into_iter().enumerate() {
+            self.has_more = found.len() >= limit && tried < total;
+            if self.has_more && look.flags.follows(Rule::UnneededLimit) {
+                break;
+            }
+            match look.try_to_empty(&node, &open, &mut self.places, &allowance, &wanderers) {
+                Ok(pods) => {
+                    if look.flags.follows(Rule::NoDestination) {
+                        open.retain(|known| *known != node.id);
+                    }
+                    if look.flags.follows(Rule::BudgetsUsedUp) {
+                        pods.iter().for_each(|pod| allowance.take(&pod.object));
+                    }
+                    wanderers.extend(pods.iter().map(|pod| (pod.id, pod.clone())));
+                    let keys = pods.iter().map(|pod| pod.key().clone()).collect();
+                    let (group, is_ready) = (node.group.unwrap_or_default(), node.ready.is_some());
+                    found.insert(node.name.clone(), Unneeded { since: look.now, group, pods: keys, is_ready });
+                }
+                Err(reason) => {
+                    self.unremovable.insert(node.name.clone(), until);
+                    reasons.push((node.name.clone(), reason));
                 }
             }
-            self.what_if.cluster.rollback(before);
-            return None;
         }
-        self.what_if.cluster.commit(before);
-        self.open = others;
-        Some(moved)
+        look.view.what_if.cluster.rollback(before);
+        self.places.hints = std::mem::take(&mut self.places.found);
+        found
     }
-}
 
-/// A pod that has to go elsewhere before its node can go, and is not going already.
-pub(super) fn must_move(pod: &Object) -> bool {
-    holds_its_node(pod) && !pod.is_deleting()
-}
-
-/// A pod without which its node would be empty: not a daemon's, not the node's own, not one that has ended.
-pub(super) fn holds_its_node(pod: &Object) -> bool {
-    let with_the_node = pod.controller().is_some_and(|owner| owner.gvk.kind == "DaemonSet" || owner.gvk.kind == "Node");
-    let ended = pod.pod().is_some_and(|pod| pod.status.phase.is_final());
-    !with_the_node && !ended
-}
-
-/// A pod whose eviction would lose something: nobody would make it again, or somebody forbade it.
-fn must_stay(pod: &Object, settings: &Autoscaler) -> bool {
-    match pod.meta.annotations.get(SAFE_TO_EVICT).map(SmolStr::as_str) {
-        Some("true") => return false,
-        Some("false") => return true,
-        _ => {}
+    /// After so many unneeded nodes more are of no use: as many as can go in every loop of the unneeded time, and once
+    /// more the number of a loop (`unneededNodesLimit`).
+    fn limit(&self, flags: &Autoscaler) -> usize {
+        let loop_time = self.shortest.unwrap_or(flags.scale_down_unneeded_time).as_micros().max(1);
+        let loops = flags.scale_down_unneeded_time.as_micros().max(loop_time) / loop_time;
+        let loops = usize::try_from(loops).unwrap_or(usize::MAX);
+        flags.max_scale_down_parallelism.saturating_mul(loops).saturating_add(flags.max_scale_down_parallelism)
     }
-    let of_the_system = settings.skip_nodes_with_system_pods && pod.key.namespace.as_deref() == Some("kube-system");
-    pod.controller().is_none() || of_the_system
-}
 
-/// The nodes to remove now: those that are `due`, as many as may go at once and as their groups can spare.
-pub(super) fn choose(
-    idle: &Idle,
-    groups: &[Group],
-    settings: &Autoscaler,
-    in_flight: usize,
-    due: impl Fn(&SmolStr) -> bool,
-) -> Vec<Candidate> {
-    let least = |group: &Group| usize::try_from(group.settings.min).unwrap_or(usize::MAX);
-    let sizes = idle.sizes.iter().zip(groups);
-    let mut spare: Vec<usize> = sizes.map(|(size, group)| size.saturating_sub(least(group))).collect();
-    let mut at_once = settings.max_scale_down_parallelism.saturating_sub(in_flight);
-    let mut drains = settings.max_drain_parallelism;
-    let mut chosen = Vec::new();
-    for candidate in idle.removable.iter().filter(|candidate| due(&candidate.name)) {
-        let is_drain = !candidate.pods.is_empty();
-        if at_once == 0 || spare[candidate.group] == 0 || (is_drain && drains == 0) {
-            continue;
+    /// The nodes that go now: long enough unneeded, and as many as may go at once and as their groups can spare. Nodes that
+    /// their group cannot spare are named with the reason.
+    pub(super) fn due(
+        &self,
+        look: &Look<'_>,
+        flight: &InFlight,
+        held: &[usize],
+        reasons: &mut Vec<Unremovable>,
+    ) -> Vec<SmolStr> {
+        let flags = look.flags;
+        let sizes = look.view.sizes();
+        let counted = |rule: Rule, count: usize| if flags.follows(rule) { count } else { 0 };
+        let going = |group: usize| flight.groups.get(&group).copied().unwrap_or(0);
+        let spare = |(group, size): (usize, &usize)| {
+            let going = counted(Rule::RemovalsCountForMinimum, going(group));
+            size.saturating_sub(going).saturating_sub(look.groups[group].min())
+        };
+        let mut spare: Vec<usize> = sizes.iter().enumerate().map(spare).collect();
+        let in_flight = counted(Rule::RemovalsCountForParallelism, flight.empty + flight.drains);
+        let mut at_once = flags.max_scale_down_parallelism.saturating_sub(in_flight);
+        let drains = counted(Rule::RemovalsCountForParallelism, flight.drains);
+        let mut drains = flags.max_drain_parallelism.saturating_sub(drains);
+        let mut left = look.left_after();
+        let mut due = Vec::new();
+        let (empty, used): (Vec<_>, Vec<_>) = self.unneeded.iter().partition(|(_, node)| node.pods.is_empty());
+        let alone = empty.is_empty() && flight.empty == 0;
+        let used = used.into_iter().filter(|_| alone || flags.follows(Rule::EmptyBesideDrain));
+        for (name, node) in empty.iter().copied().chain(used) {
+            let needed = if node.is_ready { flags.scale_down_unneeded_time } else { flags.scale_down_unready_time };
+            if look.now.since(node.since) < needed || held.contains(&node.group) {
+                continue;
+            }
+            if spare[node.group] == 0 {
+                reasons.push((name.clone(), "node group min size reached".to_owned()));
+                continue;
+            }
+            let is_drain = !node.pods.is_empty();
+            if at_once == 0 || (is_drain && drains == 0) || !left.spares(name, look) {
+                continue;
+            }
+            spare[node.group] -= 1;
+            at_once -= 1;
+            drains -= usize::from(is_drain);
+            due.push(name.clone());
         }
-        spare[candidate.group] -= 1;
-        at_once -= 1;
-        drains -= usize::from(is_drain);
-        chosen.push(candidate.clone());
+        due
     }
-    chosen
+
+    /// When the next loop has something to decide, if nothing changes until then; `None`: never.
+    pub(super) fn next_interest(&self, flags: &Autoscaler, now: SimTime) -> Option<SimTime> {
+        let unneeded = self.unneeded.values().map(|node| {
+            node.since + if node.is_ready { flags.scale_down_unneeded_time } else { flags.scale_down_unready_time }
+        });
+        unneeded.chain(self.unremovable.values().copied()).filter(|at| *at > now).min()
+    }
+}
+
+/// What the cluster would be left with.
+struct Left {
+    cpu_milli: i64,
+    memory: i64,
+}
+
+impl Left {
+    /// May the node go without the cluster falling below `cores-total` or `memory-total`? If so it is gone.
+    fn spares(&mut self, name: &SmolStr, look: &Look<'_>) -> bool {
+        let Some(node) = look.view.nodes.get(name) else { return false };
+        let (cpu, memory) = (self.cpu_milli - node.allocatable.cpu_milli, self.memory - node.allocatable.memory);
+        let (cores, gib) = (look.flags.cores_total.least, look.flags.memory_total_gib.least);
+        let spares = cpu >= cores.saturating_mul(1000) && memory >= gib.saturating_mul(1 << 30);
+        if spares {
+            *self = Self { cpu_milli: cpu, memory };
+        }
+        spares
+    }
+}
+
+impl Look<'_> {
+    fn left_after(&self) -> Left {
+        let staying = || self.view.nodes.values().filter(|node| !node.is_going());
+        Left {
+            cpu_milli: staying().map(|node| node.allocatable.cpu_milli).sum(),
+            memory: staying().map(|node| node.allocatable.memory).sum(),
+        }
+    }
+
+    /// Ready, or not ready for so long that it will not be.
+    fn is_judged(&self, node: &NodeView) -> bool {
+        let is_late = self.now.since(node.created) >= self.flags.max_node_startup_time;
+        node.ready.is_some() || (is_late && self.flags.scale_down_unready_enabled)
+    }
+
+    /// Why a node is used too much to go: its larger share of CPU and memory is above the threshold.
+    fn is_used(&self, node: &NodeView) -> Option<String> {
+        let cluster = &self.view.what_if.cluster;
+        let (mut cpu, mut memory) = (0_i64, 0_i64);
+        for pod in cluster.pods_on(node.id) {
+            let requests = &cluster.class(cluster.pod(*pod).class).shape.requests;
+            (cpu, memory) = (cpu.saturating_add(requests.cpu), memory.saturating_add(requests.memory));
+        }
+        let (mut all_cpu, mut all_memory) = (node.allocatable.cpu_milli, node.allocatable.memory);
+        for pod in node.pods().filter(|pod| !pod.expendable && self.is_left_out(pod)) {
+            cpu -= pod.requests.cpu_milli;
+            memory -= pod.requests.memory;
+            all_cpu -= pod.requests.cpu_milli;
+            all_memory -= pod.requests.memory;
+        }
+        let shares = [("cpu", part(cpu, all_cpu)), ("memory", part(memory, all_memory))];
+        let (name, used) = if shares[0].1 > shares[1].1 { shares[0] } else { shares[1] };
+        let threshold = self.flags.scale_down_utilization_threshold_milli as f64 / 1000.0;
+        (used > threshold).then(|| {
+            let percent = significant(used * 100.0);
+            format!("{name} requested ({percent}% of allocatable) is above the scale-down utilization threshold")
+        })
+    }
+
+    fn is_left_out(&self, pod: &PodView) -> bool {
+        (self.flags.ignore_daemonsets_utilization && drain::is_daemon(&pod.object))
+            || (self.flags.ignore_mirror_pods_utilization && drain::is_mirror(&pod.object))
+    }
+
+    fn rules(&self) -> Rules<'_> {
+        Rules { flags: self.flags, beside: &self.view.beside, now: self.now }
+    }
+
+    /// Is there no pod on it that would have to move or keeps it?
+    pub(super) fn is_empty(&self, node: &NodeView) -> bool {
+        let (rules, allowance) = (self.rules(), self.view.beside.allowance());
+        let mut pods = node.pods().filter(|pod| !pod.expendable);
+        let on_it = self.view.what_if.cluster.pods_on(node.id).len();
+        let of_it = node.pods().filter(|pod| !pod.expendable).count();
+        // Pods that are only expected there count as well.
+        on_it <= of_it && pods.all(|pod| rules.judge(&pod.object, &allowance) == Drainability::Ignored)
+    }
+
+    /// Moves all pods of a node that have to go to other nodes; if one cannot, nothing is changed and that is why.
+    fn try_to_empty(
+        &mut self,
+        node: &NodeView,
+        open: &[NodeId],
+        places: &mut Places,
+        allowance: &Allowance<'_>,
+        wanderers: &BTreeMap<PodId, PodView>,
+    ) -> Result<Vec<PodView>, String> {
+        let mut moving = Vec::new();
+        for pod in node.pods().filter(|pod| !pod.expendable) {
+            match self.rules().judge(&pod.object, allowance) {
+                Drainability::Ignored => {}
+                Drainability::Moves => moving.push(pod.clone()),
+                Drainability::Blocks(reason) => return Err(reason),
+            }
+        }
+        moving.extend(self.guests(node, wanderers));
+        if let Some(guest) = moving.iter().find(|pod| !allowance.allows(&pod.object) && is_guest(pod, node)) {
+            return Err(format!("not enough pod disruption budget to move {}", guest.object.key));
+        }
+        let others: Vec<NodeId> = open.iter().copied().filter(|known| *known != node.id).collect();
+        let before = self.view.what_if.cluster.checkpoint();
+        for (moved, pod) in moving.iter().enumerate() {
+            self.view.what_if.cluster.remove_pod(pod.id);
+            let Some(target) = places.find(pod, &others, self.view) else {
+                self.view.what_if.cluster.rollback(before);
+                return Err(format!("can reschedule only {moved} out of {} pods", moving.len()));
+            };
+            self.view.what_if.cluster.add_pod(pod.id, target);
+        }
+        if self.flags.follows(Rule::CumulativeSimulation) {
+            self.view.what_if.cluster.commit(before);
+        } else {
+            self.view.what_if.cluster.rollback(before);
+        }
+        moving.retain(|pod| !is_guest(pod, node));
+        Ok(moving)
+    }
+
+    /// The pods that may be on other nodes in simulation than they are: those without a node, and those of nodes that are
+    /// going.
+    fn wanderers(&self) -> BTreeMap<PodId, PodView> {
+        let going = self.view.nodes.values().filter(|node| node.is_going()).flat_map(NodeView::pods);
+        going.chain(self.view.pending.values()).map(|pod| (pod.id, pod.clone())).collect()
+    }
+
+    /// Pods that are on the node in simulation alone: moved there from nodes tried before, or expected there.
+    fn guests(&self, node: &NodeView, wanderers: &BTreeMap<PodId, PodView>) -> Vec<PodView> {
+        let on_it = self.view.what_if.cluster.pods_on(node.id).iter();
+        on_it.filter_map(|pod| wanderers.get(pod)).filter(|pod| is_guest(pod, node)).cloned().collect()
+    }
+}
+
+fn is_guest(pod: &PodView, node: &NodeView) -> bool {
+    !node.pods().any(|own| own.id == pod.id)
+}
+
+fn part(part: i64, whole: i64) -> f64 {
+    if whole <= 0 { 0.0 } else { part as f64 / whole as f64 }
+}
+
+/// As Go's `%.6g` prints it.
+fn significant(number: f64) -> String {
+    let digits = if number.abs() < 1.0 { 6 } else { 5_usize.saturating_sub(number.abs().log10() as usize) };
+    let text = format!("{number:.digits$}");
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_printed_as_cluster_autoscaler_prints_them() {
+        for (number, text) in [(62.5, "62.5"), (100.0, "100"), (142.5, "142.5"), (55.0, "55"), (97.5, "97.5")] {
+            assert_eq!(significant(number), text);
+        }
+        assert_eq!(significant(54.998_779_296_875), "54.9988");
+    }
+
+    #[test]
+    fn more_nodes_are_followed_once_loops_are_known_to_be_short() {
+        let flags = Autoscaler {
+            max_scale_down_parallelism: 1,
+            scale_down_unneeded_time: SimDuration::from_secs(15),
+            ..Autoscaler::default()
+        };
+        let after = |millis| Planner { shortest: Some(SimDuration::from_millis(millis)), ..Planner::default() };
+        assert_eq!(Planner::default().limit(&flags), 2);
+        assert_eq!(after(5_020).limit(&flags), 3);
+        assert_eq!(after(100).limit(&flags), 151);
+    }
 }

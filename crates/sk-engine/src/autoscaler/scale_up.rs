@@ -1,131 +1,409 @@
-//! Which group to grow, and by how many nodes.
+//! Which group grows, by how many nodes, for whom; and where none does, why (`core/scaleup/orchestrator`).
+//!
+//! Decides only: what comes out is a plan. The pods that fit onto nodes that are there or on their way are packed there
+//! anew in every loop, in any order, so that pods of different sizes may call for a node more than the estimate said.
 
-use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 
 use sk_core::rng::Stream;
-use sk_scheduler::{NodeId, NodeSpec, Scheduler};
+use sk_core::{ObjectKey, SimDuration, SimTime, SmolStr};
+use sk_scheduler::NodeId;
 
+use super::decisions::{Choice, MAX_PODS, Resize};
+use super::estimator::{Alike, Turn, estimate, share};
+use super::expander::{self, Offer};
+use super::flags::Autoscaler;
 use super::groups::Group;
-use super::view::{Amount, PodView};
-use crate::settings::Expander;
+use super::rules::Rule;
+use super::template::Template;
+use super::view::{Amount, PodView, View};
+use super::{drain, similar};
 
-/// Growing one group by some nodes.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct ExpansionOption {
-    /// Index of the group.
-    pub(super) group: usize,
-    /// How many nodes to add.
-    pub(super) nodes: usize,
-    /// How many of the pods would then have a place.
-    pub(super) pods: usize,
-    /// Unused share of CPU plus unused share of memory on the new nodes, in millionths.
+/// While all pods without a place are younger than this, more may come (`unschedulablePodTimeBuffer`).
+const YOUNG: SimDuration = SimDuration::from_secs(2);
+/// A pod's own `new-pod-scale-up-delay`.
+const POD_DELAY: &str = "cluster-autoscaler.kubernetes.io/pod-scale-up-delay";
+const GIB: i64 = 1 << 30;
+
+/// What a loop does about pods without a place.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ScaleUp {
+    /// The groups that grow, once per round.
+    pub(super) rounds: Vec<Round>,
+    /// Pods for which no group grows, and why.
+    pub(super) refused: Vec<(Vec<PodView>, String)>,
+    /// All are so new that the loop waits for more.
+    pub(super) waits: bool,
+    /// `max-nodes-total` is reached.
+    pub(super) full: bool,
+}
+
+/// One choice of a group.
+#[derive(Clone, Debug)]
+pub(super) struct Round {
+    pub(super) options: Vec<Choice>,
+    /// The groups by index, and the plan for each.
+    pub(super) plan: Vec<(usize, Resize)>,
+    pub(super) pods: Vec<PodView>,
+}
+
+/// What is looked at while a scale-up is decided.
+pub(super) struct Search<'a> {
+    pub(super) view: &'a mut View,
+    pub(super) groups: &'a [Group],
+    pub(super) flags: &'a Autoscaler,
+    pub(super) now: SimTime,
+    pub(super) choice: &'a mut Stream,
+    pub(super) turn: &'a mut Turn,
+    templates: Vec<Template>,
+    /// How many nodes each group has or is getting.
+    sizes: Vec<usize>,
+    upcoming: Vec<NodeId>,
+    /// Nodes that were asked for and have not been seen yet, with their groups.
+    asked: &'a BTreeMap<SmolStr, usize>,
+}
+
+/// A group that could grow.
+struct ExpansionOption {
+    group: usize,
+    similar: Vec<usize>,
+    nodes: usize,
+    pods: Vec<PodView>,
     waste: i64,
 }
 
-/// What each group could do for the pods, within its maximum; `machines` are those it has, also those that are going.
-pub(super) fn options(
-    pods: &[PodView],
-    groups: &[Group],
-    machines: &[usize],
-    what_if: &mut Scheduler,
-) -> Vec<ExpansionOption> {
-    let mut options = Vec::new();
-    for (index, group) in groups.iter().enumerate() {
-        let most = usize::try_from(group.settings.max).unwrap_or(usize::MAX);
-        let room = most.saturating_sub(machines[index]);
-        options.extend(estimate(index, &group.template(), pods, room, what_if));
+impl<'a> Search<'a> {
+    pub(super) fn new(
+        (view, groups): (&'a mut View, &'a [Group]),
+        (flags, now): (&'a Autoscaler, SimTime),
+        (choice, turn): (&'a mut Stream, &'a mut Turn),
+        asked: &'a BTreeMap<SmolStr, usize>,
+    ) -> Self {
+        let mut sizes = view.sizes();
+        asked.values().for_each(|group| sizes[*group] += 1);
+        Self { view, groups, flags, now, choice, turn, templates: Vec::new(), sizes, upcoming: Vec::new(), asked }
     }
-    options
-}
 
-/// First-fit, largest pods first, onto as few new nodes as that takes (cluster-autoscaler's binpacking estimator).
-fn estimate(
-    group: usize,
-    template: &NodeSpec,
-    pods: &[PodView],
-    room: usize,
-    what_if: &mut Scheduler,
-) -> Option<ExpansionOption> {
-    let mut sorted: Vec<&PodView> = pods.iter().collect();
-    sorted.sort_by_key(|pod| Reverse(size(pod, template)));
-    let before = what_if.cluster.checkpoint();
-    // The last one may still be empty: it waits for a pod that fits onto it.
-    let mut nodes: Vec<(NodeId, Vec<Amount>)> = Vec::new();
-    for pod in sorted {
-        let used = nodes.iter().filter(|(_, pods)| !pods.is_empty()).count();
-        if nodes.len() == used && used < room {
-            let name = format!("{}-{used}", template.name).into();
-            nodes.push((what_if.cluster.set_node(NodeSpec { name, ..template.clone() }).node, Vec::new()));
+    /// Decides. Pods that will have a place stay there in the scheduler that is asked, until [`Self::leave`].
+    pub(super) fn run(&mut self, draining: &BTreeSet<&str>) -> ScaleUp {
+        let waiting = self.waiting(draining);
+        if waiting.is_empty() {
+            return ScaleUp::default();
         }
-        if let Some(node) = what_if.first_fit(pod.id, nodes.iter().map(|(node, _)| *node)) {
-            what_if.cluster.add_pod(pod.id, node);
-            let found = nodes.iter_mut().find(|(known, _)| *known == node);
-            found.into_iter().for_each(|(_, pods)| pods.push(pod.requests));
+        for (index, group) in self.groups.iter().enumerate() {
+            self.templates.push(Template::of(index, group, self.view, self.flags, self.now));
+        }
+        self.put_upcoming();
+        let left = self.pack(waiting);
+        let mut helpless: Vec<PodView> = left.into_iter().filter(|pod| !self.is_too_new(pod)).collect();
+        let ready = self.view.nodes.values().filter(|node| node.ready.is_some()).count();
+        if helpless.is_empty() {
+            ScaleUp::default()
+        } else if self.flags.max_nodes_total > 0 && ready >= self.flags.max_nodes_total {
+            let refused = vec![(helpless, "max total nodes in cluster reached".to_owned())];
+            ScaleUp { full: true, refused, ..ScaleUp::default() }
+        } else if self.flags.follows(Rule::YoungPodsWait) && helpless.iter().all(|pod| self.is_young(pod)) {
+            ScaleUp { waits: true, ..ScaleUp::default() }
+        } else {
+            self.rounds(&mut helpless)
         }
     }
-    what_if.cluster.rollback(before);
-    nodes.iter().for_each(|(node, _)| drop(what_if.cluster.remove_node(*node)));
-    nodes.retain(|(_, pods)| !pods.is_empty());
-    let placed = nodes.iter().map(|(_, pods)| pods.len()).sum();
-    let used = Amount::sum(nodes.iter().flat_map(|(_, pods)| pods.iter().copied()));
-    let total = Amount::sum(nodes.iter().map(|_| Amount::of(template)));
-    let option = ExpansionOption { group, nodes: nodes.len(), pods: placed, waste: waste(used, total) };
-    (placed > 0).then_some(option)
+
+    /// The nodes that [`Self::run`] put in: the caller takes them out when the pods on them are rolled back.
+    pub(super) fn leave(self) -> Vec<NodeId> {
+        self.upcoming
+    }
+
+    /// The pods to find a place for: those that the scheduler found none for, and those on nodes that are being emptied.
+    fn waiting(&mut self, draining: &BTreeSet<&str>) -> Vec<PodView> {
+        let mut waiting = Vec::new();
+        for pod in self.view.pending.values().filter(|pod| !pod.expendable && !drain::is_daemon(&pod.object)) {
+            let nominated = pod.nominated().filter(|_| self.flags.follows(Rule::NominatedPodsWait));
+            match nominated.and_then(|name| self.view.nodes.get(name)) {
+                Some(node) => self.view.what_if.cluster.add_pod(pod.id, node.id),
+                None => waiting.push(pod.clone()),
+            }
+        }
+        let drained = draining.iter().filter_map(|name| self.view.nodes.get(*name));
+        for pod in drained.flat_map(|node| node.pods()) {
+            let comes_again = pod.object.controller().is_some() && !drain::belongs_to_the_node(&pod.object);
+            if comes_again && !pod.object.is_deleting() && !pod.expendable {
+                self.view.what_if.cluster.remove_pod(pod.id);
+                waiting.push(pod.clone());
+            }
+        }
+        waiting
+    }
+
+    /// Puts in the nodes that are on their way, as they will be.
+    fn put_upcoming(&mut self) {
+        let flags = self.flags;
+        let comes = |created: SimTime| {
+            !flags.follows(Rule::StartupTime) || self.now.since(created) < flags.max_node_startup_time
+        };
+        let nodes = self.view.nodes.values().filter(|node| node.ready.is_none() && !node.is_going());
+        let mut coming: Vec<usize> = nodes.filter(|node| comes(node.created)).filter_map(|node| node.group).collect();
+        coming.extend(self.asked.values());
+        for group in coming.into_iter().filter(|_| flags.follows(Rule::UpcomingNodes)) {
+            let name = format!("{}-upcoming-{}", self.templates[group].spec().name, self.upcoming.len());
+            self.upcoming.push(self.templates[group].put(name.into(), self.view));
+        }
+    }
+
+    /// Packs pods onto the nodes that are there or on their way, by priority and otherwise in any order; those left over.
+    fn pack(&mut self, mut waiting: Vec<PodView>) -> Vec<PodView> {
+        if self.flags.follows(Rule::PackedInAnyOrder) {
+            shuffle(&mut waiting, self.choice);
+        } else {
+            waiting.sort_by_key(|pod| std::cmp::Reverse((pod.requests.cpu_milli, pod.requests.memory)));
+        }
+        waiting.sort_by_key(|pod| std::cmp::Reverse(pod.priority));
+        let mut nodes: Vec<NodeId> = self.view.open().map(|node| node.id).collect();
+        nodes.extend(&self.upcoming);
+        let mut hopeless = BTreeSet::new();
+        let mut left = Vec::new();
+        for pod in waiting {
+            let found =
+                if hopeless.contains(&pod.likeness()) { None } else { self.turn.first_fit(&pod, &nodes, self.view) };
+            match found {
+                Some(node) => self.view.what_if.cluster.add_pod(pod.id, node),
+                None => {
+                    hopeless.insert(pod.likeness());
+                    left.push(pod);
+                }
+            }
+        }
+        left
+    }
+
+    fn age(&self, pod: &PodView) -> SimDuration {
+        // Kubernetes keeps the time of creation in whole seconds.
+        self.now.since(SimTime::from_secs(pod.object.created.as_secs()))
+    }
+
+    fn is_young(&self, pod: &PodView) -> bool {
+        self.age(pod) < YOUNG
+    }
+
+    fn is_too_new(&self, pod: &PodView) -> bool {
+        let own = pod.object.meta.annotations.get(POD_DELAY).and_then(|text| text.parse().ok());
+        self.age(pod) < own.unwrap_or(SimDuration::ZERO).max(self.flags.new_pod_scale_up_delay)
+    }
+
+    /// Chooses a group, with salvo until nobody is left or nothing helps.
+    fn rounds(&mut self, helpless: &mut Vec<PodView>) -> ScaleUp {
+        let mut outcome = ScaleUp::default();
+        loop {
+            let mut refusals = BTreeMap::new();
+            let options = self.options(helpless, &mut refusals);
+            let Some(round) = self.choose(options) else {
+                if outcome.rounds.is_empty() {
+                    outcome.refused = refused(helpless, &refusals);
+                }
+                return outcome;
+            };
+            round.plan.iter().for_each(|(group, resize)| self.sizes[*group] = resize.to);
+            let helped: BTreeSet<ObjectKey> = round.pods.iter().map(|pod| pod.key().clone()).collect();
+            helpless.retain(|pod| !helped.contains(pod.key()));
+            outcome.rounds.push(round);
+            if !self.flags.salvo_scale_up || helpless.is_empty() {
+                return outcome;
+            }
+        }
+    }
+
+    /// What each group could do. Pods that no group takes are noted with every group's reasons.
+    fn options(&mut self, helpless: &[PodView], refusals: &mut Refusals) -> Vec<ExpansionOption> {
+        let alike = alike(helpless);
+        let mut takes: Vec<BTreeSet<usize>> = Vec::new();
+        for group in 0..self.groups.len() {
+            takes.push(self.takers(group, &alike, refusals));
+        }
+        refusals.retain(|place, _| !takes.iter().any(|takes| takes.contains(place)));
+        let mut options = Vec::new();
+        for group in 0..self.groups.len() {
+            let pods: Vec<&Alike> = takes[group].iter().map(|place| &alike[*place]).collect();
+            if pods.is_empty() || self.skips(group).is_some() {
+                continue;
+            }
+            let similar = self.similar(group, &takes);
+            let rooms = similar.iter().chain([&group]).map(|group| self.room(*group));
+            let limit = rooms.sum::<usize>().min(self.flags.max_nodes_per_scaleup).min(self.total_room());
+            let template = self.templates[group].clone();
+            let found = estimate(&template, &pods, limit, self.turn, self.view);
+            if found.nodes > 0 {
+                let waste = waste(&found.pods, found.nodes, template.total);
+                options.push(ExpansionOption { group, similar, nodes: found.nodes, pods: found.pods, waste });
+            }
+        }
+        options
+    }
+
+    /// Which of the pods a new node of the group would take.
+    fn takers(&mut self, group: usize, alike: &[Alike], refusals: &mut Refusals) -> BTreeSet<usize> {
+        if let Some(reason) = self.skips(group) {
+            (0..alike.len()).for_each(|place| refusals.entry(place).or_default().push(reason.clone()));
+            return BTreeSet::new();
+        }
+        let name = self.templates[group].spec().name.clone();
+        let template = self.templates[group].clone();
+        let node = template.put(name, self.view);
+        let mut takes = BTreeSet::new();
+        for (place, pods) in alike.iter().enumerate() {
+            let Some(sample) = pods.pods.first() else { continue };
+            match self.view.what_if.check(sample.id, node) {
+                Ok(()) => drop(takes.insert(place)),
+                Err(diagnosis) => {
+                    let reasons = diagnosis.reasons().into_iter().map(|(_, reason, _)| reason);
+                    refusals.entry(place).or_default().extend(reasons);
+                }
+            }
+        }
+        self.view.what_if.cluster.remove_node(node);
+        takes
+    }
+
+    /// Why a group is not even asked.
+    fn skips(&self, group: usize) -> Option<String> {
+        if self.room(group) == 0 {
+            return Some("max node group size reached".to_owned());
+        }
+        let exceeded = self.exceeded(group, 1);
+        (!exceeded.is_empty()).then(|| format!("exceeded quota: \"cluster-wide\", resources: {}", exceeded.join(", ")))
+    }
+
+    fn room(&self, group: usize) -> usize {
+        self.groups[group].max().saturating_sub(self.sizes[group])
+    }
+
+    fn total_room(&self) -> usize {
+        match self.flags.max_nodes_total {
+            0 => usize::MAX,
+            most => most.saturating_sub(self.sizes.iter().sum::<usize>() + self.nodes_of_nobody()),
+        }
+    }
+
+    fn nodes_of_nobody(&self) -> usize {
+        self.view.nodes.values().filter(|node| node.group.is_none()).count()
+    }
+
+    /// The resources of which `nodes` more of the group would be too much for the cluster.
+    fn exceeded(&self, group: usize, nodes: usize) -> Vec<&'static str> {
+        let sum = Amount::sum(self.view.nodes.values().map(|node| node.allocatable));
+        let growing = self.sizes.iter().zip(self.view.sizes()).zip(&self.templates);
+        let coming = growing.map(|((after, before), template)| (template.total, (after - before) as i64));
+        let sum = coming.fold(sum, |sum, (total, more)| sum.plus(total, more));
+        let after = sum.plus(self.templates[group].total, nodes as i64);
+        let (cores, memory) = (self.flags.cores_total.most, self.flags.memory_total_gib.most);
+        let too_much = [
+            ("cpu", after.cpu_milli > cores.saturating_mul(1000)),
+            ("memory", after.memory > memory.saturating_mul(GIB)),
+        ];
+        too_much.into_iter().filter(|(_, exceeded)| *exceeded).map(|(name, _)| name).collect()
+    }
+
+    /// The groups among which the nodes of this one can be spread: alike, with room, and fit for the same pods.
+    fn similar(&self, group: usize, takes: &[BTreeSet<usize>]) -> Vec<usize> {
+        if !self.flags.balance_similar_node_groups {
+            return Vec::new();
+        }
+        let ignored = &self.flags.balancing_ignore_label;
+        let is_similar = |other: &usize| {
+            *other != group
+                && self.skips(*other).is_none()
+                && takes[group].is_subset(&takes[*other])
+                && similar::are_similar(&self.templates[group], &self.templates[*other], ignored)
+        };
+        (0..self.groups.len()).filter(is_similar).collect()
+    }
+
+    /// The expander's choice, within the limits of the cluster.
+    fn choose(&mut self, mut options: Vec<ExpansionOption>) -> Option<Round> {
+        let offer = |option: &ExpansionOption| Offer {
+            name: self.groups[option.group].settings.name.clone(),
+            nodes: option.nodes,
+            pods: option.pods.len(),
+            waste: option.waste,
+        };
+        let offers: Vec<Offer> = options.iter().map(offer).collect();
+        let place = expander::choose(&offers, &self.flags.expander, &self.flags.priorities, self.choice)?;
+        let option = options.swap_remove(place);
+        let nodes = (0..=option.nodes).rev().find(|nodes| self.exceeded(option.group, *nodes).is_empty())?;
+        let plan = self.split(&option, nodes);
+        let choice =
+            |offer: Offer| Choice { group: offer.name, nodes: offer.nodes, pods: offer.pods, waste: offer.waste };
+        let options = offers.into_iter().map(choice).collect();
+        (!plan.is_empty()).then_some(Round { options, plan, pods: option.pods })
+    }
+
+    fn split(&self, option: &ExpansionOption, nodes: usize) -> Vec<(usize, Resize)> {
+        let groups: Vec<usize> = [option.group].into_iter().chain(option.similar.iter().copied()).collect();
+        let sizes: Vec<usize> = groups.iter().map(|group| self.sizes[*group]).collect();
+        let most: Vec<usize> = groups.iter().map(|group| self.groups[*group].max()).collect();
+        let after = similar::spread(nodes, &sizes, &most);
+        let grown = groups.iter().zip(sizes).zip(after).filter(|((_, from), to)| to > from);
+        grown.map(|((group, from), to)| (*group, self.resize(*group, from, to))).collect()
+    }
+
+    fn resize(&self, group: usize, from: usize, to: usize) -> Resize {
+        Resize { group: self.groups[group].settings.name.clone(), from, to, max: self.groups[group].max() }
+    }
+
+    /// The groups that have fewer nodes than their minimum, grown to it.
+    pub(super) fn to_minimum(&self) -> Vec<(usize, Resize)> {
+        let below = (0..self.groups.len()).filter(|group| self.sizes[*group] < self.groups[*group].min());
+        below.map(|group| (group, self.resize(group, self.sizes[group], self.groups[group].min()))).collect()
+    }
 }
 
-/// The pod's share of a node: of CPU plus of memory, in millionths.
-fn size(pod: &PodView, template: &NodeSpec) -> i64 {
-    let (wanted, total) = (pod.requests, Amount::of(template));
-    share(wanted.cpu_milli, total.cpu_milli).saturating_add(share(wanted.memory, total.memory))
+/// For pods that are alike, by place: the reasons of all groups.
+type Refusals = BTreeMap<usize, Vec<String>>;
+
+/// Pods of one owner that scheduling cannot tell apart.
+fn alike(pods: &[PodView]) -> Vec<Alike> {
+    let mut places = BTreeMap::new();
+    let mut alike: Vec<Alike> = Vec::new();
+    for pod in pods {
+        let place = *places.entry(pod.likeness()).or_insert(alike.len());
+        if place == alike.len() {
+            alike.push(Alike { pods: Vec::new() });
+        }
+        alike[place].pods.push(pod.clone());
+    }
+    alike
 }
 
-fn waste(used: Amount, total: Amount) -> i64 {
+/// The pods that no group would take, with how many groups said what.
+fn refused(helpless: &[PodView], refusals: &Refusals) -> Vec<(Vec<PodView>, String)> {
+    let alike = alike(helpless);
+    let mut refused = Vec::new();
+    for (place, reasons) in refusals {
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        reasons.iter().for_each(|reason| *counts.entry(reason).or_insert(0) += 1);
+        let parts: Vec<String> = counts.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
+        refused.push((alike[*place].pods.clone(), parts.join(", ")));
+    }
+    refused
+}
+
+/// Unused share of CPU plus unused share of memory on the new nodes, in millionths.
+fn waste(pods: &[PodView], nodes: usize, total: Amount) -> i64 {
+    let used = Amount::sum(pods.iter().map(|pod| pod.requests));
+    let total = Amount::default().plus(total, nodes as i64);
     let free = |used: i64, total: i64| 1_000_000 - share(used, total);
     free(used.cpu_milli, total.cpu_milli) + free(used.memory, total.memory)
 }
 
-fn share(part: i64, whole: i64) -> i64 {
-    if whole <= 0 { 0 } else { (i128::from(part) * 1_000_000 / i128::from(whole)).clamp(0, 1_000_000) as i64 }
-}
-
-/// The expander's choice.
-pub(super) fn choose(
-    options: Vec<ExpansionOption>,
-    expander: Expander,
-    choice: &mut Stream,
-) -> Option<ExpansionOption> {
-    let best: Vec<ExpansionOption> = match expander {
-        Expander::Random => options,
-        Expander::LeastWaste => keep_best(options, |option| Reverse(option.waste)),
-        Expander::MostPods => keep_best(options, |option| option.pods),
-    };
-    // cluster-autoscaler, too, draws among equals.
-    let index = if best.len() > 1 { choice.below(best.len() as u64) as usize } else { 0 };
-    best.into_iter().nth(index)
-}
-
-fn keep_best<K: Ord>(options: Vec<ExpansionOption>, worth: impl Fn(&ExpansionOption) -> K) -> Vec<ExpansionOption> {
-    let Some(best) = options.iter().map(&worth).max() else { return Vec::new() };
-    options.into_iter().filter(|option| worth(option) == best).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn option(group: usize, pods: usize, waste: i64) -> ExpansionOption {
-        ExpansionOption { group, nodes: 1, pods, waste }
+/// In any order, by the seed of the run: cluster-autoscaler reads pods and nodes from maps.
+pub(super) fn shuffle<T>(list: &mut [T], choice: &mut Stream) {
+    for place in (1..list.len()).rev() {
+        list.swap(place, choice.below(place as u64 + 1) as usize);
     }
+}
 
-    #[test]
-    fn the_expander_decides_between_groups() {
-        let options = vec![option(0, 3, 700_000), option(1, 5, 900_000), option(2, 4, 100_000)];
-        let choose = |expander| {
-            super::choose(options.clone(), expander, &mut Stream::new(1, "expander")).map(|option| option.group)
-        };
-        assert_eq!(choose(Expander::MostPods), Some(1));
-        assert_eq!(choose(Expander::LeastWaste), Some(2));
-        assert_eq!(choose(Expander::Random), choose(Expander::Random), "the same seed draws the same");
-        assert_eq!(super::choose(Vec::new(), Expander::Random, &mut Stream::new(1, "expander")), None);
-    }
+/// The names of some pods, and how many more there are.
+pub(super) fn named(pods: &[PodView]) -> (Vec<ObjectKey>, usize) {
+    let names: Vec<ObjectKey> = pods.iter().take(MAX_PODS).map(|pod| pod.key().clone()).collect();
+    let more = pods.len() - names.len();
+    (names, more)
 }

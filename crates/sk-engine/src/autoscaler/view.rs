@@ -1,52 +1,69 @@
-//! The cluster as the autoscaler sees it, kept up to date change by change: nothing is looked at again in a scan that
+//! The cluster as the autoscaler sees it, kept up to date change by change: nothing is looked at again in a loop that
 //! cannot have changed since the last.
 //!
-//! Nodes and pods also stand in a scheduler of the autoscaler's own, which is asked what would fit where: nodes as they
-//! will be once they are ready.
+//! Nodes and pods also stand in a scheduler of the autoscaler's own, which is asked what would fit where. Expendable pods
+//! do not stand there: they neither take room nor keep their node.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sk_apiserver::directives::NODE_GROUP;
-use sk_apiserver::{self as api, Body, Change, Object, WatchEvent};
-use sk_core::{ObjectKey, SimTime, SmolStr};
-use sk_scheduler::{NodeId, NodeSpec, PodId, Scheduler};
+use sk_apiserver::{self as api, Change, Object, WatchEvent};
+use sk_core::{ObjectKey, SimTime, SmolStr, Taint};
+use sk_scheduler::{ClassId, NodeId, NodeSpec, PodId, Scheduler};
 
+use super::beside::Beside;
+use super::flags::Autoscaler;
+use super::rules::Rule;
+use super::{SOFT_TAINT, TO_BE_DELETED};
 use crate::classes::{self, Classes};
 use crate::kubelet::NOT_READY;
 use crate::settings::NodeGroup;
-
-/// Nodes that are going, with their groups.
-pub(super) type Draining = BTreeMap<SmolStr, usize>;
 
 /// The picture.
 #[derive(Clone)]
 pub(super) struct View {
     /// The groups by name.
     groups: BTreeMap<SmolStr, usize>,
-    /// Nodes of our groups, ready or soon to be.
-    nodes: BTreeMap<SmolStr, NodeView>,
+    /// Pods of lower priority are expendable.
+    cutoff: i32,
+    /// All nodes.
+    pub(super) nodes: BTreeMap<SmolStr, NodeView>,
     /// Pods the scheduler found no place for, oldest first.
-    pending: BTreeMap<(SimTime, ObjectKey), PodView>,
+    pub(super) pending: BTreeMap<(SimTime, ObjectKey), PodView>,
     /// Asked what would fit where.
     pub(super) what_if: Scheduler,
-    classes: Classes,
+    pub(super) classes: Classes,
+    /// Disruption budgets and DaemonSets.
+    pub(super) beside: Beside,
 }
 
 /// A node with its pods counted in.
 #[derive(Clone, Debug)]
 pub(super) struct NodeView {
     pub(super) name: SmolStr,
-    /// The group it belongs to, by index.
-    pub(super) group: usize,
-    pub(super) is_ready: bool,
+    /// The group it belongs to, by index; `None`: the autoscaler leaves it alone.
+    pub(super) group: Option<usize>,
+    /// Since when it is ready.
+    pub(super) ready: Option<SimTime>,
+    pub(super) created: SimTime,
     is_deleting: bool,
+    /// Its removal has begun; the mark on it may still be on its way.
+    pub(super) leaving: bool,
+    pub(super) taints: Taints,
+    /// Annotated as not to be removed.
+    pub(super) stays: bool,
     pub(super) id: NodeId,
     /// What is left for pods.
     pub(super) allocatable: Amount,
-    /// What its pods ask for.
-    pub(super) requested: Amount,
     pods: BTreeMap<ObjectKey, PodView>,
+}
+
+/// The autoscaler's own marks on a node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Taints {
+    pub(super) soft: bool,
+    pub(super) to_be_deleted: bool,
 }
 
 /// CPU in thousandths and memory in bytes.
@@ -61,7 +78,11 @@ pub(super) struct Amount {
 pub(super) struct PodView {
     pub(super) object: Arc<Object>,
     pub(super) id: PodId,
+    pub(super) class: ClassId,
     pub(super) requests: Amount,
+    pub(super) priority: i32,
+    /// Of too low a priority to be helped or to be cared for.
+    pub(super) expendable: bool,
 }
 
 /// What a pod is to the autoscaler.
@@ -74,7 +95,7 @@ enum Role {
 }
 
 impl Amount {
-    fn plus(self, other: Self, times: i64) -> Self {
+    pub(super) fn plus(self, other: Self, times: i64) -> Self {
         Self {
             cpu_milli: self.cpu_milli.saturating_add(other.cpu_milli.saturating_mul(times)),
             memory: self.memory.saturating_add(other.memory.saturating_mul(times)),
@@ -91,57 +112,80 @@ impl Amount {
 }
 
 impl View {
-    pub(super) fn new(groups: &[NodeGroup]) -> Self {
+    pub(super) fn new(groups: &[NodeGroup], flags: &Autoscaler) -> Self {
+        let follows = flags.follows(Rule::ExpendablePods);
+        Self::empty(groups, if follows { flags.expendable_pods_priority_cutoff } else { i32::MIN })
+    }
+
+    fn empty(groups: &[NodeGroup], cutoff: i32) -> Self {
         let groups = groups.iter().enumerate().map(|(index, group)| (group.name.clone(), index)).collect();
         Self {
             groups,
+            cutoff,
             nodes: BTreeMap::new(),
             pending: BTreeMap::new(),
             what_if: Scheduler::default(),
             classes: Classes::default(),
+            beside: Beside::default(),
         }
     }
 
-    /// Takes in one change.
-    pub(super) fn learn(&mut self, event: &WatchEvent, view: api::View<'_>) {
+    /// Takes in one change. `true`: a pod has just been found to fit nowhere.
+    pub(super) fn learn(&mut self, event: &WatchEvent, view: api::View<'_>) -> bool {
         let is_there = event.change != Change::Deleted;
-        match &event.object.body {
-            Body::Node(_) if is_there => self.learn_node(&event.object, view),
-            Body::Node(_) => self.forget_node(&event.object.key.name),
-            Body::Pod(_) => self.pod_changed(event.before.as_ref(), is_there.then_some(&event.object)),
-            Body::Namespace(_) => {
-                let labels = is_there.then(|| (*event.object.meta.labels).clone());
-                self.what_if.cluster.objects.set_namespace(event.object.key.name.clone(), labels);
+        let object = &event.object;
+        if object.node().is_some() {
+            match is_there {
+                true => self.learn_node(object, view),
+                false => self.forget_node(&object.key.name),
             }
-            Body::Deployment(_)
-            | Body::ReplicaSet(_)
-            | Body::StatefulSet(_)
-            | Body::DaemonSet(_)
-            | Body::Job(_)
-            | Body::CronJob(_)
-            | Body::Other(_) => {}
+        } else if object.pod().is_some() {
+            return self.pod_changed(event.before.as_ref(), is_there.then_some(object));
+        } else if object.namespace().is_some() {
+            let labels = is_there.then(|| (*object.meta.labels).clone());
+            self.what_if.cluster.objects.set_namespace(object.key.name.clone(), labels);
+        } else {
+            self.beside.learn(object, is_there);
         }
+        false
     }
 
     fn learn_node(&mut self, object: &Arc<Object>, view: api::View<'_>) {
         let name = &object.key.name;
+        let (Some(node), Some(spec)) = (object.node(), classes::node(object)) else { return self.forget_node(name) };
         let group = object.meta.labels.get(&NODE_GROUP).and_then(|group| self.groups.get(group)).copied();
-        let (Some(group), Some(mut spec)) = (group, classes::node(object)) else { return self.forget_node(name) };
-        spec.taints.retain(|taint| taint.key != NOT_READY);
-        let allocatable = Amount::of(&spec);
-        let is_ready = object.node().is_some_and(api::kinds::Node::is_ready);
-        let is_deleting = object.is_deleting();
-        let id = self.what_if.cluster.set_node(spec).node;
-        if let Some(known) = self.nodes.get_mut(name) {
-            (known.group, known.is_ready, known.is_deleting, known.allocatable) =
-                (group, is_ready, is_deleting, allocatable);
-            return;
+        let condition = node.status.conditions.iter().find(|condition| condition.kind == "Ready");
+        let has = |key: &str| node.spec.taints.iter().any(|taint: &Taint| taint.key == key);
+        // A node that still repels pods as not ready is not ready (`utils/kubernetes/ready.go`).
+        let is_ready = |condition: &&api::kinds::Condition| condition.is_true() && !has(NOT_READY);
+        let since = condition.filter(is_ready).map(|condition| condition.last_transition_time);
+        let known = NodeView {
+            name: name.clone(),
+            group,
+            ready: since.map(|since| since.unwrap_or(object.created)),
+            created: object.created,
+            is_deleting: object.is_deleting(),
+            leaving: false,
+            taints: Taints { soft: has(SOFT_TAINT), to_be_deleted: has(TO_BE_DELETED) },
+            stays: object.meta.annotations.get(SCALE_DOWN_DISABLED).is_some_and(|value| value == "true"),
+            allocatable: Amount::of(&spec),
+            id: self.what_if.cluster.set_node(spec).node,
+            pods: BTreeMap::new(),
+        };
+        let is_new = match self.nodes.get_mut(name) {
+            Some(before) => {
+                let pods = std::mem::take(&mut before.pods);
+                *before = NodeView { pods, leaving: before.leaving, ..known };
+                false
+            }
+            None => self.nodes.insert(name.clone(), known).is_none(),
+        };
+        if is_new {
+            let there: Vec<_> = view.pods_on(name).map(|(_, pod)| pod.clone()).collect();
+            for pod in &there {
+                self.pod_changed(None, Some(pod));
+            }
         }
-        let (requested, pods) = (Amount::default(), BTreeMap::new());
-        let node = NodeView { name: name.clone(), group, is_ready, is_deleting, id, allocatable, requested, pods };
-        self.nodes.insert(name.clone(), node);
-        let there: Vec<_> = view.pods_on(name).map(|(_, pod)| pod.clone()).collect();
-        there.iter().for_each(|pod| self.pod_changed(None, Some(pod)));
     }
 
     fn forget_node(&mut self, name: &SmolStr) {
@@ -150,7 +194,7 @@ impl View {
         self.what_if.cluster.remove_node(node.id);
     }
 
-    fn pod_changed(&mut self, before: Option<&Arc<Object>>, after: Option<&Arc<Object>>) {
+    fn pod_changed(&mut self, before: Option<&Arc<Object>>, after: Option<&Arc<Object>>) -> bool {
         let (was, is) = (before.and_then(|pod| role(pod)), after.and_then(|pod| role(pod)));
         if let (Some(before), Some(after)) = (before, after)
             && was == is
@@ -159,14 +203,15 @@ impl View {
             if let Some(known) = self.pod_mut(after, is.as_ref()) {
                 known.object = after.clone();
             }
-            return;
+            return false;
         }
-        if let (Some(before), Some(role)) = (before, was) {
-            self.forget_pod(before, &role);
+        if let (Some(before), Some(role)) = (before, &was) {
+            self.forget_pod(before, role);
         }
-        if let (Some(after), Some(role)) = (after, is) {
-            self.learn_pod(after, &role);
+        if let (Some(after), Some(role)) = (after, &is) {
+            self.learn_pod(after, role);
         }
+        is == Some(Role::Pending) && was != Some(Role::Pending)
     }
 
     fn pod_mut(&mut self, object: &Object, role: Option<&Role>) -> Option<&mut PodView> {
@@ -189,13 +234,16 @@ impl View {
         let Ok(class) = self.classes.of(object, pod, cluster) else { return };
         let requests = &cluster.class(class).shape.requests;
         let requests = Amount { cpu_milli: requests.cpu, memory: requests.memory };
+        let priority = cluster.class(class).priority;
+        let expendable = priority < self.cutoff;
         let id = cluster.new_pod(class, object.key.name.clone());
-        let known = PodView { object: object.clone(), id, requests };
+        let known = PodView { object: object.clone(), id, class, requests, priority, expendable };
         match node {
             None => drop(self.pending.insert(age_of(object), known)),
             Some(node) => {
-                cluster.add_pod(id, node.id);
-                node.requested = node.requested.plus(requests, 1);
+                if !expendable {
+                    cluster.add_pod(id, node.id);
+                }
                 node.pods.insert(object.key.clone(), known);
             }
         }
@@ -204,63 +252,33 @@ impl View {
     fn forget_pod(&mut self, object: &Object, role: &Role) {
         let known = match role {
             Role::Pending => self.pending.remove(&age_of(object)),
-            Role::On(node) => self.nodes.get_mut(node).and_then(|node| {
-                let known = node.pods.remove(&object.key)?;
-                node.requested = node.requested.plus(known.requests, -1);
-                Some(known)
-            }),
+            Role::On(node) => self.nodes.get_mut(node).and_then(|node| node.pods.remove(&object.key)),
         };
         if let Some(known) = known {
             self.what_if.cluster.drop_pod(known.id);
         }
     }
 
-    /// The nodes that are not going.
-    pub(super) fn staying<'a>(&'a self, draining: &'a Draining) -> impl Iterator<Item = &'a NodeView> {
-        self.nodes.values().filter(|node| !node.is_deleting && !draining.contains_key(&node.name))
-    }
-
-    /// How many nodes each group has that are not going.
-    pub(super) fn sizes(&self, draining: &Draining) -> Vec<usize> {
+    /// How many nodes each group has, those that are going included.
+    pub(super) fn sizes(&self) -> Vec<usize> {
         let mut sizes = vec![0; self.groups.len()];
-        self.staying(draining).for_each(|node| sizes[node.group] += 1);
+        self.nodes.values().filter_map(|node| node.group).for_each(|group| sizes[group] += 1);
         sizes
     }
 
-    /// The pending pods for which there will be no room even when all nodes are ready.
-    pub(super) fn pods_without_room(&mut self, draining: &Draining) -> Vec<PodView> {
-        if self.pending.is_empty() {
-            return Vec::new();
-        }
-        let nodes: Vec<NodeId> = self.staying(draining).map(|node| node.id).collect();
-        let before = self.what_if.cluster.checkpoint();
-        let mut without = Vec::new();
-        for pod in self.pending.values() {
-            match self.what_if.first_fit(pod.id, nodes.iter().copied()) {
-                Some(node) => self.what_if.cluster.add_pod(pod.id, node),
-                None => without.push(pod.clone()),
-            }
-        }
-        self.what_if.cluster.rollback(before);
-        without
+    /// The nodes that pods may be put on: ready, and not going.
+    pub(super) fn open(&self) -> impl Iterator<Item = &NodeView> {
+        self.nodes.values().filter(|node| node.ready.is_some() && !node.is_going())
     }
 
-    /// Does a picture made anew say the same? It must, whatever changes led here; debug builds look in every scan.
+    /// Does a picture made anew say the same? It must, whatever changes led here; debug builds look in every loop.
     pub(super) fn is_true(&self, view: api::View<'_>) -> bool {
-        let mut anew = Self { groups: self.groups.clone(), ..Self::new(&[]) };
+        let mut anew = Self { groups: self.groups.clone(), ..Self::empty(&[], self.cutoff) };
         for (_, object) in view.everything() {
-            match &object.body {
-                Body::Node(_) => anew.learn_node(object, view),
-                Body::Pod(_) if role(object) == Some(Role::Pending) => anew.pod_changed(None, Some(object)),
-                Body::Pod(_)
-                | Body::Namespace(_)
-                | Body::Deployment(_)
-                | Body::ReplicaSet(_)
-                | Body::Job(_)
-                | Body::CronJob(_)
-                | Body::StatefulSet(_)
-                | Body::DaemonSet(_)
-                | Body::Other(_) => {}
+            if object.node().is_some() {
+                anew.learn_node(object, view);
+            } else if role(object) == Some(Role::Pending) {
+                anew.pod_changed(None, Some(object));
             }
         }
         anew.facts() == self.facts()
@@ -270,8 +288,8 @@ impl View {
     fn facts(&self) -> impl PartialEq + use<> {
         let node = |view: &NodeView| {
             let keys: Vec<_> = view.pods.iter().map(|(key, pod)| (key.clone(), pod.object.resource_version)).collect();
-            let sums = (view.allocatable, view.requested, self.what_if.cluster.pods_on(view.id).len());
-            (view.name.clone(), view.group, view.is_ready, view.is_deleting, sums, keys)
+            let sums = (view.allocatable, self.what_if.cluster.pods_on(view.id).len());
+            (view.name.clone(), view.group, view.ready, view.is_deleting, view.taints, sums, keys)
         };
         let nodes: Vec<_> = self.nodes.values().map(node).collect();
         let pending: Vec<_> = self.pending.keys().cloned().collect();
@@ -284,13 +302,42 @@ impl NodeView {
     pub(super) fn pods(&self) -> impl Iterator<Item = &PodView> {
         self.pods.values()
     }
+
+    /// Marked for deletion, or being deleted.
+    pub(super) fn is_going(&self) -> bool {
+        self.is_deleting || self.leaving || self.taints.to_be_deleted
+    }
 }
 
 impl PodView {
     pub(super) fn key(&self) -> &ObjectKey {
         &self.object.key
     }
+
+    /// The node that the scheduler makes room on for it.
+    pub(super) fn nominated(&self) -> Option<&SmolStr> {
+        self.object.pod().and_then(|pod| pod.status.nominated_node_name.as_ref()).filter(|node| !node.is_empty())
+    }
+
+    /// Pods with the same owner that scheduling cannot tell apart are tried once.
+    pub(super) fn likeness(&self) -> Likeness {
+        match self.object.controller() {
+            Some(owner) => Likeness::Of(owner.uid, self.class),
+            None => Likeness::Alone(self.id),
+        }
+    }
 }
+
+/// What two pods share that are alike to the autoscaler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Likeness {
+    /// The same owner, and the same to scheduling.
+    Of(api::Uid, ClassId),
+    /// Nobody's pod is like no other.
+    Alone(PodId),
+}
+
+const SCALE_DOWN_DISABLED: &str = "cluster-autoscaler.kubernetes.io/scale-down-disabled";
 
 fn age_of(object: &Object) -> (SimTime, ObjectKey) {
     (object.created, object.key.clone())

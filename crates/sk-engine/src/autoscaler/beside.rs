@@ -1,0 +1,130 @@
+//! What the autoscaler knows besides nodes and pods: disruption budgets, DaemonSets, and how many replicas an owner wants.
+//!
+//! Read from the objects' JSON, because nobody but the autoscaler needs them often and they change rarely.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use sk_apiserver::{Object, Uid};
+use sk_core::{LabelSelector, ObjectKey, SmolStr};
+use sk_scheduler::PodClass;
+
+/// Budgets and daemons.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Beside {
+    budgets: BTreeMap<ObjectKey, Budget>,
+    daemons: BTreeMap<ObjectKey, PodClass>,
+    replicas: BTreeMap<Uid, i64>,
+    /// Counts changes of the DaemonSets: templates made before one are made anew.
+    pub(super) daemons_changed: u64,
+}
+
+/// A PodDisruptionBudget.
+#[derive(Clone, Debug)]
+struct Budget {
+    selector: LabelSelector,
+    /// `status.disruptionsAllowed`.
+    allowed: i64,
+}
+
+/// How many pods each budget still allows to be disrupted, while nodes are tried one after the other.
+#[derive(Clone, Debug)]
+pub(super) struct Allowance<'a> {
+    budgets: &'a BTreeMap<ObjectKey, Budget>,
+    used: BTreeMap<&'a ObjectKey, i64>,
+}
+
+impl Beside {
+    pub(super) fn learn(&mut self, object: &Object, is_there: bool) {
+        match (object.gvk.group.as_str(), object.gvk.kind.as_str()) {
+            ("policy", "PodDisruptionBudget") => self.learn_budget(object, is_there),
+            ("apps", "DaemonSet") => self.learn_daemon(object, is_there),
+            ("apps", "ReplicaSet" | "StatefulSet") | ("", "ReplicationController") => {
+                self.learn_replicas(object, is_there);
+            }
+            _ => {}
+        }
+    }
+
+    fn learn_budget(&mut self, object: &Object, is_there: bool) {
+        let json = if is_there { object.to_json() } else { Value::Null };
+        // An absent selector matches nothing, an empty one everything.
+        let selector = json.pointer("/spec/selector").and_then(|selector| LabelSelector::from_json(selector).ok());
+        match selector {
+            Some(selector) => {
+                let allowed = json.pointer("/status/disruptionsAllowed").and_then(Value::as_i64).unwrap_or(0);
+                self.budgets.insert(object.key.clone(), Budget { selector, allowed });
+            }
+            None => drop(self.budgets.remove(&object.key)),
+        }
+    }
+
+    fn learn_daemon(&mut self, object: &Object, is_there: bool) {
+        let json = if is_there { object.to_json() } else { Value::Null };
+        let parts = json.pointer("/spec/template/metadata").zip(json.pointer("/spec/template/spec"));
+        let class = parts
+            .and_then(|(metadata, spec)| PodClass::from_json(object.key.namespace_or_empty(), metadata, spec).ok());
+        let before = match class {
+            Some(class) => self.daemons.insert(object.key.clone(), class.clone()).is_none_or(|before| before != class),
+            None => self.daemons.remove(&object.key).is_some(),
+        };
+        self.daemons_changed += u64::from(before);
+    }
+
+    fn learn_replicas(&mut self, object: &Object, is_there: bool) {
+        let wanted = match object.replica_set() {
+            Some(set) => Some(i64::from(set.spec.replicas)),
+            None => object.to_json().pointer("/spec/replicas").and_then(Value::as_i64),
+        };
+        match wanted.filter(|_| is_there) {
+            Some(wanted) => drop(self.replicas.insert(object.uid, wanted)),
+            None => drop(self.replicas.remove(&object.uid)),
+        }
+    }
+
+    /// How many replicas the owner of a pod wants, if it is one that wants replicas.
+    pub(super) fn replicas(&self, owner: Uid) -> Option<i64> {
+        self.replicas.get(&owner).copied()
+    }
+
+    /// What the pods of the DaemonSets are like.
+    pub(super) fn daemons(&self) -> impl Iterator<Item = (&ObjectKey, &PodClass)> {
+        self.daemons.iter()
+    }
+
+    pub(super) fn allowance(&self) -> Allowance<'_> {
+        Allowance { budgets: &self.budgets, used: BTreeMap::new() }
+    }
+}
+
+impl<'a> Allowance<'a> {
+    fn of(&self, pod: &Object) -> impl Iterator<Item = (&'a ObjectKey, &'a Budget)> {
+        let budgets = self.budgets;
+        let (namespace, labels) = (pod.key.namespace.clone(), pod.meta.labels.clone());
+        budgets.iter().filter(move |(key, budget)| key.namespace == namespace && budget.selector.matches(&*labels))
+    }
+
+    /// Is the pod covered by any budget?
+    pub(super) fn covers(&self, pod: &Object) -> bool {
+        self.of(pod).next().is_some()
+    }
+
+    /// Does every budget over the pod still allow one disruption? A budget that allows one lets any number of pods of one
+    /// node go, one after the other.
+    pub(super) fn allows(&self, pod: &Object) -> bool {
+        self.of(pod).all(|(key, budget)| budget.allowed - self.used.get(key).copied().unwrap_or(0) > 0)
+    }
+
+    /// Counts a pod as disrupted.
+    pub(super) fn take(&mut self, pod: &Object) {
+        let covering: Vec<&ObjectKey> = self.of(pod).map(|(key, _)| key).collect();
+        for key in covering {
+            *self.used.entry(key).or_insert(0) += 1;
+        }
+    }
+}
+
+/// The volumes of a pod that a list in its annotation declares to be of no worth.
+pub(super) fn listed<'a>(annotation: Option<&'a SmolStr>) -> impl Iterator<Item = &'a str> {
+    annotation.into_iter().flat_map(|names| names.split(',')).map(str::trim)
+}

@@ -1,0 +1,244 @@
+//! What the autoscaler decided and why, as data: one entry per loop and matter in which it did or refused something.
+//!
+//! A loop that only repeats what the one before said is not recorded again. The list is bounded; what did not fit is
+//! counted.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use sk_core::{ObjectKey, SimTime, SmolStr};
+
+/// At most so many are kept until somebody takes them. One is some 300 bytes with its pods' names shared: 30 MB.
+const MAX_KEPT: usize = 100_000;
+/// At most so many pods are named in one decision; the others are counted.
+pub(super) const MAX_PODS: usize = 100;
+
+/// One decision.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decision {
+    /// When.
+    pub at: SimTime,
+    /// What started the loop.
+    pub trigger: Trigger,
+    /// What was decided.
+    pub verdict: Verdict,
+}
+
+/// What starts a loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trigger {
+    /// The scan interval is over.
+    Timer,
+    /// A pod was found to be unschedulable.
+    Pod,
+    /// The loop before enlarged a group.
+    AfterScaleUp,
+    /// The loop before began to remove nodes.
+    AfterScaleDown,
+}
+
+/// What a loop did or refused.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verdict {
+    /// Groups grow.
+    ScaleUp {
+        /// What could have been done.
+        options: Vec<Choice>,
+        /// What is done: one group, or several that are alike.
+        plan: Vec<Resize>,
+        /// For whom.
+        pods: Vec<ObjectKey>,
+        /// How many more than those named.
+        more_pods: usize,
+        /// Those of them that had not been told before.
+        told: Vec<ObjectKey>,
+    },
+    /// No group grows for these pods, for this reason.
+    NoScaleUp {
+        /// For whom.
+        pods: Vec<ObjectKey>,
+        /// How many more than those named.
+        more_pods: usize,
+        /// In the words of the event `NotTriggerScaleUp`.
+        reason: String,
+    },
+    /// All pods without a place are so new that more may come.
+    WaitsForMorePods,
+    /// Too many nodes are not ready: nothing is done at all.
+    Unhealthy {
+        /// How many are not ready.
+        unready: usize,
+    },
+    /// The cluster has as many nodes as it may.
+    MaxNodesTotal {
+        /// `max-nodes-total`.
+        most: usize,
+    },
+    /// A node cannot go.
+    Unremovable {
+        /// Which.
+        node: SmolStr,
+        /// In cluster-autoscaler's words.
+        reason: String,
+    },
+    /// A node could go from now on.
+    Unneeded {
+        /// Which.
+        node: SmolStr,
+    },
+    /// Nodes that could go stay for now, because the cluster has just changed.
+    Cooldown,
+    /// A node is being removed.
+    ScaleDown {
+        /// Which.
+        node: SmolStr,
+        /// The pods that have to move.
+        pods: Vec<ObjectKey>,
+    },
+    /// A node could not be removed after all.
+    ScaleDownFailed {
+        /// Which.
+        node: SmolStr,
+        /// In cluster-autoscaler's words.
+        reason: String,
+    },
+}
+
+/// A group that could grow.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Choice {
+    /// Its name.
+    pub group: SmolStr,
+    /// By how many nodes.
+    pub nodes: usize,
+    /// For how many pods.
+    pub pods: usize,
+    /// Unused share of CPU plus unused share of memory on the new nodes, in millionths.
+    pub waste: i64,
+}
+
+/// A group that grows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resize {
+    /// Its name.
+    pub group: SmolStr,
+    /// How many nodes it has.
+    pub from: usize,
+    /// How many it will have.
+    pub to: usize,
+    /// How many it may have.
+    pub max: usize,
+}
+
+impl std::fmt::Display for Resize {
+    /// As cluster-autoscaler writes it into events.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{{{} {}->{} (max: {})}}", self.group, self.from, self.to, self.max)
+    }
+}
+
+impl Decision {
+    /// The Kubernetes events that cluster-autoscaler would write: reason, object and message.
+    pub fn events(&self) -> Vec<(&'static str, String, String)> {
+        match &self.verdict {
+            Verdict::ScaleUp { plan, told, .. } => {
+                let plan: Vec<String> = plan.iter().map(ToString::to_string).collect();
+                let message = format!("pod triggered scale-up: [{}]", plan.join(" "));
+                told.iter().map(|pod| ("TriggeredScaleUp", format!("Pod/{pod}"), message.clone())).collect()
+            }
+            Verdict::NoScaleUp { pods, reason, .. } => {
+                let message = format!("pod didn't trigger scale-up: {reason}");
+                pods.iter().map(|pod| ("NotTriggerScaleUp", format!("Pod/{pod}"), message.clone())).collect()
+            }
+            Verdict::ScaleDown { node, .. } => {
+                let message = "marked the node as toBeDeleted/unschedulable".to_owned();
+                vec![("ScaleDown", format!("Node/{node}"), message)]
+            }
+            Verdict::ScaleDownFailed { node, reason } => {
+                let message = format!("failed to drain and delete node: {reason}");
+                vec![("ScaleDownFailed", format!("Node/{node}"), message)]
+            }
+            Verdict::MaxNodesTotal { most } => {
+                vec![("MaxNodesTotalReached", STATUS.to_owned(), format!("Max total nodes in cluster reached: {most}"))]
+            }
+            Verdict::Unhealthy { .. } => {
+                vec![("ClusterUnhealthy", STATUS.to_owned(), "Cluster is unhealthy".to_owned())]
+            }
+            Verdict::WaitsForMorePods | Verdict::Unremovable { .. } | Verdict::Unneeded { .. } | Verdict::Cooldown => {
+                Vec::new()
+            }
+        }
+    }
+}
+
+const STATUS: &str = "ConfigMap/cluster-autoscaler-status";
+
+/// The decisions that nobody has taken yet.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Decisions {
+    kept: Vec<Decision>,
+    dropped: u64,
+    /// Why each node could not go, when that was last said.
+    unremovable: BTreeMap<SmolStr, String>,
+    /// The pods that were told that they made a group grow, and those that were told that they did not.
+    told: [BTreeSet<ObjectKey>; 2],
+    cooling: bool,
+    sick: bool,
+    full: bool,
+}
+
+impl Decisions {
+    pub(super) fn push(&mut self, at: SimTime, trigger: Trigger, verdict: Verdict) {
+        if self.kept.len() < MAX_KEPT {
+            self.kept.push(Decision { at, trigger, verdict });
+        } else {
+            self.dropped += 1;
+        }
+    }
+
+    /// Says of a node that it cannot go, unless that was said before.
+    pub(super) fn unremovable(&mut self, at: SimTime, trigger: Trigger, node: &SmolStr, reason: String) {
+        if self.unremovable.get(node) != Some(&reason) {
+            self.unremovable.insert(node.clone(), reason.clone());
+            self.push(at, trigger, Verdict::Unremovable { node: node.clone(), reason });
+        }
+    }
+
+    /// The node is gone or could go.
+    pub(super) fn forget_node(&mut self, node: &SmolStr) {
+        self.unremovable.remove(node);
+    }
+
+    /// The pod is gone or has a place.
+    pub(super) fn forget_pod(&mut self, pod: &ObjectKey) {
+        for told in &mut self.told {
+            told.remove(pod);
+        }
+    }
+
+    /// Of these pods those that were not told before that a group grows for them, or does not: cluster-autoscaler's recorder
+    /// of events keeps one event of a reason per pod.
+    pub(super) fn news(&mut self, pods: impl Iterator<Item = ObjectKey>, grows: bool) -> Vec<ObjectKey> {
+        let told = &mut self.told[usize::from(grows)];
+        pods.filter(|pod| told.insert(pod.clone())).collect()
+    }
+
+    /// Whether scale-down is in cooldown now; `true`: it was not in the loop before.
+    pub(super) fn cooldown_begins(&mut self, cooling: bool) -> bool {
+        !std::mem::replace(&mut self.cooling, cooling) && cooling
+    }
+
+    /// The same of the cluster's health.
+    pub(super) fn sickness_begins(&mut self, sick: bool) -> bool {
+        !std::mem::replace(&mut self.sick, sick) && sick
+    }
+
+    /// The same of `max-nodes-total`.
+    pub(super) fn fullness_begins(&mut self, full: bool) -> bool {
+        !std::mem::replace(&mut self.full, full) && full
+    }
+
+    /// Hands out what was decided since the last time.
+    pub(super) fn take(&mut self) -> Vec<Decision> {
+        std::mem::take(&mut self.kept)
+    }
+}

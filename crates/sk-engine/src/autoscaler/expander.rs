@@ -1,0 +1,90 @@
+//! Which of several groups grows.
+//!
+//! Each expander of the chain keeps the options that are best by its own measure; among those that are left at the end one
+//! is drawn, as cluster-autoscaler does (`expander/factory/chain.go`). Refused elsewhere: `price` and `grpc`.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use sk_core::SmolStr;
+use sk_core::rng::Stream;
+
+use super::flags::Expander;
+
+/// Growing one group by some nodes, as expanders see it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Offer {
+    pub(super) name: SmolStr,
+    pub(super) nodes: usize,
+    pub(super) pods: usize,
+    /// Unused share of CPU plus unused share of memory on the new nodes, in millionths.
+    pub(super) waste: i64,
+}
+
+/// The place of the chosen offer.
+pub(super) fn choose(
+    offers: &[Offer],
+    chain: &[Expander],
+    priorities: &BTreeMap<SmolStr, i64>,
+    choice: &mut Stream,
+) -> Option<usize> {
+    let mut left: Vec<usize> = (0..offers.len()).collect();
+    for expander in chain {
+        left = match expander {
+            Expander::Random => left,
+            Expander::LeastWaste => keep_best(left, |place| Reverse(offers[place].waste)),
+            Expander::MostPods => keep_best(left, |place| offers[place].pods),
+            Expander::LeastNodes => keep_best(left, |place| Reverse(offers[place].nodes)),
+            // A group that the ConfigMap does not name is worth less than any that it does.
+            Expander::Priority => keep_best(left, |place| priorities.get(&offers[place].name)),
+        };
+    }
+    let index = if left.len() > 1 { choice.below(left.len() as u64) as usize } else { 0 };
+    left.get(index).copied()
+}
+
+fn keep_best<K: Ord>(left: Vec<usize>, worth: impl Fn(usize) -> K) -> Vec<usize> {
+    let Some(best) = left.iter().map(|place| worth(*place)).max() else { return left };
+    left.into_iter().filter(|place| worth(*place) == best).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn offer(name: &'static str, nodes: usize, pods: usize, waste: i64) -> Offer {
+        Offer { name: name.into(), nodes, pods, waste }
+    }
+
+    fn chosen(chain: &[Expander]) -> &'static str {
+        let offers = [
+            offer("a", 3, 3, 700_000),
+            offer("b", 2, 5, 900_000),
+            offer("c", 3, 4, 100_000),
+            offer("d", 1, 4, 500_000),
+        ];
+        let priorities = BTreeMap::from([("a".into(), 10), ("c".into(), 10)]);
+        let place = choose(&offers, chain, &priorities, &mut Stream::new(1, "expander")).unwrap();
+        ["a", "b", "c", "d"][place]
+    }
+
+    #[test]
+    fn each_expander_has_its_own_measure() {
+        assert_eq!(chosen(&[Expander::MostPods]), "b");
+        assert_eq!(chosen(&[Expander::LeastWaste]), "c");
+        assert_eq!(chosen(&[Expander::LeastNodes]), "d");
+    }
+
+    #[test]
+    fn a_chain_narrows_down_what_the_one_before_left() {
+        assert_eq!(chosen(&[Expander::Priority, Expander::LeastWaste]), "c");
+        assert_eq!(chosen(&[Expander::Priority, Expander::MostPods]), "c");
+        assert!(["a", "c"].contains(&chosen(&[Expander::Priority])));
+    }
+
+    #[test]
+    fn the_same_seed_draws_the_same_and_nothing_is_drawn_from_nothing() {
+        assert_eq!(chosen(&[Expander::Random]), chosen(&[Expander::Random]));
+        assert_eq!(choose(&[], &[Expander::Random], &BTreeMap::new(), &mut Stream::new(1, "expander")), None);
+    }
+}

@@ -1,0 +1,99 @@
+//! What a new node of a group would be like.
+//!
+//! Until a node of the group has been ready for a minute it is what the provider describes, with the DaemonSet pods that
+//! would run there; from then on it is that node, cleaned of the autoscaler's own marks, with the DaemonSet and mirror pods
+//! that do run there (`processors/nodeinfosprovider/mixed_nodeinfos_processor.go`).
+
+use sk_core::{SimDuration, SimTime, SmolStr};
+use sk_scheduler::{NodeId, NodeSpec};
+
+use super::flags::Autoscaler;
+use super::groups::Group;
+use super::rules::Rule;
+use super::view::{Amount, NodeView, View};
+use super::{SOFT_TAINT, TO_BE_DELETED, drain};
+
+/// A node serves as a template once it has been ready this long (`stabilizationDelay`).
+const STABLE: SimDuration = SimDuration::from_mins(1);
+
+/// A new node of a group.
+#[derive(Clone, Debug)]
+pub(super) struct Template {
+    /// The node as pods would find it: what comes with every node is taken off.
+    spec: NodeSpec,
+    /// The whole of it.
+    pub(super) total: Amount,
+}
+
+impl Template {
+    pub(super) fn of(group: usize, settings: &Group, view: &mut View, flags: &Autoscaler, now: SimTime) -> Self {
+        let grown_up = |node: &&NodeView| {
+            node.group == Some(group) && node.ready.is_some_and(|since| now.since(since) >= STABLE) && !node.is_going()
+        };
+        let real = view.nodes.values().find(grown_up).filter(|_| flags.follows(Rule::TemplateFromNode)).cloned();
+        match real {
+            Some(node) => Self::like(&node, settings, view),
+            None => Self::described(settings, view, flags),
+        }
+    }
+
+    /// As the provider describes it.
+    fn described(group: &Group, view: &mut View, flags: &Autoscaler) -> Self {
+        let whole = group.described();
+        let total = Amount::of(&whole);
+        let mut overhead = NodeSpec::default();
+        overhead.set_allocatable(&group.settings.template_overhead);
+        let mut spec = whole.clone();
+        spec.cpu -= overhead.cpu;
+        spec.memory -= overhead.memory;
+        spec.pods -= overhead.pods;
+        let counted = flags.follows(Rule::DaemonsInTemplate);
+        let daemons: Vec<_> =
+            view.beside.daemons().filter(|_| counted).map(|(key, class)| (key.clone(), class.clone())).collect();
+        let node = view.what_if.cluster.set_node(whole).node;
+        for (key, class) in daemons {
+            let class = view.what_if.cluster.intern(class);
+            let pod = view.what_if.cluster.new_pod(class, key.name);
+            if view.what_if.check(pod, node).is_ok() {
+                let requests = view.what_if.cluster.class(class).shape.requests.clone();
+                take_off(&mut spec, Amount { cpu_milli: requests.cpu, memory: requests.memory });
+            }
+            view.what_if.cluster.drop_pod(pod);
+        }
+        view.what_if.cluster.remove_node(node);
+        Self { spec, total }
+    }
+
+    /// Like a node that is there.
+    fn like(node: &NodeView, group: &Group, view: &View) -> Self {
+        let mut spec = NodeSpec::clone(view.what_if.cluster.node(node.id));
+        spec.name = group.template_name();
+        spec.taints.retain(|taint| taint.key != SOFT_TAINT && taint.key != TO_BE_DELETED);
+        spec.unschedulable = false;
+        let total = Amount::of(&spec);
+        for pod in node.pods().filter(|pod| drain::belongs_to_the_node(&pod.object)) {
+            take_off(&mut spec, pod.requests);
+        }
+        Self { spec, total }
+    }
+
+    /// Puts a copy into the scheduler that is asked what would fit; the caller takes it out again.
+    pub(super) fn put(&self, name: SmolStr, view: &mut View) -> NodeId {
+        let mut spec = self.spec.clone();
+        spec.labels.insert(HOSTNAME, name.clone());
+        view.what_if.cluster.set_node(NodeSpec { name, ..spec }).node
+    }
+
+    /// Its labels, and what of each resource is there for pods.
+    pub(super) fn spec(&self) -> &NodeSpec {
+        &self.spec
+    }
+}
+
+pub(super) const HOSTNAME: SmolStr = SmolStr::new_static("kubernetes.io/hostname");
+
+fn take_off(spec: &mut NodeSpec, requests: Amount) {
+    spec.cpu -= requests.cpu_milli;
+    spec.memory -= requests.memory;
+    spec.pods -= 1;
+}

@@ -1,0 +1,191 @@
+//! Says what differs between a recording and a run.
+//!
+//! Compared: the sizes of groups (all, ready, soft-tainted, to be deleted), pods pending and running, the scale-ups in their
+//! order, the autoscaler's events, and why nodes could not go. Times may differ by the latencies of the rig and by a scan
+//! interval, because loops are not on a common grid; a tight comparison takes a quarter of that and looks at the shares in
+//! reasons as well. Values that a count only passes through are not looked at. Which of several equal nodes goes is not compared: the real one takes them in any order.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use sk_testkit::autoscaling::Observation;
+
+use crate::allowed::Allowed;
+use crate::outcome::{Curve, Outcome};
+
+/// What the rig's machine, busy as it was, added to a time: nodes up to 2.1 s late, loops of up to a second.
+const RIG_LATENCY: f64 = 2.5;
+
+/// What differs, in words; nothing if nothing does.
+pub(crate) fn differences(seen: &Observation, run: &Outcome, allowed: &Allowed) -> Vec<String> {
+    let scan_interval = scan_interval(seen);
+    // Loops are not on a common grid: what waits for one may wait for the next.
+    let window = RIG_LATENCY + if allowed.tight { scan_interval / 4.0 } else { scan_interval };
+    let until = allowed.until.unwrap_or(seen.ended);
+    let mut found = Vec::new();
+    let columns = ["nodes", "ready", "soft-tainted", "to be deleted"];
+    for (place, column) in columns.iter().enumerate() {
+        let recorded = |rows: &Vec<(f64, i64, i64, i64, i64)>| -> Curve {
+            rows.iter().map(|row| (row.0, [row.1, row.2, row.3, row.4][place])).collect()
+        };
+        let real = merged(seen.nodes.iter().map(|(name, rows)| (name, recorded(rows))), allowed);
+        let ours = merged(run.nodes.iter().map(|(name, curves)| (name, curves[place].clone())), allowed);
+        found.extend(curves(column, &real, &ours, window, until, allowed));
+    }
+    for (place, column) in ["pending", "running"].iter().enumerate() {
+        let recorded = |rows: &Vec<(f64, i64, i64, i64)>| -> Curve {
+            rows.iter().map(|row| (row.0, [row.1, row.2][place])).collect()
+        };
+        let real = seen.pods.iter().map(|(name, rows)| (name.clone(), recorded(rows))).collect();
+        let ours = run.pods.iter().map(|(name, curves)| (name.clone(), curves[place].clone())).collect();
+        found.extend(curves(column, &real, &ours, window, until, allowed));
+    }
+    found.extend(plans(seen, run, if allowed.tight { RIG_LATENCY } else { window }, allowed));
+    found.extend(events(seen, run, allowed));
+    found.extend(unremovable(seen, run, allowed));
+    found
+}
+
+fn scan_interval(seen: &Observation) -> f64 {
+    let text = seen.flags.get("scan-interval").map_or("10s", String::as_str);
+    text.trim_end_matches('s').parse().expect("whole seconds")
+}
+
+/// Curves of groups that are a tie, added up.
+fn merged<'a>(curves: impl Iterator<Item = (&'a String, Curve)>, allowed: &Allowed) -> BTreeMap<String, Curve> {
+    let mut merged: BTreeMap<String, Curve> = BTreeMap::new();
+    for (name, curve) in curves {
+        let name = allowed.name_of(name);
+        let sum = match merged.remove(&name) {
+            Some(other) => added(&other, &curve),
+            None => curve,
+        };
+        merged.insert(name, sum);
+    }
+    merged
+}
+
+fn added(one: &Curve, other: &Curve) -> Curve {
+    let mut times: Vec<f64> = one.iter().chain(other).map(|(at, _)| *at).collect();
+    times.sort_by(f64::total_cmp);
+    times.dedup();
+    times.into_iter().map(|at| (at, value(one, at) + value(other, at))).collect()
+}
+
+/// The value at a time; 0 before the first.
+fn value(curve: &Curve, at: f64) -> i64 {
+    curve.iter().rev().find(|(since, _)| *since <= at).map_or(0, |(_, value)| *value)
+}
+
+/// The least and the most between two times.
+fn range(curve: &Curve, from: f64, to: f64) -> (i64, i64) {
+    let within = curve.iter().filter(|(at, _)| *at > from && *at <= to).map(|(_, value)| *value);
+    let first = value(curve, from);
+    within.fold((first, first), |(least, most), value| (least.min(value), most.max(value)))
+}
+
+fn curves(
+    what: &str,
+    real: &BTreeMap<String, Curve>,
+    ours: &BTreeMap<String, Curve>,
+    window: f64,
+    until: f64,
+    allowed: &Allowed,
+) -> Vec<String> {
+    let names: BTreeSet<&String> = real.keys().chain(ours.keys()).filter(|name| !name.is_empty()).collect();
+    let none = Curve::new();
+    let mut found = Vec::new();
+    for name in names {
+        let (real, ours) = (real.get(name).unwrap_or(&none), ours.get(name).unwrap_or(&none));
+        let at = first_difference(real, ours, window, until, allowed.slack(what));
+        if let Some((at, seen, got)) = at {
+            found.push(format!("{name} {what}: {seen} were seen at {at:.1} s, here {got}"));
+        }
+    }
+    found
+}
+
+/// The first time at which one curve is where the other is not within the window; with the values of both.
+fn first_difference(real: &Curve, ours: &Curve, window: f64, until: f64, slack: i64) -> Option<(f64, i64, i64)> {
+    let mut times: Vec<f64> = real.iter().chain(ours).map(|(at, _)| at.max(0.0)).collect();
+    times.extend(real.iter().chain(ours).map(|(at, _)| at.max(0.0) + window));
+    times.push(until);
+    times.sort_by(f64::total_cmp);
+    times.into_iter().filter(|at| *at <= until).find_map(|at| {
+        let strays = |value: i64, curve: &Curve| {
+            let (least, most) = range(curve, at - window, (at + window).min(until));
+            value < least - slack || value > most + slack
+        };
+        let (seen, got) = (value(real, at), value(ours, at));
+        let differs = (is_settled(real, at) && strays(seen, ours)) || (is_settled(ours, at) && strays(got, real));
+        differs.then_some((at, seen, got))
+    })
+}
+
+/// Has the curve the value of this time for longer than the latency of the rig? It passes through others.
+fn is_settled(curve: &Curve, at: f64) -> bool {
+    let since = curve.iter().rev().find(|(since, _)| *since <= at).map_or(f64::NEG_INFINITY, |(since, _)| *since);
+    let until = curve.iter().find(|(next, _)| *next > at).map_or(f64::INFINITY, |(next, _)| *next);
+    until - since > RIG_LATENCY
+}
+
+type Plan = Vec<(String, usize, usize)>;
+
+fn plans(seen: &Observation, run: &Outcome, window: f64, allowed: &Allowed) -> Vec<String> {
+    let until = allowed.until.unwrap_or(seen.ended);
+    let within = |plans: &[(f64, Plan)]| -> Vec<(f64, Plan)> {
+        plans.iter().filter(|(at, _)| *at <= until).map(|(at, plan)| (*at, allowed.plan(plan))).collect()
+    };
+    let (real, ours) = (within(&seen.plans), within(&run.plans));
+    if allowed.any_plans {
+        return Vec::new();
+    }
+    let text = |plans: &[(f64, Plan)]| -> Vec<String> {
+        let one = |(group, from, to): &(String, usize, usize)| format!("{group} {from}->{to}");
+        plans.iter().map(|(_, plan)| plan.iter().map(one).collect::<Vec<_>>().join(" ")).collect()
+    };
+    if text(&real) != text(&ours) {
+        return vec![format!("scale-ups: {} were seen, here {}", text(&real).join(", "), text(&ours).join(", "))];
+    }
+    let late = real.iter().zip(&ours).find(|((real, _), (ours, _))| (real - ours).abs() > window);
+    late.map(|((real, _), (ours, _))| format!("a scale-up was seen at {real:.1} s, here {ours:.1} s"))
+        .into_iter()
+        .collect()
+}
+
+type Events = BTreeSet<(String, String, String)>;
+
+fn events(seen: &Observation, run: &Outcome, allowed: &Allowed) -> Vec<String> {
+    let compared = |reason: &str| reason != "ScaleDown" && !allowed.is_any(reason);
+    let shape = |reason: &str, who: &str, message: &str| {
+        let message = message.strip_prefix("pod didn't trigger scale-up: ").map_or(message.to_owned(), |parts| {
+            // Parts come in any order.
+            let mut parts: Vec<&str> = parts.split(", ").collect();
+            parts.sort_unstable();
+            parts.join(", ")
+        });
+        let message = if allowed.any_told && reason == "TriggeredScaleUp" { String::new() } else { message };
+        (reason.to_owned(), who.to_owned(), message)
+    };
+    let real: Events = seen.events.iter().map(|(_, reason, who, message)| shape(reason, who, message)).collect();
+    let ours: Events = run.events.iter().map(|(reason, who, message)| shape(reason, who, message)).collect();
+    let real: Events = real.into_iter().filter(|(reason, ..)| compared(reason)).collect();
+    let ours: Events = ours.into_iter().filter(|(reason, ..)| compared(reason)).collect();
+    let missing = real.difference(&ours).map(|(reason, who, message)| format!("no event {reason} {who}: {message}"));
+    let extra =
+        ours.difference(&real).map(|(reason, who, message)| format!("an event too many: {reason} {who}: {message}"));
+    missing.chain(extra).collect()
+}
+
+fn unremovable(seen: &Observation, run: &Outcome, allowed: &Allowed) -> Vec<String> {
+    let shape = |group: &str, reason: &str| {
+        let is_kept = |c: &char| allowed.tight || (!c.is_ascii_digit() && *c != '.');
+        (allowed.name_of(group), reason.chars().filter(is_kept).collect::<String>())
+    };
+    let real: BTreeSet<_> = seen.unremovable.iter().map(|(group, reason)| shape(group, reason)).collect();
+    let ours: BTreeSet<_> = run.unremovable.iter().map(|(group, reason)| shape(group, reason)).collect();
+    let missing =
+        real.difference(&ours).map(|(group, reason)| format!("{group}: no node was found unremovable: {reason}"));
+    let extra =
+        ours.difference(&real).map(|(group, reason)| format!("{group}: a node was found unremovable: {reason}"));
+    missing.chain(extra).collect()
+}

@@ -1,0 +1,139 @@
+//! What a run of the engine came to, in the terms of a recording.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use sk_core::{ObjectKey, SimTime};
+use sk_engine::api::{Change, Object};
+use sk_engine::kinds::PodPhase;
+use sk_engine::{Engine, Verdict};
+
+use crate::player::ZERO;
+
+const SOFT: &str = "DeletionCandidateOfClusterAutoscaler";
+const GOING: &str = "ToBeDeletedByClusterAutoscaler";
+const GROUP: &str = "obs/group";
+
+/// Counts that change over time: when, and what from then on.
+pub(crate) type Curve = Vec<(f64, i64)>;
+
+/// What happened.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Outcome {
+    /// By group: nodes, ready, soft-tainted, to be deleted.
+    pub(crate) nodes: BTreeMap<String, [Curve; 4]>,
+    /// By workload: pending, running.
+    pub(crate) pods: BTreeMap<String, [Curve; 2]>,
+    /// The scale-ups.
+    pub(crate) plans: Vec<(f64, Vec<(String, usize, usize)>)>,
+    /// Reason, who, message.
+    pub(crate) events: BTreeSet<(String, String, String)>,
+    /// Group of the node, and why it could not go.
+    pub(crate) unremovable: BTreeSet<(String, String)>,
+}
+
+pub(crate) fn seconds(at: SimTime) -> f64 {
+    at.since(ZERO).as_secs_f64()
+}
+
+/// Reads what the engine did.
+pub(crate) fn of(engine: &mut Engine) -> Outcome {
+    let mut outcome = Outcome::default();
+    let mut workloads: BTreeMap<ObjectKey, String> = BTreeMap::new();
+    let mut now = BTreeMap::new();
+    let mut nodes: BTreeSet<ObjectKey> = BTreeSet::new();
+    for event in engine.watch(0).expect("a recording's changes stay within the log") {
+        let object = &event.object;
+        let there = event.change != Change::Deleted;
+        let at = seconds(event.at);
+        if object.node().is_some() {
+            match there {
+                true => drop(nodes.insert(object.key.clone())),
+                false => drop(nodes.remove(&object.key)),
+            }
+            let group = object.meta.labels.get(GROUP).map_or("", |group| group).to_owned();
+            let counts = node_counts(object).filter(|_| there);
+            note(&mut now, (true, group), object, counts.unwrap_or_default(), at, &mut outcome);
+        } else if object.pod().is_some() {
+            let app = object.meta.labels.get("app").map_or("", |app| app).to_owned();
+            workloads.insert(object.key.clone(), app.clone());
+            let node = object.pod().and_then(|pod| pod.node_name.as_ref());
+            let is_lost = node.is_some_and(|node| !nodes.contains(&ObjectKey::cluster(node.clone())));
+            let counts = pod_counts(object).filter(|_| there && !is_lost);
+            note(&mut now, (false, app), object, counts.unwrap_or_default(), at, &mut outcome);
+        }
+    }
+    for decision in engine.take_decisions() {
+        for (reason, about, message) in decision.events() {
+            let who = workload(&about, &workloads);
+            outcome.events.insert((reason.to_owned(), who, message));
+        }
+        match decision.verdict {
+            // The real one logs no plan where it only fills a group up to its minimum.
+            Verdict::ScaleUp { plan, pods, .. } if !pods.is_empty() => {
+                let plan = plan.into_iter().map(|resize| (resize.group.to_string(), resize.from, resize.to)).collect();
+                outcome.plans.push((seconds(decision.at), plan));
+            }
+            Verdict::Unremovable { node, reason } => {
+                let reason = workloads.iter().fold(reason, |reason, (pod, app)| reason.replace(&*pod.name, app));
+                outcome.unremovable.insert((group_of(&node), reason));
+            }
+            _ => {}
+        }
+    }
+    outcome
+}
+
+/// The group of a node by its name.
+fn group_of(node: &str) -> String {
+    node.rsplit_once('-').map_or(node, |(group, _)| group).to_owned()
+}
+
+fn workload(about: &str, workloads: &BTreeMap<ObjectKey, String>) -> String {
+    let name = about.split_once('/').map_or(about, |(_, name)| name);
+    let found = workloads.iter().find(|(pod, _)| pod.to_string() == name);
+    found.map_or(name, |(_, app)| app).to_owned()
+}
+
+type Counts = [i64; 4];
+
+/// Counts an object anew and draws the curves on.
+fn note(
+    now: &mut BTreeMap<(bool, String), BTreeMap<ObjectKey, Counts>>,
+    (is_node, name): (bool, String),
+    object: &Object,
+    counts: Counts,
+    at: f64,
+    outcome: &mut Outcome,
+) {
+    let all = now.entry((is_node, name.clone())).or_default();
+    all.insert(object.key.clone(), counts);
+    let sum = |place: usize| all.values().map(|counts| counts[place]).sum::<i64>();
+    let curves: &mut [Curve] = match is_node {
+        true => outcome.nodes.entry(name).or_default(),
+        false => outcome.pods.entry(name).or_default(),
+    };
+    for (place, curve) in curves.iter_mut().enumerate() {
+        let value = sum(place);
+        if curve.last().is_none_or(|(_, last)| *last != value) {
+            curve.push((at, value));
+        }
+    }
+}
+
+fn node_counts(object: &Object) -> Option<Counts> {
+    let node = object.node()?;
+    let has = |key: &str| i64::from(node.spec.taints.iter().any(|taint| taint.key == key));
+    Some([1, i64::from(node.is_ready()), has(SOFT), has(GOING)])
+}
+
+fn pod_counts(object: &Object) -> Option<Counts> {
+    let pod = object.pod()?;
+    if object.is_deleting() {
+        return Some(Counts::default());
+    }
+    match pod.status.phase {
+        PodPhase::Pending => Some([1, 0, 0, 0]),
+        PodPhase::Running => Some([0, 1, 0, 0]),
+        _ => Some(Counts::default()),
+    }
+}

@@ -1,0 +1,305 @@
+//! Plays a recording on the engine: the same cluster, the same steps at the same times, and the autoscaler with the same
+//! flags.
+//!
+//! What the engine does not act on yet is played by hand as the real cluster did it: pods of DaemonSets on every node, of
+//! Jobs and StatefulSets in place of those that went, and the status of disruption budgets.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use sk_core::{Gvk, ObjectKey, ObjectRef, Quantity, SimDuration, SimTime, SmolStr};
+use sk_engine::api::{DeleteOptions, Object, Propagation, Request};
+use sk_engine::kinds::{NODE, POD, PodPhase};
+use sk_engine::{Autoscaler, Engine, NodeGroup, Settings, Timing};
+use sk_testkit::autoscaling::{GroupSpec, Observation};
+
+use crate::{flags, objects};
+
+/// The autoscaler's first loop.
+pub(crate) const ZERO: SimTime = SimTime::from_secs(1_767_600_000);
+/// How long the nodes of the set-up have been ready by then. Of one recording it is known that it was 10.3 s.
+const LEAD: SimDuration = SimDuration::from_millis(10_300);
+/// In one recording the node of the set-up had been ready for more than 70 s.
+const LONG_LEAD: SimDuration = SimDuration::from_secs(80);
+/// From a step's time to its object.
+const STEP_LATENCY: SimDuration = SimDuration::from_millis(100);
+/// From the end of a pod to its going, unless a step says otherwise.
+const TERMINATION: SimDuration = SimDuration::from_millis(600);
+/// How much later a Job makes a pod again.
+const JOB_BACK_OFF: SimDuration = SimDuration::from_millis(8_600);
+/// How often what is played by hand is looked after.
+const BEAT: SimDuration = SimDuration::from_millis(100);
+
+pub(crate) struct Player {
+    pub(crate) engine: Engine,
+    /// Workloads whose pods are made by hand.
+    by_hand: Vec<ByHand>,
+    quick: bool,
+}
+
+/// A workload whose pods are made by hand.
+#[derive(Clone)]
+struct ByHand {
+    op: Value,
+    owner: Value,
+    kind: &'static str,
+    /// Since when its one pod is missing.
+    missing: Option<SimTime>,
+}
+
+/// Plays it to its end.
+pub(crate) fn play(seen: &Observation, seed: u64, change: impl FnOnce(&mut Autoscaler)) -> Engine {
+    let lead = if seen.scenario == "c9-binpack-old-node" { LONG_LEAD } else { LEAD };
+    let mut autoscaler = flags::parse(&seen.flags);
+    autoscaler.first_loop = Some(lead);
+    autoscaler.priorities = priorities(seen);
+    change(&mut autoscaler);
+    let ops = seen.setup.iter().chain(&seen.steps);
+    let termination = ops.clone().filter_map(objects::termination).max();
+    let termination_time = termination.map_or(TERMINATION, SimDuration::from_secs);
+    let timing =
+        Timing { pod_termination: termination_time, job_duration: SimDuration::from_mins(60), ..Timing::real_like() };
+    let groups = seen.groups.iter().map(group).collect();
+    let settings = Settings { seed, timing, groups, autoscaler, ..Settings::default() };
+    let engine = Engine::new(&settings, ZERO - lead);
+    let mut player = Player { engine, by_hand: Vec::new(), quick: termination.is_some() };
+    player.prepare(seen);
+    for step in &seen.steps {
+        let at = step["at"].as_f64().expect("a step has its time");
+        player.until(ZERO + seconds(at) + STEP_LATENCY);
+        player.act(step);
+    }
+    player.until(ZERO + seconds(seen.ended));
+    player.engine
+}
+
+pub(crate) fn seconds(seconds: f64) -> SimDuration {
+    SimDuration::from_millis((seconds * 1000.0).round() as i64)
+}
+
+fn group(spec: &GroupSpec) -> NodeGroup {
+    let quantity = |text: &str| text.parse::<Quantity>().expect("the recording's quantities are well-formed");
+    let pods = spec.pods.unwrap_or(110).to_string();
+    let amounts = |cpu: &str, memory: &str, pods: &str| -> BTreeMap<SmolStr, Quantity> {
+        [("cpu", cpu), ("memory", memory), ("pods", pods)].map(|(name, value)| (name.into(), quantity(value))).into()
+    };
+    let mut labels: BTreeMap<SmolStr, SmolStr> =
+        spec.labels.iter().map(|(key, value)| (key.into(), value.into())).collect();
+    labels.insert("obs/group".into(), spec.name.as_str().into());
+    labels.extend(spec.machine.iter().map(|machine| ("node.kubernetes.io/instance-type".into(), machine.into())));
+    let ready = spec.ready.as_deref().map_or(SimDuration::from_secs(1), |text| text.parse().expect("a duration"));
+    NodeGroup {
+        name: spec.name.as_str().into(),
+        min: spec.min,
+        max: spec.max,
+        initial: Some(spec.init),
+        capacity: amounts(&spec.cpu, &spec.mem, &pods),
+        allocatable: amounts(&spec.cpu, &spec.mem, &pods),
+        labels,
+        taints: spec.taints.iter().map(|taint| serde_json::from_value(taint.clone()).expect("a taint")).collect(),
+        ready_delay: ready,
+        // The provider's template has a kube-proxy pod.
+        template_overhead: amounts("100m", "0", "1"),
+        price_per_hour: None,
+    }
+}
+
+/// The ConfigMap of the priority expander: `10:` and then `- regex` per line. The recordings' patterns are parts of names.
+fn priorities(seen: &Observation) -> BTreeMap<SmolStr, i64> {
+    let data = seen.setup.iter().find_map(|op| op.pointer("/data/priorities")).and_then(Value::as_str);
+    let mut found = BTreeMap::new();
+    let mut priority = 0;
+    for line in data.unwrap_or_default().lines() {
+        if let Some(number) = line.trim().strip_suffix(':') {
+            priority = number.parse().expect("a priority");
+        } else if let Some(pattern) = line.trim().strip_prefix("- ") {
+            let part = pattern.trim_matches(['.', '*']);
+            let named = seen.groups.iter().filter(|group| group.name.contains(part));
+            found.extend(named.map(|group| (SmolStr::from(&group.name), priority)));
+        }
+    }
+    found
+}
+
+impl Player {
+    fn until(&mut self, end: SimTime) {
+        while self.engine.now() < end {
+            let next = if self.by_hand.is_empty() { end } else { end.min(self.engine.now() + BEAT) };
+            self.engine.advance_to(next);
+            self.keep_by_hand();
+        }
+    }
+
+    fn prepare(&mut self, seen: &Observation) {
+        for spec in &seen.groups {
+            for (number, annotations) in &spec.node_annotations {
+                self.dress(&format!("{}-{number}", spec.name), "annotations", annotations);
+            }
+            for (number, labels) in &spec.node_labels {
+                self.dress(&format!("{}-{number}", spec.name), "labels", labels);
+            }
+        }
+        for op in &seen.setup {
+            if op["op"] == "pdb" {
+                let app = objects::text(op, "app").unwrap_or_default();
+                let pods = seen.initial_pods.keys().filter(|pod| pod.split('#').next() == Some(app)).count();
+                let mut earlier = seen.setup.iter().take_while(|other| *other != op);
+                let is_second = earlier.any(|other| other["op"] == "pdb" && other["app"] == op["app"]);
+                self.create(objects::budget(op, pods as i64, is_second));
+            } else {
+                self.act(op);
+            }
+        }
+        self.keep_by_hand();
+    }
+
+    fn dress(&mut self, node: &str, what: &str, with: &BTreeMap<String, String>) {
+        let mut json = self.engine.get(&NODE, &ObjectKey::cluster(node)).expect("a node of the set-up").to_json();
+        for (key, value) in with {
+            json["metadata"][what][key] = json!(value);
+        }
+        self.handle(Request::update(parse(json)));
+    }
+
+    fn act(&mut self, op: &Value) {
+        let quick = self.quick;
+        match op["op"].as_str().expect("an operation") {
+            "deploy" => drop(self.create(objects::workload("Deployment", op, count(op), quick))),
+            "place" => self.place(op),
+            "pod" => {
+                let owner = op.get("owner").cloned().map(|owner| self.widget(&owner));
+                let on = objects::text(op, "nodeName");
+                self.create(objects::pod(op, objects::name(op), on, owner, quick));
+            }
+            "daemonset" => drop(self.create(objects::workload("DaemonSet", op, 1, self.quick))),
+            "job" => self.keep("Job", op),
+            "statefulset" => self.keep("StatefulSet", op),
+            "scale" => self.scale(op),
+            "delete" => self.delete(op),
+            "priorityclass" => drop(self.create(json!({
+                "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
+                "metadata": {"name": op["name"]}, "value": op["value"],
+                "preemptionPolicy": op.get("preemptionPolicy").cloned().unwrap_or(json!("PreemptLowerPriority")),
+            }))),
+            "succeed" => self.succeed(objects::name(op)),
+            // The priority expander's ConfigMap is read before; waiting is for the rig.
+            "configmap" | "wait" => {}
+            other => panic!("the recordings have an operation {other}, which the player does not know"),
+        }
+    }
+
+    /// Pods on given nodes, and then a ReplicaSet that owns them.
+    fn place(&mut self, op: &Value) {
+        let nodes: Vec<&str> = op["nodes"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let owner = (op["kind"] != "none").then(|| {
+            let set = objects::workload("ReplicaSet", op, nodes.len() as i64, self.quick);
+            reference(&self.create(set))
+        });
+        for (number, node) in nodes.iter().enumerate() {
+            let pod = format!("{}-{}", objects::name(op), number + 1);
+            self.create(objects::pod(op, &pod, Some(node), owner.clone(), self.quick));
+        }
+    }
+
+    /// An owner of a kind that nobody knows.
+    fn widget(&mut self, owner: &Value) -> Value {
+        let made = self.create(json!({
+            "apiVersion": owner["apiVersion"], "kind": owner["kind"],
+            "metadata": {"name": owner["name"], "namespace": "default"},
+        }));
+        reference(&made)
+    }
+
+    fn keep(&mut self, kind: &'static str, op: &Value) {
+        let made = self.create(objects::workload(kind, op, 1, self.quick));
+        self.by_hand.push(ByHand { op: op.clone(), owner: reference(&made), kind, missing: None });
+    }
+
+    /// Makes the pods that controllers would make which the engine does not have.
+    fn keep_by_hand(&mut self) {
+        for place in 0..self.by_hand.len() {
+            let is_job = self.by_hand[place].kind == "Job";
+            self.one(place, if is_job { JOB_BACK_OFF } else { SimDuration::ZERO });
+        }
+    }
+
+    /// The nodes that the workload has pods on.
+    fn nodes_of(&self, owner: &Value) -> Vec<Option<SmolStr>> {
+        let uid = owner["uid"].as_str().unwrap_or_default();
+        let is_mine = |pod: &&std::sync::Arc<Object>| pod.meta.owners.iter().any(|by| by.uid.to_string() == uid);
+        let node = |pod: &std::sync::Arc<Object>| pod.pod().and_then(|pod| pod.node_name.clone());
+        self.engine.list(&POD).filter(is_mine).map(node).collect()
+    }
+
+    /// The one pod of a Job or StatefulSet, on the node that its template names.
+    fn one(&mut self, place: usize, back_off: SimDuration) {
+        let ByHand { op, owner, missing, .. } = self.by_hand[place].clone();
+        let now = self.engine.now();
+        let is_there = !self.nodes_of(&owner).is_empty();
+        let since = missing.unwrap_or(now);
+        // The first comes at once.
+        let waits = missing.is_some() || self.by_hand[place].missing.is_some();
+        let is_first = now < ZERO && !waits;
+        self.by_hand[place].missing = (!is_there).then_some(since);
+        if !is_there && (is_first || now.since(since) >= back_off) {
+            let pod = format!("{}-0", objects::name(&op));
+            let made = objects::pod(&op, &pod, objects::text(&op, "nodeName"), Some(owner), self.quick);
+            self.create(made);
+            self.by_hand[place].missing = None;
+        }
+    }
+
+    fn scale(&mut self, op: &Value) {
+        let kind = objects::text(op, "kind").unwrap_or("Deployment");
+        let gvk: Gvk = format!("apps/v1.{kind}").parse().expect("a kind");
+        let key = ObjectKey::namespaced(objects::namespace(op), objects::name(op));
+        let mut json = self.engine.get(&gvk, &key).expect("the recording scales what is there").to_json();
+        json["spec"]["replicas"] = op["replicas"].clone();
+        self.handle(Request::update(parse(json)));
+    }
+
+    fn delete(&mut self, op: &Value) {
+        let kind = objects::text(op, "kind").expect("what is deleted has a kind");
+        let key = ObjectKey::namespaced(objects::namespace(op), objects::name(op));
+        let target = ObjectRef::new(format!("apps/v1.{kind}").parse().expect("a kind"), key);
+        let options = DeleteOptions { propagation: Propagation::Background, ..DeleteOptions::default() };
+        self.handle(Request::Delete { target, options });
+    }
+
+    fn succeed(&mut self, name: &str) {
+        let stored = self.engine.get(&POD, &ObjectKey::namespaced("default", name)).expect("the pod is there");
+        let mut done = Object::clone(stored);
+        done.resource_version = 0;
+        done.pod_mut().expect("a pod").status.phase = PodPhase::Succeeded;
+        self.handle(Request::update_status(done));
+    }
+
+    fn create(&mut self, json: Value) -> Object {
+        let object = parse(json);
+        let (gvk, key) = (object.gvk.clone(), object.key.clone());
+        self.handle(Request::create(object));
+        Object::clone(self.engine.get(&gvk, &key).expect("what was created is there"))
+    }
+
+    fn handle(&mut self, request: Request) {
+        let target = request.target();
+        if let Err(error) = self.engine.handle(request) {
+            panic!("the engine refuses what the real API server took: {target}: {error}");
+        }
+    }
+}
+
+fn count(op: &Value) -> i64 {
+    op["replicas"].as_i64().expect("a number of replicas")
+}
+
+fn reference(owner: &Object) -> Value {
+    json!({
+        "apiVersion": owner.gvk.api_version(), "kind": owner.gvk.kind, "name": owner.key.name,
+        "uid": owner.uid.to_string(), "controller": true,
+    })
+}
+
+fn parse(json: Value) -> Object {
+    Object::from_json(json).unwrap_or_else(|error| panic!("the recording's object does not parse: {error}"))
+}

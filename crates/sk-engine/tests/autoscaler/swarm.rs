@@ -1,0 +1,206 @@
+//! Random workloads on random groups: whatever happens, some things never do.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use sk_core::rng::Stream;
+use sk_core::{ObjectKey, Quantity, SimDuration, SimTime, SmolStr};
+use sk_engine::api::directives::NODE_GROUP;
+use sk_engine::api::{Change, DeleteOptions, Object, Request, WatchEvent};
+use sk_engine::kinds::{DEPLOYMENT, NODE};
+use sk_engine::{Autoscaler, Engine, Expander, NodeGroup, Settings, Timing};
+
+const START: SimTime = SimTime::from_secs(1_767_600_000);
+const SECONDS: i64 = 400;
+/// Pods with this label are covered by a budget that allows nothing.
+const GUARDED: &str = "guarded";
+
+fn group(name: &str, cpu: u64, min: u32, max: u32, ready_secs: i64) -> NodeGroup {
+    let quantity = |text: String| text.parse::<Quantity>().expect("a quantity");
+    let amounts: BTreeMap<SmolStr, Quantity> =
+        [("cpu", cpu.to_string()), ("memory", "16Gi".to_owned()), ("pods", "20".to_owned())]
+            .map(|(name, amount)| (name.into(), quantity(amount)))
+            .into();
+    NodeGroup {
+        name: name.into(),
+        min,
+        max,
+        capacity: amounts.clone(),
+        allocatable: amounts,
+        ready_delay: SimDuration::from_secs(ready_secs),
+        ..NodeGroup::default()
+    }
+}
+
+fn deployment(name: &str, replicas: u64, cpu_milli: u64, kind: u64) -> Value {
+    let mut metadata = json!({"labels": {"app": name}});
+    match kind {
+        0 => metadata["annotations"] = json!({"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}),
+        1 => metadata["labels"][GUARDED] = json!("yes"),
+        _ => {}
+    }
+    let requests = json!({"cpu": format!("{cpu_milli}m"), "memory": "64Mi"});
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "replicas": replicas, "selector": {"matchLabels": {"app": name}},
+            "template": {
+                "metadata": metadata,
+                "spec": {"containers": [{"name": "main", "image": "app:1", "resources": {"requests": requests}}]},
+            },
+        },
+    })
+}
+
+fn flags(draw: &mut Stream) -> Autoscaler {
+    let secs = |draw: &mut Stream, most: u64| SimDuration::from_secs(1 + draw.below(most) as i64);
+    let expanders = [Expander::Random, Expander::LeastWaste, Expander::MostPods, Expander::LeastNodes];
+    Autoscaler {
+        scan_interval: secs(draw, 10),
+        frequent_loops_enabled: draw.below(4) > 0,
+        expander: vec![expanders[draw.below(4) as usize]],
+        scale_down_unneeded_time: secs(draw, 60),
+        scale_down_delay_after_add: secs(draw, 30),
+        unremovable_node_recheck_timeout: secs(draw, 30),
+        max_scale_down_parallelism: 1 + draw.below(5) as usize,
+        max_drain_parallelism: 1 + draw.below(3) as usize,
+        balance_similar_node_groups: draw.below(2) == 0,
+        salvo_scale_up: draw.below(3) == 0,
+        ..Autoscaler::default()
+    }
+}
+
+/// Watches what must never happen.
+#[derive(Default)]
+struct Referee {
+    nodes: BTreeMap<ObjectKey, SimTime>,
+    evicted: usize,
+    removed: usize,
+}
+
+impl Referee {
+    fn judge(&mut self, event: &WatchEvent, settings: &Settings) {
+        let object = &event.object;
+        if object.node().is_some() {
+            self.judge_node(event, settings);
+        } else if let Some(pod) = object.pod() {
+            let evicted =
+                pod.status.condition("DisruptionTarget").is_some_and(|c| c.reason() == "EvictionByEvictionAPI");
+            let unsafe_to_evict = object.meta.annotations.values().any(|value| value == "false");
+            let guarded = object.meta.labels.get(GUARDED).is_some();
+            assert!(!evicted || !(unsafe_to_evict || guarded), "{} was evicted against its owner's will", object.key);
+            self.evicted += usize::from(evicted);
+        }
+    }
+
+    fn judge_node(&mut self, event: &WatchEvent, settings: &Settings) {
+        let object = &event.object;
+        let node = object.node().expect("a node");
+        match event.change {
+            Change::Added => drop(self.nodes.insert(object.key.clone(), event.at)),
+            Change::Modified => {}
+            Change::Deleted => {
+                self.nodes.remove(&object.key);
+                self.removed += 1;
+            }
+        }
+        let of_group =
+            |name: &SmolStr| self.nodes.keys().filter(|key| key.name.starts_with(&format!("{name}-"))).count();
+        let name = object.meta.labels.get(&NODE_GROUP).expect("every node has its group");
+        let group = settings.groups.iter().find(|group| group.name == *name).expect("the group is known");
+        let size = of_group(name);
+        assert!(size <= group.max as usize, "{name} has {size} nodes of at most {}", group.max);
+        assert!(
+            size >= group.min as usize || event.change == Change::Added,
+            "{name} has {size} nodes of {}",
+            group.min
+        );
+        let is_marked = |object: &Object| {
+            object.node().is_some_and(|node| node.spec.taints.iter().any(|t| t.key == "ToBeDeletedByClusterAutoscaler"))
+        };
+        let was_marked = event.before.as_ref().is_some_and(|before| is_marked(before));
+        if is_marked(object) && !was_marked {
+            let ready =
+                node.status.conditions.iter().find(|condition| condition.kind == "Ready" && condition.is_true());
+            let since = ready.and_then(|ready| ready.last_transition_time).expect("only ready nodes go");
+            let waited = event.at.since(since);
+            assert!(waited >= settings.autoscaler.scale_down_unneeded_time, "{} goes after {waited:?}", object.key);
+        }
+    }
+}
+
+fn play(seed: u64) -> Referee {
+    let mut draw = Stream::new(seed, "swarm");
+    let mut groups = Vec::new();
+    for name in ["a", "b", "c"].into_iter().take(1 + draw.below(3) as usize) {
+        let min = draw.below(3) as u32;
+        let max = min + 1 + draw.below(8) as u32;
+        groups.push(group(name, 1 + draw.below(8), min, max, 1 + draw.below(20) as i64));
+    }
+    let autoscaler = flags(&mut draw);
+    let timing = if draw.below(2) == 0 { Timing::ideal() } else { Timing::real_like() };
+    let settings = Settings { seed, timing, groups, autoscaler, ..Settings::default() };
+    let mut engine = Engine::new(&settings, START);
+    let budget = json!({
+        "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "none", "namespace": "default"},
+        "spec": {"maxUnavailable": 0, "selector": {"matchLabels": {GUARDED: "yes"}}},
+        "status": {"disruptionsAllowed": 0},
+    });
+    engine.handle(Request::create(Object::from_json(budget).expect("a budget"))).expect("a budget is taken");
+    let (mut referee, mut read) = (Referee::default(), 0);
+    for second in 1..=SECONDS {
+        engine.advance_to(START + SimDuration::from_secs(second));
+        if draw.below(12) == 0 {
+            let name = format!("d{}", draw.below(5));
+            let key = ObjectKey::namespaced("default", name.clone());
+            match (engine.get(&DEPLOYMENT, &key).is_some(), draw.below(4)) {
+                (true, 0) => {
+                    let target = sk_core::ObjectRef::new(DEPLOYMENT.clone(), key);
+                    let options = DeleteOptions::default();
+                    engine.handle(Request::Delete { target, options }).expect("it is there");
+                }
+                _ => {
+                    // What a deployment is like stays, so that its pods are not rolled over.
+                    let likeness = Stream::new(seed, &name).below(1 << 20);
+                    let wanted = deployment(&name, draw.below(12), 100 + likeness % 2000, likeness % 6);
+                    let object = Object::from_json(wanted).expect("a deployment");
+                    engine.handle(Request::apply(object)).expect("a deployment is taken");
+                }
+            }
+        }
+        for event in engine.watch(read).expect("a second's changes stay within the log") {
+            referee.judge(event, &settings);
+            read = event.object.resource_version;
+        }
+    }
+    referee
+}
+
+#[test]
+fn no_random_workload_breaks_a_limit_a_budget_or_a_nodes_time() {
+    let (mut evicted, mut removed) = (0, 0);
+    for seed in 1..=40 {
+        let referee = play(seed);
+        evicted += referee.evicted;
+        removed += referee.removed;
+    }
+    assert!(evicted > 20 && removed > 100, "the swarm must do something: {evicted} evictions, {removed} removals");
+}
+
+#[test]
+fn for_equal_pods_capacity_is_asked_for_once() {
+    for seed in 1..=40 {
+        let mut draw = Stream::new(seed, "equal");
+        let (pods, cpu, per_node) = (1 + draw.below(30), 2 + draw.below(6), 1 + draw.below(4));
+        let milli = cpu * 1000 / per_node;
+        let autoscaler = Autoscaler { scan_interval: SimDuration::from_secs(5), ..Autoscaler::default() };
+        let groups = vec![group("a", cpu, 0, 50, 60)];
+        let mut engine = Engine::new(&Settings { seed, groups, autoscaler, ..Settings::default() }, START);
+        engine.advance_to(START + SimDuration::from_secs(20 + draw.below(10) as i64));
+        let object = Object::from_json(deployment("w", pods, milli, 5)).expect("a deployment");
+        engine.handle(Request::apply(object)).expect("a deployment is taken");
+        engine.advance_to(START + SimDuration::from_secs(300));
+        let nodes = engine.list(&NODE).count() as u64;
+        assert_eq!(nodes, pods.div_ceil(per_node), "seed {seed}: {pods} pods of {milli}m on nodes of {cpu} CPU");
+    }
+}

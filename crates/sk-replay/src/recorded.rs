@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use sk_core::template::TemplateId;
 use sk_core::{Gvk, ObjectRef, Resources, SimTime, SmolStr};
-use sk_record::{DecisionRow, EndedBy, Engine, NodeRow, Outcome, PodRow, RunMeta, SeriesRow};
+use sk_record::{DecisionRow, EndedBy, Engine, Explained, NodeRow, Outcome, PodRow, RunMeta, SeriesRow};
 use sk_store::trace::{Change, NodeEvent, Observation, Trace, TraceError};
 
 use crate::plan::{Window, demand, templates};
@@ -196,7 +196,7 @@ fn decisions(observation: &Observation, decisions: &mut Vec<DecisionRow>) {
         outcome,
         node,
         message,
-        explained: Default::default(),
+        explained: Explained::default(),
     };
     for wait in &observation.waits {
         decisions.push(row(wait.at, Outcome::Unschedulable, None, Some(wait.message.clone())));

@@ -5,7 +5,6 @@ mod support;
 use std::collections::BTreeMap;
 
 use predicates::str::contains;
-use serde_json::Value;
 use support::{folder, skctl, write};
 use tempfile::TempDir;
 
@@ -74,9 +73,9 @@ fn spread(dir: &TempDir, scheduler: &str) -> Vec<usize> {
     nodes.into_values().collect()
 }
 
-fn summary(dir: &TempDir) -> Value {
-    let text = std::fs::read(dir.path().join("runs/shop/summary.json")).expect("the run has a summary");
-    serde_json::from_slice(&text).expect("it is JSON")
+/// The run as a whole.
+fn meta(dir: &TempDir) -> sk_record::RunMeta {
+    sk_record::Run::open(&dir.path().join("runs/shop")).expect("the run is there").meta().clone()
 }
 
 #[test]
@@ -90,7 +89,7 @@ fn a_scheduler_configuration_beside_the_scenario_decides_where_pods_go() {
     std::fs::remove_file(dir.path().join("packer.yaml")).unwrap();
     run(&dir, &["what-if/packed.yaml"]).success();
     assert_eq!(spread(&dir, "default-scheduler"), [4]);
-    let warnings = summary(&dir)["warnings"].to_string();
+    let warnings = format!("{:?}", meta(&dir).warnings);
     assert!(warnings.contains("leaderElection: there is one scheduler"), "{warnings}");
     let own = std::fs::read_to_string(dir.path().join("runs/shop/scenario.yaml")).unwrap();
     assert!(own.contains("MostAllocated"), "the run's own scenario says all: {own}");
@@ -119,7 +118,7 @@ fn several_profiles_each_place_their_own_pods_and_others_wait_and_are_counted() 
     assert_eq!(spread(&dir, "default-scheduler"), [2, 2]);
     assert_eq!(spread(&dir, "packer"), [4]);
     assert!(spread(&dir, "volcano").is_empty(), "nobody runs it");
-    let missing = summary(&dir)["missing"].to_string();
+    let missing = format!("{:?}", meta(&dir).missing);
     assert!(missing.contains("volcano") && !missing.contains("web-packer"), "{missing}");
 }
 

@@ -2,7 +2,8 @@
 
 use sk_apiserver::Uid;
 use sk_core::{ObjectKey, SmolStr};
-use sk_scheduler::{NodeId, PodId};
+use sk_scheduler::PodId;
+use sk_scheduler::framework::NodeScores;
 
 use super::{Context, KubeScheduler};
 use crate::settings::Explain;
@@ -76,17 +77,12 @@ impl KubeScheduler {
         // Of equals those that were found first stay first.
         nodes.sort_by_key(|node| std::cmp::Reverse(node.total));
         nodes.truncate(BEST_NODES);
-        let name = |node: NodeId| self.library.cluster.node(node).name.clone();
-        let plugins = |scores: &[(_, i64)]| {
-            scores
-                .iter()
-                .map(|(plugin, score): &(sk_scheduler::framework::plugin::PluginId, i64)| (plugin.name(), *score))
-                .collect()
+        let score = |one: &NodeScores| NodeScore {
+            node: self.library.cluster.node(one.node).name.clone(),
+            total: one.total,
+            plugins: one.plugins.iter().map(|(plugin, score)| (plugin.name(), *score)).collect(),
         };
-        nodes
-            .iter()
-            .map(|one| NodeScore { node: name(one.node), total: one.total, plugins: plugins(&one.plugins) })
-            .collect()
+        nodes.iter().map(score).collect()
     }
 
     pub(super) fn explain_victims(&mut self, pod: Uid, victims: &[PodId], message: String, ctx: &Context<'_>) {

@@ -29,7 +29,7 @@ fn play(seed: u64) -> u64 {
     let timing = if draw.below(2) == 0 { Timing::ideal() } else { Timing::real_like() };
     // It looks for room less often than by default, which is what most of a simulated hour would be spent with.
     let autoscaler = Autoscaler { scan_interval: SimDuration::from_secs(30), ..Autoscaler::default() };
-    let settings = Settings { seed, timing, groups: vec![nodes()], autoscaler };
+    let settings = Settings { seed, timing, groups: vec![nodes()], autoscaler, ..Settings::default() };
     let mut engine = Engine::new(&settings, START);
     let mut laws = Laws::new(seed);
     let mut hasher = DefaultHasher::new();

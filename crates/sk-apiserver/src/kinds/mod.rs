@@ -8,11 +8,11 @@
 mod condition;
 mod container_statuses;
 mod cron_job;
+mod daemon_set;
 mod job;
 mod job_indexes;
 mod job_policy;
 mod job_validation;
-mod daemon_set;
 mod namespace;
 mod node;
 mod other;
@@ -29,6 +29,7 @@ use crate::error::Invalid;
 
 pub use condition::{Condition, ConditionStatus, Why};
 pub use cron_job::{ActiveJob, ConcurrencyPolicy, CronJob, CronJobSpec, CronJobStatus, JobTemplate};
+pub use daemon_set::{DaemonSet, DaemonSetSpec, DaemonSetStatus, DaemonSetSteps, DaemonSetStrategy};
 pub use job::{
     COMPLETION_INDEX, CompletionMode, JOB_CONTROLLER, JOB_TRACKING, Job, JobCondition, JobSpec, JobStatus,
     PodReplacementPolicy, UncountedTerminatedPods,
@@ -38,7 +39,6 @@ pub use job_policy::{
     ExitCodeOperator, OnExitCodes, OnPodCondition, PodFailureAction, PodFailurePolicy, PodFailureRule, SuccessPolicy,
     SuccessRule,
 };
-pub use daemon_set::{DaemonSet, DaemonSetSpec, DaemonSetStatus, DaemonSetSteps, DaemonSetStrategy};
 pub(crate) use namespace::KUBERNETES_FINALIZER;
 pub use namespace::{Namespace, NamespacePhase};
 pub use node::{Node, NodeSpec, NodeStatus};

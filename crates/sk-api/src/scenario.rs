@@ -10,6 +10,7 @@
 //! | [`trace`], [`cluster`], [`group`], [`autoscaler`], [`scheduler`] | the sections: what is replayed, and on what |
 //! | [`timing`], [`timeline`], [`assertion`] | the sections: how fast, what else happens, what must hold |
 //! | [`assign`] | `--set`: changes from the command line |
+//! | [`family`] | variants and `--vary`: several scenarios of one file |
 //! | [`path`] | how a field is named in messages and by `--set` |
 //! | [`error`] | what is wrong, and where |
 //! | [`unsupported`] | what is read but not carried out |
@@ -21,6 +22,7 @@ mod check;
 pub mod cluster;
 mod decode;
 pub mod error;
+pub mod family;
 pub mod group;
 mod manifest;
 pub mod path;
@@ -48,6 +50,7 @@ pub use assign::Assignment;
 pub use autoscaler::{Autoscaler, Expander, Expanders};
 pub use cluster::{Cluster, Nodes, Reserved};
 pub use error::{Fault, Place, ScenarioError};
+pub use family::{Family, Member, Variation};
 pub use group::{Group, Ready};
 pub use path::Path;
 pub use scheduler::Scheduler;

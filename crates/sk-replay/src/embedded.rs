@@ -4,18 +4,21 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use serde_json::Value;
 use sk_core::limits::{self, TooManyPods};
 use sk_core::{ObjectKey, ObjectRef, SimDuration, SimTime};
 use sk_engine::Engine;
-use sk_engine::api::{ApiError, DeleteOptions, Expired, Notice, Object, Request};
-use sk_engine::kinds::NAMESPACE;
+use sk_engine::api::{ApiError, Change, DeleteOptions, Expired, Notice, Object, Request};
+use sk_engine::kinds::{NAMESPACE, NODE};
 use sk_record::{Engine as EngineName, RunMeta, Staged, Warning, WarningKind, Writer};
 use sk_store::trace::{Trace, TraceError};
 
+use crate::beginning::Beginning;
 use crate::fingerprint::Fingerprint;
-use crate::mutate::Mutator;
-use crate::plan::{Action, Operation, Plan, Window};
-use crate::record::{Recorder, about};
+use crate::glance::Glance;
+use crate::nodes::{BadNode, Inventory, NodeChange};
+use crate::plan::{Action, Operation, Overlay, Plan, Start, Window};
+use crate::record::{Recorder, Seen, about};
 use crate::setup::Setup;
 
 /// The Kubernetes whose rules the engine follows.
@@ -23,7 +26,7 @@ pub const KUBERNETES: &str = "1.36";
 /// The recorder reads the log at least this often: half of what the log keeps, so that nothing is ever missed.
 const CHANGES_PER_STEP: u64 = (sk_engine::api::store::LOG_CAPACITY / 2) as u64;
 /// Progress is reported at least this often in simulated time, so that a quiet night can still be interrupted.
-const LONGEST_STEP: SimDuration = SimDuration::from_mins(30);
+pub const LONGEST_STEP: SimDuration = SimDuration::from_mins(30);
 /// How long an operation waits for a namespace that is going, and how often it looks. Emptying one takes seconds; a
 /// finalizer of somebody else's could hold it for ever.
 const NAMESPACE_PATIENCE: SimDuration = SimDuration::from_mins(2);
@@ -47,6 +50,12 @@ pub struct RunRequest<'a> {
     pub version: &'a str,
     /// What the caller assumed because nobody said it.
     pub assumptions: Vec<Warning>,
+    /// Manifests that are laid over the trace.
+    pub overlay: &'a Overlay,
+    /// The nodes of the file that the scenario names, if it names one.
+    pub nodes: &'a [Value],
+    /// Progress is reported at least this often in simulated time; [`LONGEST_STEP`] unless somebody watches.
+    pub longest_step: SimDuration,
 }
 
 /// Why a run did not end.
@@ -63,6 +72,23 @@ pub enum RunError {
         /// What it asks for.
         problem: TooManyPods,
     },
+    /// The scenario wants recorded nodes.
+    #[error("the trace has no recorded nodes; write `cluster: {{nodes: groups}}`, or record the trace with sk-tracer")]
+    NoRecordedNodes,
+    /// The scenario wants recorded places.
+    #[error("nobody recorded on which nodes the pods of this trace stood; write `begin: {{placement: schedule}}`")]
+    NoRecordedPlaces,
+    /// A file of nodes cannot be used.
+    #[error(transparent)]
+    BadNode(#[from] BadNode),
+    /// A node cannot be made.
+    #[error("node {node} cannot be made: {problem}")]
+    Node {
+        /// Which.
+        node: String,
+        /// What the API server said.
+        problem: String,
+    },
     /// The record could not be written.
     #[error(transparent)]
     Record(#[from] sk_record::Error),
@@ -77,34 +103,47 @@ impl RunRequest<'_> {
     pub fn run_id(&self) -> Result<String, TraceError> {
         let digest = self.trace.digest()?;
         let Window { start, end, includes_end } = self.window;
-        let hash = Fingerprint::of(&[
+        let (seed, start, end) = (self.setup.settings.seed.to_le_bytes(), start.as_micros(), end.as_micros());
+        let (start, end) = (start.to_le_bytes(), end.to_le_bytes());
+        let includes_end = [u8::from(includes_end)];
+        let mut parts: Vec<&[u8]> = vec![
             self.version.as_bytes(),
             digest.as_bytes(),
             self.scenario.as_bytes(),
-            &self.setup.settings.seed.to_le_bytes(),
-            &start.as_micros().to_le_bytes(),
-            &end.as_micros().to_le_bytes(),
-            &[u8::from(includes_end)],
-        ]);
-        Ok(format!("{}-{}", self.name, hash.short()))
+            &seed,
+            &start,
+            &end,
+            &includes_end,
+        ];
+        let overlay = self.overlay.digest().to_string();
+        if !self.overlay.is_empty() {
+            parts.push(overlay.as_bytes());
+        }
+        let nodes: Vec<String> = self.nodes.iter().map(Value::to_string).collect();
+        parts.extend(nodes.iter().map(String::as_bytes));
+        Ok(format!("{}-{}", self.name, Fingerprint::of(&parts).short()))
     }
 }
 
-/// Runs the simulation and leaves its record beside `dir`, to be published there. `progress` is told the simulated time
-/// now and then; when it breaks, the run ends early and its record is marked partial.
-pub fn run(
-    request: &RunRequest<'_>,
-    dir: &Path,
-    progress: &mut dyn FnMut(SimTime) -> ControlFlow<()>,
-) -> Result<Staged, RunError> {
+/// Is shown the cluster now and then; when it breaks, the run ends early.
+pub type Progress<'a> = dyn FnMut(Glance<'_>) -> ControlFlow<()> + 'a;
+
+/// Runs the simulation and leaves its record beside `dir`, to be published there. When `progress` breaks, the record is
+/// marked partial.
+pub fn run(request: &RunRequest<'_>, dir: &Path, progress: &mut Progress<'_>) -> Result<Staged, RunError> {
     let run_id = request.run_id()?;
     let mut writer = Writer::create(dir, &run_id)?;
     writer.add_file("scenario.yaml", request.scenario.as_bytes())?;
-    let mut replay = Replay::new(request, writer)?;
+    let start = Start::of(request.trace, request.window.start, request.setup.placement.is_some())?;
+    let records = request.overlay.over(request.trace.records()?, request.window.start);
     let schedulers = request.setup.settings.scheduler.profiles.iter().map(|profile| profile.scheduler_name.clone());
-    let mut plan = Plan::new(request.trace.records()?, request.trace.config(), request.window)
+    let mut plan = Plan::new(records, request.trace.config(), request.window)
         .for_schedulers(schedulers)
-        .keep_volumes();
+        .keep_volumes()
+        .starting(start);
+    let mut beginning = Beginning::of(request, &start, plan.gather()?)?;
+    plan.begin_at(beginning.at);
+    let mut replay = Replay::new(request, writer, &mut beginning)?;
     let mut finished = ControlFlow::Continue(());
     while let Some(operation) = plan.next() {
         let operation = operation?;
@@ -122,6 +161,8 @@ pub fn run(
     }
     let end = replay.engine.now();
     let mut warnings = request.assumptions.clone();
+    warnings.extend(request.overlay.warning());
+    warnings.extend(beginning.warnings);
     warnings.extend(gaps(request.trace)?);
     warnings.extend(plan.unmodelled().findings().map(|(finding, count)| Warning {
         code: finding.code.to_owned(),
@@ -148,37 +189,72 @@ struct Replay {
     late: u64,
     /// How long pods of Jobs run when nobody says.
     job_duration: SimDuration,
+    longest_step: SimDuration,
+    /// What happens to nodes that no group makes.
+    nodes: Inventory,
 }
 
 impl Replay {
-    fn new(request: &RunRequest<'_>, writer: Writer) -> Result<Self, RunError> {
-        let setup = request.setup;
-        let mut engine = Engine::new(&setup.settings, request.window.start);
+    fn new(request: &RunRequest<'_>, writer: Writer, beginning: &mut Beginning) -> Result<Self, RunError> {
+        let mut engine = beginning.engine(request)?;
         let lives = request.trace.lives()?.collect::<Result<Vec<_>, _>>()?;
-        engine.set_pod_hook(Box::new(Mutator::new(setup.settings.seed, setup.delays, lives)));
-        let prices = setup.settings.groups.iter().filter_map(|group| Some((group.name.clone(), group.price_per_hour?)));
-        let recorder = Recorder::new(writer, prices.collect());
-        Ok(Self {
-            engine,
-            recorder,
-            cursor: 0,
-            refusals: BTreeMap::new(),
-            late: 0,
-            job_duration: setup.settings.timing.job_duration,
-        })
+        engine.set_pod_hook(Box::new(beginning.mutator(request, lives)));
+        let prices = request.setup.groups.iter().filter_map(|group| Some((group.name.clone(), group.price_per_hour?)));
+        let mut recorder = Recorder::new(writer, prices.collect());
+        let mut cursor = 0;
+        if !beginning.nodes.is_empty() {
+            // Nodes of groups that recorded ones have replaced never were.
+            for node in engine.list(&NODE) {
+                recorder.see(&Seen { at: beginning.at, change: Change::Added, object: node.clone() })?;
+            }
+            cursor = engine.resource_version();
+        }
+        let longest_step = request.longest_step;
+        let nodes = std::mem::take(&mut beginning.nodes);
+        let job_duration = request.setup.settings.timing.job_duration;
+        Ok(Self { engine, recorder, cursor, refusals: BTreeMap::new(), late: 0, job_duration, longest_step, nodes })
+    }
+
+    /// Lets the cluster live until `until`, and its nodes come and go.
+    fn advance(&mut self, until: SimTime, progress: &mut Progress<'_>) -> Result<ControlFlow<()>, RunError> {
+        while let Some(at) = self.nodes.next_at().filter(|at| *at <= until) {
+            if self.live(at, progress)?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+            while let Some((_, change)) = self.nodes.next_by(at) {
+                self.change_node(change)?;
+            }
+        }
+        self.live(until, progress)
+    }
+
+    /// A node that cannot be changed stays as it is: it went with the group that it was taken for.
+    fn change_node(&mut self, change: NodeChange) -> Result<(), RunError> {
+        match change {
+            NodeChange::Gone(name) => {
+                let target = ObjectRef::new(NODE.clone(), ObjectKey::cluster(name));
+                let options = DeleteOptions { grace_secs: Some(0), ..DeleteOptions::default() };
+                if let Err(error) = self.engine.handle(Request::Delete { target: target.clone(), options }) {
+                    self.not_deleted(&target, &error);
+                }
+            }
+            NodeChange::Put(node) if self.engine.get(&NODE, &node.key).is_some() => {
+                let updated = self.engine.handle(Request::update((*node).clone()));
+                let updated = updated.and_then(|_| self.engine.handle(Request::update_status(*node)));
+                updated.map_err(node_error)?;
+            }
+            NodeChange::Put(node) => drop(self.engine.handle(Request::create(*node)).map_err(node_error)?),
+        }
+        self.catch_up()
     }
 
     /// Lets the cluster live until `until`.
-    fn advance(
-        &mut self,
-        until: SimTime,
-        progress: &mut dyn FnMut(SimTime) -> ControlFlow<()>,
-    ) -> Result<ControlFlow<()>, RunError> {
+    fn live(&mut self, until: SimTime, progress: &mut Progress<'_>) -> Result<ControlFlow<()>, RunError> {
         loop {
-            let step = until.min(self.engine.now() + LONGEST_STEP);
+            let step = until.min(self.engine.now() + self.longest_step);
             let reached = self.engine.advance(step, CHANGES_PER_STEP);
             self.catch_up()?;
-            if progress(self.engine.now()).is_break() {
+            if progress(Glance(&self.engine)).is_break() {
                 return Ok(ControlFlow::Break(()));
             }
             if reached && step == until {
@@ -287,6 +363,10 @@ impl Replay {
     }
 }
 
+fn node_error(error: ApiError) -> RunError {
+    RunError::Node { node: "of the recording".to_owned(), problem: error.to_string() }
+}
+
 /// Refuses at once what would otherwise end only when the cluster is full, a million pods later.
 fn check_pods(operation: &Operation) -> Result<(), RunError> {
     let Action::Apply(value) = &operation.action else { return Ok(()) };
@@ -297,7 +377,7 @@ fn check_pods(operation: &Operation) -> Result<(), RunError> {
 }
 
 /// What an object calls itself, if it does.
-pub(crate) fn reference_of(value: &serde_json::Value) -> Option<ObjectRef> {
+pub(crate) fn reference_of(value: &Value) -> Option<ObjectRef> {
     sk_store::trace::Object::new(value.clone()).ok().map(|object| object.reference().clone())
 }
 
@@ -319,7 +399,7 @@ fn meta(request: &RunRequest<'_>, run_id: String, end: SimTime, partial: bool) -
         kubernetes: KUBERNETES.to_owned(),
         seed: setup.settings.seed,
         trace: about(request.trace, request.window)?,
-        start: request.window.start,
+        start: (request.window.start + setup.warmup).min(end),
         end,
         scenario_digest: Fingerprint::of(&[request.scenario.as_bytes()]).to_string(),
         currency: setup.currency.clone(),

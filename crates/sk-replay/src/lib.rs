@@ -14,19 +14,29 @@
 //! | [`plan`] | records → timed operations |
 //! | [`mutate`] | what every new pod gets: delays, and a recorded life |
 //! | [`record`] | changes → rows of the run record |
+//! | [`nodes`], [`standing`] | nodes that no group makes, and the pods that stand on them at the start |
+//! | [`fit`] | groups from recorded nodes |
+//! | [`forecast`] | what can be said of a run before it is made |
 //! | [`setup`], [`scheduler`] | the scenario → the engine's settings |
 //! | [`embedded`] | the replay in virtual time |
+//! | [`glance`] | what a run shows of itself while it goes on |
 //! | [`fingerprint`] | the same question has the same name |
 
+mod beginning;
 pub mod embedded;
 pub mod fingerprint;
+pub mod fit;
+pub mod forecast;
+pub mod glance;
 pub mod mutate;
+pub mod nodes;
 pub mod plan;
 pub mod record;
 pub mod recorded;
 mod refusals;
 pub mod scheduler;
 pub mod setup;
+pub mod standing;
 
 pub use embedded::{RunError, run};
 pub use refusals::{Refusals, refusals};

@@ -17,6 +17,7 @@ use sk_engine::kinds::Directives;
 use sk_store::trace::{Life, OwnerLives};
 
 use crate::plan::{OWNER_ANNOTATION, parse_owner};
+use crate::standing::Standing;
 
 /// Annotation: the pod's number among those of its owner.
 pub const SEQUENCE_ANNOTATION: SmolStr = SEQUENCE;
@@ -74,6 +75,17 @@ pub struct Mutator {
     delays: StartDelays,
     jitter: Stream,
     owners: BTreeMap<ObjectRef, Owner>,
+    /// Of a cluster that begins before the clock.
+    start: Option<Before>,
+}
+
+/// Before the clock.
+#[derive(Clone)]
+struct Before {
+    /// When the clock begins.
+    clock: SimTime,
+    /// The places that recorded pods had then.
+    standing: Option<Standing>,
 }
 
 #[derive(Clone)]
@@ -100,7 +112,17 @@ impl Mutator {
                 .filter_map(|template| Some((template.template?.to_string(), Lives::new(template.lives))));
             (owner.owner, Owner { by_template: by_template.collect(), of_any_template })
         });
-        Self { delays, jitter: Stream::new(seed, "pod-start"), owners: owners.collect() }
+        Self { delays, jitter: Stream::new(seed, "pod-start"), owners: owners.collect(), start: None }
+    }
+
+    /// The same, for a cluster that begins before the clock does. Pods that are made until then stand for those that there
+    /// were at that moment: they get their lives, of which the rest is left, and their places if these are known.
+    pub(crate) fn beginning_at(mut self, clock: SimTime, standing: Option<Standing>) -> Self {
+        for owner in self.owners.values_mut() {
+            owner.by_template.values_mut().chain([&mut owner.of_any_template]).for_each(|lives| lives.begin_at(clock));
+        }
+        self.start = Some(Before { clock, standing });
+        self
     }
 
     fn jittered(&mut self, least: SimDuration, jitter: SimDuration) -> SimDuration {
@@ -134,6 +156,11 @@ impl Lives {
         Self { by_start: lives, given: 0 }
     }
 
+    /// Lives that were over by then are given last.
+    fn begin_at(&mut self, clock: SimTime) {
+        self.by_start.sort_by_key(|life| (life.end.is_some_and(|end| end <= clock), *life));
+    }
+
     fn next(&mut self) -> Option<(u64, Life)> {
         let count = u64::try_from(self.by_start.len()).ok().filter(|count| *count > 0)?;
         let number = self.given;
@@ -143,17 +170,47 @@ impl Lives {
 }
 
 impl AdmitPod for Mutator {
-    fn admit(&mut self, pod: &mut Object, _now: SimTime) {
+    fn admit(&mut self, pod: &mut Object, now: SimTime) {
         let stamped = |name: &str| pod.meta.annotations.get(name).map(SmolStr::as_str);
-        let decision = self.decide(stamped(OWNER_ANNOTATION), stamped(TEMPLATE_ANNOTATION));
+        let (owner, template) = (stamped(OWNER_ANNOTATION), stamped(TEMPLATE_ANNOTATION));
+        let decision = self.decide(owner, template);
+        let mut directives = decision.directives();
+        let place = match self.start.as_mut().filter(|start| now < start.clock) {
+            Some(start) => {
+                let owner = owner.and_then(parse_owner);
+                let ends_for_good = owner.as_ref().is_some_and(|owner| owner.gvk.kind == "Job");
+                directives.lifetime =
+                    decision.life.and_then(|(_, life)| rest_of(life, start.clock, now, ends_for_good));
+                start.standing.as_mut().and_then(|standing| standing.next(owner.as_ref(), template, &pod.key))
+            }
+            None => None,
+        };
         if let Body::Pod(pod) = &mut pod.body {
-            pod.directives = Some(decision.directives());
+            if place.is_some() {
+                // It has been running there for a while.
+                directives.create_delay = SimDuration::ZERO;
+                directives.ready_delay = SimDuration::ZERO;
+                pod.node_name = place;
+            }
+            pod.directives = Some(directives);
         }
     }
 
     fn fork(&self) -> Box<dyn AdmitPod> {
         Box::new(self.clone())
     }
+}
+
+/// How long a pod that is made before the clock lives from now on, so that it ends when the recorded one did. One that
+/// stands for a pod of another time, because there were not so many then, lives as long as that one after the clock began;
+/// but what a Job had done by then is done.
+fn rest_of(life: Life, clock: SimTime, now: SimTime, ends_for_good: bool) -> Option<SimDuration> {
+    let end = life.end?;
+    if end <= clock && ends_for_good {
+        return Some(SimDuration::ZERO);
+    }
+    let is_of_then = life.start < clock && end > clock;
+    Some(if is_of_then { end.since(now) } else { clock.since(now) + end.since(life.start) })
 }
 
 #[cfg(test)]
@@ -198,6 +255,22 @@ mod tests {
         let ten = Some("10000000us".into());
         assert_eq!(given, [ten.clone(), None, Some("30000000us".into()), ten]);
         assert_eq!((admit(Some("batch/v1.Job:a/other")), admit(Some("rubbish")), admit(None)), (None, None, None));
+    }
+
+    #[test]
+    fn a_pod_from_before_the_clock_ends_when_the_recorded_one_did() {
+        // Lives that begin at 0, 1 and 2 s; the clock begins at 20 s, when the first is over.
+        let lives = lives(&[Some(10), Some(100), None]);
+        let clock = SimTime::from_secs(20);
+        let mut mutator = Mutator::new(1, StartDelays::default(), [lives]).beginning_at(clock, None);
+        let mut admit = |at: i64| {
+            let mut pod = pod(Some("batch/v1.Job:a/j"));
+            mutator.admit(&mut pod, SimTime::from_secs(at));
+            pod.annotations().get(&LIFETIME).cloned()
+        };
+        assert_eq!(admit(5), Some("96000000us".into()), "until 101 s");
+        assert_eq!(admit(5), None, "until it is deleted");
+        assert_eq!(admit(30), Some("10000000us".into()), "after the clock began a life is a life");
     }
 
     #[test]

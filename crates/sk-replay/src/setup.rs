@@ -1,13 +1,16 @@
 //! From the scenario people write to what the engine is set up with.
 
+use std::collections::BTreeMap;
+
 use sk_api::scenario::autoscaler::Range;
-use sk_api::scenario::{Expander, Group, Profile, Ready, Scenario};
-use sk_core::{Resources, SimDuration, SmolStr};
+use sk_api::scenario::{Expander, Group, Nodes, Placement, Profile, Ready, Reserved, Scenario};
+use sk_core::{Quantity, Resources, SimDuration, SmolStr};
 use sk_engine::scheduler_config::Configuration;
 use sk_engine::{Autoscaler, Explain, Limits, NodeGroup, Settings, Timing};
 use sk_record::{Autoscaler as AutoscalerMeta, Group as GroupMeta};
 
 use crate::mutate::StartDelays;
+use crate::nodes::Matches;
 
 /// The scenario of a run whose nodes nobody has described, and by which nothing must hold.
 pub const ASSUMED: &str = include_str!("assumed.yaml");
@@ -21,16 +24,37 @@ pub struct Setup {
     pub delays: StartDelays,
     /// What prices are in.
     pub currency: String,
+    /// Where nodes come from.
+    pub nodes: Nodes,
+    /// The scenario's groups, also where others decide about nodes.
+    pub groups: Vec<NodeGroup>,
+    /// Which recorded nodes belong to which group.
+    pub matches: Matches,
+    /// What is taken from every node before any pod of the trace.
+    pub reserved: BTreeMap<SmolStr, Quantity>,
+    /// Is it taken from each node what was recorded of it?
+    pub reserved_is_recorded: bool,
+    /// Where pods are that there are at the start, if the scenario says so.
+    pub placement: Option<Placement>,
+    /// How long is simulated before figures count.
+    pub warmup: SimDuration,
 }
 
 impl Setup {
     /// As the scenario says. What of it is not carried out was refused before (`Scenario::unsupported`).
     pub fn new(scenario: &Scenario) -> Self {
-        let timing = &scenario.timing;
+        let (timing, cluster) = (&scenario.timing, &scenario.cluster);
+        let reserved = match &cluster.reserved {
+            Some(Reserved::Fixed(amounts)) => amounts.clone(),
+            Some(Reserved::Recorded) | None => BTreeMap::new(),
+        };
+        let groups: Vec<NodeGroup> =
+            cluster.groups.iter().map(|(name, group)| node_group(name, group, &reserved)).collect();
         let settings = Settings {
             seed: scenario.seed,
             timing: Timing { job_duration: timing.job_duration, ..profile(&timing.profile) },
-            groups: scenario.cluster.groups.iter().map(|(name, group)| node_group(name, group)).collect(),
+            // Where nodes come from elsewhere, no group makes any.
+            groups: if cluster.nodes == Nodes::Groups { groups.clone() } else { Vec::new() },
             autoscaler: autoscaler(scenario),
             scheduler: Configuration::default(),
             explain: Some(Explain::default()),
@@ -41,7 +65,18 @@ impl Setup {
             startup: timing.pod_startup_delay,
             startup_jitter: timing.pod_startup_jitter,
         };
-        Self { settings, delays, currency: scenario.cluster.currency.to_string() }
+        Self {
+            settings,
+            delays,
+            currency: cluster.currency.to_string(),
+            nodes: cluster.nodes.clone(),
+            groups,
+            matches: cluster.groups.iter().map(|(name, group)| (name.clone(), group.matches.clone())).collect(),
+            reserved,
+            reserved_is_recorded: cluster.reserved == Some(Reserved::Recorded),
+            placement: scenario.begin.placement,
+            warmup: scenario.begin.warmup,
+        }
     }
 
     /// With this scheduler; reading what the scenario says of it may fail, and a real cluster has its own
@@ -65,7 +100,7 @@ impl Setup {
                 price_per_hour: group.price_per_hour,
             }
         };
-        self.settings.groups.iter().map(meta).collect()
+        self.groups.iter().map(meta).collect()
     }
 
     /// The autoscaler's settings as a run record keeps them.
@@ -87,14 +122,20 @@ fn profile(profile: &Profile) -> Timing {
     }
 }
 
-fn node_group(name: &SmolStr, group: &Group) -> NodeGroup {
+fn node_group(name: &SmolStr, group: &Group, reserved: &BTreeMap<SmolStr, Quantity>) -> NodeGroup {
+    let mut allocatable = group.allocatable.clone();
+    for (resource, taken) in reserved {
+        if let Some(has) = allocatable.get_mut(resource) {
+            *has = if *has < *taken { Quantity::ZERO } else { *has - *taken };
+        }
+    }
     NodeGroup {
         name: name.clone(),
         min: group.min,
         max: group.max,
         initial: None,
         capacity: group.capacity(),
-        allocatable: group.allocatable.clone(),
+        allocatable,
         labels: group.labels.clone(),
         taints: group.taints.clone(),
         ready_delay: ready_delay(group.ready),

@@ -13,7 +13,7 @@ use sk_core::rng::Stream;
 use sk_core::{SimDuration, SimTime, StableHash};
 use sk_record::Run;
 use sk_replay::embedded::{self, RunRequest};
-use sk_replay::plan::Window;
+use sk_replay::plan::{Overlay, Window};
 use sk_replay::setup::Setup;
 use sk_store::trace;
 
@@ -168,6 +168,9 @@ fn run((trace, scenario): &(String, String)) -> String {
         name: "golden",
         version: "0",
         assumptions: Vec::new(),
+        overlay: &Overlay::default(),
+        nodes: &[],
+        longest_step: embedded::LONGEST_STEP,
     };
     let dir = tempfile::tempdir().expect("there is room for a temporary folder");
     let staged = embedded::run(&request, &dir.path().join("run"), &mut |_| ControlFlow::Continue(()));

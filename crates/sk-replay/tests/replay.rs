@@ -7,7 +7,7 @@ use sk_api::Scenario;
 use sk_core::SimTime;
 use sk_record::{DecisionRow, MissingWhy, Outcome, PodRow, RunMeta, Staged};
 use sk_replay::embedded::{self, RunError, RunRequest};
-use sk_replay::plan::Window;
+use sk_replay::plan::{Overlay, Window};
 use sk_replay::setup::Setup;
 use sk_store::trace;
 
@@ -50,6 +50,9 @@ fn run(changes: &[(&str, &str, Value)]) -> Result<(tempfile::TempDir, Staged), R
         name: "test",
         version: "0",
         assumptions: Vec::new(),
+        overlay: &Overlay::default(),
+        nodes: &[],
+        longest_step: embedded::LONGEST_STEP,
     };
     let dir = tempfile::tempdir().expect("there is room for a temporary folder");
     let staged = embedded::run(&request, &dir.path().join("run"), &mut |_| ControlFlow::Continue(()))?;

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use sk_core::SimDuration;
 use sk_record::Group;
 
+use crate::baseline::{COMPARED, Scope, compared, mean};
 use crate::figure::{Figure, ToFigure};
 use crate::figures::{Cost, GroupFigures, PodFigures, Summary};
 use crate::path::{Path, Step, comparisons, paths};
@@ -20,8 +21,8 @@ use crate::path::{Path, Step, comparisons, paths};
 /// The longest expression: far above what a person writes, far below what could exhaust the parser's stack.
 pub const TEXT_MAX_BYTES: usize = 2_048;
 
-/// Names that CEL expressions will know when runs can be compared. Refused by name until then.
-const LATER: [&str; 3] = ["baseline", "ratio", "fidelity"];
+/// Names that CEL expressions will know when a run can be compared with its recording. Refused by name until then.
+const LATER: [&str; 1] = ["fidelity"];
 
 /// One claim about a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -86,13 +87,13 @@ impl Verdict {
     }
 }
 
-/// Checks assertions before a run: syntax, names, types. `groups` are the scenario's.
-pub fn check(assertions: &[Assertion], groups: &[Group]) -> Result<Checked, AssertionError> {
+/// Checks assertions before a run: syntax, names, types. `groups` are the scenario's, `scope` says what else there is.
+pub fn check(assertions: &[Assertion], groups: &[Group], scope: Scope) -> Result<Checked, AssertionError> {
     let mut checked = Vec::with_capacity(assertions.len());
     for assertion in assertions {
         let program = compile(&assertion.text)?;
-        check_names(&assertion.text, &program, groups)?;
-        check_types(&assertion.text, &program, groups)?;
+        check_names(&assertion.text, &program, groups, scope)?;
+        check_types(&assertion.text, &program, groups, scope)?;
         checked.push((assertion.clone(), program));
     }
     Ok(Checked(checked))
@@ -141,18 +142,41 @@ fn compile(text: &str) -> Result<Program, AssertionError> {
         let first = errors.errors.first();
         let column = first.and_then(|error| usize::try_from(error.pos.1).ok());
         let message = first.map_or_else(|| "it cannot be read".to_owned(), |error| error.msg.clone());
-        refuse(text, column, format!("no valid CEL: {message}"))
+        let advice = spelt_duration(text).map(|advice| format!("; {advice}")).unwrap_or_default();
+        refuse(text, column, format!("no valid CEL: {message}{advice}"))
+    })
+}
+
+/// `5m` is no CEL: what to write instead, if the text has such a thing outside of quotes.
+fn spelt_duration(text: &str) -> Option<String> {
+    let outside: String = text.split(['"', '\'']).step_by(2).collect::<Vec<_>>().join(" ");
+    let words = outside.split(|char: char| !char.is_ascii_alphanumeric() && char != '.' && char != '_');
+    let is_duration = |word: &&str| {
+        let digits = word.trim_end_matches(|char: char| char.is_ascii_alphabetic());
+        let unit = &word[digits.len()..];
+        digits.parse::<f64>().is_ok() && ["ns", "us", "ms", "s", "m", "h", "d"].contains(&unit)
+    };
+    let word = words.into_iter().find(is_duration)?;
+    Some(match word.strip_suffix('d').map(str::parse::<f64>) {
+        Some(Ok(days)) => format!("write duration(\"{}h\") instead of {word}", days * 24.0),
+        _ => format!("write duration(\"{word}\") instead of {word}"),
     })
 }
 
 /// Looks up every path of the expression in a tree that has every figure.
-fn check_names(text: &str, program: &Program, groups: &[Group]) -> Result<(), AssertionError> {
-    let tree = every_figure(groups);
+fn check_names(text: &str, program: &Program, groups: &[Group], scope: Scope) -> Result<(), AssertionError> {
+    // Of another run's groups nobody knows before it is looked at.
+    let tree = if scope.compared { compared(every_figure(groups), &every_figure(&[])) } else { every_figure(groups) };
     for path in paths(program.expression()) {
         let column = program.source_info().offset_for(path.id).map(|(start, _)| start as usize + 1);
         let root = path.root.as_str();
         if LATER.contains(&root) {
-            let problem = format!("`{root}` needs a run to compare with; this version judges a run by itself only");
+            let problem = format!("`{root}` needs a recording to compare with, which this version does not do yet");
+            return Err(refuse(text, column, problem));
+        }
+        if COMPARED.contains(&root) && !scope.compared {
+            let problem =
+                format!("`{root}` needs a run to compare with: name one with --baseline RUN, or run variants");
             return Err(refuse(text, column, problem));
         }
         if let Some(problem) = unknown_name(&path, &tree) {
@@ -221,16 +245,19 @@ fn every_figure(groups: &[Group]) -> Figure {
     for figures in summary.groups.values_mut() {
         figures.cost = Some(Cost::default());
     }
-    let any_group = GroupFigures { cost: Some(Cost::default()), ..GroupFigures::default() };
-    summary.groups.insert(ANY.into(), any_group);
+    summary.groups.insert(ANY.into(), priced_group());
     summary.namespaces.insert(ANY.into(), PodFigures::default());
     summary.owners.insert(ANY.into(), PodFigures::default());
     summary.figure()
 }
 
+fn priced_group() -> GroupFigures {
+    GroupFigures { cost: Some(Cost::default()), ..GroupFigures::default() }
+}
+
 /// Evaluates each comparison by itself, and then the whole, on a made-up summary: ones rather than zeros, because a
 /// share of two figures is a fair question and 0 / 0 would be no number.
-fn check_types(text: &str, program: &Program, groups: &[Group]) -> Result<(), AssertionError> {
+fn check_types(text: &str, program: &Program, groups: &[Group], scope: Scope) -> Result<(), AssertionError> {
     let mut summary = Summary::zero(groups);
     // What a comprehension says about each entry is only evaluated if there is one.
     summary.namespaces.insert(ANY.into(), PodFigures::default());
@@ -239,15 +266,18 @@ fn check_types(text: &str, program: &Program, groups: &[Group]) -> Result<(), As
         summary.groups.insert(ANY.into(), GroupFigures::default());
     }
     for path in paths(program.expression()) {
-        let Some(Step::Key(key)) = path.steps.first() else { continue };
-        match path.root.as_str() {
-            "namespaces" => drop(summary.namespaces.insert(key.clone(), PodFigures::default())),
-            "owners" => drop(summary.owners.insert(key.clone(), PodFigures::default())),
-            _ if groups.is_empty() => drop(summary.groups.insert(key.clone(), GroupFigures::default())),
-            _ => {}
+        let Some((of, key)) = path.entry() else { continue };
+        match of {
+            "namespaces" => drop(summary.namespaces.insert(key.to_owned(), PodFigures::default())),
+            "owners" => drop(summary.owners.insert(key.to_owned(), PodFigures::default())),
+            _ if groups.is_empty() => drop(summary.groups.insert(key.to_owned(), GroupFigures::default())),
+            // A group that only the other run may have.
+            _ => drop(summary.groups.entry(key.to_owned()).or_insert_with(priced_group)),
         }
     }
-    let figures = ones(summary.figure());
+    let figures = summary.figure();
+    let figures = if scope.mean { mean(&[figures]) } else { figures };
+    let figures = ones(if scope.compared { compared(figures.clone(), &figures) } else { figures });
     let context = context(&figures);
     for comparison in comparisons(program.expression()) {
         let column = program.source_info().offset_for(comparison.id).map(|(start, _)| start as usize + 1);
@@ -307,13 +337,22 @@ fn execution_problem(error: &ExecutionError) -> String {
 
 /// A group, namespace or owner that is named in the path and not in the run.
 fn missing_entry(path: &Path, figures: &Figure) -> Option<String> {
-    let Some(Step::Key(key)) = path.steps.first() else { return None };
-    let entries = figures.get(&path.root)?;
-    if entries.get(key).is_some() {
-        return None;
+    let (mut at, mut so_far) = (figures.get(&path.root)?, path.root.clone());
+    for step in &path.steps {
+        let (name, next) = match step {
+            Step::Field(name) => (name, format!("{so_far}.{name}")),
+            Step::Key(name) => (name, format!("{so_far}[\"{name}\"]")),
+            Step::Any => return None,
+        };
+        match at.get(name) {
+            Some(found) => (at, so_far) = (found, next),
+            None => {
+                let near = nearest(name, &at.names()).map(|near| format!("; did you mean `{near}`?"));
+                return Some(format!("the run has nothing under {next}{}", near.unwrap_or_default()));
+            }
+        }
     }
-    let near = nearest(key, &entries.names()).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-    Some(format!("the run has nothing under {}[\"{key}\"]{near}", path.root))
+    None
 }
 
 fn not_boolean(text: &str, value: &Value) -> AssertionError {

@@ -7,13 +7,14 @@ use serde::{Deserialize, Serialize};
 use sk_record::Group;
 
 use crate::assertion::{Assertion, AssertionError, Evaluated, Verdict, check, compiled};
+use crate::baseline::Scope;
 use crate::figure::{Figure, Typed};
 
 /// What is asked about assertions.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Question {
-    /// Is this assertion well-formed, and does it name only figures that exist? `groups` are the scenario's.
-    Check(Assertion, Vec<Group>),
+    /// Is this assertion well-formed, and does it name only figures that exist? The groups are the scenario's.
+    Check(Assertion, Vec<Group>, Scope),
     /// These are the figures of the run that is judged next.
     Figures(Typed),
     /// Does this assertion hold for them?
@@ -52,7 +53,7 @@ impl Evaluator {
 
     fn reply(&mut self, question: Question) -> Answer {
         match question {
-            Question::Check(assertion, groups) => Answer::Checked(check(&[assertion], &groups).map(drop)),
+            Question::Check(assertion, groups, scope) => Answer::Checked(check(&[assertion], &groups, scope).map(drop)),
             Question::Figures(figures) => {
                 self.figures = Some(figures.into());
                 Answer::Kept

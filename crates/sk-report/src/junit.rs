@@ -8,30 +8,59 @@ use crate::assertion::Verdict;
 use crate::escape::markup;
 use crate::verdict::{Exit, Judged, Judgement, Mark};
 
-/// The whole file.
+/// The whole file of one run.
 pub fn render(analysis: &Analysis, judgement: &Judgement) -> String {
-    let run = markup(&analysis.meta.run_id);
+    document(&[suite(analysis, judgement)])
+}
+
+/// The test suite of one run, to be put into a [`document`] with others.
+pub fn suite(analysis: &Analysis, judgement: &Judgement) -> Suite {
     let named = |verdict: &Verdict| verdict.name.clone().unwrap_or_else(|| verdict.text.clone());
     let judged = judgement.verdicts.iter().map(|verdict| {
         let message = verdict.with_values();
         (named(verdict), message, judgement.judged(verdict))
     });
-    let cases: Vec<_> = judged.chain(wholeness(judgement)).chain(strictness(judgement)).collect();
-    let count = |is: fn(&Judged) -> bool| cases.iter().filter(|(_, _, judged)| is(judged)).count();
-    let counts = format!(
-        "tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\"",
-        cases.len(),
-        count(|judged| matches!(judged, Judged::Fail)),
-        count(|judged| matches!(judged, Judged::Error(_))),
-        count(|judged| matches!(judged, Judged::Skipped(_))),
-    );
-    let mut xml = format!(
-        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites {counts}>\n  <testsuite name=\"{run}\" {counts}>\n"
-    );
-    for (name, message, judged) in &cases {
-        xml.push_str(&case(&run, name, message, judged));
+    let cases = judged.chain(wholeness(judgement)).chain(strictness(judgement)).collect();
+    Suite { name: analysis.meta.run_id.clone(), cases }
+}
+
+/// A test suite: its name, and each case with what is to be said of it.
+#[derive(Clone, Debug)]
+pub struct Suite {
+    /// What it is called.
+    pub name: String,
+    /// Name, message and result.
+    pub cases: Vec<(String, String, Judged)>,
+}
+
+impl Suite {
+    fn counts<'a>(suites: impl Iterator<Item = &'a Self> + Clone) -> String {
+        let count = |is: fn(&Judged) -> bool| {
+            suites.clone().flat_map(|suite| &suite.cases).filter(|(_, _, judged)| is(judged)).count()
+        };
+        format!(
+            "tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\"",
+            count(|_| true),
+            count(|judged| matches!(judged, Judged::Fail)),
+            count(|judged| matches!(judged, Judged::Error(_))),
+            count(|judged| matches!(judged, Judged::Skipped(_))),
+        )
     }
-    xml + "  </testsuite>\n</testsuites>\n"
+}
+
+/// One file of several suites.
+pub fn document(suites: &[Suite]) -> String {
+    let mut xml =
+        format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites {}>\n", Suite::counts(suites.iter()));
+    for suite in suites {
+        let name = markup(&suite.name);
+        xml.push_str(&format!("  <testsuite name=\"{name}\" {}>\n", Suite::counts([suite].into_iter())));
+        for (case_name, message, judged) in &suite.cases {
+            xml.push_str(&case(&name, case_name, message, judged));
+        }
+        xml.push_str("  </testsuite>\n");
+    }
+    xml + "</testsuites>\n"
 }
 
 /// Was all of the trace simulated, to its end? Only said where it was not.

@@ -11,6 +11,7 @@
 //! | [`step`] | step functions of time |
 //! | [`analysis`] | rows → figures, curves, causes |
 //! | [`assertion`] | CEL over the figures: checked before a run, judged after |
+//! | [`baseline`] | a run beside another, and the mean of several |
 //! | [`confined`] | assertions as questions and answers, for a process with limits |
 //! | [`causes`] | why pods waited, why nodes stood empty |
 //! | [`incidents`] | the longest waits, pods that waited together taken together |
@@ -19,12 +20,14 @@
 //! | [`compare`] | several runs side by side, and what is more than noise |
 //! | [`why`] | why a pod waited, a node stood, a group did not grow |
 //! | [`terminal`] | the summary that ends a run |
+//! | [`side_by_side`] | several runs of one command in a table |
 //! | [`html`] | report.html |
 //! | [`escape`] | text that comes from others, made harmless |
 //! | [`json`], [`markdown`], [`junit`] | summary.json, pull requests, CI |
 
 pub mod analysis;
 pub mod assertion;
+pub mod baseline;
 pub mod causes;
 pub mod compare;
 pub mod confined;
@@ -40,6 +43,7 @@ pub mod junit;
 pub mod markdown;
 mod path;
 mod pods;
+pub mod side_by_side;
 pub mod source;
 mod spark;
 pub mod step;
@@ -64,6 +68,7 @@ pub fn files(
 
 pub use analysis::Analysis;
 pub use assertion::{Assertion, AssertionError, Checked, Evaluated, Verdict, check};
+pub use baseline::Scope;
 pub use figures::Summary;
 pub use source::{Source, Tables};
 pub use verdict::{Exit, Judgement, Mark, Terms};

@@ -46,6 +46,19 @@ impl fmt::Display for Path {
 }
 
 impl Path {
+    /// The group, namespace or owner that it names, and of which of these it is: `("owners", "ns/Kind/name")`.
+    pub(crate) fn entry(&self) -> Option<(&str, &str)> {
+        let mut of = self.root.as_str();
+        for step in &self.steps {
+            match step {
+                Step::Field(name) => of = name,
+                Step::Key(key) => return Some((of, key)),
+                Step::Any => return None,
+            }
+        }
+        None
+    }
+
     /// What the figure is, as a person reads it. Where the path stands for many, the largest and whose it is.
     pub(crate) fn value_in(&self, figures: &Figure) -> Option<String> {
         let (largest, whose) = largest(figures.get(&self.root)?, &self.steps)?;

@@ -4,8 +4,9 @@
 
 mod story;
 
+use sk_report::baseline::compared;
 use sk_report::figure::{Figure, ToFigure};
-use sk_report::{Analysis, Assertion, AssertionError, Evaluated, Verdict, check};
+use sk_report::{Analysis, Assertion, AssertionError, Evaluated, Scope, Verdict, check};
 
 fn assertion(text: &str) -> Assertion {
     Assertion { name: None, text: text.into() }
@@ -13,12 +14,12 @@ fn assertion(text: &str) -> Assertion {
 
 fn judge(text: &str) -> Result<Verdict, AssertionError> {
     let tables = story::nginx();
-    let checked = check(&[assertion(text)], &tables.meta.groups)?;
+    let checked = check(&[assertion(text)], &tables.meta.groups, Scope::default())?;
     Ok(checked.judge(&Analysis::of(&tables).unwrap().summary.figure()).remove(0))
 }
 
 fn refused(text: &str) -> String {
-    check(&[assertion(text)], &story::meta().groups).unwrap_err().to_string()
+    check(&[assertion(text)], &story::meta().groups, Scope::default()).unwrap_err().to_string()
 }
 
 #[test]
@@ -82,7 +83,7 @@ fn misspelt_names_are_refused_before_the_run_with_the_name_that_was_meant() {
         let error = refused(text);
         assert!(error.contains(expected) && error.contains(text), "{error}");
     }
-    let error = check(&[assertion("true && nodes.maxx <= 9")], &[]).unwrap_err();
+    let error = check(&[assertion("true && nodes.maxx <= 9")], &[], Scope::default()).unwrap_err();
     assert!(error.column.is_some_and(|column| (9..=14).contains(&column)), "{error:?}");
 }
 
@@ -95,7 +96,9 @@ fn wrong_types_are_refused_before_the_run() {
         ("nodes.max", "not true or false"),
         ("nodes.max <", "no valid CEL"),
         ("", "no valid CEL"),
-        ("start_latency.p99 < 30s", "no valid CEL"),
+        ("start_latency.p99 < 30s", "write duration(\"30s\") instead of 30s"),
+        ("pending.longest < 5m && nodes.max < 3", "write duration(\"5m\") instead of 5m"),
+        ("pending.longest < 2d", "write duration(\"48h\") instead of 2d"),
         ("start_latency.p99 < duration(\"1d\")", "duration"),
     ];
     for (text, expected) in cases {
@@ -105,18 +108,46 @@ fn wrong_types_are_refused_before_the_run() {
 }
 
 #[test]
-fn comparisons_with_other_runs_are_refused_by_name() {
-    for text in
-        ["cost.total <= baseline.cost.total", "ratio.start_latency.p99 <= 1.1", "fidelity.start_latency.error < 0.15"]
-    {
-        assert!(refused(text).contains("judges a run by itself only"), "{}", refused(text));
+fn comparisons_need_a_run_to_compare_with() {
+    for text in ["cost.total <= baseline.cost.total", "ratio.start_latency.p99 <= 1.1"] {
+        assert!(refused(text).contains("--baseline RUN"), "{}", refused(text));
     }
+    assert!(refused("fidelity.start_latency.error < 0.15").contains("needs a recording"));
+}
+
+#[test]
+fn with_a_run_to_compare_with_its_figures_and_the_ratios_are_known() {
+    let groups = story::meta().groups;
+    let scope = Scope { compared: true, mean: false };
+    let check = |text: &str| check(&[assertion(text)], &groups, scope);
+    let own = Analysis::of(&story::nginx()).unwrap().summary;
+    let mut other = own.clone();
+    other.nodes.max = 2 * own.nodes.max;
+    let figures = compared(own.figure(), &other.figure());
+    let result = |text: &str| check(text).unwrap().judge(&figures).remove(0);
+    assert_eq!(result("nodes.max < baseline.nodes.max").result, Evaluated::Held);
+    assert_eq!(result("ratio.nodes.max == 0.5 && ratio.start_latency.p99 <= 1.10").result, Evaluated::Held);
+    assert_eq!(result("start_latency.p99 <= baseline.start_latency.p99 + duration(\"5s\")").result, Evaluated::Held);
+    let failed = result("ratio.nodes.max >= 1.0");
+    assert_eq!(failed.with_values(), "ratio.nodes.max >= 1.0   (ratio.nodes.max = 0.5)");
+    let unknown = result("baseline.namespaces[\"nowhere\"].evicted.pods == 0").result;
+    let Evaluated::Unknown(why) = unknown else { panic!("{unknown:?}") };
+    assert!(why.contains("nothing under baseline.namespaces[\"nowhere\"]"), "{why}");
+    assert!(check("baseline.nodes.maxx < 3").unwrap_err().to_string().contains("did you mean baseline.nodes.max?"));
+    assert!(check("baseline.groups[\"theirs\"].nodes.max < 3").is_ok(), "the other run may have other groups");
+}
+
+#[test]
+fn a_mean_of_counts_is_compared_as_a_number() {
+    let scope = Scope { compared: false, mean: true };
+    assert!(check(&[assertion("nodes.max <= 36")], &story::meta().groups, scope).is_ok());
+    assert!(check(&[assertion("nodes.max * 2.0 <= 36.0")], &story::meta().groups, scope).is_ok());
 }
 
 #[test]
 fn cost_without_prices_is_refused_with_advice() {
     let free = sk_record::Group { price_per_hour: None, ..story::group("small") };
-    let error = check(&[assertion("cost.total < 1.0")], &[free]).unwrap_err().to_string();
+    let error = check(&[assertion("cost.total < 1.0")], &[free], Scope::default()).unwrap_err().to_string();
     assert!(error.contains("cluster.groups.NAME.price"), "{error}");
 }
 
@@ -155,7 +186,7 @@ fn hostile_expressions_end_in_an_error_and_not_in_a_panic() {
         "🦀 == 1",
     ];
     for text in odd.into_iter().chain([&*deep, &*nots, &*minus, &*lists, &*long, &*calls]) {
-        let _ = check(&[assertion(text)], &[]);
+        let _ = check(&[assertion(text)], &[], Scope::default());
     }
 }
 

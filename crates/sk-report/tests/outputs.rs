@@ -6,13 +6,13 @@ mod story;
 
 use sk_record::{DecisionRow, NodeRow, PodRow, SeriesRow, Warning, WarningKind};
 use sk_report::figure::ToFigure;
-use sk_report::{Analysis, Assertion, Judgement, Tables, Terms, check, html, json, junit, markdown};
+use sk_report::{Analysis, Assertion, Judgement, Scope, Tables, Terms, check, html, json, junit, markdown};
 
 fn judged(tables: &Tables, assertions: &[&str]) -> (Analysis, Judgement) {
     let analysis = Analysis::of(tables).unwrap();
     let assertions: Vec<_> =
         assertions.iter().map(|text| Assertion { name: Some(format!("<b>{text}")), text: (*text).into() }).collect();
-    let verdicts = check(&assertions, &tables.meta.groups).unwrap().judge(&analysis.summary.figure());
+    let verdicts = check(&assertions, &tables.meta.groups, Scope::default()).unwrap().judge(&analysis.summary.figure());
     let judgement = Judgement::of(&analysis, verdicts, &Terms::default());
     (analysis, judgement)
 }

@@ -8,7 +8,7 @@ use sk_core::SimDuration;
 use sk_record::{NodeRow, PodRow, SeriesRow, Warning, WarningKind};
 use sk_report::figure::ToFigure;
 use sk_report::terminal::{COLUMNS, LINES, Occasion, render};
-use sk_report::{Analysis, Assertion, Judgement, Tables, Terms, check};
+use sk_report::{Analysis, Assertion, Judgement, Scope, Tables, Terms, check};
 use unicode_width::UnicodeWidthStr;
 
 const TRIES: [&str; 2] =
@@ -17,7 +17,7 @@ const TRIES: [&str; 2] =
 fn plain(tables: &Tables, assertions: &[&str]) -> String {
     let analysis = Analysis::of(tables).unwrap();
     let assertions: Vec<_> = assertions.iter().map(|text| Assertion { name: None, text: (*text).into() }).collect();
-    let verdicts = check(&assertions, &tables.meta.groups).unwrap().judge(&analysis.summary.figure());
+    let verdicts = check(&assertions, &tables.meta.groups, Scope::default()).unwrap().judge(&analysis.summary.figure());
     let judgement = Judgement::of(&analysis, verdicts, &Terms::default());
     let tries = TRIES.map(String::from);
     let occasion = Occasion { wall_s: Some(0.12), report: Some("runs/nginx-3fa91c/report.html"), tries: &tries };

@@ -9,8 +9,8 @@ use sk_record::{Basis, Engine, Missing, MissingWhy, Warning, WarningKind};
 use sk_report::figure::ToFigure;
 use sk_report::terminal::{COLUMNS, Occasion};
 use sk_report::{
-    Analysis, Assertion, Evaluated, Exit, Judgement, Mark, Tables, Terms, Verdict, check, html, json, junit, markdown,
-    terminal,
+    Analysis, Assertion, Evaluated, Exit, Judgement, Mark, Scope, Tables, Terms, Verdict, check, html, json, junit,
+    markdown, terminal,
 };
 use unicode_width::UnicodeWidthStr;
 
@@ -55,7 +55,7 @@ struct Shown {
 fn show(tables: &Tables, assertions: &[&str], terms: &Terms) -> Shown {
     let analysis = Analysis::of(tables).unwrap();
     let assertions: Vec<_> = assertions.iter().map(|text| Assertion { name: None, text: (*text).into() }).collect();
-    let verdicts = check(&assertions, &tables.meta.groups).unwrap().judge(&analysis.summary.figure());
+    let verdicts = check(&assertions, &tables.meta.groups, Scope::default()).unwrap().judge(&analysis.summary.figure());
     shown(&analysis, verdicts, terms)
 }
 

@@ -204,6 +204,8 @@ const RUN_EXAMPLES: &str = "Examples:
   skctl run example:nginx
   skctl run week.sktrace -f pack.yaml
   skctl run week.sktrace -f pack.yaml --set cluster.groups.general.max=36
+  skctl run week.sktrace -f pack.yaml --vary cluster.groups.general.max=40,36,32
+  skctl run week.sktrace -f ci.yaml --overlay rendered.yaml --baseline main
   helm template ./chart | skctl run - -f nodes.yaml -D 1h
   skctl --context lab run week.sktrace --cluster --speed 10 -D 1d";
 
@@ -230,9 +232,21 @@ const WHY_EXAMPLES: &str = "Examples:
 /// `skctl scenario`
 #[derive(Debug, Subcommand)]
 pub enum ScenarioCommand {
+    /// Print a commented scenario that fits a trace, or the cluster of --context.
+    #[command(after_help = "Examples:
+  skctl scenario init week.sktrace > pack.yaml
+  skctl --context prod scenario init > pack.yaml")]
+    Init(ScenarioInitArgs),
     /// Print the JSON schema of scenario files, for editors.
     #[command(after_help = "Example:  skctl scenario schema > scenario.v1.json")]
     Schema,
+}
+
+/// `skctl scenario init`
+#[derive(Debug, Args)]
+pub struct ScenarioInitArgs {
+    /// The trace to look at, a folder of manifests, or nothing for the cluster of --context.
+    pub trace: Option<String>,
 }
 
 /// `skctl demo`
@@ -255,12 +269,30 @@ pub struct RunArgs {
     /// Set one field of the scenario, such as autoscaler.scale-down-unneeded-time=2m; may be repeated.
     #[arg(long = "set", value_name = "PATH=VALUE")]
     pub set: Vec<String>,
+    /// Run once for each of these values of a field, and once for each combination of several; the first is what the
+    /// others are compared with.
+    #[arg(long, value_name = "PATH=A,B,C")]
+    pub vary: Vec<String>,
+    /// Manifests (a file, a folder, or `-`) that take the place of what the trace has of the same kind, namespace and
+    /// name.
+    #[arg(long, value_name = "FILE")]
+    pub overlay: Vec<String>,
     /// Add an assertion in CEL, such as 'nodes.max <= 10'; may be repeated.
     #[arg(long = "assert", value_name = "CEL")]
     pub assert: Vec<String>,
+    /// The run to compare with: assertions may name its figures (`baseline.cost.total`) and this run's divided by them
+    /// (`ratio.cost.total`).
+    #[arg(long, value_name = "RUN")]
+    pub baseline: Option<String>,
     /// The random seed; by default the scenario's, or 1.
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
+    /// How many times, each with the next seed; the scenario's number, or 1.
+    #[arg(short = 'N', long, value_name = "N")]
+    pub repetitions: Option<u32>,
+    /// How many runs at the same time; as many as there are cores.
+    #[arg(short = 'j', long, value_name = "N")]
+    pub jobs: Option<usize>,
     /// The part of the trace.
     #[command(flatten)]
     pub part: PartArgs,
@@ -270,21 +302,28 @@ pub struct RunArgs {
     /// The name of the run; by default the scenario's or the trace's.
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
-    /// The folder to write the run to; by default ./runs/NAME-HASH.
+    /// The folder to write the run to, or for several runs the folder that gets one for each; by default ./runs/NAME-HASH.
     #[arg(short = 'O', long = "out", value_name = "DIR")]
     pub out: Option<PathBuf>,
+    /// Write the results of all assertions here too, for a CI server.
+    #[arg(long, value_name = "FILE")]
+    pub junit: Option<PathBuf>,
+    /// In which form to print the results.
+    #[arg(short = 'o', long = "output", value_enum, default_value = "table", value_name = "FORMAT")]
+    pub output: TableFormat,
+    /// Check trace, scenario and assertions, say what would be run, and stop.
+    #[arg(long)]
+    pub dry_run: bool,
     /// Open the report in a browser.
     #[arg(long)]
     pub open: bool,
     /// Replay on a real cluster where `skctl install sim` has run. Takes as long as the trace, divided by --speed.
     #[arg(long)]
     pub cluster: bool,
-    /// Replay this many times as fast as recorded. Timers of the cluster's controllers do not change.
-    #[arg(long, value_name = "X", help_heading = ON_A_CLUSTER)]
+    /// Replay this many times as fast as recorded; without it, an embedded run is as fast as it can be. With --cluster,
+    /// timers of the cluster's controllers do not change.
+    #[arg(long, value_name = "X")]
     pub speed: Option<f64>,
-    /// Replay this many times.
-    #[arg(short = 'N', long, value_name = "N", help_heading = ON_A_CLUSTER)]
-    pub repetitions: Option<u32>,
     /// The image of the driver; by default the one of the installation.
     #[arg(long, short_alias = 'I', value_name = "IMAGE", help_heading = ON_A_CLUSTER)]
     pub driver_image: Option<String>,
@@ -431,9 +470,10 @@ pub struct ListArgs {
 }
 
 /// Forms of a table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum TableFormat {
     /// For people.
+    #[default]
     Table,
     /// For programs.
     Json,

@@ -67,7 +67,7 @@ pub fn main() -> ExitCode {
         Command::Transform(args) => commands::trace::run(&TraceCommand::Transform(args), &global),
         Command::Xray(args) => commands::trace::run(&TraceCommand::Show(args), &global),
         Command::Validate(args) => commands::validate::run(&args, &global),
-        Command::Scenario(command) => commands::scenario::run(&command),
+        Command::Scenario(command) => commands::scenario::run(&command, &global),
         Command::Manifests(command) => commands::manifests::run(&command, &global),
         Command::Crd => commands::manifests::run(&ManifestsCommand::Crd, &global),
         Command::Install(args) => commands::install::run(&args, &global),

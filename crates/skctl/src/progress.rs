@@ -1,7 +1,9 @@
 //! A progress bar on standard error for work that takes more than a second, and Ctrl-C.
 //!
-//! [`Bar`] is for work that reports no progress, [`Progress`] for work that does and can be stopped. Nothing is drawn
-//! if standard error is not a terminal, or with `-q`.
+//! [`Bar`] is for work that reports no progress, [`Progress`] for work that does and can be stopped, [`Lines`] for several
+//! simulations at a time. Nothing is drawn if standard error is not a terminal, or with `-q`.
+
+mod lines;
 
 use std::future::Future;
 use std::io::{self, IsTerminal};
@@ -14,9 +16,10 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use signal_hook::consts::{SIGINT, SIGTERM};
-use sk_core::SimDuration;
 
 use crate::failure::Interrupted;
+
+pub(crate) use lines::Lines;
 
 /// Work done sooner shows no bar.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -60,7 +63,13 @@ impl Bar {
         let bar = ProgressBar::with_draw_target(length, ProgressDrawTarget::hidden());
         bar.set_style(ProgressStyle::with_template(template).expect("the templates above are well-formed"));
         let visible = !quiet && io::stderr().is_terminal();
-        let show = visible.then(|| show_later(bar.clone()));
+        let shown = bar.clone();
+        let show = visible.then(|| {
+            show_later(move || {
+                shown.set_draw_target(ProgressDrawTarget::stderr_with_hz(10));
+                shown.enable_steady_tick(TICK);
+            })
+        });
         Self { bar, since: Instant::now(), show }
     }
 
@@ -69,13 +78,12 @@ impl Bar {
     }
 }
 
-/// Shows the bar after a while, unless the sender is dropped before.
-fn show_later(bar: ProgressBar) -> (Sender<()>, JoinHandle<()>) {
+/// Calls `show` after a while, unless the sender is dropped before.
+fn show_later(show: impl FnOnce() + Send + 'static) -> (Sender<()>, JoinHandle<()>) {
     let (done, is_done) = mpsc::channel();
     let wait = move || {
         if let Err(RecvTimeoutError::Timeout) = is_done.recv_timeout(PATIENCE) {
-            bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(10));
-            bar.enable_steady_tick(TICK);
+            show();
         }
     };
     (done, std::thread::spawn(wait))
@@ -182,10 +190,5 @@ impl Progress {
                 _ = ticks.tick() => if self.is_interrupted() { return Err(io::Error::other(Interrupted)) },
             }
         }
-    }
-
-    /// Takes the bar away; how long it all took.
-    pub(crate) fn finish(self) -> SimDuration {
-        SimDuration::from_micros(i64::try_from(self.bar.since.elapsed().as_micros()).unwrap_or(i64::MAX))
     }
 }

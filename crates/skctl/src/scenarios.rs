@@ -1,9 +1,11 @@
-//! Resolves a scenario from `-f`, `--set`, `--assert` and `--seed`.
+//! Resolves scenarios from `-f`, `--set`, `--vary`, `--assert` and `--seed`.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use sk_api::scenario::{Assertion, Assignment, Holds, Path as ScenarioPath, Scenario, Scheduler};
+use sk_api::scenario::{
+    Assertion, Assignment, Family, Holds, Member, Path as ScenarioPath, Scenario, Scheduler, Variation,
+};
 use sk_record::{Warning, WarningKind};
 use sk_replay::scheduler::{self, Configuration};
 
@@ -12,50 +14,43 @@ use crate::{examples, text_file};
 
 pub(crate) use sk_replay::setup::ASSUMED;
 
-/// A scenario and what had to be assumed for it.
+/// A scenario, what is made of it, and what had to be assumed for it.
 pub(crate) struct Resolved {
     /// What messages call the scenario's file.
     pub(crate) file: String,
+    /// The folder of the scenario's file: what the scenario names by relative paths lies there.
+    pub(crate) folder: PathBuf,
     /// The trace to replay, as typed or as the scenario says.
     pub(crate) trace: String,
+    /// The scenario as it stands in the file, with what was typed.
     pub(crate) scenario: Scenario,
-    /// The scheduler that the scenario asks for.
-    pub(crate) scheduler: Configuration,
+    /// One scenario for each variant and each combination of varied values; at least one.
+    pub(crate) members: Vec<Member>,
     pub(crate) assumptions: Vec<Warning>,
 }
 
-/// The scenario that the arguments ask for.
+/// The scenarios that the arguments ask for.
 pub(crate) fn resolve(args: &RunArgs) -> Result<Resolved> {
-    let mut assumptions = Vec::new();
-    let example = args.trace.as_deref().and_then(|trace| trace.strip_prefix(examples::PREFIX));
-    let (name, text) = match (&args.scenario, example) {
-        (Some(path), _) => (path.display().to_string(), text_file::read("scenario", path)?),
-        (None, Some(example)) => {
-            (format!("{}{example}.yaml", examples::PREFIX), examples::find(example)?.scenario.into())
-        }
-        (None, None) => {
-            assumptions.push(assumed_nodes());
-            ("the assumed scenario".to_owned(), ASSUMED.to_owned())
-        }
-    };
+    let (mut assumptions, file, text) = text(args)?;
     let old = args.old.sets();
     let sets = args.set.iter().chain(&old).map(|text| text.parse::<Assignment>()).collect::<Result<Vec<_>, _>>()?;
-    let mut scenario = Scenario::parse_with(&name, &text, &sets)?;
-    refuse_unsupported(&name, &scenario)?;
-    let scheduler = take_scheduler(args.scenario.as_deref(), &mut scenario)?;
-    assumptions.extend(scheduler::warnings(&scheduler));
-    scenario.assertions.extend(args.assert.iter().map(|text| Assertion {
-        name: None,
-        that: text.clone(),
-        holds: Holds::default(),
-    }));
-    if let Some(seed) = args.seed {
-        scenario.seed = seed;
+    let varied = args.vary.iter().map(|text| text.parse::<Variation>()).collect::<Result<Vec<_>, _>>()?;
+    let Family { base: mut scenario, mut members } = Scenario::family(&file, &text, &sets, &varied)?;
+    for each in members.iter_mut().map(|member| &mut member.scenario).chain([&mut scenario]) {
+        refuse_unsupported(&file, each)?;
+        let scheduler = take_scheduler(args.scenario.as_deref(), each)?;
+        for warning in scheduler::warnings(&scheduler) {
+            if !assumptions.contains(&warning) {
+                assumptions.push(warning);
+            }
+        }
+        add_what_was_typed(each, args);
     }
     let trace = args.trace.clone().or_else(|| scenario.trace.from.clone());
     let trace =
         trace.context("which trace? name one (`skctl run TRACE`), or write `trace: {from: …}` into the scenario")?;
-    Ok(Resolved { file: name, trace, scenario, scheduler, assumptions })
+    let folder = args.scenario.as_deref().and_then(Path::parent).unwrap_or(Path::new("")).to_owned();
+    Ok(Resolved { file, folder, trace, scenario, members, assumptions })
 }
 
 /// Reads the scheduler's configuration. A file that the scenario names is looked for beside the scenario, one that `--set`
@@ -69,6 +64,30 @@ fn take_scheduler(scenario_file: Option<&Path>, scenario: &mut Scenario) -> Resu
     let (written, configuration) = scheduler::from_text(&path.display().to_string(), &text)?;
     scenario.scheduler = Some(Scheduler::Inline(written));
     Ok(configuration)
+}
+
+/// The scenario's text, what messages call it, and what is assumed by it.
+fn text(args: &RunArgs) -> Result<(Vec<Warning>, String, String)> {
+    let example = args.trace.as_deref().and_then(|trace| trace.strip_prefix(examples::PREFIX));
+    Ok(match (&args.scenario, example) {
+        (Some(path), _) => (Vec::new(), path.display().to_string(), text_file::read("scenario", path)?),
+        (None, Some(example)) => {
+            let text = examples::find(example)?.scenario.into();
+            (Vec::new(), format!("{}{example}.yaml", examples::PREFIX), text)
+        }
+        (None, None) => (vec![assumed_nodes()], "the assumed scenario".to_owned(), ASSUMED.to_owned()),
+    })
+}
+
+fn add_what_was_typed(scenario: &mut Scenario, args: &RunArgs) {
+    let typed = args.assert.iter();
+    scenario.assertions.extend(typed.map(|text| Assertion { name: None, that: text.clone(), holds: Holds::default() }));
+    if let Some(seed) = args.seed {
+        scenario.seed = seed;
+    }
+    if let Some(repetitions) = args.repetitions {
+        scenario.repetitions = repetitions;
+    }
 }
 
 /// Never ignored in silence: what this version cannot do is refused by name.

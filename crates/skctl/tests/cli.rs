@@ -152,10 +152,10 @@ fn what_this_version_cannot_do_is_refused_by_name() {
     write(
         &dir,
         "later.yaml",
-        "apiVersion: simkube.io/v1\nkind: Scenario\ncluster:\n  groups:\n    a: {max: 2, cpu: 1, memory: 1Gi}\nrepetitions: 5\n",
+        "apiVersion: simkube.io/v1\nkind: Scenario\ncluster:\n  groups:\n    a: {max: 2, cpu: 1, memory: 1Gi}\ntimeline: [{at: +1h, stockout: {group: a, for: 5m}}]\n",
     );
     let out = skctl(dir.path()).args(["run", "example:nginx", "-f", "later.yaml"]).assert().code(2);
-    out.stderr(contains("repetitions").and(contains("cannot do yet")));
+    out.stderr(contains("timeline").and(contains("cannot do yet")));
 }
 
 #[test]

@@ -135,7 +135,7 @@ fn manifests_follow_the_configuration_the_namespace_and_the_image() {
 fn what_makes_no_sense_on_the_other_engine_is_refused_by_name() {
     let dir = folder();
     write(&dir, "week.sktrace", NGINX);
-    let flags = [("--speed", "2"), ("--repetitions", "3"), ("--driver-image", "a"), ("--driver-port", "8443")];
+    let flags = [("--ttl", "1h"), ("--record-path", "s3://a/b"), ("--driver-image", "a"), ("--driver-port", "8443")];
     for (flag, value) in
         flags.into_iter().chain([("--driver-secret", "a"), ("--record-path", "s3://b/a"), ("--ttl", "1d")])
     {

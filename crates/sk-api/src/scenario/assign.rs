@@ -1,4 +1,4 @@
-//! `--set PATH=VALUE`: one field of a scenario, changed from the command line.
+//! `--set PATH=VALUE`, and each value of `--vary`: one field of a scenario, changed from the command line.
 //!
 //! The tree is changed before it is decoded, so that an assignment is checked exactly as if it stood in the file.
 
@@ -20,6 +20,7 @@ const NAMED_BY_PEOPLE: [&[&str]; 2] = [&["cluster", "groups"], &["variants"]];
 /// One field and its new value, from `PATH=VALUE`. The value is YAML; nothing after the `=` means the default.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assignment {
+    /// As it was typed, with its flag.
     text: Arc<str>,
     path: Path,
     value: String,
@@ -50,29 +51,42 @@ impl Assignment {
     pub fn path(&self) -> &Path {
         &self.path
     }
+
+    /// One of the values that `--vary` gives to a field.
+    pub(crate) fn varied(text: &str) -> Result<Self, ParseAssignmentError> {
+        Self::typed("--vary", text)
+    }
+
+    fn typed(flag: &str, text: &str) -> Result<Self, ParseAssignmentError> {
+        let (path, value) = text.split_once('=').ok_or_else(|| ParseAssignmentError::NoValue(shown(text)))?;
+        let path: Path = path.parse().map_err(|problem| ParseAssignmentError::Path { text: shown(text), problem })?;
+        if value.len() > MAX_SCALAR_BYTES {
+            return Err(ParseAssignmentError::TooLong(path));
+        }
+        Ok(Self { text: format!("{flag} {text}").into(), path, value: value.to_owned() })
+    }
 }
 
 impl FromStr for Assignment {
     type Err = ParseAssignmentError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let (path, value) = text.split_once('=').ok_or_else(|| ParseAssignmentError::NoValue(shown(text)))?;
-        let path: Path = path.parse().map_err(|problem| ParseAssignmentError::Path { text: shown(text), problem })?;
-        if value.len() > MAX_SCALAR_BYTES {
-            return Err(ParseAssignmentError::TooLong(path));
-        }
-        Ok(Self { text: text.into(), path, value: value.to_owned() })
+        Self::typed("--set", text)
     }
 }
 
 /// Changes the tree, one assignment after the other; a later one sees what an earlier one did.
-pub(crate) fn apply(document: &mut Document, assignments: &[Assignment]) -> Result<(), ScenarioError> {
-    for (index, assignment) in assignments.iter().enumerate() {
+pub(crate) fn apply<'a>(
+    document: &mut Document,
+    assignments: impl IntoIterator<Item = &'a Assignment>,
+) -> Result<(), ScenarioError> {
+    for assignment in assignments {
+        let index = document.sets.len();
         let fault = |problem: String| {
             let place = Place::Set { text: assignment.text.clone() };
             ScenarioError::Set(Fault { place, path: assignment.path.clone(), problem })
         };
-        if index == MAX_ASSIGNMENTS {
+        if index >= MAX_ASSIGNMENTS {
             return Err(fault(format!("this is one more than the {MAX_ASSIGNMENTS} that are read: use the file")));
         }
         let mark = Mark::Set { index };
@@ -88,7 +102,7 @@ pub(crate) fn apply(document: &mut Document, assignments: &[Assignment]) -> Resu
 }
 
 /// The node that `path` leads to, made on the way where there is none.
-fn find_or_make<'a>(root: &'a mut Node, path: &Path, mark: Mark) -> Result<&'a mut Node, String> {
+pub(crate) fn find_or_make<'a>(root: &'a mut Node, path: &Path, mark: Mark) -> Result<&'a mut Node, String> {
     let mut node = root;
     for (depth, step) in path.steps().iter().enumerate() {
         let is_last = depth + 1 == path.steps().len();

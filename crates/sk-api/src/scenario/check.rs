@@ -10,11 +10,13 @@ use sk_core::label::is_dns_subdomain;
 use sk_core::{SimDuration, SmolStr, TimeSpec};
 
 use super::error::{Fault, MAX_FAULTS, ScenarioError, listed, shown};
+use super::family::is_of_the_family;
 use super::path::Path;
 use super::suggest::did_you_mean;
 use super::timeline::Happening;
 use super::yaml::Document;
 use super::{Assertion, Autoscaler, Expander, Holds, Scenario};
+use crate::simulation::names::MAX_REPETITIONS;
 
 /// A name that becomes part of node names and folders is at most this long (RFC 1123).
 const MAX_NAME_BYTES: usize = 63;
@@ -34,7 +36,10 @@ pub(crate) fn check(scenario: &Scenario, document: &Document) -> Result<(), Scen
     cluster::check_cluster(scenario, &mut faults);
     check_autoscaler(scenario, &mut faults);
     check_timeline(scenario, &mut faults);
-    faults.unless(scenario.repetitions > 0, Path::of(["repetitions"]), || "a run happens at least once".to_owned());
+    let repetitions = scenario.repetitions;
+    faults.unless((1..=MAX_REPETITIONS).contains(&repetitions), Path::of(["repetitions"]), || {
+        format!("{repetitions} is no number of runs: write one from 1 to {MAX_REPETITIONS}")
+    });
     check_variants(scenario, &mut faults);
     check_accepted(scenario, &mut faults);
     check_assertions(scenario, &mut faults);
@@ -197,6 +202,12 @@ fn check_variants(scenario: &Scenario, faults: &mut Faults<'_>) {
         let at = Path::of(["variants", &variant.name]);
         faults.unless(is_dns_label(&variant.name), at.clone(), || not_a_name(&variant.name));
         check_changes(variant.changes.keys(), &at, faults);
+        for path in variant.changes.keys() {
+            let of_the_family = path.parse::<Path>().is_ok_and(|path| is_of_the_family(&path));
+            faults.unless(!of_the_family, at.field(path), || {
+                "all variants have this in common: write it at the top of the file".to_owned()
+            });
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::family::MAX_MEMBERS;
 use super::path::Path;
 use super::yaml::MAX_FILE_BYTES;
 
@@ -26,7 +27,7 @@ pub enum Place {
     },
     /// In an assignment on the command line.
     Set {
-        /// The whole assignment.
+        /// The whole assignment, with its flag.
         text: Arc<str>,
     },
 }
@@ -45,7 +46,7 @@ impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File { name, line, column } => write!(f, "{name}:{line}:{column}"),
-            Self::Set { text } => write!(f, "--set {}", shown(text)),
+            Self::Set { text } => f.write_str(&shown(text)),
         }
     }
 }
@@ -103,9 +104,17 @@ pub enum ScenarioError {
         /// What is wrong and what to do. What the YAML reader says is in it, as far as it is meant for people.
         problem: String,
     },
-    /// An assignment on the command line could not be carried out.
+    /// An assignment on the command line, or a change that a variant makes, could not be carried out.
     #[error("{0}")]
     Set(Fault),
+    /// Variants and varied fields multiply.
+    #[error(
+        "{file}: variants times the values of each --vary are more than {MAX_MEMBERS} runs: ask for fewer at a time"
+    )]
+    TooManyMembers {
+        /// The file's name.
+        file: String,
+    },
     /// It is YAML, but an unknown field, a missing one or a value of another kind stands in it.
     #[error("{0}")]
     Shape(Fault),
@@ -118,7 +127,9 @@ impl ScenarioError {
     /// What is wrong, thing by thing, with places; empty if it could not be read that far.
     pub fn faults(&self) -> &[Fault] {
         match self {
-            Self::TooLarge { .. } | Self::TooLargeWritten { .. } | Self::Yaml { .. } => &[],
+            Self::TooLarge { .. } | Self::TooLargeWritten { .. } | Self::Yaml { .. } | Self::TooManyMembers { .. } => {
+                &[]
+            }
             Self::Set(fault) | Self::Shape(fault) => std::slice::from_ref(fault),
             Self::Meaning(faults) => faults,
         }

@@ -45,8 +45,9 @@ impl Trace {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, expecting = "a mapping such as {placement: recorded, warmup: 15m}")]
 pub struct Begin {
-    /// Where pods are that ran before the start. Default: `schedule`.
-    pub placement: Placement,
+    /// Where pods are that there are at the start. Default: `recorded` where that is known, else `schedule`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub placement: Option<Placement>,
     /// How long is simulated before figures count. Default: `0s`.
     #[serde(with = "spelling::duration")]
     #[schemars(schema_with = "schema::duration")]
@@ -54,12 +55,11 @@ pub struct Begin {
 }
 
 /// Where pods are that ran before the start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Placement {
     /// On the node that they had.
     Recorded,
     /// Where the scheduler puts them anew.
-    #[default]
     Schedule,
 }

@@ -88,7 +88,9 @@ fn what_is_no_assignment_is_refused() {
 
 #[test]
 fn an_unsupported_field_that_was_set_is_told_as_such() {
-    let scenario = with(&["repetitions=5"]).unwrap();
-    assert!(scenario.unsupported()[0].to_string().starts_with("--set repetitions=5: repetitions: "));
+    let scenario = with(&["timeline=[{at: +1h, set: {seed: 2}}]"]).unwrap();
+    assert!(
+        scenario.unsupported()[0].to_string().starts_with("--set timeline=[{at: +1h, set: {seed: 2}}]: timeline: ")
+    );
     assert_eq!(scenario.unsupported()[0].line(), None);
 }

@@ -28,7 +28,7 @@ fn the_samples_of_the_documentation_are_scenarios() {
     for scenario in carried_out {
         assert_eq!(scenario.unsupported(), []);
     }
-    assert!(not_yet.unsupported().len() > 8, "{:?}", not_yet.unsupported());
+    assert!(!not_yet.unsupported().is_empty(), "it belongs to what is carried out");
 }
 
 #[test]

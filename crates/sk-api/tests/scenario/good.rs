@@ -27,6 +27,14 @@ fn amount() -> impl Strategy<Value = Value> {
     prop_oneof![text, (1_u32..500).prop_map(Into::into), (0.001_f64..64.0).prop_map(Into::into)]
 }
 
+/// Nobody's machine has a few bytes of memory.
+fn memory() -> impl Strategy<Value = Value> {
+    let suffix = prop::sample::select(&["Mi", "M00", "Gi", ".25Gi"][..]);
+    let text =
+        (2_u32..100, suffix).prop_map(|(number, suffix)| format!("{number}{}", suffix.replace("M00", "00M")).into());
+    prop_oneof![text, (2_000_000_u64..4_000_000_000).prop_map(Into::into)]
+}
+
 fn moment() -> impl Strategy<Value = String> {
     prop_oneof![
         Just("now".to_owned()),
@@ -57,7 +65,7 @@ fn group() -> impl Strategy<Value = Value> {
         (label_value(), prop::sample::select(&["NoSchedule", "NoExecute"][..])),
         0..3,
     );
-    let sizes = (amount(), amount(), 0_u32..100, 100_u32..50_000);
+    let sizes = (amount(), memory(), 0_u32..100, 100_u32..50_000);
     (sizes, labels, taints, prop::option::of(0.0_f64..1e6), duration()).prop_map(|((cpu, memory, min, max), labels, taints, price, ready)| {
         let taints: Vec<_> =
             taints.into_iter().map(|(key, (value, effect))| json!({"key": key, "value": value, "effect": effect})).collect();

@@ -108,7 +108,7 @@ fn what_is_too_much_is_said_in_words_for_people() {
 
 #[test]
 fn what_could_not_be_read_again_is_refused() {
-    let groups: String = (0..2_000).map(|n| format!("    g{n}: {{max: 1, cpu: 1, memory: 1}}\n")).collect();
+    let groups: String = (0..2_000).map(|n| format!("    g{n}: {{max: 1, cpu: 1, memory: 1Gi}}\n")).collect();
     let said = refused(&format!("{HEAD}cluster:\n  groups:\n{groups}"));
     assert!(said.starts_with("x.yaml: with aliases and defaults written out this has "), "{said}");
 }
@@ -219,7 +219,7 @@ const FIELDS: [&str; 31] = [
 const GOOD: &str = "
 apiVersion: simkube.io/v1
 kind: Scenario
-cluster: {groups: {small: {max: 1, cpu: 1, memory: 1}}}
+cluster: {groups: {small: {max: 1, cpu: 1, memory: 1Gi}}}
 timing: {profile: {}}
 timeline: [{at: +1h, set: {seed: 2}}]
 variants: {big: {}}

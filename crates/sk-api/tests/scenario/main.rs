@@ -3,6 +3,7 @@
 mod assign;
 mod cases;
 mod docs;
+mod family;
 mod good;
 mod hostile;
 mod read;

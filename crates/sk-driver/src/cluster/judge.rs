@@ -12,7 +12,7 @@ use sk_record::Staged;
 use sk_replay::plan::Window;
 use sk_replay::setup::{ASSUMED, Setup};
 use sk_report::figure::ToFigure;
-use sk_report::{Analysis, Assertion, AssertionError, Checked, Judgement, Terms};
+use sk_report::{Analysis, Assertion, AssertionError, Checked, Judgement, Scope, Terms};
 
 /// Why there is nothing to judge by.
 #[derive(Debug, thiserror::Error)]
@@ -74,7 +74,7 @@ impl Judge {
             text: written.that.clone(),
         };
         let assertions: Vec<_> = scenario.assertions.iter().map(assertion).collect();
-        let checked = sk_report::check(&assertions, &Setup::new(&scenario).groups())
+        let checked = sk_report::check(&assertions, &Setup::new(&scenario).groups(), Scope::default())
             .map_err(|error| JudgeError::Assertion { file: name.to_owned(), error: Box::new(error) })?;
         say_what_was_run(&mut scenario, simulation, part);
         let terms = Terms { accept: scenario.accept.clone(), strict: false };

@@ -10,7 +10,7 @@ use serde_json::json;
 use sk_api::Scenario;
 use sk_core::{SimDuration, SimTime};
 use sk_replay::embedded::{self, RunRequest};
-use sk_replay::plan::Window;
+use sk_replay::plan::{Overlay, Window};
 use sk_replay::setup::Setup;
 use sk_report::Analysis;
 use sk_store::trace::{self, Format};
@@ -97,6 +97,9 @@ pub(crate) fn run(case: &Case, folder: &Path) {
         name: "bench",
         version: "0",
         assumptions: Vec::new(),
+        overlay: &Overlay::default(),
+        nodes: &[],
+        longest_step: embedded::LONGEST_STEP,
     };
     let out = tempfile::tempdir_in(folder).unwrap();
     let staged = embedded::run(&request, &out.path().join("run"), &mut |_| ControlFlow::Continue(())).unwrap();

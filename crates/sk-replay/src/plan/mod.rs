@@ -2,13 +2,16 @@
 //!
 //! Records become operations one by one, so a plan never holds the trace. What a server allots is taken off
 //! ([`clean`]), what the engine does not model is counted ([`unmodelled`]), what it does not simulate at all is named with
-//! its size ([`missing`]), what a replayed owner makes is left to it ([`children`]), and every namespace is created before
-//! the first object in it.
+//! its size ([`missing`]), what a replayed owner makes is left to it ([`children`]), manifests are laid over what was recorded
+//! ([`overlay`]), what is there at the start is told from what happens ([`Start`]), and every namespace is created before the
+//! first object in it.
 
 mod children;
 mod clean;
 pub(crate) mod demand;
 mod missing;
+pub mod overlay;
+mod start;
 pub mod templates;
 mod unmodelled;
 
@@ -16,12 +19,16 @@ use std::collections::{BTreeSet, VecDeque};
 
 use serde_json::{Value, json};
 use sk_core::template::{TEMPLATE_ANNOTATION, TemplateId};
-use sk_core::{Gvk, ObjectRef, SimTime, SmolStr};
+use sk_core::{Gvk, ObjectRef, SimDuration, SimTime, SmolStr};
 use sk_store::trace::{Change, Object, Record, TraceError, TracerConfig};
 
-use children::Children;
 pub use missing::Gaps;
+pub use overlay::Overlay;
+pub use start::Start;
 pub use unmodelled::{Finding, Unmodelled};
+
+use children::Children;
+use start::Initial;
 
 /// Annotation on a pod template: which recorded object its pods belong to.
 pub const OWNER_ANNOTATION: &str = "static.simkube.io/owner";
@@ -61,6 +68,10 @@ pub struct Plan<'t, R> {
     gaps: Gaps,
     children: Children,
     keep_volumes: bool,
+    start: Option<Start>,
+    initial: Initial,
+    /// The first record that tells of something that happens, read while the state at the start was gathered.
+    held: Option<Record>,
 }
 
 /// Which part of a trace is replayed. Changes before the start make up the state at the start.
@@ -94,6 +105,42 @@ impl<'t, R: Iterator<Item = Result<Record, TraceError>>> Plan<'t, R> {
             gaps: Gaps::default(),
             children: Children::default(),
             keep_volumes: false,
+            start: None,
+            initial: Initial::default(),
+            held: None,
+        }
+    }
+
+    /// The same, for a cluster that begins before the clock: what is there at the start is not replayed change by change.
+    /// [`Self::gather`] and [`Self::begin_at`] come before the first operation.
+    pub fn starting(self, start: Start) -> Self {
+        Self { start: Some(start), ..self }
+    }
+
+    /// Reads what is there at the start; how long before the clock the cluster has to begin for it.
+    pub fn gather(&mut self) -> Result<SimDuration, TraceError> {
+        let Some(start) = self.start else { return Ok(SimDuration::ZERO) };
+        for record in self.records.by_ref() {
+            let record = record?;
+            if self.window.is_after(record.at) {
+                continue;
+            }
+            if !start.includes(record.at) {
+                self.held = Some(record);
+                break;
+            }
+            self.initial.take(record);
+        }
+        Ok(self.initial.lead())
+    }
+
+    /// The cluster begins now: what is there at the start is put in.
+    pub fn begin_at(&mut self, at: SimTime) {
+        for object in std::mem::take(&mut self.initial).into_objects() {
+            self.apply(at, object);
+        }
+        if let Some(record) = self.held.take() {
+            self.take(record);
         }
     }
 

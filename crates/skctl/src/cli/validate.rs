@@ -1,11 +1,14 @@
 //! Commands and flags of `skctl validate`.
 
+use std::path::PathBuf;
+
 use clap::{Args, Subcommand};
 
 use super::{Form, ObjectFormat, TRACE_HELP, TableFormat};
 
 pub(super) const EXAMPLES: &str = "Examples:
   skctl validate week.sktrace
+  skctl validate week.sktrace -f pack.yaml
   skctl validate week.sktrace --fix -O mended.sktrace
   skctl validate explain E0001";
 
@@ -16,6 +19,9 @@ pub struct ValidateArgs {
     #[arg(required = true, help = TRACE_HELP)]
     #[allow(missing_docs, reason = "the help text says it")]
     pub trace: Option<String>,
+    /// A scenario: also say which pods fit on none of its nodes, what is not modelled, and what is wrong with it.
+    #[arg(short = 'f', long = "scenario", value_name = "SCENARIO")]
+    pub scenario: Option<PathBuf>,
     /// Fix what can be fixed, write the result to --out and check that.
     #[arg(long, requires = "out")]
     pub fix: bool,

@@ -10,8 +10,9 @@ use sk_api::simulation::names::SCENARIO_ANNOTATION;
 use sk_api::simulation::{Simulation, State};
 use sk_record::Run;
 use sk_report::terminal::Occasion;
-use sk_report::{Analysis, Judgement, Terms};
+use sk_report::{Analysis, Judgement, Scope, Terms};
 
+use super::run::baseline::Baseline;
 use super::run::conclude::{self, Judge};
 use super::run::for_report;
 use crate::cli::{Global, NEWEST, ReportArgs, ReportFormat};
@@ -30,9 +31,11 @@ pub(crate) fn run(args: &ReportArgs, global: &Global) -> Result<Outcome> {
     let analysis = Analysis::of(&run)?;
     let scenario = scenario_text(&run)?;
     let name = dir.join("scenario.yaml").display().to_string();
-    let (checked, mut terms) = check(&name, &scenario, &analysis)?;
+    let baseline = Baseline::kept(&run)?;
+    let (checked, mut terms) = check(&name, &scenario, &analysis, baseline.is_some())?;
     terms.strict = was_strict(&run)?;
-    let judgement = Judgement::of(&analysis, checked.judge(&analysis.summary)?, &terms);
+    let judge = Judge { checked: &checked, terms: &terms, baseline: baseline.as_ref() };
+    let judgement = Judgement::of(&analysis, checked.judge(&judge.figures(&analysis))?, &terms);
     let report = dir.join("report.html").display().to_string();
     let text = match args.output {
         ReportFormat::Table => {
@@ -61,9 +64,10 @@ fn scenario_text(run: &Run) -> Result<String> {
 }
 
 /// The run's own assertions and what it accepts, to be judged from its record.
-fn check(name: &str, scenario: &str, analysis: &Analysis) -> Result<(Checked, Terms)> {
+fn check(name: &str, scenario: &str, analysis: &Analysis, compared: bool) -> Result<(Checked, Terms)> {
     let scenario = Scenario::parse(name, scenario)?;
-    let checked = assertions::check(for_report(&scenario), &analysis.meta.groups)?;
+    let scope = Scope { compared, mean: false };
+    let checked = assertions::check(for_report(&scenario.assertions), &analysis.meta.groups, scope)?;
     Ok((checked, Terms { accept: scenario.accept, strict: false }))
 }
 
@@ -96,8 +100,8 @@ fn fetched(args: &ReportArgs, global: &Global) -> Result<PathBuf> {
     let scenario = annotations.and_then(|all| all.get(SCENARIO_ANNOTATION)).map_or(ASSUMED, String::as_str);
     staged.add_file("scenario.yaml", scenario.as_bytes())?;
     let name = format!("annotation {SCENARIO_ANNOTATION} of Simulation {}", args.run);
-    let (checked, terms) = check(&name, scenario, &Analysis::of(&staged.run()?)?)?;
-    Ok(conclude::publish(staged, Judge { checked: &checked, terms: &terms }, scenario)?.dir)
+    let (checked, terms) = check(&name, scenario, &Analysis::of(&staged.run()?)?, false)?;
+    Ok(conclude::publish(staged, Judge { checked: &checked, terms: &terms, baseline: None }, scenario)?.dir)
 }
 
 /// One that goes on says how far it is.

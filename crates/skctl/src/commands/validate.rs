@@ -9,7 +9,8 @@ use sk_replay::Refusals;
 use sk_store::Trace;
 use sk_trace::validate::{self, Code, Fixed, Severity, Validation};
 
-use crate::cli::{Global, ObjectFormat, PrintArgs, TableFormat, ValidateArgs, ValidateCommand};
+use crate::cli::{Global, ObjectFormat, PrintArgs, RunArgs, TableFormat, ValidateArgs, ValidateCommand};
+use crate::commands::run::dry_run::{self, Expected};
 use crate::failure::Outcome;
 use crate::outputs::Destination;
 use crate::progress::Bar;
@@ -30,12 +31,36 @@ fn judge(args: &ValidateArgs, global: &Global) -> Result<Outcome> {
     let trace = traces::open(typed, global)?;
     let found = look_at(&trace, global)?;
     let mended = to.map(|to| mend(&trace, &found, &to, global)).transpose()?;
+    let expected = expected(args, typed, global)?;
     match args.output {
-        TableFormat::Table => output::print(&text(&trace, &found, mended.as_ref(), args.strict))?,
-        TableFormat::Json => output::print_json(&for_programs(&trace, &found, mended.as_ref(), args.strict)?)?,
+        TableFormat::Table => {
+            let expected = expected.as_ref().map(Expected::text).unwrap_or_default();
+            output::print(&(text(&trace, &found, mended.as_ref(), args.strict) + &expected))?;
+        }
+        TableFormat::Json => {
+            let mut value = for_programs(&trace, &found, mended.as_ref(), args.strict)?;
+            if let Some(expected) = &expected {
+                value["scenario"] = expected.for_programs();
+            }
+            output::print_json(&value)?;
+        }
     }
     let judged = mended.as_ref().map_or(&found, |mended| &mended.left);
-    Ok(if judged.is_good(args.strict) { Outcome::Good } else { Outcome::Bad })
+    let is_good = judged.is_good(args.strict) && expected.is_none_or(|expected| expected.is_good(args.strict));
+    Ok(if is_good { Outcome::Good } else { Outcome::Bad })
+}
+
+/// What a run with the scenario would not place, model or simulate.
+fn expected(args: &ValidateArgs, trace: &str, global: &Global) -> Result<Option<Expected>> {
+    let Some(scenario) = &args.scenario else { return Ok(None) };
+    let run = RunArgs { trace: Some(trace.to_owned()), scenario: Some(scenario.clone()), ..RunArgs::default() };
+    dry_run::of_scenario(&run, global).map(Some)
+}
+
+/// What `skctl validate` says of an open trace, and whether it is good.
+pub(crate) fn examine(trace: &Trace, strict: bool, global: &Global) -> Result<(String, bool)> {
+    let found = look_at(trace, global)?;
+    Ok((text(trace, &found, None, strict), found.is_good(strict)))
 }
 
 /// What is wrong with a trace: what looking at it finds, and what a run's API server would refuse.

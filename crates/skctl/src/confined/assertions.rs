@@ -5,8 +5,8 @@ use std::time::Duration;
 use anyhow::{Result, anyhow, bail};
 use sk_record::Group;
 use sk_report::confined::{Answer, Question, decode, encode};
-use sk_report::figure::{ToFigure, Typed};
-use sk_report::{Assertion, AssertionError, Evaluated, Summary, Verdict};
+use sk_report::figure::{Figure, Typed};
+use sk_report::{Assertion, AssertionError, Evaluated, Scope, Verdict};
 use sk_sandbox::{Limits, Stopped, Worker};
 
 use super::ASSERTIONS;
@@ -23,17 +23,17 @@ const MEMORY_PER_FIGURES_BYTE: u64 = 40;
 const STACK_BYTES: usize = 64 << 20;
 
 /// Assertions that are well-formed and name only figures that exist.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Checked(Vec<Assertion>);
 
-/// Checks assertions before a run: syntax, names, types. `groups` are the scenario's.
-pub(crate) fn check(assertions: Vec<Assertion>, groups: &[Group]) -> Result<Checked> {
+/// Checks assertions before a run: syntax, names, types. `groups` are the scenario's, `scope` says what else can be named.
+pub(crate) fn check(assertions: Vec<Assertion>, groups: &[Group], scope: Scope) -> Result<Checked> {
     if assertions.is_empty() {
         return Ok(Checked::default());
     }
     let mut worker = start(0)?;
     for assertion in &assertions {
-        let question = Question::Check(assertion.clone(), groups.to_owned());
+        let question = Question::Check(assertion.clone(), groups.to_owned(), scope);
         match ask(&mut worker, &question) {
             Ok(Answer::Checked(checked)) => checked?,
             Ok(other) => bail!("an assertion was checked and the answer is {other:?}; please report this"),
@@ -44,12 +44,25 @@ pub(crate) fn check(assertions: Vec<Assertion>, groups: &[Group]) -> Result<Chec
 }
 
 impl Checked {
+    /// Does any of them name the run that this one is compared with? Told by its words, because only the process with
+    /// limits reads expressions; one that has such a word in a text is taken for one that does, which costs a file.
+    pub(crate) fn name_baseline(&self) -> bool {
+        let is_word = |char: char| char.is_ascii_alphanumeric() || char == '_';
+        let names = |text: &str| text.split(|char| !is_word(char)).any(|word| ["baseline", "ratio"].contains(&word));
+        self.0.iter().any(|assertion| names(&assertion.text))
+    }
+
+    /// Is there nothing to judge?
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Judges a run. An assertion that takes too much is not judged, and those after it are.
-    pub(crate) fn judge(&self, summary: &Summary) -> Result<Vec<Verdict>> {
+    pub(crate) fn judge(&self, figures: &Figure) -> Result<Vec<Verdict>> {
         if self.0.is_empty() {
             return Ok(Vec::new());
         }
-        let figures = Question::Figures(Typed::from(&summary.figure()));
+        let figures = Question::Figures(Typed::from(figures));
         let figures = encode(&figures).map_err(|error| anyhow!("the figures cannot be judged: {error}"))?;
         let mut judge: Option<Worker> = None;
         let mut verdicts = Vec::with_capacity(self.0.len());

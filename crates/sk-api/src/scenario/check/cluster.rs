@@ -15,6 +15,9 @@ use crate::scenario::{Path, Scenario};
 /// a whole cluster may have (5,000).
 const MAX_NODES: u32 = 50_000;
 
+/// Less memory than this was meant in other units: no machine has so little.
+const MIN_MEMORY: Quantity = Quantity::from_value(1 << 20);
+
 /// The largest amount of anything: a thousand times the memory of the largest machines there are, in bytes. In
 /// thousandths it still fits an `i64`, so nothing that is counted in them later saturates.
 const MAX_AMOUNT: Quantity = Quantity::from_value(1_000_000_000_000_000);
@@ -56,7 +59,10 @@ fn check_group(group: &Group, at: &Path, faults: &mut Faults<'_>) {
     faults.unless(min <= max, at.field("min"), || format!("min {min} is more than max {max}: lower it, or raise max"));
     for (resource, amount) in [("cpu", group.cpu), ("memory", group.memory)] {
         match amount {
-            Some(amount) => check_size(amount, &at.field(resource), faults),
+            Some(amount) => {
+                check_size(amount, &at.field(resource), faults);
+                check_unit(resource, amount, &at.field(resource), faults);
+            }
             None if group.matches.is_empty() => {
                 faults.add(at.clone(), format!("`{resource}` is missing: say what a node of this group has"));
             }
@@ -82,6 +88,12 @@ fn check_size(amount: Quantity, at: &Path, faults: &mut Faults<'_>) {
     });
 }
 
+/// `memory: 16` is 16 bytes to Kubernetes, and 16 Gi to whoever writes it.
+fn check_unit(resource: &str, amount: Quantity, at: &Path, faults: &mut Faults<'_>) {
+    let is_tiny = resource == "memory" && Quantity::ZERO < amount && amount < MIN_MEMORY;
+    faults.unless(!is_tiny, at.clone(), || format!("{amount} bytes? write the unit, such as {amount}Gi"));
+}
+
 fn check_amounts(amounts: &BTreeMap<SmolStr, Quantity>, at: &Path, faults: &mut Faults<'_>) {
     for (resource, amount) in amounts {
         faults.unless(is_label_key(resource), at.field(resource), || {
@@ -89,6 +101,7 @@ fn check_amounts(amounts: &BTreeMap<SmolStr, Quantity>, at: &Path, faults: &mut 
         });
         let possible = !amount.is_negative() && *amount <= MAX_AMOUNT;
         faults.unless(possible, at.field(resource), || format!("{amount} is no amount: write 0 to {MAX_AMOUNT}"));
+        check_unit(resource, *amount, &at.field(resource), faults);
     }
 }
 

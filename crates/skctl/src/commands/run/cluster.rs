@@ -30,6 +30,7 @@ use crate::{examples, output, records, runs, traces};
 pub(super) fn run(args: &RunArgs, global: &Global) -> Result<Outcome> {
     request::refuse_what_makes_no_sense(args)?;
     let resolved = scenarios::resolve(args).map_err(|error| hint_for_the_old_form(args, error))?;
+    request::refuse_what_is_written(&resolved)?;
     let checked = check(&resolved, args)?;
     let Source { place, parcel, assumed } = source(args, &resolved, global)?;
     let simulation = request::simulation(args, &resolved, &place, assumed)?;
@@ -39,7 +40,7 @@ pub(super) fn run(args: &RunArgs, global: &Global) -> Result<Outcome> {
         output::say(global, &format!("{} has no duration: replaying {assumed}; set yours with -D", resolved.trace));
     }
     let terms = conclude::terms(&resolved.scenario, args);
-    let judge = Judge { checked: &checked, terms: &terms };
+    let judge = Judge { checked: &checked, terms: &terms, baseline: None };
     let began = Instant::now();
     let ended = clusters::block_on(async {
         let cluster = Cluster::connect(global).await?;

@@ -6,9 +6,12 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use sk_api::Scenario;
 use sk_record::Staged;
+use sk_report::baseline::compared;
+use sk_report::figure::{Figure, ToFigure};
 use sk_report::terminal::Occasion;
 use sk_report::{Analysis, Judgement, Terms};
 
+use super::baseline::{self, Baseline};
 use crate::cli::RunArgs;
 use crate::confined::assertions::Checked;
 use crate::failure::Outcome;
@@ -19,6 +22,19 @@ use crate::progress;
 pub(crate) struct Judge<'a> {
     pub(crate) checked: &'a Checked,
     pub(crate) terms: &'a Terms,
+    /// The run that it is compared with, if there is one.
+    pub(crate) baseline: Option<&'a Baseline>,
+}
+
+impl Judge<'_> {
+    /// The figures that assertions see.
+    pub(crate) fn figures(&self, analysis: &Analysis) -> Figure {
+        let figures = analysis.summary.figure();
+        match self.baseline {
+            Some(baseline) => compared(figures, &baseline.figures),
+            None => figures,
+        }
+    }
 }
 
 /// What the scenario accepts, and whether warnings count.
@@ -37,7 +53,11 @@ pub(crate) struct Concluded {
 /// says so.
 pub(crate) fn publish(mut staged: Staged, judge: Judge<'_>, scenario: &str) -> Result<Concluded> {
     let analysis = Analysis::of(&staged.run()?)?;
-    let judgement = Judgement::of(&analysis, judge.checked.judge(&analysis.summary)?, judge.terms);
+    let judgement = Judgement::of(&analysis, judge.checked.judge(&judge.figures(&analysis))?, judge.terms);
+    // Whoever reports on the run later judges it by the same figures.
+    if let Some(baseline) = judge.baseline.filter(|_| judge.checked.name_baseline()) {
+        staged.add_file(baseline::FILE, &baseline.to_json()?)?;
+    }
     for (name, text) in sk_report::files(&analysis, &judgement, scenario)? {
         staged.add_file(name, text.as_bytes())?;
     }
@@ -54,11 +74,18 @@ pub(super) fn conclude(
     scenario: &str,
     wall_s: f64,
 ) -> Result<Outcome> {
-    let Concluded { analysis, judgement, dir } = publish(staged, judge, scenario)?;
+    let concluded = publish(staged, judge, scenario)?;
+    print(args, trace, &concluded, wall_s)?;
+    Ok(outcome(&concluded))
+}
+
+/// Prints the summary of a run, and opens its page if somebody wants to see it.
+pub(super) fn print(args: &RunArgs, trace: &str, concluded: &Concluded, wall_s: f64) -> Result<()> {
+    let Concluded { analysis, judgement, dir } = concluded;
     let report = dir.join("report.html");
     let tries = tries(args, trace);
     let occasion = Occasion { wall_s: Some(wall_s), report: Some(&report.display().to_string()), tries: &tries };
-    write!(anstream::stdout(), "{}", sk_report::terminal::render(&analysis, &judgement, &occasion))?;
+    write!(anstream::stdout(), "{}", sk_report::terminal::render(analysis, judgement, &occasion))?;
     if args.open {
         open_report(&report);
     }
@@ -66,8 +93,13 @@ pub(super) fn conclude(
         let doubts = judgement.doubts;
         anstream::eprintln!("--strict: {doubts} warnings limit how far this run can be trusted; see TRUST above");
     }
-    let is_broken_off = analysis.meta.partial || progress::is_interrupted();
-    Ok(if is_broken_off { Outcome::Interrupted } else { judgement.exit().into() })
+    Ok(())
+}
+
+/// What the caller gets back.
+pub(super) fn outcome(concluded: &Concluded) -> Outcome {
+    let is_broken_off = concluded.analysis.meta.partial || progress::is_interrupted();
+    if is_broken_off { Outcome::Interrupted } else { concluded.judgement.exit().into() }
 }
 
 /// Commands worth trying next.

@@ -1,33 +1,37 @@
 //! `skctl run TRACE`: replays a trace, evaluates the assertions, prints the summary and writes the run folder. On the
 //! embedded engine, or with `--cluster` on a real cluster.
+//!
+//! `planned` finds out which runs are asked for, `simulate` makes them on all cores, `results` judges and prints them.
 
+pub(crate) mod baseline;
 mod cluster;
 pub(crate) mod conclude;
+pub(crate) mod dry_run;
+mod material;
+mod planned;
 mod request;
+mod results;
 mod simkube2;
+mod simulate;
 
 use std::io::IsTerminal;
 use std::path::Path;
 
 use anyhow::{Result, anyhow, bail};
-use sk_api::scenario::{Path as ScenarioPath, Scenario};
-use sk_core::duration::TimeSpec;
-use sk_core::{SimDuration, SimTime};
-use sk_record::{Warning, WarningKind};
-use sk_replay::embedded::{self, RunRequest};
+use sk_api::scenario::{Assertion, Path as ScenarioPath, Scenario};
+use sk_core::SimTime;
 use sk_replay::setup::Setup;
-use sk_report::AssertionError;
+use sk_report::{AssertionError, Scope};
 use sk_store::trace::{Format, Trace};
 
 use crate::cli::{Global, RunArgs};
 use crate::confined::assertions::{self, Checked};
 use crate::failure::Outcome;
-use crate::progress::Progress;
+use crate::progress::Lines;
 use crate::scenarios::{self, Resolved};
-use crate::times::{self, Asked, Clock};
-use crate::{runs, traces};
 
-use conclude::Judge;
+use baseline::Baseline;
+use results::Results;
 
 pub(crate) fn run(args: &RunArgs, global: &Global) -> Result<Outcome> {
     refuse_the_old_form(args)?;
@@ -35,53 +39,27 @@ pub(crate) fn run(args: &RunArgs, global: &Global) -> Result<Outcome> {
         return cluster::run(args, global);
     }
     refuse_what_needs_a_cluster(args)?;
+    let speed = simulate::speed(args)?;
     let resolved = scenarios::resolve(args).map_err(|error| hint_for_the_old_form(args, error))?;
-    let checked = check(&resolved, args)?;
-    let Resolved { trace: typed, mut scenario, scheduler, mut assumptions, .. } = resolved;
-    let trace = traces::open(&typed, global)?;
-    let setup = Setup::new(&scenario).with_scheduler(scheduler);
-    let asked = Asked::of_run(&args.part, &scenario.trace)?;
-    let (window, length_is_assumed) = times::window(&asked, span(&trace), &Clock::of(global))?;
-    if asked.is_anything() {
-        // Written out as moments, so that the run's own scenario asks the same again.
-        scenario.trace.start = Some(TimeSpec::At(window.start));
-        scenario.trace.end = Some(TimeSpec::At(window.end));
-        scenario.trace.duration = None;
+    let baseline = args.baseline.as_deref().map(Baseline::of_run).transpose()?;
+    let planned = planned::plan(args, &resolved, baseline.is_some(), global)?;
+    let jobs = simulate::jobs(args, planned.runs.len())?;
+    if args.dry_run {
+        return dry_run::run(args, &planned, global);
     }
-    if length_is_assumed {
-        assumptions.push(assumed_length());
+    if args.open && planned.runs.len() > 1 {
+        bail!("--open is for one run, and this makes {}; `skctl report RUN -o html` shows each", planned.runs.len());
     }
-    let name = args.name.clone().or_else(|| scenario.name.as_ref().map(ToString::to_string));
-    let name = runs::folder_name(&name.unwrap_or_else(|| traces::default_name(&typed)));
-    let text = scenario.to_yaml();
-    let terms = conclude::terms(&scenario, args);
-    let request = RunRequest {
-        trace: &trace,
-        window,
-        setup: &setup,
-        scenario: &text,
-        name: &name,
-        version: env!("CARGO_PKG_VERSION"),
-        assumptions,
-    };
-    let run_id = request.run_id()?;
-    let dir = args.out.clone().unwrap_or_else(|| runs::default_dir(&run_id));
-
-    let length = window.end.since(window.start);
-    let progress = Progress::of_length(micros(length), global.quiet)?;
-    let staged = embedded::run(&request, &dir, &mut |at| {
-        let done = at.since(window.start);
-        progress.at(micros(done), || format!("{done} simulated"))
-    })?;
-    let wall_s = progress.finish().as_secs_f64();
-    conclude::conclude(args, &typed, staged, Judge { checked: &checked, terms: &terms }, &text, wall_s)
+    let lines = Lines::new(planned.runs.len(), global.quiet)?;
+    let mut results = Results::new(&planned, baseline);
+    simulate::all(&planned, jobs, speed, &lines, |ended| results.take(ended))?;
+    drop(lines);
+    results.conclude(args, &resolved.trace)
 }
 
 /// What only means something in wall time is refused by name, never passed over in silence.
 fn refuse_what_needs_a_cluster(args: &RunArgs) -> Result<()> {
     let typed = [
-        ("--speed", args.speed.is_some(), "the embedded engine runs in virtual time"),
-        ("--repetitions", args.repetitions.is_some(), "the same seed gives the same run; try other seeds with --seed"),
         ("--driver-image", args.driver_image.is_some(), "the embedded engine has no driver"),
         ("--driver-port", args.driver_port.is_some(), "the embedded engine has no driver"),
         ("--driver-secret", !args.driver_secrets.is_empty(), "the trace is read with the environment's credentials"),
@@ -106,7 +84,7 @@ fn refuse_what_needs_a_cluster(args: &RunArgs) -> Result<()> {
 /// The assertions, found to be well-formed before anything runs.
 fn check(resolved: &Resolved, args: &RunArgs) -> Result<Checked> {
     let scenario = &resolved.scenario;
-    let checked = assertions::check(for_report(scenario), &Setup::new(scenario).groups());
+    let checked = assertions::check(for_report(&scenario.assertions), &Setup::new(scenario).groups(), Scope::default());
     checked.map_err(|error| in_file(scenario, args.assert.len(), error))
 }
 
@@ -148,30 +126,15 @@ fn in_file(scenario: &Scenario, typed: usize, error: anyhow::Error) -> anyhow::E
     }
 }
 
-/// A scenario's assertions as those who judge take them.
-pub(crate) fn for_report(scenario: &Scenario) -> Vec<sk_report::Assertion> {
-    let assertion = |assertion: &sk_api::scenario::Assertion| sk_report::Assertion {
-        name: assertion.name.clone(),
-        text: assertion.that.clone(),
-    };
-    scenario.assertions.iter().map(assertion).collect()
+/// Assertions as those who judge take them.
+pub(crate) fn for_report(assertions: &[Assertion]) -> Vec<sk_report::Assertion> {
+    let assertion =
+        |assertion: &Assertion| sk_report::Assertion { name: assertion.name.clone(), text: assertion.that.clone() };
+    assertions.iter().map(assertion).collect()
 }
 
 fn span(trace: &Trace) -> (SimTime, SimTime) {
     trace.span().unwrap_or((SimTime::EPOCH, SimTime::EPOCH))
-}
-
-fn micros(span: SimDuration) -> u64 {
-    u64::try_from(span.as_micros()).unwrap_or(0)
-}
-
-fn assumed_length() -> Warning {
-    Warning {
-        code: "assumed-duration".to_owned(),
-        kind: WarningKind::Assumed,
-        message: format!("assumed duration: {}; set yours with -D", times::ASSUMED_DURATION),
-        count: 1,
-    }
 }
 
 /// Is there somebody to look, and something to look with?

@@ -6,14 +6,14 @@
 use anyhow::{Context, Result, bail};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::json;
-use sk_api::scenario::{Assignment, Path as ScenarioPath, Scenario};
+use sk_api::scenario::{Assertion, Assignment, Holds, Path as ScenarioPath, Scenario};
 use sk_api::simulation::spec::{DriverSpec, LifecycleParams, RecordSpec, SimulationSpec};
 use sk_api::simulation::{Simulation, names};
 use sk_core::SimDuration;
 use sk_store::Location;
 
 use super::simkube2;
-use crate::cli::RunArgs;
+use crate::cli::{RunArgs, TableFormat};
 use crate::scenarios::Resolved;
 use crate::times::Asked;
 use crate::traces;
@@ -27,9 +27,10 @@ const MAX_TTL: SimDuration = SimDuration::from_mins(365 * 24 * 60);
 /// A scenario that travels with its Simulation. All annotations of an object may have 256 KiB.
 pub(super) const MAX_SCENARIO_BYTES: usize = 128 << 10;
 /// What of a scenario means something on a real cluster; `--set` of anything else is refused.
-const USED: [&[&str]; 8] = [
+const USED: [&[&str]; 9] = [
     &["assert"],
     &["name"],
+    &["repetitions"],
     &["trace", "from"],
     &["trace", "duration"],
     &["timing", "imagePullDelay"],
@@ -49,6 +50,18 @@ pub(super) fn refuse_what_makes_no_sense(args: &RunArgs) -> Result<()> {
     if args.part.end.is_some() {
         bail!("--end is not for --cluster: use -D");
     }
+    let others = [
+        ("--vary", !args.vary.is_empty(), "one Simulation is one run; create one for each value"),
+        ("--overlay", !args.overlay.is_empty(), "the driver replays the trace as it is"),
+        ("--baseline", args.baseline.is_some(), "fetch the record with `skctl report NAME --cluster` first"),
+        ("--jobs", args.jobs.is_some(), "a cluster runs one Simulation at a time"),
+        ("--junit", args.junit.is_some(), "each run's folder has a junit.xml"),
+        ("--output json", args.output == TableFormat::Json, "use `skctl report NAME --cluster -o json`"),
+        ("--dry-run", args.dry_run, "`skctl validate TRACE` checks the trace"),
+    ];
+    if let Some((flag, _, why)) = others.iter().find(|(_, is_typed, _)| *is_typed) {
+        bail!("{flag} is not for --cluster: {why}");
+    }
     if args.seed.is_some() {
         bail!("--seed is not for --cluster: a real cluster has no seed");
     }
@@ -63,6 +76,26 @@ pub(super) fn refuse_what_makes_no_sense(args: &RunArgs) -> Result<()> {
         bail!("--repetitions {repetitions}: from 1 to {most} is possible");
     }
     args.set.iter().try_for_each(|text| refuse_unused(text))
+}
+
+/// What the scenario asks for and a real cluster cannot do is refused by name too.
+pub(super) fn refuse_what_is_written(resolved: &Resolved) -> Result<()> {
+    let Scenario { trace, begin, variants, assertions, repetitions, .. } = &resolved.scenario;
+    let of_several = |assertion: &Assertion| matches!(assertion.holds, Holds::Any | Holds::Mean);
+    let written = [
+        ("variants", !variants.is_empty()),
+        ("begin.placement", begin.placement.is_some()),
+        ("begin.warmup", begin.warmup > SimDuration::ZERO),
+        ("trace.overlay", !trace.overlay.is_empty()),
+        ("trace.transform", trace.transform.is_some()),
+        ("assert with `for: any` or `for: mean`", *repetitions > 1 && assertions.iter().any(of_several)),
+    ];
+    match written.iter().find(|(_, is_written)| *is_written) {
+        Some((field, _)) => {
+            bail!("{}: {field} is not for --cluster: take it out, or run without --cluster", resolved.file)
+        }
+        None => Ok(()),
+    }
 }
 
 /// A field that the cluster decides about by itself must not look as if it had been changed.
@@ -105,7 +138,7 @@ pub(super) fn simulation(
         driver,
         lifecycle_params: lifecycle(scenario),
         duration: asked.duration.or(assumed).map(|duration| format!("{}ms", duration.as_micros() / 1_000)),
-        repetitions: args.repetitions.unwrap_or(smallest.repetitions),
+        repetitions: scenario.repetitions,
         speed: args.speed.unwrap_or(smallest.speed),
         reschedule_interrupted_bare_pods: args.reschedule_interrupted_bare_pods,
         paused_time: args.start_paused.then(|| Time(k8s_openapi::jiff::Timestamp::now())),

@@ -1,0 +1,155 @@
+//! Several runs of one command side by side: a row for each with the figures that decide, and the mean of repetitions.
+//!
+//! It compares nothing by itself: no run is called better or worse, and no difference a difference.
+
+use anstyle::{AnsiColor, Style};
+
+use crate::assertion::{Evaluated, Verdict};
+use crate::figures::Summary;
+use crate::verdict::Mark;
+use crate::words::{decimal, fit, grouped, money, width};
+
+const GOOD: Style = AnsiColor::Green.on_default().bold();
+const BAD: Style = AnsiColor::Red.on_default().bold();
+const CAREFUL: Style = AnsiColor::Yellow.on_default().bold();
+/// The widest label: more would leave no room for figures.
+const LABEL_COLUMNS: usize = 40;
+
+/// One run.
+#[derive(Clone, Debug)]
+pub struct Beside {
+    /// What tells it from the others: `packed`, `max=36`, `packed #2`.
+    pub label: String,
+    /// How it went.
+    pub mark: Mark,
+    /// Its figures.
+    pub summary: Summary,
+    /// What its money is in.
+    pub currency: String,
+    /// Its assertions that did not hold or could not be evaluated.
+    pub bad: Vec<Verdict>,
+    /// Its folder.
+    pub dir: String,
+}
+
+/// An assertion about all repetitions of one variant.
+#[derive(Clone, Debug)]
+pub struct Across {
+    /// Of which variant; empty if there is only one.
+    pub label: String,
+    /// `any` or `mean`.
+    pub how: &'static str,
+    /// What became of it.
+    pub verdict: Verdict,
+}
+
+const HEAD: [&str; 9] =
+    ["RUN", "VERDICT", "START P99", "LONGEST WAIT", "UNSCHED", "NODES MAX", "NODE-HOURS", "COST", "EVICTED"];
+
+/// The table, what did not hold, and where the runs lie.
+pub fn render(runs: &[Beside], across: &[Across]) -> String {
+    let rows: Vec<[String; 9]> = runs.iter().map(row).collect();
+    let widths: [usize; 9] = std::array::from_fn(|column| {
+        rows.iter().map(|row| width(&row[column])).chain([HEAD[column].len()]).max().unwrap_or(0)
+    });
+    let mut text = line(&HEAD.map(str::to_owned), &widths, None);
+    for (row, run) in rows.iter().zip(runs) {
+        text.push_str(&line(row, &widths, Some(run.mark)));
+    }
+    text.push('\n');
+    for run in runs {
+        for verdict in &run.bad {
+            text.push_str(&complaint(&run.label, verdict));
+        }
+    }
+    for Across { label, how, verdict } in across {
+        let label = if label.is_empty() { format!("for: {how}") } else { format!("{label}, for: {how}") };
+        text.push_str(&complaint(&label, verdict));
+    }
+    for run in runs {
+        text.push_str(&format!("run  {}\n", run.dir));
+    }
+    text
+}
+
+fn row(run: &Beside) -> [String; 9] {
+    let Summary { start_latency, pending, unschedulable, nodes, node_hours, cost, evicted, .. } = &run.summary;
+    [
+        fit(&run.label, LABEL_COLUMNS),
+        run.mark.word().to_owned(),
+        start_latency.p99.to_string(),
+        pending.longest.to_string(),
+        grouped(unschedulable.pods),
+        grouped(nodes.max),
+        decimal(node_hours.total),
+        cost.as_ref().map_or_else(|| "–".to_owned(), |cost| money(cost.total, &run.currency)),
+        grouped(evicted.pods),
+    ]
+}
+
+fn line(row: &[String; 9], widths: &[usize; 9], mark: Option<Mark>) -> String {
+    let mut text = String::new();
+    for (column, (cell, wide)) in row.iter().zip(widths).enumerate() {
+        let pad = " ".repeat(wide.saturating_sub(width(cell)));
+        let cell = match (column, mark) {
+            (1, Some(mark)) => painted(cell, style(mark)),
+            _ => cell.clone(),
+        };
+        // Words begin on the left, figures end on the right.
+        text.push_str(&if column < 2 { format!("{cell}{pad}") } else { format!("{pad}{cell}") });
+        text.push_str("  ");
+    }
+    text.trim_end().to_owned() + "\n"
+}
+
+fn style(mark: Mark) -> Style {
+    match mark {
+        Mark::Pass => GOOD,
+        Mark::Fail => BAD,
+        Mark::Incomplete | Mark::Partial => CAREFUL,
+        Mark::Done => Style::new(),
+    }
+}
+
+fn painted(text: &str, style: Style) -> String {
+    format!("{style}{text}{style:#}")
+}
+
+fn complaint(label: &str, verdict: &Verdict) -> String {
+    let (word, style, text) = match &verdict.result {
+        Evaluated::Held => ("PASS", GOOD, verdict.with_values()),
+        Evaluated::Failed => ("FAIL", BAD, verdict.with_values()),
+        Evaluated::Unknown(why) => ("ERROR", CAREFUL, format!("{}: {why}", verdict.text)),
+    };
+    format!("{}  {label}: {}\n", painted(word, style), crate::words::printable(&text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(label: &str, mark: Mark, nodes: i64) -> Beside {
+        let mut summary = Summary::default();
+        summary.nodes.max = nodes;
+        let (label, dir) = (label.to_owned(), format!("runs/{label}"));
+        Beside { label, mark, summary, currency: "USD".to_owned(), bad: Vec::new(), dir }
+    }
+
+    #[test]
+    fn every_run_has_a_row_and_what_failed_is_told_with_its_value() {
+        let mut packed = run("packed", Mark::Fail, 1_038);
+        packed.bad.push(Verdict {
+            name: None,
+            text: "nodes.max <= 36".to_owned(),
+            result: Evaluated::Failed,
+            values: vec![("nodes.max".to_owned(), "1038".to_owned())],
+        });
+        let text = render(&[run("as-is", Mark::Pass, 40), packed], &[]);
+        let text = anstream::adapter::strip_str(&text).to_string();
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[0].starts_with("RUN     VERDICT  START P99"), "{text}");
+        assert!(lines[1].starts_with("as-is   PASS") && lines[2].contains("  1,038  "), "{text}");
+        assert_eq!(lines[4], "FAIL  packed: nodes.max <= 36   (nodes.max = 1038)");
+        assert_eq!(lines[5..], ["run  runs/as-is", "run  runs/packed"]);
+    }
+}

@@ -1,0 +1,61 @@
+//! The run that another one is compared with: its figures, from its record or from the same command.
+//!
+//! A run that was judged by them keeps them in its folder, so that a report of it says the same when the other run is gone.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use serde::{Deserialize, Serialize};
+use sk_record::Run;
+use sk_report::Analysis;
+use sk_report::figure::{Figure, ToFigure, Typed};
+
+use crate::runs::RUNS;
+
+/// What it is called in the folder of a run that was compared with it.
+pub(crate) const FILE: &str = "baseline.json";
+
+/// A run to compare with.
+#[derive(Clone, Debug)]
+pub(crate) struct Baseline {
+    run_id: String,
+    pub(crate) figures: Figure,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    run_id: String,
+    figures: Typed,
+}
+
+impl Baseline {
+    /// The run that people name: a folder, a name under ./runs, `@` for the newest.
+    pub(crate) fn of_run(typed: &str) -> Result<Self> {
+        let dir = sk_record::resolve(typed, Path::new(RUNS)).context("--baseline")?;
+        let run = Run::open(&dir)?;
+        if run.meta().partial {
+            bail!(
+                "--baseline {typed}: that run was stopped before its end, so nothing can be compared with it; run it again"
+            );
+        }
+        Ok(Self::of(&Analysis::of(&run)?))
+    }
+
+    /// A run that has just ended.
+    pub(crate) fn of(analysis: &Analysis) -> Self {
+        Self { run_id: analysis.meta.run_id.clone(), figures: analysis.summary.figure() }
+    }
+
+    /// The run that this one was compared with when it was judged.
+    pub(crate) fn kept(run: &Run) -> Result<Option<Self>> {
+        let Some(bytes) = run.file(FILE)? else { return Ok(None) };
+        let kept: Kept = serde_json::from_slice(&bytes)
+            .with_context(|| format!("the run's {FILE} cannot be read; run it again with --baseline"))?;
+        Ok(Some(Self { run_id: kept.run_id, figures: kept.figures.into() }))
+    }
+
+    /// As it is kept.
+    pub(crate) fn to_json(&self) -> Result<Vec<u8>> {
+        Ok(serde_json::to_vec(&Kept { run_id: self.run_id.clone(), figures: Typed::from(&self.figures) })?)
+    }
+}

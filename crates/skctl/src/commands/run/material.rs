@@ -1,0 +1,159 @@
+//! What a run replays: the trace through the scenario's jq program, the manifests that are laid over it, and the nodes of the
+//! scenario's file.
+//!
+//! Runs of one command that replay the same share it. What was laid over a trace and what it was transformed with go into
+//! the run's folder under fixed names, and the run's scenario names them there: so the folder asks its question again even
+//! when the files that it was first asked with are gone.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+use sk_api::scenario::{Nodes, Scenario};
+use sk_replay::plan::Overlay;
+use sk_store::trace::{self, Change, Format, Object, Trace};
+use sk_trace::transform::transform;
+
+use crate::cli::{Global, RunArgs};
+use crate::confined::program::Confined;
+use crate::progress::Bar;
+use crate::scenarios::Resolved;
+use crate::{text_file, traces};
+
+/// What the manifests and the program are called in a run's folder.
+const OVERLAY: &str = "overlay.yaml";
+const TRANSFORM: &str = "transform.jq";
+const NODES: &str = "nodes.yaml";
+
+/// What a run replays.
+pub(super) struct Material {
+    asked: Asked,
+    pub(super) trace: Trace,
+    pub(super) overlay: Overlay,
+    /// The nodes of the scenario's file.
+    pub(super) nodes: Vec<Value>,
+    /// What goes into the run's folder, by name.
+    pub(super) files: Vec<(&'static str, Vec<u8>)>,
+}
+
+/// What tells one material from another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Asked {
+    pub(super) trace: String,
+    transform: Option<PathBuf>,
+    overlay: Vec<String>,
+    nodes: Option<PathBuf>,
+}
+
+impl Asked {
+    /// By a scenario and what was typed. Paths in a scenario are relative to its file.
+    pub(super) fn new(args: &RunArgs, resolved: &Resolved, scenario: &Scenario) -> Result<Self> {
+        let beside = |path: &String| if path == "-" { path.into() } else { resolved.folder.join(path) };
+        let written = scenario.trace.overlay.iter().map(|path| beside(path).display().to_string());
+        let overlay: Vec<String> = written.chain(args.overlay.iter().cloned()).collect();
+        let from = args.trace.clone().or_else(|| scenario.trace.from.clone());
+        let trace = from.unwrap_or_else(|| resolved.trace.clone());
+        if overlay.iter().chain([&trace]).filter(|path| *path == "-").count() > 1 {
+            bail!("standard input can be read once: either the trace or one overlay is `-`");
+        }
+        let nodes = match &scenario.cluster.nodes {
+            Nodes::File(path) => Some(beside(path)),
+            Nodes::Groups | Nodes::Recorded => None,
+        };
+        Ok(Self { trace, transform: scenario.trace.transform.as_ref().map(beside), overlay, nodes })
+    }
+}
+
+/// The materials of a command's runs, each read once.
+#[derive(Default)]
+pub(super) struct Materials(Vec<Material>);
+
+impl Materials {
+    /// The number of the material that is asked for.
+    pub(super) fn find_or_read(&mut self, asked: Asked, global: &Global) -> Result<usize> {
+        if let Some(known) = self.0.iter().position(|material| material.asked == asked) {
+            return Ok(known);
+        }
+        self.0.push(read(asked, global)?);
+        Ok(self.0.len() - 1)
+    }
+
+    pub(super) fn get(&self, number: usize) -> &Material {
+        &self.0[number]
+    }
+}
+
+fn read(asked: Asked, global: &Global) -> Result<Material> {
+    let mut files = Vec::new();
+    let mut trace = traces::open(&asked.trace, global)?;
+    if let Some(path) = &asked.transform {
+        let program = text_file::read("jq program", path)?;
+        trace = transformed(&trace, &program, path, global)?;
+        files.push((TRANSFORM, program.into_bytes()));
+    }
+    let mut overlay = Overlay::new(objects(&asked.overlay, global)?)?;
+    overlay.look_at(&trace)?;
+    if !overlay.is_empty() {
+        let objects: Vec<_> = overlay.objects().collect();
+        files.push((OVERLAY, serde_saphyr::to_string_multiple(&objects)?.into_bytes()));
+    }
+    let mut nodes = Vec::new();
+    if let Some(path) = &asked.nodes {
+        nodes = read_nodes(path, global)?;
+        files.push((NODES, serde_saphyr::to_string_multiple(&nodes)?.into_bytes()));
+    }
+    Ok(Material { asked, trace, overlay, nodes, files })
+}
+
+/// The nodes of a file, as `kubectl get nodes -o yaml` prints them.
+fn read_nodes(path: &Path, global: &Global) -> Result<Vec<Value>> {
+    let name = path.display().to_string();
+    let is_node = |object: &Object| object.reference().gvk.kind == "Node" && object.reference().gvk.group.is_empty();
+    let objects = objects(std::slice::from_ref(&name), global).context("cluster.nodes")?;
+    if let Some(other) = objects.iter().find(|object| !is_node(object)) {
+        bail!("cluster.nodes: {name} holds {}; it should hold nodes only", other.reference());
+    }
+    if objects.is_empty() {
+        bail!("cluster.nodes: there is no node in {name}");
+    }
+    Ok(objects.into_iter().map(Object::into_value).collect())
+}
+
+/// The trace as the program makes it, in a file that goes with it.
+fn transformed(trace: &Trace, program: &str, path: &Path, global: &Global) -> Result<Trace> {
+    let _bar = Bar::of_unknown_length(format!("transforming {}", trace.name()), global.quiet);
+    let named = || path.display().to_string();
+    let program = Confined::compile(program).with_context(named)?;
+    let file = tempfile::NamedTempFile::new().context("cannot make a temporary file for the transformed trace")?;
+    let out = std::io::BufWriter::new(file);
+    let written = transform(trace, &program, Format::Native, out).with_context(named)?;
+    let file = written.out.into_inner().context("cannot write the transformed trace; is there room?")?;
+    Ok(trace::open_temporary(trace.name(), file.into_temp_path())?)
+}
+
+/// The objects of manifests, in order.
+fn objects(paths: &[String], global: &Global) -> Result<Vec<Object>> {
+    let mut objects = Vec::new();
+    for path in paths {
+        let manifests = traces::open(path, global)?;
+        if manifests.format() != Format::Manifests {
+            bail!("{path} is a trace; only plain manifests can be laid over one (`helm template` prints them)");
+        }
+        for record in manifests.records()? {
+            if let Change::Apply(object) = record?.change {
+                objects.push(object);
+            }
+        }
+    }
+    Ok(objects)
+}
+
+/// The scenario names what is in the run's own folder.
+pub(super) fn name_files(scenario: &mut Scenario, material: &Material) {
+    let has = |name: &str| material.files.iter().any(|(file, _)| *file == name);
+    scenario.trace.overlay = if has(OVERLAY) { vec![OVERLAY.to_owned()] } else { Vec::new() };
+    scenario.trace.transform = has(TRANSFORM).then(|| TRANSFORM.to_owned());
+    if has(NODES) {
+        scenario.cluster.nodes = Nodes::File(NODES.to_owned());
+    }
+}

@@ -241,9 +241,11 @@ impl Replay {
             NodeChange::Put(node) if self.engine.get(&NODE, &node.key).is_some() => {
                 let updated = self.engine.handle(Request::update((*node).clone()));
                 let updated = updated.and_then(|_| self.engine.handle(Request::update_status(*node)));
-                updated.map_err(node_error)?;
+                updated.map_err(|error| node_error(&error))?;
             }
-            NodeChange::Put(node) => drop(self.engine.handle(Request::create(*node)).map_err(node_error)?),
+            NodeChange::Put(node) => {
+                drop(self.engine.handle(Request::create(*node)).map_err(|error| node_error(&error))?);
+            }
         }
         self.catch_up()
     }
@@ -363,7 +365,7 @@ impl Replay {
     }
 }
 
-fn node_error(error: ApiError) -> RunError {
+fn node_error(error: &ApiError) -> RunError {
     RunError::Node { node: "of the recording".to_owned(), problem: error.to_string() }
 }
 

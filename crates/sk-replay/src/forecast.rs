@@ -44,7 +44,7 @@ pub fn forecast(request: &RunRequest<'_>) -> Result<Forecast, RunError> {
     look_at_templates(request, &mut found)?;
     let records = request.overlay.over(request.trace.records()?, request.window.start);
     let mut plan = Plan::new(records, request.trace.config(), request.window);
-    while let Some(operation) = plan.next() {
+    for operation in plan.by_ref() {
         operation?;
     }
     found.unmodelled = plan

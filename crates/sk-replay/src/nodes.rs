@@ -164,12 +164,15 @@ impl Inventory {
     }
 }
 
+/// Resources by name.
+type Amounts = BTreeMap<SmolStr, Quantity>;
+
 /// What pods outside the trace took from each node, by time.
 #[derive(Clone, Debug, Default)]
 pub struct ReservedBy {
     /// The same for every node.
     pub(crate) fixed: BTreeMap<SmolStr, Quantity>,
-    rows: BTreeMap<SmolStr, Vec<(SimTime, BTreeMap<SmolStr, Quantity>)>>,
+    rows: BTreeMap<SmolStr, Vec<(SimTime, Amounts)>>,
 }
 
 impl ReservedBy {

@@ -236,9 +236,9 @@ fn new_node(name: &str, at: SimTime, object: &Value) -> NodeRow {
         created: created.unwrap_or(at).min(at),
         ready: None,
         deleted: None,
-        cpu_m: quantity("cpu").map_or(0, |cpu| cpu.milli_value()),
-        memory_bytes: quantity("memory").map_or(0, |memory| memory.value()),
-        pods: quantity("pods").map_or(0, |pods| pods.value()),
+        cpu_m: quantity("cpu").map_or(0, sk_core::Quantity::milli_value),
+        memory_bytes: quantity("memory").map_or(0, sk_core::Quantity::value),
+        pods: quantity("pods").map_or(0, sk_core::Quantity::value),
         price_per_hour: None,
     }
 }

@@ -22,7 +22,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let analysis = Analysis::of(&tables)?;
     let assertions = ["unschedulable.pods == 0", "nodes.max <= 100"];
     let assertions = assertions.map(|text| Assertion { name: None, text: text.into() });
-    let verdicts = check(&assertions, &tables.meta.groups)?.judge(&analysis.summary.figure());
+    let verdicts =
+        check(&assertions, &tables.meta.groups, sk_report::Scope::default())?.judge(&analysis.summary.figure());
     let judgement = Judgement::of(&analysis, verdicts, &Terms::default());
     std::fs::write(path, sk_report::html::render(&analysis, &judgement, Some(SCENARIO))?)?;
     Ok(())

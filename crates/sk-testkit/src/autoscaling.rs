@@ -38,16 +38,21 @@ pub struct Observation {
     /// How long it was watched.
     pub ended: Seconds,
     /// Per group: nodes, ready ones, soft-tainted ones, those to be deleted.
-    pub nodes: BTreeMap<String, Vec<(Seconds, i64, i64, i64, i64)>>,
+    pub nodes: BTreeMap<String, Vec<NodeCounts>>,
     /// Per workload: pods pending, running, terminating.
     pub pods: BTreeMap<String, Vec<(Seconds, i64, i64, i64)>>,
     /// The scale-ups: which groups grow from what to what.
-    pub plans: Vec<(Seconds, Vec<(String, usize, usize)>)>,
+    pub plans: Vec<(Seconds, Vec<Growth>)>,
     /// Reason, workload or node, message.
     pub events: Vec<(Seconds, String, String, String)>,
     /// Group of a node, and why it could not go.
     pub unremovable: Vec<(String, String)>,
 }
+
+/// From when on a group had how many nodes: all, ready, soft-tainted, to be deleted.
+pub type NodeCounts = (Seconds, i64, i64, i64, i64);
+/// A group that grows, from what to what.
+pub type Growth = (String, usize, usize);
 
 /// A node group.
 #[derive(Clone, Debug, Deserialize)]

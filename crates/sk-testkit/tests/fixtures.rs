@@ -107,7 +107,7 @@ fn the_placement_fixtures_tell_each_nodes_room_and_each_pods_node() {
 
 /// What of docs/fidelity.md is made from the scenarios: which there are, and what is left out of the comparison.
 fn compared() -> String {
-    let scenarios = states::scenarios().unwrap();
+    let scenarios = states::scenarios().expect("every scenario can be read");
     let mut text =
         format!("{} scenarios, each equal in both arms:\n\n| scenario | what happens |\n|---|---|\n", scenarios.len());
     for scenario in &scenarios {

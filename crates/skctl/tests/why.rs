@@ -5,7 +5,7 @@ mod support;
 use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::Value;
-use support::{folder, skctl};
+use support::{folder, skctl, write};
 use tempfile::TempDir;
 
 /// A recording of ours that has every part, observations included.
@@ -68,4 +68,12 @@ fn a_recording_answers_without_any_simulation() {
     let dir = folder();
     let out = skctl(&dir).args(["why", RECORDED, "shop/orders"]).assert().success();
     out.stdout(contains("shop/Deployment/orders").and(contains("0/1 nodes are available: 1 Insufficient cpu.")));
+}
+
+#[test]
+fn what_is_neither_a_run_nor_a_trace_is_refused_with_a_sentence() {
+    let dir = folder();
+    write(&dir, "notes.txt", "remember the milk");
+    skctl(&dir).args(["why", "notes.txt"]).assert().code(2).stderr(contains("notes.txt"));
+    skctl(&dir).args(["why", "nothing", "default/nginx"]).assert().code(2).stderr(contains("nothing"));
 }

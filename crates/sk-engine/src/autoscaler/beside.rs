@@ -125,6 +125,6 @@ impl<'a> Allowance<'a> {
 }
 
 /// The volumes of a pod that a list in its annotation declares to be of no worth.
-pub(super) fn listed<'a>(annotation: Option<&'a SmolStr>) -> impl Iterator<Item = &'a str> {
+pub(super) fn listed(annotation: Option<&SmolStr>) -> impl Iterator<Item = &str> {
     annotation.into_iter().flat_map(|names| names.split(',')).map(str::trim)
 }

@@ -125,7 +125,7 @@ impl<'a> Search<'a> {
             }
         }
         let drained = draining.iter().filter_map(|name| self.view.nodes.get(*name));
-        for pod in drained.flat_map(|node| node.pods()) {
+        for pod in drained.flat_map(super::view::NodeView::pods) {
             let comes_again = pod.object.controller().is_some() && !drain::belongs_to_the_node(&pod.object);
             if comes_again && !pod.object.is_deleting() && !pod.expendable {
                 self.view.what_if.cluster.remove_pod(pod.id);

@@ -72,7 +72,10 @@ fn allowed(limits: &Limits, namespace: &SmolStr, view: View<'_>) -> i32 {
     };
     let pods: Vec<&Object> = view.in_namespace(namespace).map(|(_, object)| &**object).filter(is_counted).collect();
     let is_healthy = |object: &&&Object| {
-        let ready = object.pod().and_then(|pod| pod.status.condition("Ready")).is_some_and(|ready| ready.is_true());
+        let ready = object
+            .pod()
+            .and_then(|pod| pod.status.condition("Ready"))
+            .is_some_and(sk_apiserver::kinds::Condition::is_true);
         ready && !object.is_deleting()
     };
     let healthy = whole(pods.iter().filter(is_healthy).count());

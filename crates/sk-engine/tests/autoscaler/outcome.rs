@@ -24,7 +24,7 @@ pub(crate) struct Outcome {
     /// By workload: pending, running.
     pub(crate) pods: BTreeMap<String, [Curve; 2]>,
     /// The scale-ups.
-    pub(crate) plans: Vec<(f64, Vec<(String, usize, usize)>)>,
+    pub(crate) plans: Vec<(f64, Vec<sk_testkit::autoscaling::Growth>)>,
     /// Reason, who, message.
     pub(crate) events: BTreeSet<(String, String, String)>,
     /// Group of the node, and why it could not go.

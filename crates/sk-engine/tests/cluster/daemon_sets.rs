@@ -7,7 +7,7 @@ use sk_engine::kinds::{DAEMON_SET, NODE, POD, PodPhase};
 
 use crate::harness::{Cluster, deployment, group};
 
-fn daemon_set(more: Value) -> Value {
+fn daemon_set(more: &Value) -> Value {
     let mut spec = json!({
         "selector": {"matchLabels": {"app": "agent"}},
         "template": {
@@ -15,7 +15,9 @@ fn daemon_set(more: Value) -> Value {
             "spec": {"containers": [{"name": "main", "image": "agent:1", "resources": {"requests": {"cpu": "100m"}}}]},
         },
     });
-    spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    for (field, value) in more.as_object().into_iter().flatten() {
+        spec[field] = value.clone();
+    }
     json!({
         "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "agent", "namespace": "default"}, "spec": spec,
     })
@@ -36,13 +38,16 @@ fn change_node(cluster: &mut Cluster, name: &str, change: impl Fn(&mut Value)) {
     let node = cluster.engine.list(&NODE).find(|node| node.key.name == name).expect("the node is there");
     let mut json = node.to_json();
     change(&mut json);
-    cluster.engine.handle(Request::update(Object::from_json(json).unwrap())).expect("the change is accepted");
+    cluster
+        .engine
+        .handle(Request::update(Object::from_json(json).expect("it is an object")))
+        .expect("the change is accepted");
 }
 
 #[test]
 fn every_node_has_a_pod_also_those_that_the_autoscaler_adds() {
     let mut cluster = Cluster::new(vec![group("small", "1", 1, 5)], Timing::real_like());
-    cluster.until(1).apply(daemon_set(json!({})));
+    cluster.until(1).apply(daemon_set(&json!({})));
     cluster.until(30);
     assert_eq!(nodes_with_pod(&cluster), ["small-1"]);
     cluster.apply(deployment("web", 3, Some("800m")));
@@ -54,7 +59,7 @@ fn every_node_has_a_pod_also_those_that_the_autoscaler_adds() {
 #[test]
 fn a_taint_that_evicts_takes_the_pod_and_its_end_brings_it_back() {
     let mut cluster = Cluster::new(vec![group("big", "8", 2, 2)], Timing::real_like());
-    cluster.until(1).apply(daemon_set(json!({})));
+    cluster.until(1).apply(daemon_set(&json!({})));
     cluster.until(30);
     let taint = |effect: &str| json!([{"key": "dedicated", "value": "db", "effect": effect}]);
     change_node(&mut cluster, "big-1", |node| node["spec"]["taints"] = taint("NoSchedule"));
@@ -72,9 +77,9 @@ fn a_taint_that_evicts_takes_the_pod_and_its_end_brings_it_back() {
 }
 
 /// The fewest and the most pods there were while a new image was rolled out over four nodes.
-fn rollout(strategy: Value) -> (usize, usize) {
+fn rollout(strategy: &Value) -> (usize, usize) {
     let mut cluster = Cluster::new(vec![group("big", "8", 4, 4)], Timing::real_like());
-    let mut set = daemon_set(json!({"updateStrategy": strategy}));
+    let mut set = daemon_set(&json!({"updateStrategy": strategy}));
     set["spec"]["template"]["metadata"]["annotations"] = json!({"simkube.io/kwok-stage-ready-delay": "5000ms"});
     cluster.until(1).apply(set.clone());
     cluster.until(30);
@@ -93,16 +98,16 @@ fn rollout(strategy: Value) -> (usize, usize) {
 
 #[test]
 fn a_rollout_takes_as_many_nodes_at_once_as_it_may() {
-    assert_eq!(rollout(json!({})), (3, 4), "one at a time unless told");
-    assert_eq!(rollout(json!({"rollingUpdate": {"maxUnavailable": "50%"}})), (2, 4));
-    assert_eq!(rollout(json!({"rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}})), (4, 5));
-    assert_eq!(rollout(json!({"type": "OnDelete"})), (4, 4));
+    assert_eq!(rollout(&json!({})), (3, 4), "one at a time unless told");
+    assert_eq!(rollout(&json!({"rollingUpdate": {"maxUnavailable": "50%"}})), (2, 4));
+    assert_eq!(rollout(&json!({"rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}})), (4, 5));
+    assert_eq!(rollout(&json!({"type": "OnDelete"})), (4, 4));
 }
 
 #[test]
 fn a_pod_that_ends_is_replaced() {
     let mut cluster = Cluster::new(vec![group("big", "8", 1, 1)], Timing::real_like());
-    let mut set = daemon_set(json!({}));
+    let mut set = daemon_set(&json!({}));
     set["spec"]["template"]["metadata"]["annotations"] = json!({"static.simkube.io/lifetime": "60000000us"});
     cluster.until(1).apply(set);
     cluster.until(200);

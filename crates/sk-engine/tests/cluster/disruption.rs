@@ -82,7 +82,10 @@ fn set_ready(cluster: &mut Cluster, name: &str, ready: &str) {
     let node = cluster.engine.list(&NODE).find(|node| node.key.name == name).expect("the node is there");
     let mut json = node.to_json();
     json["status"]["conditions"] = json!([{"type": "Ready", "status": ready}]);
-    cluster.engine.handle(Request::update_status(Object::from_json(json).unwrap())).expect("the status is taken");
+    cluster
+        .engine
+        .handle(Request::update_status(Object::from_json(json).expect("it is an object")))
+        .expect("the status is taken");
 }
 
 fn taints(cluster: &Cluster, name: &str) -> Vec<String> {

@@ -10,7 +10,7 @@ use crate::harness::{Cluster, group};
 
 static CLAIM: Gvk = Gvk::new_static("", "v1", "PersistentVolumeClaim");
 
-fn stateful_set(replicas: i64, more: Value) -> Value {
+fn stateful_set(replicas: i64, more: &Value) -> Value {
     let mut spec = json!({
         "replicas": replicas, "serviceName": "db", "selector": {"matchLabels": {"app": "db"}},
         "template": {
@@ -18,7 +18,9 @@ fn stateful_set(replicas: i64, more: Value) -> Value {
             "spec": {"containers": [{"name": "main", "image": "db:1", "resources": {"requests": {"cpu": "10m"}}}]},
         },
     });
-    spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    for (field, value) in more.as_object().into_iter().flatten() {
+        spec[field] = value.clone();
+    }
     json!({
         "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "db", "namespace": "default"}, "spec": spec,
     })
@@ -51,13 +53,13 @@ fn status(cluster: &Cluster, field: &str) -> Value {
 #[test]
 fn pods_come_one_after_the_other_and_go_from_the_last() {
     let mut cluster = slow_cluster();
-    cluster.until(1).apply(stateful_set(3, json!({})));
+    cluster.until(1).apply(stateful_set(3, &json!({})));
     let at = |cluster: &mut Cluster, secs| cluster.until(secs).names(&POD);
     assert_eq!(at(&mut cluster, 5), ["db-0"]);
     assert_eq!(at(&mut cluster, 15), ["db-0", "db-1"]);
     assert_eq!(at(&mut cluster, 40), ["db-0", "db-1", "db-2"]);
     assert_eq!(status(&cluster, "availableReplicas"), 3);
-    cluster.apply(stateful_set(1, json!({})));
+    cluster.apply(stateful_set(1, &json!({})));
     assert_eq!(at(&mut cluster, 60), ["db-0"]);
     assert_eq!((status(&cluster, "replicas"), status(&cluster, "observedGeneration")), (json!(1), json!(2)));
 }
@@ -65,7 +67,7 @@ fn pods_come_one_after_the_other_and_go_from_the_last() {
 #[test]
 fn in_parallel_all_pods_come_at_once() {
     let mut cluster = slow_cluster();
-    cluster.until(1).apply(stateful_set(12, json!({"podManagementPolicy": "Parallel"})));
+    cluster.until(1).apply(stateful_set(12, &json!({"podManagementPolicy": "Parallel"})));
     cluster.until(3);
     assert_eq!(cluster.names(&POD).len(), 12);
 }
@@ -78,7 +80,7 @@ fn a_rollout_stops_at_its_partition_and_a_lost_pod_comes_back_with_the_old_templ
         pod.to_json()["spec"]["containers"][0]["image"].clone()
     };
     let partition = json!({"updateStrategy": {"rollingUpdate": {"partition": 1}}});
-    let mut set = stateful_set(3, partition);
+    let mut set = stateful_set(3, &partition);
     cluster.until(1).apply(set.clone());
     cluster.until(60);
     set["spec"]["template"]["spec"]["containers"][0]["image"] = json!("db:2");
@@ -95,7 +97,7 @@ fn a_rollout_stops_at_its_partition_and_a_lost_pod_comes_back_with_the_old_templ
 #[test]
 fn a_pod_that_ends_is_made_again_under_its_name() {
     let mut cluster = slow_cluster();
-    let mut set = stateful_set(1, json!({}));
+    let mut set = stateful_set(1, &json!({}));
     let annotations = json!({"static.simkube.io/lifetime": "60000000us"});
     set["spec"]["template"]["metadata"]["annotations"] = annotations;
     cluster.until(1).apply(set);
@@ -112,12 +114,12 @@ fn every_pod_has_a_claim_that_stays_unless_the_policy_says_otherwise() {
         let mut cluster = slow_cluster();
         let template = json!([{"metadata": {"name": "data"}, "spec": {"resources": {"requests": {"storage": "1Gi"}}}}]);
         let more = json!({"volumeClaimTemplates": template, "persistentVolumeClaimRetentionPolicy": policy});
-        cluster.until(1).apply(stateful_set(2, more.clone()));
+        cluster.until(1).apply(stateful_set(2, &more));
         cluster.until(40);
         assert_eq!(cluster.names(&CLAIM), ["data-db-0", "data-db-1"]);
         let pod = cluster.engine.list(&POD).next().unwrap().to_json();
         assert_eq!(pod["spec"]["volumes"][0]["persistentVolumeClaim"]["claimName"], "data-db-0");
-        cluster.apply(stateful_set(1, more)).until(60);
+        cluster.apply(stateful_set(1, &more)).until(60);
         let shrunk = cluster.names(&CLAIM);
         cluster.delete("apps/v1.StatefulSet", "db", Propagation::Background).until(80);
         assert_eq!(cluster.names(&POD), Vec::<String>::new());
@@ -133,7 +135,7 @@ fn every_pod_has_a_claim_that_stays_unless_the_policy_says_otherwise() {
 #[test]
 fn more_pods_than_a_cluster_holds_are_asked_for_without_harm() {
     let mut cluster = slow_cluster();
-    cluster.until(1).apply(stateful_set(i64::from(i32::MAX), json!({})));
+    cluster.until(1).apply(stateful_set(i64::from(i32::MAX), &json!({})));
     cluster.until(30);
     assert_eq!(cluster.names(&POD), ["db-0", "db-1", "db-2"]);
 }

@@ -80,6 +80,7 @@ pub struct Change {
     pub judged: Judged,
 }
 
+#[derive(Clone, Copy)]
 struct Definition {
     label: &'static str,
     path: &'static str,

@@ -73,6 +73,7 @@ impl From<&CheckArgs> for ValidateArgs {
     fn from(args: &CheckArgs) -> Self {
         Self {
             trace: Some(args.trace.clone()),
+            scenario: None,
             fix: args.fix,
             out: args.out.clone(),
             to: None,

@@ -121,7 +121,7 @@ fn add_tolerations(spec: &mut PodSpec) {
 mod tests {
     use super::*;
 
-    fn placement(spec: Value) -> Placement {
+    fn placement(spec: &Value) -> Placement {
         let set = json!({
             "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "d", "namespace": "n"},
             "spec": {"template": {"spec": spec}},
@@ -130,51 +130,51 @@ mod tests {
         Placement::of(&object.daemon_set().unwrap().spec)
     }
 
-    fn node(name: &str, labels: Value, taints: Value) -> Object {
+    fn node(name: &str, labels: &Value, taints: &Value) -> Object {
         let metadata = json!({"name": name, "labels": labels});
         let json = json!({"apiVersion": "v1", "kind": "Node", "metadata": metadata, "spec": {"taints": taints}});
         Object::from_json(json).unwrap()
     }
 
-    fn fit(spec: Value, node: &Object) -> (bool, bool) {
+    fn fit(spec: &Value, node: &Object) -> (bool, bool) {
         let fit = placement(spec).fit(node);
         (fit.should_run, fit.may_stay)
     }
 
     #[test]
     fn a_node_has_the_pod_if_selector_affinity_and_name_match() {
-        let plain = node("a", json!({"disk": "ssd"}), json!([]));
-        assert_eq!(fit(json!({"containers": []}), &plain), (true, true));
-        assert_eq!(fit(json!({"containers": [], "nodeSelector": {"disk": "hdd"}}), &plain), (false, false));
-        assert_eq!(fit(json!({"containers": [], "nodeName": "b"}), &plain), (false, false));
+        let plain = node("a", &json!({"disk": "ssd"}), &json!([]));
+        assert_eq!(fit(&json!({"containers": []}), &plain), (true, true));
+        assert_eq!(fit(&json!({"containers": [], "nodeSelector": {"disk": "hdd"}}), &plain), (false, false));
+        assert_eq!(fit(&json!({"containers": [], "nodeName": "b"}), &plain), (false, false));
         let affinity = |value: &str| {
             json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
                 {"matchExpressions": [{"key": "disk", "operator": "In", "values": [value]}]},
             ]}}})
         };
-        assert_eq!(fit(json!({"containers": [], "affinity": affinity("ssd")}), &plain), (true, true));
-        assert_eq!(fit(json!({"containers": [], "affinity": affinity("hdd")}), &plain), (false, false));
+        assert_eq!(fit(&json!({"containers": [], "affinity": affinity("ssd")}), &plain), (true, true));
+        assert_eq!(fit(&json!({"containers": [], "affinity": affinity("hdd")}), &plain), (false, false));
     }
 
     #[test]
     fn a_taint_keeps_new_pods_away_and_only_no_execute_drives_old_ones_off() {
-        let tainted = |key: &str, effect: &str| node("a", json!({}), json!([{"key": key, "effect": effect}]));
+        let tainted = |key: &str, effect: &str| node("a", &json!({}), &json!([{"key": key, "effect": effect}]));
         let any = || json!({"containers": []});
-        assert_eq!(fit(any(), &tainted("dedicated", "NoSchedule")), (false, true));
-        assert_eq!(fit(any(), &tainted("dedicated", "NoExecute")), (false, false));
-        assert_eq!(fit(any(), &tainted("dedicated", "PreferNoSchedule")), (true, true));
-        assert_eq!(fit(any(), &tainted("node.kubernetes.io/unschedulable", "NoSchedule")), (true, true), "cordoned");
-        assert_eq!(fit(any(), &tainted("node.kubernetes.io/not-ready", "NoExecute")), (true, true));
-        assert_eq!(fit(any(), &tainted("node.kubernetes.io/network-unavailable", "NoSchedule")), (false, true));
+        assert_eq!(fit(&any(), &tainted("dedicated", "NoSchedule")), (false, true));
+        assert_eq!(fit(&any(), &tainted("dedicated", "NoExecute")), (false, false));
+        assert_eq!(fit(&any(), &tainted("dedicated", "PreferNoSchedule")), (true, true));
+        assert_eq!(fit(&any(), &tainted("node.kubernetes.io/unschedulable", "NoSchedule")), (true, true), "cordoned");
+        assert_eq!(fit(&any(), &tainted("node.kubernetes.io/not-ready", "NoExecute")), (true, true));
+        assert_eq!(fit(&any(), &tainted("node.kubernetes.io/network-unavailable", "NoSchedule")), (false, true));
         let host = json!({"containers": [], "hostNetwork": true});
-        assert_eq!(fit(host, &tainted("node.kubernetes.io/network-unavailable", "NoSchedule")), (true, true));
+        assert_eq!(fit(&host, &tainted("node.kubernetes.io/network-unavailable", "NoSchedule")), (true, true));
     }
 
     #[test]
     fn a_pod_is_pinned_to_its_node_and_found_there_before_it_is_bound() {
         let preferred = json!([{"weight": 1, "preference": {}}]);
         let affinity = json!({"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}});
-        let spec = placement(json!({"containers": [], "affinity": affinity})).spec_for("b");
+        let spec = placement(&json!({"containers": [], "affinity": affinity})).spec_for("b");
         let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": *spec});
         assert_eq!(target(&Object::from_json(pod).unwrap()).as_deref(), Some("b"));
         let kept = &spec.affinity.as_ref().unwrap()["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"];

@@ -51,14 +51,15 @@ impl Rollout<'_> {
 
     fn counts(&self, conditions: Vec<Condition>) -> DeploymentStatus {
         let sum = |count: fn(&Set<'_>) -> i32| self.sets().map(count).fold(0, i32::saturating_add);
-        let available = sum(|set| set.available());
+        let available = self.sets().map(Set::available).fold(0, i32::saturating_add);
+        let before = self.sets().map(Set::replicas_before).fold(0, i32::saturating_add);
         DeploymentStatus {
             observed_generation: self.object.meta.generation,
             replicas: sum(|set| set.status().map_or(0, |status| status.replicas)),
             updated_replicas: self.newest.as_ref().and_then(Set::status).map_or(0, |status| status.replicas),
             ready_replicas: sum(|set| set.status().map_or(0, |status| status.ready_replicas)),
             available_replicas: available,
-            unavailable_replicas: sum(|set| set.replicas_before()).saturating_sub(available).max(0),
+            unavailable_replicas: before.saturating_sub(available).max(0),
             terminating_replicas: self.terminating(),
             conditions,
             collision_count: self.deployment.status.collision_count,

@@ -254,8 +254,8 @@ fn beside(run: &PlannedRun, Concluded { analysis, judgement, dir }: &Concluded) 
 fn in_any(runs: &[&Finished]) -> Vec<Verdict> {
     let Some(last) = runs.last() else { return Vec::new() };
     let best = |place: usize| {
-        let all = runs.iter().map(|run| &run.any[place]);
-        all.clone().find(|verdict| verdict.result == Evaluated::Held).or_else(|| all.last()).cloned()
+        let mut all = runs.iter().map(|run| &run.any[place]);
+        all.clone().find(|verdict| verdict.result == Evaluated::Held).or_else(|| all.next_back()).cloned()
     };
     (0..last.any.len()).filter_map(best).collect()
 }

@@ -82,8 +82,10 @@ pub fn warnings(configuration: &Configuration) -> Vec<Warning> {
 mod tests {
     use super::*;
 
+    const NODES: &str = "cluster: {groups: {g: {min: 1, max: 1, cpu: 1, memory: 1Gi}}}\n";
+
     fn scenario(scheduler: &str) -> Scenario {
-        let text = format!("apiVersion: simkube.io/v1\nkind: Scenario\n{scheduler}");
+        let text = format!("apiVersion: simkube.io/v1\nkind: Scenario\n{scheduler}{NODES}");
         Scenario::parse("s.yaml", &text).unwrap_or_else(|error| panic!("{error}"))
     }
 

@@ -292,7 +292,7 @@ fn nobody_reads_the_words_of_a_yaml_library() {
         (0..9).map(|n| format!("a{}: &a{} [{}]\n", n + 1, n + 1, format!("*a{n}, ").repeat(9))).collect();
     write(&dir, "laughs.yaml", format!("a0: &a0 [x]\n{laughs}"));
     for (file, words) in [
-        ("twice.yaml", "document 1, line 4: `metadata` stands here twice; keep one of them"),
+        ("twice.yaml", "document 1, line 4: `metadata` occurs twice; keep one of them"),
         ("deep.yaml", "line 3: it is nested deeper than is read"),
         ("laughs.yaml", "aliases (`*name`) repeat more than is read"),
     ] {

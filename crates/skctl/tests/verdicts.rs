@@ -100,7 +100,7 @@ fn a_folder_with_a_deployment_a_stateful_set_and_a_daemon_set_passes_with_every_
     agree(&dir, "PASS", 0);
     let summary = summary(&dir);
     assert_eq!(summary["not_simulated"], serde_json::json!([]));
-    let (pods, nodes) = (summary["pods"]["total"].as_i64(), summary["nodes"]["max"].as_i64());
+    let (pods, nodes) = (summary["pods"]["created"].as_i64(), summary["nodes"]["max"].as_i64());
     assert_eq!(pods, nodes.map(|nodes| 2 + 3 + nodes), "{summary:#}");
 }
 

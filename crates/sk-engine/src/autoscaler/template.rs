@@ -16,6 +16,18 @@ use super::{SOFT_TAINT, TO_BE_DELETED, drain};
 /// A node serves as a template once it has been ready this long (`stabilizationDelay`).
 const STABLE: SimDuration = SimDuration::from_mins(1);
 
+/// Taints that say how a node is now; a new one has none of them (`NodeConditionTaints` of `utils/taints/taints.go`).
+const CONDITION_TAINTS: [&str; 8] = [
+    "node.kubernetes.io/not-ready",
+    "node.kubernetes.io/unreachable",
+    "node.kubernetes.io/unschedulable",
+    "node.kubernetes.io/memory-pressure",
+    "node.kubernetes.io/disk-pressure",
+    "node.kubernetes.io/network-unavailable",
+    "node.kubernetes.io/pid-pressure",
+    "node.cloudprovider.kubernetes.io/uninitialized",
+];
+
 /// A new node of a group.
 #[derive(Clone, Debug)]
 pub(super) struct Template {
@@ -28,7 +40,9 @@ pub(super) struct Template {
 impl Template {
     pub(super) fn of(group: usize, settings: &Group, view: &mut View, flags: &Autoscaler, now: SimTime) -> Self {
         let grown_up = |node: &&NodeView| {
-            node.group == Some(group) && node.ready.is_some_and(|since| now.since(since) >= STABLE) && !node.is_going()
+            let is_cordoned = || view.what_if.cluster.node(node.id).unschedulable;
+            let is_stable = node.ready.is_some_and(|since| now.since(since) >= STABLE);
+            node.group == Some(group) && is_stable && !node.is_going() && !is_cordoned()
         };
         let real = view.nodes.values().find(grown_up).filter(|_| flags.follows(Rule::TemplateFromNode)).cloned();
         match real {
@@ -68,7 +82,8 @@ impl Template {
     fn like(node: &NodeView, group: &Group, view: &View) -> Self {
         let mut spec = NodeSpec::clone(view.what_if.cluster.node(node.id));
         spec.name = group.template_name();
-        spec.taints.retain(|taint| taint.key != SOFT_TAINT && taint.key != TO_BE_DELETED);
+        let is_passing = |key: &str| [SOFT_TAINT, TO_BE_DELETED].contains(&key) || CONDITION_TAINTS.contains(&key);
+        spec.taints.retain(|taint| !is_passing(&taint.key));
         spec.unschedulable = false;
         let total = Amount::of(&spec);
         for pod in node.pods().filter(|pod| drain::belongs_to_the_node(&pod.object)) {

@@ -101,12 +101,15 @@ impl Disruption {
     fn pod_seen(&mut self, event: &WatchEvent, queue: &mut WorkQueue<ObjectId>) {
         let is_there = event.change != Change::Deleted;
         let Some(budgets) = self.selectors.get(event.object.key.namespace_or_empty()) else { return };
+        let mut is_told = false;
         for (budget, selector) in budgets {
             let pods = self.pods.entry(*budget).or_default();
             let is_selected = is_there && selector.matches(&*event.object.meta.labels);
             let was_selected = if is_selected { !pods.insert(event.id) } else { pods.remove(&event.id) };
-            if is_selected || was_selected {
+            // Of several budgets only one is looked at again (`getPdbForPod`): whichever in reality, the oldest here.
+            if (is_selected || was_selected) && !is_told {
                 queue.add(*budget);
+                is_told = true;
             }
         }
     }

@@ -94,7 +94,7 @@ pub(crate) fn of(scenario: &str) -> Option<Allowed> {
     let allowed = match scenario {
         "b-least-waste-equal-groups" | "b-random-equal-groups" => Allowed::tie(TIES, &["ga", "gb"]),
         "b-least-waste-small-capped" => Allowed::drawn(WHO, 2),
-        "b-most-pods-small-big" => Allowed::drawn(TIES, 14),
+        "b-most-pods-small-big" => Allowed::drawn(TIES, 8),
         "c1-binpack-mixed" => Allowed::drawn(PACKING, 12).in_other_steps().until(47.0),
         "c10-one-size-slow-nodes" => {
             let mut allowed = Allowed::drawn("a fault of the rig: m-7 never became ready", 2).until(59.0);
@@ -125,8 +125,18 @@ pub(crate) fn of(scenario: &str) -> Option<Allowed> {
     Some(allowed)
 }
 
+const SECOND_BUDGET: &str = "of two budgets for one pod the recording's second one had a stale status, which blocked its node; the \
+                             engine's disruption controller counts both";
+
 /// Scenarios that are known to differ, and why.
 pub(crate) const DIFFERENT: &[(&str, &str)] = &[
+    (
+        "a2-nginx-from-zero-full-cpu",
+        "the first new node goes to zero-900 and not to zero-1000, which was tried first in the recording; its cause was not \
+         determined",
+    ),
+    ("e1-blockers", SECOND_BUDGET),
+    ("e2-blockers-skip-off", SECOND_BUDGET),
     (
         "e5-more-pods",
         "the recording's StatefulSet pins its pod to a node by nodeName, so that the node's drain never ends; the player does not \

@@ -78,9 +78,10 @@ impl Laws {
         let wanted = deployment.deployment().map_or(0, |deployment| deployment.spec.replicas);
         let sets: Vec<Uid> = engine.objects().owned_by(deployment.uid).map(|(_, set)| set.uid).collect();
         let of_sets = |pod: &&Arc<Object>| pod.controller().is_some_and(|owner| sets.contains(&owner.uid));
-        let pods = engine.list(&POD).filter(of_sets);
-        let running = pods.filter(|pod| pod.pod().is_some_and(|pod| !pod.status.phase.is_final())).count();
-        assert_eq!(i32::try_from(running), Ok(wanted), "{place}: pods of {}", deployment.key);
+        let is_alive = |pod: &&Arc<Object>| pod.pod().is_some_and(|pod| !pod.status.phase.is_final());
+        let pods: Vec<&Arc<Object>> = engine.list(&POD).filter(of_sets).filter(is_alive).collect();
+        let told: Vec<String> = pods.iter().map(|pod| pod.to_json().to_string()).collect();
+        assert_eq!(i32::try_from(pods.len()), Ok(wanted), "{place}: pods of {}: {}", deployment.key, told.join("\n"));
     }
 }
 

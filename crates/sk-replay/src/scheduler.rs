@@ -97,7 +97,7 @@ mod tests {
             "s.yaml:5:33: scheduler.profiles[0].percentageOfNodesToScore: 101 is not from 0 to 100"
         );
         let error = from_text("k.yaml", "profiles:\n  - plugins: {score: {enabled: [{name: Mine}]}}\n").unwrap_err();
-        let words = "k.yaml:2:38: profiles[0].plugins.score.enabled[0].name: the plugin `Mine` is not built in";
+        let words = "k.yaml:2:40: profiles[0].plugins.score.enabled[0].name: the plugin `Mine` is not built in";
         assert!(error.to_string().starts_with(words), "{error}");
     }
 

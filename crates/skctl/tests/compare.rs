@@ -91,3 +91,29 @@ fn reality_stands_beside_its_replay() {
     let out = skctl(&dir).args(["compare", RECORDED, "as-is"]).assert().success();
     out.stdout(contains("recorded").and(contains("TRUST  as-is vs recorded: ")));
 }
+
+#[test]
+fn repetitions_are_one_column_and_alone_are_compared_with_one_another() {
+    let dir = folder();
+    let run = |name: &str, more: &[&str]| {
+        let args = ["run", "example:nginx", "-q", "--name", name, "-N", "2", "-O"];
+        skctl(&dir).args(args).arg(format!("runs/{name}")).args(more).assert().success();
+    };
+    run("as-is", &[]);
+    run("sooner", &["--set", "autoscaler.scale-down-unneeded-time=2m"]);
+    let found = |name: &str| -> Vec<String> {
+        let folders = std::fs::read_dir(dir.path().join("runs").join(name)).expect("two runs lie there");
+        let mut found: Vec<String> =
+            folders.map(|folder| folder.expect("it can be read").path().display().to_string()).collect();
+        found.sort();
+        found
+    };
+    let (as_is, sooner) = (found("as-is"), found("sooner"));
+    assert_eq!((as_is.len(), sooner.len()), (2, 2));
+    let all: Vec<&str> = as_is.iter().chain(&sooner).map(String::as_str).collect();
+    let told = compared(&dir, &all);
+    assert_eq!(told["columns"].as_array().map(Vec::len), Some(2));
+    let hours = told["rows"].as_array().and_then(|rows| rows.iter().find(|row| row["label"] == "node-hours"));
+    assert!(hours.is_some_and(|row| row["changes"][0]["noise"].is_number()), "two seeds each tell how noisy it is");
+    assert_eq!(compared(&dir, &all[..2])["columns"].as_array().map(Vec::len), Some(2));
+}

@@ -67,6 +67,11 @@ pub(super) fn grouped(members: Vec<Member>) -> Vec<Column> {
             None => columns.push(Column { label: member.label.clone(), members: vec![member] }),
         }
     }
+    // Repetitions of one question and nothing else: then they are what is to be compared.
+    if let [_] = columns.as_slice() {
+        let members = columns.pop().map(|column| column.members).unwrap_or_default();
+        columns.extend(members.into_iter().map(|member| Column { label: member.label.clone(), members: vec![member] }));
+    }
     for column in columns.iter_mut().filter(|column| column.members.len() > 1) {
         column.label = column.members[0].meta.name.clone();
     }

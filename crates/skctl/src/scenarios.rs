@@ -39,7 +39,7 @@ pub(crate) fn resolve(args: &RunArgs) -> Result<Resolved> {
     for each in members.iter_mut().map(|member| &mut member.scenario).chain([&mut scenario]) {
         refuse_unsupported(&file, each)?;
         let scheduler = take_scheduler(args.scenario.as_deref(), each)?;
-        for warning in scheduler::warnings(&scheduler) {
+        for warning in scheduler::warnings(&scheduler).into_iter().chain(ignored_flags(each)) {
             if !assumptions.contains(&warning) {
                 assumptions.push(warning);
             }
@@ -100,6 +100,14 @@ fn refuse_unsupported(name: &str, scenario: &Scenario) -> Result<()> {
         );
     }
     Ok(())
+}
+
+/// Flags of the autoscaler that were given and change nothing here, so that nobody believes they were simulated.
+fn ignored_flags(scenario: &Scenario) -> Option<Warning> {
+    let flags = &scenario.autoscaler.ignored;
+    let message = format!("autoscaler: {} cannot matter in a simulation and had no effect", flags.join(", "));
+    let (code, count) = ("autoscaler-flag".to_owned(), flags.len() as u64);
+    (!flags.is_empty()).then_some(Warning { code, kind: WarningKind::Note, message, count })
 }
 
 fn assumed_nodes() -> Warning {

@@ -257,3 +257,10 @@ fn names_forge_no_line_of_an_answer() {
         }
     }
 }
+
+#[test]
+fn flags_of_the_autoscaler_that_change_nothing_are_named() {
+    let dir = folder();
+    let args = ["run", "example:nginx", "-q", "--set", "autoscaler.leader-elect=true", "-O", "runs/shop"];
+    skctl(&dir).args(args).assert().success().stdout(contains("autoscaler: leader-elect cannot matter"));
+}

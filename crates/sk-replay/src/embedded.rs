@@ -8,7 +8,7 @@ use serde_json::Value;
 use sk_core::limits::{self, TooManyPods};
 use sk_core::{ObjectKey, ObjectRef, SimDuration, SimTime};
 use sk_engine::Engine;
-use sk_engine::api::{ApiError, Change, DeleteOptions, Expired, Notice, Object, Request};
+use sk_engine::api::{ApiError, Change, DeleteOptions, Expired, Notice, Object, Reason, Request};
 use sk_engine::kinds::{NAMESPACE, NODE};
 use sk_record::{Engine as EngineName, RunMeta, Staged, Warning, WarningKind, Writer};
 use sk_store::trace::{Trace, TraceError};
@@ -234,7 +234,9 @@ impl Replay {
             NodeChange::Gone(name) => {
                 let target = ObjectRef::new(NODE.clone(), ObjectKey::cluster(name));
                 let options = DeleteOptions { grace_secs: Some(0), ..DeleteOptions::default() };
-                if let Err(error) = self.engine.handle(Request::Delete { target: target.clone(), options }) {
+                if let Err(error) = self.engine.handle(Request::Delete { target: target.clone(), options })
+                    && !is_gone_already(&target, &error)
+                {
                     self.not_deleted(&target, &error);
                 }
             }
@@ -289,7 +291,9 @@ impl Replay {
                 // What was recorded is that the object was gone, not that somebody asked for it: no grace. What went
                 // with it was recorded too, or is collected.
                 let options = DeleteOptions { grace_secs: Some(0), ..DeleteOptions::default() };
-                if let Err(error) = self.engine.handle(Request::Delete { target: target.clone(), options }) {
+                if let Err(error) = self.engine.handle(Request::Delete { target: target.clone(), options })
+                    && !is_gone_already(&target, &error)
+                {
                     self.not_deleted(&target, &error);
                 }
             }
@@ -367,6 +371,11 @@ impl Replay {
 
 fn node_error(error: &ApiError) -> RunError {
     RunError::Node { node: "of the recording".to_owned(), problem: error.to_string() }
+}
+
+/// Was it removed before by a controller, as its TTL or its CronJob's history asks for? Then nothing is left to do.
+fn is_gone_already(target: &ObjectRef, error: &ApiError) -> bool {
+    target.gvk.kind == "Job" && error.reason == Reason::NotFound
 }
 
 /// Refuses at once what would otherwise end only when the cluster is full, a million pods later.

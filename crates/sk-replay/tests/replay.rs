@@ -213,6 +213,15 @@ fn a_job_without_a_recorded_life_runs_for_an_assumed_time_and_that_is_said() {
 }
 
 #[test]
+fn a_job_whose_ttl_removed_it_before_its_recorded_end_is_no_gap() {
+    let spec = json!({"ttlSecondsAfterFinished": 5, "template": ending()});
+    let job = workload("batch/v1", "Job", &spec);
+    let gone = json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": job["metadata"]});
+    let (meta, pods) = replay(&[("09:00:00", "apply", job), ("09:30:00", "delete", gone)]);
+    assert_eq!((pods.len(), codes(&meta)), (1, vec!["job-duration"]));
+}
+
+#[test]
 fn a_recorded_job_of_a_recorded_cron_job_is_not_made_twice() {
     let cron = json!({"schedule": "*/10 * * * *", "jobTemplate": {"spec": {"template": ending()}}});
     let owner = json!([{

@@ -9,7 +9,7 @@ E2E_THREADS ?= 2
 E2E_TESTS = simulation differential_live controller replays tracer cluster_e2e recorder control_plane process_runner smoke s3 accepted webhook
 
 .DEFAULT_GOAL := help
-.PHONY: help test lint fmt deny control-plane e2e record-fixtures differential bench bench-engine docs ci
+.PHONY: help test lint fmt deny control-plane e2e record-fixtures differential bench bench-engine instructions docs ci
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,6 +49,9 @@ bench: ## traces and recording against the plain way: size, speed, memory (docs/
 
 bench-engine: ## a whole embedded run against a plain loop over nodes: time and memory (docs/benchmarks.md; Linux)
 	cargo bench -p sk-replay --bench engine
+
+instructions: ## what a simulated pod costs, counted by valgrind; fails if it grew by more than a tenth; UPDATE=1 keeps it
+	tools/instructions $(if $(UPDATE),--update)
 
 docs: ## write the generated pages of docs/ anew
 	UPDATE_DOCS=1 cargo test -p skctl --test reference

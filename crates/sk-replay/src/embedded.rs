@@ -7,14 +7,14 @@ use std::path::Path;
 use sk_core::limits::{self, TooManyPods};
 use sk_core::{ObjectKey, ObjectRef, SimDuration, SimTime};
 use sk_engine::Engine;
-use sk_engine::api::{ApiError, DeleteOptions, Expired, Notice, Object, Request};
+use sk_engine::api::{ApiError, DeleteOptions, Expired, Notice, Request};
 use sk_engine::kinds::NAMESPACE;
 use sk_record::{Engine as EngineName, RunMeta, Staged, Warning, WarningKind, Writer};
 use sk_store::trace::{Trace, TraceError};
 
 use crate::fingerprint::Fingerprint;
 use crate::mutate::Mutator;
-use crate::plan::{Action, Operation, Plan, Window};
+use crate::plan::{Action, Content, Operation, Plan, Window};
 use crate::record::{Recorder, about};
 use crate::setup::Setup;
 
@@ -101,7 +101,7 @@ pub fn run(
     let mut writer = Writer::create(dir, &run_id)?;
     writer.add_file("scenario.yaml", request.scenario.as_bytes())?;
     let mut replay = Replay::new(request, writer)?;
-    let mut plan = Plan::new(request.trace.records()?, request.trace.config(), request.window);
+    let mut plan = Plan::new(request.trace.records()?, request.trace.config(), request.window).for_engine();
     let mut finished = ControlFlow::Continue(());
     while let Some(operation) = plan.next() {
         let operation = operation?;
@@ -197,11 +197,10 @@ impl Replay {
         self.late += u64::from(operation.at < self.engine.now());
         let mut refused = None;
         match operation.action {
-            Action::Apply(value) => {
-                let target = reference_of(&value);
-                self.wait_for_namespace(&target)?;
-                let answer = Object::from_json(value).and_then(|object| self.engine.handle(Request::apply(object)));
-                refused = target.zip(answer.err());
+            Action::Apply { object, content } => {
+                self.wait_for_namespace(&object)?;
+                let answer = content.into_object().and_then(|object| self.engine.handle(Request::apply(object)));
+                refused = answer.err().map(|error| (object, error));
             }
             Action::Delete(target) => {
                 // What was recorded is that the object was gone, not that somebody asked for it: no grace. What went
@@ -217,8 +216,7 @@ impl Replay {
     }
 
     /// A namespace that was deleted and made again is made again once the old one is gone.
-    fn wait_for_namespace(&mut self, target: &Option<ObjectRef>) -> Result<(), RunError> {
-        let Some(target) = target else { return Ok(()) };
+    fn wait_for_namespace(&mut self, target: &ObjectRef) -> Result<(), RunError> {
         let name = if target.gvk == NAMESPACE { Some(&target.key.name) } else { target.key.namespace.as_ref() };
         let Some(key) = name.map(|name| ObjectKey::cluster(name.clone())) else { return Ok(()) };
         let give_up = self.engine.now() + NAMESPACE_PATIENCE;
@@ -285,16 +283,8 @@ impl Replay {
 
 /// Refuses at once what would otherwise end only when the cluster is full, a million pods later.
 fn check_pods(operation: &Operation) -> Result<(), RunError> {
-    let Action::Apply(value) = &operation.action else { return Ok(()) };
-    limits::check_pods(value).map_err(|problem| {
-        let object = reference_of(value).map_or_else(|| "an object".to_owned(), |object| object.to_string());
-        RunError::TooManyPods { object, problem }
-    })
-}
-
-/// What an object calls itself, if it does.
-pub(crate) fn reference_of(value: &serde_json::Value) -> Option<ObjectRef> {
-    sk_store::trace::Object::new(value.clone()).ok().map(|object| object.reference().clone())
+    let Action::Apply { object, content: Content::Json(value) } = &operation.action else { return Ok(()) };
+    limits::check_pods(value).map_err(|problem| RunError::TooManyPods { object: object.to_string(), problem })
 }
 
 /// What the recording itself missed.

@@ -61,41 +61,38 @@ impl Unmodelled {
         self.objects.iter().map(|(finding, objects)| (*finding, objects.len() as u64))
     }
 
-    pub(super) fn look_at(&mut self, object: &ObjectRef, value: &Value, config: &TracerConfig) {
-        let of_kind =
-            |(group, kind, _): &&(&str, &str, Finding)| object.gvk.group == *group && object.gvk.kind == *kind;
-        if let Some((_, _, finding)) = KINDS.iter().find(of_kind) {
-            self.found(*finding, object);
-        } else if is_custom(&object.gvk) {
-            self.found(CUSTOM, object);
-        }
-        for pattern in templates::paths(&object.gvk, config) {
-            for (_, template) in pattern.find(value) {
-                if let Some(spec) = template.get("spec") {
-                    self.look_at_pod(object, spec);
-                }
-            }
-        }
-    }
-
-    fn look_at_pod(&mut self, object: &ObjectRef, spec: &Value) {
-        for (field, finding) in FIELDS {
-            // A bare pod's node is where it was placed; the plan takes it off.
-            let is_placement = field == "/nodeName" && object.gvk.kind == "Pod";
-            if !is_placement && spec.pointer(field).is_some_and(matters) {
-                self.found(finding, object);
-            }
-        }
-        let list = |value: &Value, name: &str| value.get(name).and_then(Value::as_array).cloned().unwrap_or_default();
-        let claims =
-            |volume: &Value| volume.get("persistentVolumeClaim").is_some() || volume.get("ephemeral").is_some();
-        if list(spec, "volumes").iter().any(claims) {
-            self.found(CLAIMS, object);
-        }
-    }
-
-    fn found(&mut self, finding: Finding, object: &ObjectRef) {
+    pub(super) fn found(&mut self, finding: Finding, object: &ObjectRef) {
         self.objects.entry(finding).or_default().insert(object.clone());
+    }
+}
+
+/// What of an object is not modelled; some of it perhaps more than once.
+pub(super) fn findings(gvk: &Gvk, value: &Value, config: &TracerConfig) -> Vec<Finding> {
+    let of_kind = |(group, kind, _): &&(&str, &str, Finding)| gvk.group == *group && gvk.kind == *kind;
+    let mut found = Vec::new();
+    if let Some((_, _, finding)) = KINDS.iter().find(of_kind) {
+        found.push(*finding);
+    } else if is_custom(gvk) {
+        found.push(CUSTOM);
+    }
+    for pattern in templates::paths(gvk, config) {
+        let templates = pattern.find(value);
+        templates.filter_map(|(_, template)| template.get("spec")).for_each(|spec| look_at_pod(gvk, spec, &mut found));
+    }
+    found
+}
+
+fn look_at_pod(gvk: &Gvk, spec: &Value, found: &mut Vec<Finding>) {
+    for (field, finding) in FIELDS {
+        // A bare pod's node is where it was placed; the plan takes it off.
+        let is_placement = field == "/nodeName" && gvk.kind == "Pod";
+        if !is_placement && spec.pointer(field).is_some_and(matters) {
+            found.push(finding);
+        }
+    }
+    let claims = |volume: &Value| volume.get("persistentVolumeClaim").is_some() || volume.get("ephemeral").is_some();
+    if spec.get("volumes").and_then(Value::as_array).is_some_and(|volumes| volumes.iter().any(claims)) {
+        found.push(CLAIMS);
     }
 }
 

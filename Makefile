@@ -6,10 +6,12 @@ E2E_JOBS ?= 2
 E2E_THREADS ?= 2
 # The tests that have required-features; a test in skctl compares this with the manifests.
 # The longest come first, so that no long one is left alone at the end.
-E2E_TESTS = simulation differential_live controller replays tracer cluster_e2e recorder control_plane process_runner smoke s3 accepted webhook
+E2E_TESTS = simulation controller replays tracer cluster_e2e recorder control_plane process_runner smoke s3 accepted webhook
+# These compare what happens within microseconds, so nothing else runs beside them.
+E2E_ALONE = differential_live
 
 .DEFAULT_GOAL := help
-.PHONY: help test lint fmt deny control-plane e2e record-fixtures differential swarm bench bench-engine docs ci
+.PHONY: help test lint fmt deny control-plane e2e record-fixtures differential swarm bench bench-engine instructions docs ci
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,6 +36,7 @@ e2e: control-plane ## tests against the real control plane, and against a real S
 	cargo build --workspace --all-features --bins
 	SIMKUBE_PROGRAMS="$(abspath $(or $(CARGO_TARGET_DIR),target))/debug" \
 		tools/e2e $(E2E_JOBS) $(E2E_THREADS) $(E2E_TESTS)
+	tools/e2e 1 1 $(E2E_ALONE)
 
 record-fixtures: control-plane ## record anew what the real control plane does; SCENARIOS="a b" for some of them
 	cargo run -p sk-testkit --features control-plane --bin record-fixtures -- $(SCENARIOS)
@@ -53,6 +56,9 @@ bench: ## traces and recording against the plain way: size, speed, memory (docs/
 
 bench-engine: ## a whole embedded run against a plain loop over nodes: time and memory (docs/benchmarks.md; Linux)
 	cargo bench -p sk-replay --bench engine
+
+instructions: ## what a simulated pod costs, counted by valgrind; fails if it grew by more than a tenth; UPDATE=1 keeps it
+	tools/instructions $(if $(UPDATE),--update)
 
 docs: ## write the generated pages of docs/ anew
 	UPDATE_DOCS=1 cargo test -p skctl --test reference

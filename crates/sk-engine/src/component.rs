@@ -30,6 +30,12 @@ pub(crate) trait Component: Send + CloneComponent {
         Vec::new()
     }
 
+    /// Would this wake-up still do anything? Asked now and then, so that the agenda does not fill with those that would not;
+    /// after `false` it does not come.
+    fn still_wants(&mut self, _tag: u64, _view: View<'_>) -> bool {
+        true
+    }
+
     /// The answer to a request that the component sent.
     fn answered(&mut self, _tag: u64, _answer: Answer, _ctx: &mut Context<'_>) {}
 
@@ -107,6 +113,11 @@ impl<T> Timers<T> {
         self.made += 1;
         self.pending.insert(self.made, what);
         ctx.wake(self.made, at);
+    }
+
+    /// What a wake-up is for.
+    pub(crate) fn get(&self, tag: u64) -> Option<&T> {
+        self.pending.get(&tag)
     }
 
     /// What a wake-up was for.

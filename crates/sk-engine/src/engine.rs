@@ -42,8 +42,24 @@ pub(crate) struct Process {
     latency: SimDuration,
     /// The version up to which it has learnt.
     cursor: u64,
-    components: Vec<(Box<dyn Component>, Limiter)>,
+    components: Vec<Member>,
 }
+
+/// A component with its client.
+#[derive(Clone)]
+struct Member {
+    component: Box<dyn Component>,
+    limiter: Limiter,
+    /// A bit for each kind that it watches: asked for every change of every object.
+    watches: u32,
+}
+
+/// The bit of a kind.
+const fn bit(tag: KindTag) -> u32 {
+    1 << tag as u32
+}
+
+const _: () = assert!(KindTag::ALL.len() <= u32::BITS as usize, "every kind has a bit");
 
 /// Processes of one latency hear of things at the same moment, so that one entry on the agenda does for all.
 #[derive(Clone)]
@@ -73,7 +89,8 @@ impl Process {
     }
 
     pub(crate) fn with(mut self, component: impl Component + 'static, limit: Option<RateLimit>) -> Self {
-        self.components.push((Box::new(component), Limiter::new(limit)));
+        let watches = component.watches().iter().fold(0, |bits, tag| bits | bit(*tag));
+        self.components.push(Member { component: Box::new(component), limiter: Limiter::new(limit), watches });
         self
     }
 }
@@ -158,7 +175,7 @@ impl Engine {
     /// What the scheduler has to say of its decisions since this was last called; see [`crate::Settings::explain`].
     pub fn take_explained(&mut self) -> Vec<Explained> {
         let components = self.processes.iter_mut().flat_map(|process| &mut process.components);
-        components.flat_map(|(component, _)| component.take_explained()).collect()
+        components.flat_map(|member| member.component.take_explained()).collect()
     }
 
     /// All changes after version `since`: what a watch over everything would show.
@@ -189,7 +206,7 @@ impl Engine {
     /// What the cluster autoscaler decided and why, since the last time somebody asked.
     pub fn take_decisions(&mut self) -> Vec<Decision> {
         let components = self.processes.iter_mut().flat_map(|process| &mut process.components);
-        components.flat_map(|(component, _)| component.take_decisions()).collect()
+        components.flat_map(|member| member.component.take_decisions()).collect()
     }
 
     /// What the API server decided without knowing, and how often.
@@ -253,11 +270,10 @@ impl Engine {
     /// Tells the components of a process of the change that its cursor stands on.
     fn observe(&mut self, process: usize) {
         let cursor = self.processes[process].cursor;
+        let event = self.api.store().event(cursor).expect("the log is never so full that it forgets unread changes");
+        let kind = bit(event.object.body.tag());
         for component in 0..self.processes[process].components.len() {
-            let event =
-                self.api.store().event(cursor).expect("the log is never so full that it forgets unread changes");
-            let tag = event.object.body.tag();
-            if self.processes[process].components[component].0.watches().contains(&tag) {
+            if self.processes[process].components[component].watches & kind != 0 {
                 self.observe_one((process, component), cursor);
             }
         }
@@ -266,7 +282,7 @@ impl Engine {
     fn observe_one(&mut self, address: Address, version: u64) {
         let Self { api, processes, wanted, now, .. } = self;
         let Some(event) = api.store().event(version) else { return };
-        let component = &mut processes[address.0].components[address.1].0;
+        let component = &mut processes[address.0].components[address.1].component;
         component.observe(event, &mut Context::new(*now, api.store().view(version), wanted));
         self.carry_out(address);
     }
@@ -275,12 +291,15 @@ impl Engine {
     fn call(&mut self, address: Address, act: impl FnOnce(&mut dyn Component, &mut Context<'_>)) {
         let Self { api, processes, wanted, now, .. } = self;
         let Process { cursor, components, .. } = &mut processes[address.0];
-        act(components[address.1].0.as_mut(), &mut Context::new(*now, api.store().view(*cursor), wanted));
+        act(components[address.1].component.as_mut(), &mut Context::new(*now, api.store().view(*cursor), wanted));
         self.carry_out(address);
     }
 
     fn carry_out(&mut self, address: Address) {
-        let limiter = &mut self.processes[address.0].components[address.1].1;
+        if self.wanted.is_empty() {
+            return;
+        }
+        let limiter = &mut self.processes[address.0].components[address.1].limiter;
         for want in self.wanted.drain(..) {
             match want {
                 Wanted::Wake { at, tag } => {
@@ -293,6 +312,21 @@ impl Engine {
                 }
             }
         }
+        if self.agenda.is_large() {
+            self.sweep();
+        }
+    }
+
+    /// Lets go of wake-ups that would do nothing.
+    fn sweep(&mut self) {
+        let Self { api, processes, agenda, .. } = self;
+        agenda.sweep(|happening| match happening {
+            Happening::Deliver { .. } | Happening::Request { .. } => true,
+            Happening::Wake { who, tag } => {
+                let Process { cursor, components, .. } = &mut processes[who.0];
+                components[who.1].component.still_wants(*tag, api.store().view(*cursor))
+            }
+        });
     }
 }
 

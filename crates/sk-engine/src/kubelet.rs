@@ -12,7 +12,9 @@ use std::sync::Arc;
 
 use sk_apiserver::directives::{self, NODE_READY_DELAY};
 use sk_apiserver::kinds::{Condition, Directives, Node, Pod, PodPhase, Why};
-use sk_apiserver::{Answer, Body, Change, DeleteOptions, KindTag, Object, ObjectId, Reason, Request, Uid, WatchEvent};
+use sk_apiserver::{
+    Answer, Body, Change, DeleteOptions, KindTag, Object, ObjectId, Reason, Request, Uid, View, WatchEvent,
+};
 use sk_core::{SimDuration, SimTime, TaintEffect};
 
 use self::admission::NodeUse;
@@ -104,6 +106,16 @@ impl Component for Kubelets {
         if let Some(step) = self.timers.take(tag) {
             self.take(step, ctx);
         }
+    }
+
+    /// Not once its object is gone.
+    fn still_wants(&mut self, tag: u64, view: View<'_>) -> bool {
+        let is_there = |step: &Step| view.get(step.id).is_some_and(|object| object.uid == step.uid);
+        let wants = self.timers.get(tag).is_some_and(is_there);
+        if !wants {
+            self.timers.take(tag);
+        }
+        wants
     }
 
     fn answered(&mut self, tag: u64, answer: Answer, ctx: &mut Context<'_>) {

@@ -3,7 +3,10 @@
 //! Parquet stores column by column, people think row by row; this file is the only place where the two meet. It uses
 //! the `parquet` crate's column API directly, because the arrow layer would triple what we compile for four flat tables.
 
-use parquet::basic::{LogicalType, Repetition, TimeUnit, Type as Physical};
+use std::ops::Range;
+
+use bytes::Bytes;
+use parquet::basic::{Encoding, LogicalType, Repetition, TimeUnit, Type as Physical};
 use parquet::column::reader::ColumnReader;
 use parquet::column::writer::ColumnWriter;
 use parquet::data_type::ByteArray;
@@ -34,6 +37,8 @@ pub struct Column {
     pub(crate) kind: Kind,
     pub(crate) optional: bool,
     pub(crate) derived: bool,
+    /// Hardly a value comes twice: a dictionary of them would only cost.
+    pub(crate) distinct: bool,
 }
 
 /// The type of a column's cells.
@@ -51,16 +56,31 @@ pub enum Kind {
 
 impl Column {
     pub(crate) const fn required(name: &'static str, kind: Kind) -> Self {
-        Self { name, kind, optional: false, derived: false }
+        Self { name, kind, optional: false, derived: false, distinct: false }
     }
 
     pub(crate) const fn optional(name: &'static str, kind: Kind) -> Self {
-        Self { name, kind, optional: true, derived: false }
+        Self { name, kind, optional: true, derived: false, distinct: false }
     }
 
     /// A length in seconds computed from other columns: written for people's queries, not read back.
     pub(crate) const fn derived(name: &'static str) -> Self {
-        Self { name, kind: Kind::Double, optional: true, derived: true }
+        Self { name, kind: Kind::Double, optional: true, derived: true, distinct: false }
+    }
+
+    /// Names and uids.
+    pub(crate) const fn distinct(self) -> Self {
+        Self { distinct: true, ..self }
+    }
+
+    /// How its values are encoded, where Parquet's own choice, a dictionary, is the dearer one: moments come hardly
+    /// twice, but each is near the one before.
+    pub(crate) fn encoding(&self) -> Option<Encoding> {
+        match self.kind {
+            Kind::Time => Some(Encoding::DELTA_BINARY_PACKED),
+            Kind::Text if self.distinct => Some(Encoding::PLAIN),
+            Kind::Text | Kind::Int | Kind::Double => None,
+        }
     }
 
     pub(crate) fn parquet_type(&self) -> ParquetResult<TypePtr> {
@@ -96,20 +116,49 @@ pub(crate) struct Cells {
 
 #[derive(Debug)]
 enum Values {
+    /// Texts that wait to be written.
+    Gathered(Texts),
+    /// Texts as they were read.
     Text(Vec<ByteArray>),
     Int(Vec<i64>),
     Double(Vec<f64>),
 }
 
-impl Values {
-    /// A text like the one above it, which most are, shares its bytes: half the time of writing was allocating them.
-    fn push_text(&mut self, text: &str) {
-        let Self::Text(values) = self else { return };
-        let value = match values.last() {
-            Some(last) if last.data() == text.as_bytes() => last.clone(),
-            _ => cut(text),
+/// Texts one behind the other, so that a row allocates nothing.
+#[derive(Debug, Default)]
+struct Texts {
+    bytes: Vec<u8>,
+    places: Vec<Range<usize>>,
+}
+
+impl Texts {
+    /// A text like the one above it, which most are, shares its bytes.
+    fn push(&mut self, text: &str) {
+        let place = match self.places.last() {
+            Some(last) if self.bytes[last.clone()] == *text.as_bytes() => last.clone(),
+            _ => {
+                let start = self.bytes.len();
+                let (text, mark) = cut(text);
+                self.bytes.extend_from_slice(text.as_bytes());
+                self.bytes.extend_from_slice(mark.as_bytes());
+                start..self.bytes.len()
+            }
         };
-        values.push(value);
+        self.places.push(place);
+    }
+
+    /// The texts as Parquet takes them: parts of one buffer.
+    fn values(&self) -> Vec<ByteArray> {
+        let all = Bytes::copy_from_slice(&self.bytes);
+        self.places.iter().map(|place| ByteArray::from(all.slice(place.clone()))).collect()
+    }
+}
+
+impl Values {
+    fn push_text(&mut self, text: &str) {
+        if let Self::Gathered(texts) = self {
+            texts.push(text);
+        }
     }
 
     fn push_int(&mut self, value: i64) {
@@ -138,9 +187,19 @@ impl Values {
 }
 
 impl Cells {
-    pub(crate) fn new(column: &Column) -> Self {
+    /// For a column to be written.
+    pub(crate) fn to_write(column: &Column) -> Self {
+        Self::new(column, Values::Gathered(Texts::default()))
+    }
+
+    /// For a column to be read.
+    pub(crate) fn to_read(column: &Column) -> Self {
+        Self::new(column, Values::Text(Vec::new()))
+    }
+
+    fn new(column: &Column, texts: Values) -> Self {
         let values = match column.kind {
-            Kind::Text => Values::Text(Vec::new()),
+            Kind::Text => texts,
             Kind::Time | Kind::Int => Values::Int(Vec::new()),
             Kind::Double => Values::Double(Vec::new()),
         };
@@ -150,6 +209,10 @@ impl Cells {
     pub(crate) fn clear(&mut self) {
         self.present.clear();
         match &mut self.values {
+            Values::Gathered(texts) => {
+                texts.bytes.clear();
+                texts.places.clear();
+            }
             Values::Text(values) => values.clear(),
             Values::Int(values) => values.clear(),
             Values::Double(values) => values.clear(),
@@ -160,7 +223,9 @@ impl Cells {
     pub(crate) fn write_to(&self, writer: &mut ColumnWriter<'_>) -> ParquetResult<()> {
         let present = self.optional.then_some(self.present.as_slice());
         match (&self.values, writer) {
-            (Values::Text(values), ColumnWriter::ByteArrayColumnWriter(to)) => to.write_batch(values, present, None)?,
+            (Values::Gathered(texts), ColumnWriter::ByteArrayColumnWriter(to)) => {
+                to.write_batch(&texts.values(), present, None)?
+            }
             (Values::Int(values), ColumnWriter::Int64ColumnWriter(to)) => to.write_batch(values, present, None)?,
             (Values::Double(values), ColumnWriter::DoubleColumnWriter(to)) => to.write_batch(values, present, None)?,
             _ => return Err(ParquetError::General("a column's cells and its schema differ in type".into())),
@@ -248,17 +313,17 @@ impl<'a> RowWriter<'a> {
     }
 }
 
-/// Cuts a text to [`TEXT_MAX_BYTES`], visibly and between characters.
-fn cut(text: &str) -> ByteArray {
+/// Cuts a text to [`TEXT_MAX_BYTES`], visibly and between characters: what is left of it, and the mark behind it.
+fn cut(text: &str) -> (&str, &'static str) {
     const MARK: &str = "…";
     if text.len() <= TEXT_MAX_BYTES {
-        return ByteArray::from(text);
+        return (text, "");
     }
     let mut end = TEXT_MAX_BYTES - MARK.len();
     while !text.is_char_boundary(end) {
         end -= 1;
     }
-    ByteArray::from(format!("{}{MARK}", &text[..end]).into_bytes())
+    (&text[..end], MARK)
 }
 
 /// A cell that cannot be what its column says. The reader adds table and row.
@@ -284,7 +349,7 @@ struct Cursor {
 
 impl Batch {
     pub(crate) fn new(columns: &[Column]) -> Self {
-        let columns = columns.iter().map(|column| (*column, Cells::new(column), Cursor::default())).collect();
+        let columns = columns.iter().map(|column| (*column, Cells::to_read(column), Cursor::default())).collect();
         Self { columns, rows: 0, taken: 0 }
     }
 
@@ -377,9 +442,9 @@ impl RowReader<'_> {
     fn opt_text_named(&mut self) -> Result<(&'static str, Option<String>), Malformed> {
         let (column, bytes) = self.take(Values::as_text)?;
         let Some(bytes) = bytes else { return Ok((column, None)) };
-        let text = String::from_utf8(bytes.data().to_vec());
+        let text = std::str::from_utf8(bytes.data());
         let text = text.map_err(|_| Malformed { column, problem: "the text is not UTF-8".into() })?;
-        Ok((column, Some(text)))
+        Ok((column, Some(text.into())))
     }
 
     fn required<T>(

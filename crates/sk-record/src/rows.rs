@@ -186,8 +186,8 @@ impl Row for PodRow {
     const TABLE: &'static str = "pods";
     const COLUMNS: &'static [Column] = &[
         Column::required("namespace", Kind::Text),
-        Column::required("name", Kind::Text),
-        Column::required("uid", Kind::Text),
+        Column::required("name", Kind::Text).distinct(),
+        Column::required("uid", Kind::Text).distinct(),
         Column::required("owner", Kind::Text),
         Column::required("created", Kind::Time),
         Column::optional("scheduled", Kind::Time),
@@ -298,7 +298,7 @@ impl Row for DecisionRow {
     const COLUMNS: &'static [Column] = &[
         Column::required("time", Kind::Time),
         Column::required("namespace", Kind::Text),
-        Column::required("pod", Kind::Text),
+        Column::required("pod", Kind::Text).distinct(),
         Column::required("owner", Kind::Text),
         Column::required("outcome", Kind::Text),
         Column::optional("node", Kind::Text),

@@ -13,9 +13,9 @@ use std::sync::Arc;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::Result as ParquetResult;
 use parquet::file::metadata::KeyValue;
-use parquet::file::properties::WriterProperties;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::writer::SerializedFileWriter;
-use parquet::schema::types::Type;
+use parquet::schema::types::{ColumnPath, Type};
 
 use crate::column::{Cells, Column, Kind, Row, RowWriter};
 use crate::error::Error;
@@ -155,7 +155,7 @@ impl Table {
         let columns: Vec<Column> = with_run_id::<R>();
         let writer = new_parquet(BufWriter::new(file), name, run_id, &columns)
             .map_err(|source| Error::Encode { table: name, source })?;
-        let columns = columns.iter().map(Cells::new).collect();
+        let columns = columns.iter().map(Cells::to_write).collect();
         Ok(Self { name, path, writer, run_id: run_id.to_owned(), columns, rows: 0, text_bytes: 0, written: 0 })
     }
 
@@ -215,10 +215,14 @@ fn new_parquet(
 ) -> ParquetResult<SerializedFileWriter<BufWriter<File>>> {
     let fields = columns.iter().map(Column::parquet_type).collect::<ParquetResult<_>>()?;
     let schema = Type::group_type_builder(table).with_fields(fields).build()?;
-    let properties = WriterProperties::builder()
+    let mut properties = WriterProperties::builder()
+        .set_statistics_enabled(EnabledStatistics::Chunk)
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(3)?))
         .set_created_by("simkube".into())
-        .set_key_value_metadata(Some(vec![KeyValue::new(RUN_ID.into(), run_id.to_owned())]))
-        .build();
-    SerializedFileWriter::new(to, Arc::new(schema), Arc::new(properties))
+        .set_key_value_metadata(Some(vec![KeyValue::new(RUN_ID.into(), run_id.to_owned())]));
+    for (column, encoding) in columns.iter().filter_map(|column| Some((column, column.encoding()?))) {
+        let path = ColumnPath::from(column.name);
+        properties = properties.set_column_dictionary_enabled(path.clone(), false).set_column_encoding(path, encoding);
+    }
+    SerializedFileWriter::new(to, Arc::new(schema), Arc::new(properties.build()))
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use sk_core::limits::{self, TooManyPods};
 use sk_core::{ObjectKey, ObjectRef, SimDuration, SimTime};
 use sk_engine::Engine;
-use sk_engine::api::{ApiError, Change, DeleteOptions, Expired, Notice, Object, Reason, Request};
+use sk_engine::api::{ApiError, Change, DeleteOptions, Expired, Notice, Reason, Request};
 use sk_engine::kinds::{NAMESPACE, NODE};
 use sk_record::{Engine as EngineName, RunMeta, Staged, Warning, WarningKind, Writer};
 use sk_store::trace::{Trace, TraceError};
@@ -17,7 +17,7 @@ use crate::beginning::Beginning;
 use crate::fingerprint::Fingerprint;
 use crate::glance::Glance;
 use crate::nodes::{BadNode, Inventory, NodeChange};
-use crate::plan::{Action, Operation, Overlay, Plan, Start, Window};
+use crate::plan::{Action, Content, Operation, Overlay, Plan, Start, Window};
 use crate::record::{Recorder, Seen, about};
 use crate::setup::Setup;
 
@@ -140,6 +140,7 @@ pub fn run(request: &RunRequest<'_>, dir: &Path, progress: &mut Progress<'_>) ->
     let mut plan = Plan::new(records, request.trace.config(), request.window)
         .for_schedulers(schedulers)
         .keep_volumes()
+        .for_engine()
         .starting(start);
     let mut beginning = Beginning::of(request, &start, plan.gather()?)?;
     plan.begin_at(beginning.at);
@@ -281,11 +282,10 @@ impl Replay {
         self.late += u64::from(operation.at < self.engine.now());
         let mut refused = None;
         match operation.action {
-            Action::Apply(value) => {
-                let target = reference_of(&value);
-                self.wait_for_namespace(&target)?;
-                let answer = Object::from_json(value).and_then(|object| self.engine.handle(Request::apply(object)));
-                refused = target.zip(answer.err());
+            Action::Apply { object, content } => {
+                self.wait_for_namespace(&object)?;
+                let answer = content.into_object().and_then(|object| self.engine.handle(Request::apply(object)));
+                refused = answer.err().map(|error| (object, error));
             }
             Action::Delete(target) => {
                 // What was recorded is that the object was gone, not that somebody asked for it: no grace. What went
@@ -303,8 +303,7 @@ impl Replay {
     }
 
     /// A namespace that was deleted and made again is made again once the old one is gone.
-    fn wait_for_namespace(&mut self, target: &Option<ObjectRef>) -> Result<(), RunError> {
-        let Some(target) = target else { return Ok(()) };
+    fn wait_for_namespace(&mut self, target: &ObjectRef) -> Result<(), RunError> {
         let name = if target.gvk == NAMESPACE { Some(&target.key.name) } else { target.key.namespace.as_ref() };
         let Some(key) = name.map(|name| ObjectKey::cluster(name.clone())) else { return Ok(()) };
         let give_up = self.engine.now() + NAMESPACE_PATIENCE;
@@ -380,16 +379,8 @@ fn is_gone_already(target: &ObjectRef, error: &ApiError) -> bool {
 
 /// Refuses at once what would otherwise end only when the cluster is full, a million pods later.
 fn check_pods(operation: &Operation) -> Result<(), RunError> {
-    let Action::Apply(value) = &operation.action else { return Ok(()) };
-    limits::check_pods(value).map_err(|problem| {
-        let object = reference_of(value).map_or_else(|| "an object".to_owned(), |object| object.to_string());
-        RunError::TooManyPods { object, problem }
-    })
-}
-
-/// What an object calls itself, if it does.
-pub(crate) fn reference_of(value: &Value) -> Option<ObjectRef> {
-    sk_store::trace::Object::new(value.clone()).ok().map(|object| object.reference().clone())
+    let Action::Apply { object, content: Content::Json(value) } = &operation.action else { return Ok(()) };
+    limits::check_pods(value).map_err(|problem| RunError::TooManyPods { object: object.to_string(), problem })
 }
 
 /// What the recording itself missed.

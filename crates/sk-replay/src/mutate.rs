@@ -137,14 +137,20 @@ impl Mutator {
     /// Decides for the next pod of a template. `owner` and `template` are what stands in the pod's annotations
     /// [`OWNER_ANNOTATION`] and [`TEMPLATE_ANNOTATION`].
     pub fn decide(&mut self, owner: Option<&str>, template: Option<&str>) -> Decision {
+        self.decide_for(|| parse_owner(owner?), template)
+    }
+
+    /// The same; whose pod it is, is asked only if anybody has recorded lives.
+    fn decide_for(&mut self, owner: impl FnOnce() -> Option<ObjectRef>, template: Option<&str>) -> Decision {
         let create_delay = self.jittered(self.delays.image_pull, self.delays.image_pull_jitter);
         let ready_delay = self.jittered(self.delays.startup, self.delays.startup_jitter);
-        Decision { create_delay, ready_delay, life: self.next_life(owner, template) }
+        let life = if self.owners.is_empty() { None } else { self.next_life(owner(), template) };
+        Decision { create_delay, ready_delay, life }
     }
 
     /// The next life for a pod of this template, and its number.
-    fn next_life(&mut self, owner: Option<&str>, template: Option<&str>) -> Option<(u64, Life)> {
-        let owner = self.owners.get_mut(&parse_owner(owner?)?)?;
+    fn next_life(&mut self, owner: Option<ObjectRef>, template: Option<&str>) -> Option<(u64, Life)> {
+        let owner = self.owners.get_mut(&owner?)?;
         let template = template.and_then(|template| owner.by_template.get_mut(template));
         template.unwrap_or(&mut owner.of_any_template).next()
     }
@@ -172,12 +178,17 @@ impl Lives {
 impl AdmitPod for Mutator {
     fn admit(&mut self, pod: &mut Object, now: SimTime) {
         let stamped = |name: &str| pod.meta.annotations.get(name).map(SmolStr::as_str);
-        let (owner, template) = (stamped(OWNER_ANNOTATION), stamped(TEMPLATE_ANNOTATION));
-        let decision = self.decide(owner, template);
+        // A pod that nobody has made is the recorded object itself.
+        let owner = || match stamped(OWNER_ANNOTATION) {
+            Some(text) => parse_owner(text),
+            None => pod.controller().is_none().then(|| pod.reference()),
+        };
+        let template = stamped(TEMPLATE_ANNOTATION);
+        let decision = self.decide_for(owner, template);
         let mut directives = decision.directives();
         let place = match self.start.as_mut().filter(|start| now < start.clock) {
             Some(start) => {
-                let owner = owner.and_then(parse_owner);
+                let owner = owner();
                 let ends_for_good = owner.as_ref().is_some_and(|owner| owner.gvk.kind == "Job");
                 directives.lifetime =
                     decision.life.and_then(|(_, life)| rest_of(life, start.clock, now, ends_for_good));

@@ -1,16 +1,19 @@
 //! From watched changes to the rows of a run record: the same for both engines.
 //!
 //! A change is a [`Seen`]: the embedded engine has them in its log; for a live cluster they are made from what its
-//! watches say, with original names and times on the trace's clock. Holds one row per pod and node that is alive; a row
-//! is written when its pod or node is gone, or when the run ends.
+//! watches say, with original names and times on the trace's clock. Holds what a row needs of each pod and node that is
+//! alive, and of a pod only what its object does not say; a row is written when its pod or node is gone, or when the run
+//! ends.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use sk_core::{ObjectKey, ObjectRef, SimTime, SmolStr};
+use sk_core::lookup::{Lookup, hash_of};
+use sk_core::memo::Memo;
+use sk_core::{ObjectKey, ObjectRef, Resources, SimTime, SmolStr};
 use sk_engine::api::directives::NODE_GROUP;
 use sk_engine::api::{Body, Change, Object, Uid, WatchEvent};
-use sk_engine::kinds::{Condition, ConditionStatus, Node, Pod, PodPhase};
+use sk_engine::kinds::{Condition, ConditionStatus, Node, Pod, PodPhase, PodSpec};
 use sk_record::{DecisionRow, EndedBy, Error, Explained, NodeRow, Outcome, PodRow, SeriesRow, Writer};
 use sk_store::trace::{Trace, TraceError};
 
@@ -49,19 +52,94 @@ impl From<&WatchEvent> for Seen {
 /// The series of desired replicas.
 const REPLICAS: &str = "replicas";
 
+/// Of how many specs it is remembered what they ask for: 4,096 × 100 bytes are 0.4 MB, and the specs are those of pods.
+const SPEC_MEMORY: usize = 1 << 12;
+
 /// Turns changes into rows.
 pub struct Recorder {
     writer: Writer,
     /// Price of a node-hour by group.
     prices: BTreeMap<SmolStr, f64>,
-    pods: BTreeMap<ObjectKey, PodRow>,
+    pods: LivePods,
     nodes: BTreeMap<SmolStr, NodeRow>,
     /// Every object that may own others: what it is called at the top of its chain.
-    owners: BTreeMap<Uid, String>,
-    replicas: BTreeMap<String, i64>,
+    owners: BTreeMap<Uid, SmolStr>,
+    replicas: BTreeMap<SmolStr, i64>,
+    /// What pods of a spec ask for, by the spec's address.
+    requests: Memo<PodSpec, Resources>,
     /// What the scheduler said of decisions that are yet to be seen: those by which a pod gets a node, and those by which
     /// it is told something.
     explained: BTreeMap<(Uid, Option<String>), Explained>,
+}
+
+/// The pods that are alive, by name.
+#[derive(Default)]
+struct LivePods {
+    pods: Vec<Option<LivePod>>,
+    free: Vec<u32>,
+    places: Lookup<u32>,
+}
+
+/// A pod's row in the making: what its newest version does not say.
+struct LivePod {
+    /// Its newest version.
+    object: Arc<Object>,
+    owner: SmolStr,
+    created: SimTime,
+    scheduled: Option<SimTime>,
+    started: Option<SimTime>,
+    finished: Option<SimTime>,
+    /// Where it was first bound.
+    node: Option<SmolStr>,
+    group: Option<SmolStr>,
+    /// As it was created.
+    cpu_m: i64,
+    memory_bytes: i64,
+    waited_for: Option<SmolStr>,
+    ended_by: Option<EndedBy>,
+}
+
+impl LivePods {
+    fn place(&self, key: &ObjectKey) -> Option<u32> {
+        let is_it = |place: &u32| self.pods[*place as usize].as_ref().is_some_and(|pod| pod.object.key == *key);
+        self.places.find(hash_of(key), is_it).copied()
+    }
+
+    fn add(&mut self, pod: LivePod) -> u32 {
+        let hash = hash_of(&pod.object.key);
+        let place = match self.free.pop() {
+            Some(place) => {
+                self.pods[place as usize] = Some(pod);
+                place
+            }
+            None => {
+                self.pods.push(Some(pod));
+                u32::try_from(self.pods.len() - 1).expect("a cluster holds at most sk_core::limits::MAX_OBJECTS")
+            }
+        };
+        let pods = &self.pods;
+        let rehash = |place: &u32| pods[*place as usize].as_ref().map_or(0, |pod| hash_of(&pod.object.key));
+        self.places.insert(hash, place, rehash);
+        place
+    }
+
+    fn get_mut(&mut self, place: u32) -> Option<&mut LivePod> {
+        self.pods[place as usize].as_mut()
+    }
+
+    fn remove(&mut self, place: u32) -> Option<LivePod> {
+        let pod = self.pods[place as usize].take()?;
+        self.places.remove(hash_of(&pod.object.key), |known| *known == place);
+        self.free.push(place);
+        Some(pod)
+    }
+
+    /// All of them, by namespace and name.
+    fn into_sorted(self) -> Vec<LivePod> {
+        let mut pods: Vec<LivePod> = self.pods.into_iter().flatten().collect();
+        pods.sort_by(|one, other| one.object.key.cmp(&other.object.key));
+        pods
+    }
 }
 
 impl Recorder {
@@ -70,10 +148,11 @@ impl Recorder {
         Self {
             writer,
             prices,
-            pods: BTreeMap::new(),
+            pods: LivePods::default(),
             nodes: BTreeMap::new(),
             owners: BTreeMap::new(),
             replicas: BTreeMap::new(),
+            requests: Memo::new(SPEC_MEMORY),
             explained: BTreeMap::new(),
         }
     }
@@ -89,9 +168,9 @@ impl Recorder {
 
     /// Writes what is still alive; the caller ends the record.
     pub fn finish(mut self) -> Result<Writer, Error> {
-        for mut row in std::mem::take(&mut self.pods).into_values() {
-            name_group(&mut row, &self.nodes);
-            self.writer.push_pod(&row)?;
+        for mut pod in std::mem::take(&mut self.pods).into_sorted() {
+            pod.name_group(&self.nodes);
+            self.writer.push_pod(&pod.into_row(None))?;
         }
         for row in std::mem::take(&mut self.nodes).into_values() {
             self.writer.push_node(&row)?;
@@ -112,65 +191,28 @@ impl Recorder {
     }
 
     fn see_pod(&mut self, event: &Seen, pod: &Pod) -> Result<(), Error> {
-        let (object, at) = (&event.object, event.at);
-        if !self.pods.contains_key(&object.key) {
-            let row = new_pod_row(object, pod, at, self.owner_of(object));
-            self.pods.insert(object.key.clone(), row);
-        }
-        self.decide(event, pod)?;
-        let Some(row) = self.pods.get_mut(&object.key) else { return Ok(()) };
-        name_group(row, &self.nodes);
-        row.phase = format!("{:?}", pod.status.phase);
-        if pod.status.phase != PodPhase::Pending {
-            row.started = row.started.or(pod.status.started);
-        }
-        if pod.status.phase.is_final() {
-            row.finished = row.finished.or(pod.status.finished).or(Some(at));
-            row.ended_by.get_or_insert(match pod.status.phase {
-                PodPhase::Failed => EndedBy::Failed,
-                _ => EndedBy::Finished,
-            });
-        }
-        if event.change == Change::Deleted {
-            forget(&mut self.explained, object.uid);
-            row.deleted = Some(at);
-            row.ended_by.get_or_insert(end_of(pod, &self.nodes));
-            let row = self.pods.remove(&object.key).expect("the row was there a moment ago");
-            self.writer.push_pod(&row)?;
-        }
-        Ok(())
-    }
-
-    /// The scheduler's word on a pod, as it stands in the pod itself.
-    fn decide(&mut self, event: &Seen, pod: &Pod) -> Result<(), Error> {
-        let Some(row) = self.pods.get_mut(&event.object.key) else { return Ok(()) };
-        let mut decision = DecisionRow {
-            time: event.at,
-            namespace: row.namespace.clone(),
-            pod: row.name.clone(),
-            owner: row.owner.clone(),
-            outcome: Outcome::Unschedulable,
-            node: None,
-            message: None,
-            explained: Explained::default(),
+        let place = match self.pods.place(&event.object.key) {
+            Some(place) => place,
+            None => {
+                let owner = self.owner_of(&event.object);
+                let requests = self.requests.get_or_insert_with(&pod.spec, PodSpec::requests);
+                self.pods.add(LivePod::new(&event.object, &requests, event.at, owner))
+            }
         };
-        if let (Some(node), None) = (&pod.node_name, row.scheduled) {
-            row.scheduled = Some(event.at);
-            row.node = Some(node.to_string());
-            decision.outcome = Outcome::Scheduled;
-            decision.node = Some(node.to_string());
-            decision.explained = self.explained.remove(&(event.object.uid, None)).unwrap_or_default();
-            return self.writer.push_decision(&decision);
-        }
-        let refused =
-            pod.status.condition("PodScheduled").filter(|condition| condition.status == ConditionStatus::False);
-        let message = refused.map(|condition| condition.message().to_owned());
-        if message.is_some() && row.scheduled.is_none() && message != row.waited_for {
-            row.waited_for.clone_from(&message);
-            let about = (event.object.uid, message.clone());
+        let Some(live) = self.pods.get_mut(place) else { return Ok(()) };
+        live.object = event.object.clone();
+        if let Some(mut decision) = live.decide(event.at, pod) {
+            let about = (event.object.uid, decision.message.clone());
             decision.explained = self.explained.remove(&about).unwrap_or_default();
-            decision.message = message;
-            return self.writer.push_decision(&decision);
+            self.writer.push_decision(&decision)?;
+        }
+        live.see(event.at, pod, &self.nodes);
+        if event.change == Change::Deleted {
+            forget(&mut self.explained, event.object.uid);
+            live.ended_by.get_or_insert_with(|| end_of(pod, &self.nodes));
+            if let Some(live) = self.pods.remove(place) {
+                self.writer.push_pod(&live.into_row(Some(event.at)))?;
+            }
         }
         Ok(())
     }
@@ -218,7 +260,7 @@ impl Recorder {
     }
 
     /// The desired replicas of what was replayed, as a step function.
-    fn see_replicas(&mut self, event: &Seen, owner: &str) -> Result<(), Error> {
+    fn see_replicas(&mut self, event: &Seen, owner: &SmolStr) -> Result<(), Error> {
         let replicas = match &event.object.body {
             Body::Deployment(deployment) => Some(i64::from(deployment.spec.replicas)),
             Body::ReplicaSet(set) => Some(i64::from(set.spec.replicas)),
@@ -231,7 +273,7 @@ impl Recorder {
         let Some(replicas) = replicas else { return Ok(()) };
         let value = (event.change != Change::Deleted).then_some(replicas);
         let before = match value {
-            Some(value) => self.replicas.insert(owner.to_owned(), value),
+            Some(value) => self.replicas.insert(owner.clone(), value),
             None => self.replicas.remove(owner),
         };
         if before == value {
@@ -240,21 +282,26 @@ impl Recorder {
         self.writer.push_series(&SeriesRow {
             time: event.at,
             series: REPLICAS.to_owned(),
-            key: owner.to_owned(),
+            key: owner.to_string(),
             value: value.map(|value| value as f64),
         })
     }
 
     /// `namespace/Kind/name` at the top of the object's chain of controllers.
-    fn owner_of(&self, object: &Object) -> String {
+    fn owner_of(&self, object: &Object) -> SmolStr {
         let above = object.controller().and_then(|owner| self.owners.get(&owner.uid)).cloned();
         // Who watches only pods, as on a live cluster, knows their owners by the stamp on their template.
-        above.or_else(|| stamped_owner(object)).unwrap_or_else(|| owner_name(&object.reference()))
+        above.or_else(|| stamped_owner(object)).unwrap_or_else(|| owner_name(&object.reference()).into())
     }
 }
 
-fn stamped_owner(object: &Object) -> Option<String> {
-    object.meta.annotations.get(OWNER_ANNOTATION).and_then(|text| parse_owner(text)).map(|owner| owner_name(&owner))
+fn stamped_owner(object: &Object) -> Option<SmolStr> {
+    object
+        .meta
+        .annotations
+        .get(OWNER_ANNOTATION)
+        .and_then(|text| parse_owner(text))
+        .map(|owner| owner_name(&owner).into())
 }
 
 /// What an object is called in the record: `namespace/Kind/name`.
@@ -265,34 +312,95 @@ pub(crate) fn owner_name(owner: &ObjectRef) -> String {
     }
 }
 
-fn new_pod_row(object: &Object, pod: &Pod, at: SimTime, owner: String) -> PodRow {
-    let requests = pod.spec.requests();
-    PodRow {
-        namespace: object.key.namespace_or_empty().to_owned(),
-        name: object.key.name.to_string(),
-        uid: object.uid.to_string(),
-        owner,
-        created: at,
-        scheduled: None,
-        started: None,
-        finished: None,
-        deleted: None,
-        node: None,
-        group: None,
-        cpu_m: requests.cpu_milli,
-        memory_bytes: requests.memory,
-        phase: String::new(),
-        waited_for: None,
-        ended_by: None,
+impl LivePod {
+    fn new(object: &Arc<Object>, requests: &Resources, at: SimTime, owner: SmolStr) -> Self {
+        Self {
+            object: object.clone(),
+            owner,
+            created: at,
+            scheduled: None,
+            started: None,
+            finished: None,
+            node: None,
+            group: None,
+            cpu_m: requests.cpu_milli,
+            memory_bytes: requests.memory,
+            waited_for: None,
+            ended_by: None,
+        }
     }
-}
 
-/// Says which group the pod's node is of. Each time the pod is seen, until it is known: on a cluster nodes and pods are two
-/// watches, and a pod may be seen on a new node before that node is.
-fn name_group(row: &mut PodRow, nodes: &BTreeMap<SmolStr, NodeRow>) {
-    if row.group.is_none() {
-        let node = row.node.as_deref().and_then(|name| nodes.get(name));
-        row.group = node.and_then(|node| node.group.clone());
+    /// The scheduler's word on the pod, as it stands in the pod itself, if it is news.
+    fn decide(&mut self, at: SimTime, pod: &Pod) -> Option<DecisionRow> {
+        if self.scheduled.is_some() {
+            return None;
+        }
+        if let Some(node) = &pod.node_name {
+            self.scheduled = Some(at);
+            self.node = Some(node.clone());
+            return Some(self.decision(at, Outcome::Scheduled, None));
+        }
+        let refused = pod.status.condition("PodScheduled").filter(|c| c.status == ConditionStatus::False)?;
+        if self.waited_for.as_deref() == Some(refused.message()) {
+            return None;
+        }
+        self.waited_for = Some(refused.message().into());
+        Some(self.decision(at, Outcome::Unschedulable, self.waited_for.clone()))
+    }
+
+    fn decision(&self, time: SimTime, outcome: Outcome, message: Option<SmolStr>) -> DecisionRow {
+        DecisionRow {
+            time,
+            namespace: self.object.key.namespace_or_empty().to_owned(),
+            pod: self.object.key.name.to_string(),
+            owner: self.owner.to_string(),
+            outcome,
+            node: self.node.as_ref().map(SmolStr::to_string),
+            message: message.map(String::from),
+            explained: Explained::default(),
+        }
+    }
+
+    fn see(&mut self, at: SimTime, pod: &Pod, nodes: &BTreeMap<SmolStr, NodeRow>) {
+        self.name_group(nodes);
+        if pod.status.phase != PodPhase::Pending {
+            self.started = self.started.or(pod.status.started);
+        }
+        if pod.status.phase.is_final() {
+            self.finished = self.finished.or(pod.status.finished).or(Some(at));
+            let failed = pod.status.phase == PodPhase::Failed;
+            self.ended_by.get_or_insert(if failed { EndedBy::Failed } else { EndedBy::Finished });
+        }
+    }
+
+    /// Says which group the pod's node is of. Each time the pod is seen, until it is known: on a cluster nodes and pods
+    /// are two watches, and a pod may be seen on a new node before that node is.
+    fn name_group(&mut self, nodes: &BTreeMap<SmolStr, NodeRow>) {
+        if self.group.is_none() {
+            let node = self.node.as_ref().and_then(|name| nodes.get(name));
+            self.group = node.and_then(|node| node.group.as_deref().map(SmolStr::from));
+        }
+    }
+
+    fn into_row(self, deleted: Option<SimTime>) -> PodRow {
+        PodRow {
+            namespace: self.object.key.namespace_or_empty().to_owned(),
+            name: self.object.key.name.to_string(),
+            uid: self.object.uid.to_string(),
+            owner: self.owner.into(),
+            created: self.created,
+            scheduled: self.scheduled,
+            started: self.started,
+            finished: self.finished,
+            deleted,
+            node: self.node.map(String::from),
+            group: self.group.map(String::from),
+            cpu_m: self.cpu_m,
+            memory_bytes: self.memory_bytes,
+            phase: self.object.pod().map_or("", |pod| pod.status.phase.as_str()).into(),
+            waited_for: self.waited_for.map(String::from),
+            ended_by: self.ended_by,
+        }
     }
 }
 

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use sk_core::{ObjectRef, SimTime};
-use sk_engine::api::{ApiServer, DeleteOptions, Object, Propagation, Request};
+use sk_engine::api::{ApiServer, DeleteOptions, Propagation, Request};
 use sk_engine::kinds::NAMESPACE;
 use sk_engine::new_namespace;
 use sk_store::trace::{Trace, TraceError};
@@ -36,15 +36,14 @@ pub fn refusals(trace: &Trace) -> Result<Refusals, TraceError> {
         server.handle(start, Request::create(new_namespace(name))).expect("an empty server takes its first namespaces");
     }
     let mut found = Refusals::default();
-    for operation in Plan::new(trace.records()?, trace.config(), window) {
+    for operation in Plan::new(trace.records()?, trace.config(), window).for_engine() {
         let Operation { at, action, .. } = operation?;
         // Nobody reads the log here.
         server.reclaim(server.store().resource_version());
         match action {
-            Action::Apply(value) => {
-                let target = crate::embedded::reference_of(&value);
-                let answer = Object::from_json(value).and_then(|object| server.handle(at, Request::apply(object)));
-                if let (Some(target), Err(error)) = (target, answer) {
+            Action::Apply { object: target, content } => {
+                let answer = content.into_object().and_then(|object| server.handle(at, Request::apply(object)));
+                if let Err(error) = answer {
                     found.add(target, error.to_string());
                 }
             }

@@ -4,6 +4,7 @@
 //! pass for years. Therefore every path in an expression is looked up by name in the tree of figures, and every
 //! comparison is evaluated by itself on a made-up summary, before anything is simulated.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -108,8 +109,7 @@ pub(crate) fn compiled(assertion: Assertion) -> Result<Checked, AssertionError> 
 impl Checked {
     /// Judges a run. What names a group, namespace or owner that the run does not have cannot be judged.
     pub fn judge(&self, figures: &Figure) -> Vec<Verdict> {
-        let context = context(figures);
-        self.0.iter().map(|(assertion, program)| judge(assertion, program, figures, &context)).collect()
+        self.0.iter().map(|(assertion, program)| judge(assertion, program, figures)).collect()
     }
 
     /// Is there nothing to judge?
@@ -118,9 +118,9 @@ impl Checked {
     }
 }
 
-fn judge(assertion: &Assertion, program: &Program, figures: &Figure, context: &Context<'_, '_>) -> Verdict {
+fn judge(assertion: &Assertion, program: &Program, figures: &Figure) -> Verdict {
     let paths = paths(program.expression());
-    let result = match program.execute(context) {
+    let result = match program.execute(&context(figures, &paths)) {
         Ok(Value::Bool(true)) => Evaluated::Held,
         Ok(Value::Bool(false)) => Evaluated::Failed,
         Ok(other) => Evaluated::Unknown(not_boolean(&assertion.text, &other).problem),
@@ -278,7 +278,7 @@ fn check_types(text: &str, program: &Program, groups: &[Group], scope: Scope) ->
     let figures = summary.figure();
     let figures = if scope.mean { mean(&[figures]) } else { figures };
     let figures = ones(if scope.compared { compared(figures.clone(), &figures) } else { figures });
-    let context = context(&figures);
+    let context = context(&figures, &paths(program.expression()));
     for comparison in comparisons(program.expression()) {
         let column = program.source_info().offset_for(comparison.id).map(|(start, _)| start as usize + 1);
         Value::resolve(comparison, &context).map_err(|error| refuse(text, column, trial_problem(&error)))?;
@@ -364,14 +364,32 @@ fn refuse(text: &str, column: Option<usize>, problem: String) -> AssertionError 
     AssertionError { text: text.to_owned(), column, problem }
 }
 
-fn context<'v>(figures: &Figure) -> Context<'v, 'v> {
+/// The variables that an expression uses, and of a run's namespaces and owners only those that it names: a run may have a
+/// hundred thousand.
+fn context<'v>(figures: &Figure, paths: &[Path]) -> Context<'v, 'v> {
     let mut context = Context::default();
-    if let Figure::Fields(fields) = figures {
-        for (name, figure) in fields.iter().filter(|(_, figure)| *figure != Figure::Absent) {
-            context.add_variable_from_value(name.as_ref(), to_cel(figure));
+    let Figure::Fields(fields) = figures else { return context };
+    for (name, figure) in fields.iter().filter(|(_, figure)| *figure != Figure::Absent) {
+        let used: Vec<&Path> = paths.iter().filter(|path| path.root == name.as_ref()).collect();
+        if !used.is_empty() {
+            context.add_variable_from_value(name.as_ref(), to_cel(&named_entries(figure, &used)));
         }
     }
     context
+}
+
+/// A figure with those entries alone that are named, unless a path may go to any of them.
+fn named_entries<'f>(figure: &'f Figure, paths: &[&Path]) -> Cow<'f, Figure> {
+    let keys: Option<Vec<&str>> = paths
+        .iter()
+        .map(|path| match path.steps.first() {
+            Some(Step::Key(key)) => Some(key.as_str()),
+            Some(Step::Field(_) | Step::Any) | None => None,
+        })
+        .collect();
+    let (Figure::Entries(entries), Some(keys)) = (figure, keys) else { return Cow::Borrowed(figure) };
+    let named = keys.into_iter().filter_map(|key| Some((key.to_owned(), entries.get(key)?.clone())));
+    Cow::Owned(Figure::Entries(named.collect()))
 }
 
 fn to_cel(figure: &Figure) -> Value {

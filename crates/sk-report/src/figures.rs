@@ -40,7 +40,7 @@ figures! {
         groups: BTreeMap<String, GroupFigures>,
         /// The same for the pods of each namespace.
         namespaces: BTreeMap<String, PodFigures>,
-        /// The same for the pods of each top-most owner, called `ns/Kind/name`.
+        /// The same for the pods of each top-most owner, `ns/Kind/name`; the bare pods of a namespace are one, `ns/Pod/*`.
         owners: BTreeMap<String, PodFigures>,
         /// What of the trace was not simulated; `not_simulated` in summary.json has each object.
         missing: NotSimulated,

@@ -84,6 +84,9 @@ fn together(waits: &[(SimTime, SimTime)]) -> impl Iterator<Item = (i64, SimTime,
 /// What the scheduler said in each incident, in order of time. The first few incidents, which a report shows on its
 /// first screen, may have 200 answers each, the others 5: at most 5 × 200 + 195 × 5 = 1,975.
 pub(crate) fn decisions(source: &impl Source, incidents: &[Incident]) -> Result<Vec<(usize, DecisionRow)>, Error> {
+    if incidents.is_empty() {
+        return Ok(Vec::new());
+    }
     let mut left: Vec<usize> = (0..incidents.len()).map(|place| if place < 5 { 200 } else { 5 }).collect();
     let mut by_owner: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (place, incident) in incidents.iter().enumerate() {

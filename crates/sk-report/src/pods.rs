@@ -13,6 +13,10 @@ use crate::source::Source;
 use crate::step::{Changes, Step, Window};
 use crate::tally::{Tally, end_of, percentile, wait_end};
 
+/// What the bare pods of a namespace are called among the owners, behind the namespace: one entry for all, because a
+/// hundred thousand owners of one pod each are no figures that anybody reads.
+const BARE_PODS: &str = "Pod/*";
+
 /// What the pod table tells.
 pub(crate) struct Pods {
     /// The figures about pods; those about nodes are still zero.
@@ -46,6 +50,8 @@ struct Gathered {
     total: Tally,
     namespaces: BTreeMap<String, Tally>,
     owners: BTreeMap<String, Tally>,
+    /// The bare pods of each namespace, which own themselves.
+    bare: BTreeMap<String, Tally>,
     running: Changes,
     pending: Changes,
     causes: PendingCauses,
@@ -65,8 +71,12 @@ impl Gathered {
             return;
         }
         self.total.add(pod, window);
-        self.namespaces.entry(pod.namespace.clone()).or_default().add(pod, window);
-        self.owners.entry(pod.owner.clone()).or_default().add(pod, window);
+        entry(&mut self.namespaces, &pod.namespace).add(pod, window);
+        if owns_itself(pod) {
+            entry(&mut self.bare, &pod.namespace).add(pod, window);
+        } else {
+            entry(&mut self.owners, &pod.owner).add(pod, window);
+        }
         self.lost_their_node += i64::from(pod.ended_by == Some(EndedBy::NodeLost));
         if pod.waited_for.is_some() {
             let wait = Wait::of(pod, fleet, window);
@@ -80,6 +90,7 @@ impl Gathered {
         let (counts, waits) = (self.total.pods(&running), self.total.pending(&pending));
         let latency_percentiles = percentiles(self.total.sorted_latencies());
         let total = self.total.into_figures();
+        let bare = self.bare.into_iter().map(|(namespace, tally)| (format!("{namespace}/{BARE_PODS}"), tally));
         let moved = total.evicted.pods + total.preempted.pods + self.lost_their_node;
         let figures = Summary {
             pods: counts,
@@ -90,7 +101,7 @@ impl Gathered {
             preempted: total.preempted,
             churn: Churn { nodes: 0, pods: moved },
             namespaces: figures_of(self.namespaces),
-            owners: figures_of(self.owners),
+            owners: figures_of(self.owners.into_iter().chain(bare)),
             ..Summary::default()
         };
         let (causes, incidents) = (self.causes.into_sorted(), self.incidents.into_longest());
@@ -98,8 +109,22 @@ impl Gathered {
     }
 }
 
-fn figures_of(tallies: BTreeMap<String, Tally>) -> BTreeMap<String, PodFigures> {
+fn figures_of(tallies: impl IntoIterator<Item = (String, Tally)>) -> BTreeMap<String, PodFigures> {
     tallies.into_iter().map(|(name, tally)| (name, tally.into_figures())).collect()
+}
+
+/// The tally of this name; the name is copied only when it is new.
+fn entry<'t>(tallies: &'t mut BTreeMap<String, Tally>, name: &str) -> &'t mut Tally {
+    if !tallies.contains_key(name) {
+        tallies.insert(name.to_owned(), Tally::default());
+    }
+    tallies.get_mut(name).expect("it was put there just above")
+}
+
+/// Nobody made it but a person: its owner is `ns/Pod/` and its own name.
+fn owns_itself(pod: &PodRow) -> bool {
+    let kind_and_name = pod.owner.strip_prefix(pod.namespace.as_str());
+    kind_and_name.and_then(|rest| rest.strip_prefix("/Pod/")) == Some(pod.name.as_str())
 }
 
 fn percentiles(sorted: &[SimDuration]) -> Vec<SimDuration> {

@@ -70,7 +70,8 @@ impl Changes {
 
     /// The function inside the window.
     pub fn into_step(mut self, window: Window) -> Step {
-        self.0.sort_unstable();
+        // In which order changes of one moment come does not matter: only what they add up to is kept.
+        self.0.sort_unstable_by_key(|change| change.0);
         let mut points = vec![(window.start, 0)];
         let mut value = 0_i64;
         for (time, change) in self.0 {

@@ -63,6 +63,22 @@ fn namespaces_and_owners_have_their_own_figures() {
 }
 
 #[test]
+fn the_bare_pods_of_a_namespace_are_one_owner() {
+    let mut tables = story::nginx();
+    let bare = |number: usize| {
+        let pod = story::pod(number, 0, 0, 100);
+        PodRow { owner: format!("default/Pod/{}", pod.name), ..pod }
+    };
+    tables.pods.extend((100..107).map(bare));
+    // A pod whose owner is another pod is not bare.
+    tables.pods.push(PodRow { owner: "default/Pod/parent".into(), ..bare(107) });
+    let figures = summary(&tables);
+    assert_eq!(figures.owners["default/Pod/*"].pods.created, 7);
+    assert_eq!(figures.owners["default/Pod/parent"].pods.created, 1);
+    assert_eq!(figures.owners.len(), summary(&story::nginx()).owners.len() + 2);
+}
+
+#[test]
 fn causes_are_told_in_plain_words() {
     let analysis = Analysis::of(&story::nginx()).unwrap();
     let cause = &analysis.pending_causes[0];

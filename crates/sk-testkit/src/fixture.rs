@@ -1,7 +1,7 @@
 //! Recorded answers of the real thing, as they lie in `fixtures/`: read here by hermetic tests, written by the recorder.
 //!
-//! Two sorts. A [`Fixture`] is what the real control plane did with a scenario. An [`OracleFixture`] is a table of
-//! questions and of what Kubernetes' own Go libraries answer. Both say which version answered and when;
+//! Three sorts. A [`Fixture`] is what the real control plane did with a scenario. An [`OracleFixture`] is a table of
+//! questions and of what Kubernetes' own Go libraries answer. [`Discovery`] is which kinds it serves. All say which version answered and when;
 //! a test fails when that is not the version pinned in `tools/control-plane/go.mod`.
 
 use std::fs;
@@ -46,6 +46,45 @@ pub struct OracleFixture<Case> {
     pub recorded: String,
     /// Question and answer together, as `tools/control-plane/cmd/oracle` prints them.
     pub cases: Vec<Case>,
+}
+
+/// What a real API server says it serves.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Discovery {
+    /// What the API server said its version is, such as `v1.36.4`.
+    pub kubernetes: String,
+    /// The day, in UTC.
+    pub recorded: String,
+    /// Every kind, by group and name.
+    pub kinds: Vec<ServedKind>,
+}
+
+/// One kind that is served.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct ServedKind {
+    /// Its group, empty for the core group.
+    pub group: String,
+    /// Its versions, preferred first.
+    pub versions: Vec<String>,
+    /// Its name.
+    pub kind: String,
+    /// The name in URLs.
+    pub plural: String,
+    /// What people type instead.
+    pub short_names: Vec<String>,
+    /// `Namespaced` or `Cluster`.
+    pub scope: String,
+    /// What is served below an object, by name.
+    pub subresources: Vec<String>,
+}
+
+impl Discovery {
+    /// The recorded answer.
+    pub fn recorded() -> Result<Self, FixtureError> {
+        read(&path_of("discovery"))
+    }
 }
 
 /// Why a fixture cannot be read.

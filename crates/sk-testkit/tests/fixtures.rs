@@ -48,9 +48,10 @@ fn every_scenario_has_a_fixture_of_what_it_is_now() {
 }
 
 #[test]
-fn every_fixture_belongs_to_a_scenario_or_an_oracle() {
+fn every_fixture_belongs_to_a_scenario_an_oracle_or_a_test() {
     let scenarios = Scenario::all().unwrap().into_iter().map(|scenario| scenario.name);
-    let known: BTreeSet<_> = scenarios.chain(ORACLES.map(|oracle| format!("oracle-{oracle}"))).collect();
+    let others = ORACLES.map(|oracle| format!("oracle-{oracle}")).into_iter().chain(["discovery".to_owned()]);
+    let known: BTreeSet<_> = scenarios.chain(others).collect();
     let found: BTreeSet<_> = all_fixtures().into_iter().map(|(name, _)| name).collect();
     assert_eq!(found, known);
 }

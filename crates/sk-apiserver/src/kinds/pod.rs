@@ -146,6 +146,17 @@ pub enum PodPhase {
 }
 
 impl PodPhase {
+    /// As Kubernetes writes it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "Pending",
+            Self::Running => "Running",
+            Self::Succeeded => "Succeeded",
+            Self::Failed => "Failed",
+            Self::Unknown => "Unknown",
+        }
+    }
+
     /// Will it never run again?
     pub fn is_final(self) -> bool {
         matches!(self, Self::Succeeded | Self::Failed)

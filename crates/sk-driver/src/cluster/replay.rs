@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use sk_core::{ObjectKey, ObjectRef, SimTime, SmolStr};
-use sk_store::trace::{Object, Trace, TraceError};
+use sk_store::trace::{Trace, TraceError};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinHandle, JoinSet};
 
@@ -149,11 +149,7 @@ impl Dispatcher {
     /// Carries an operation out, or gives it to a worker. A refusal is counted, and the run goes on.
     async fn take(&mut self, action: Action, due: Due) {
         let (object, value) = match action {
-            Action::Apply(value) => match Object::new(value) {
-                Ok(object) => (object.reference().clone(), Some(object.into_value())),
-                // The trace's reader has made sure of it; a plan that broke it would be a bug to hear of.
-                Err(error) => return tracing::error!("an operation without an object: {error}"),
-            },
+            Action::Apply { object, content } => (object, Some(content.into_json())),
             Action::Delete(object) => (object, None),
         };
         if let Some(why) = self.context.virtualiser.left_out(&object, value.as_ref()) {

@@ -17,12 +17,14 @@ pub(crate) struct Case {
     pub(crate) per_deployment: u64,
     /// Seconds between two scans of the autoscaler.
     pub(crate) scan_secs: i64,
+    /// Does a pod ask for more than half a node?
+    pub(crate) one_per_node: bool,
 }
 
 const NEVER: i64 = 1_000_000;
 
 impl Case {
-    pub(crate) const ALL: [Self; 6] = [
+    pub(crate) const ALL: [Self; 8] = [
         Self {
             name: "deployments",
             title: "1,000 nodes, 1,000 Deployments × 100 pods",
@@ -31,6 +33,7 @@ impl Case {
             live: 100_000,
             per_deployment: 100,
             scan_secs: NEVER,
+            one_per_node: false,
         },
         Self {
             name: "bare-1k",
@@ -40,6 +43,7 @@ impl Case {
             live: 25_000,
             per_deployment: 0,
             scan_secs: NEVER,
+            one_per_node: false,
         },
         Self {
             name: "bare-5k",
@@ -49,6 +53,7 @@ impl Case {
             live: 37_500,
             per_deployment: 0,
             scan_secs: NEVER,
+            one_per_node: false,
         },
         Self {
             name: "bare-10k",
@@ -58,6 +63,7 @@ impl Case {
             live: 25_000,
             per_deployment: 0,
             scan_secs: NEVER,
+            one_per_node: false,
         },
         Self {
             name: "no-scans",
@@ -67,6 +73,7 @@ impl Case {
             live: 20_000,
             per_deployment: 0,
             scan_secs: NEVER,
+            one_per_node: false,
         },
         Self {
             name: "scans",
@@ -76,8 +83,16 @@ impl Case {
             live: 20_000,
             per_deployment: 0,
             scan_secs: 10,
+            one_per_node: false,
         },
+        Self::one_per_node("one-per-node-500", "500 nodes, one bare pod on each", 500),
+        Self::one_per_node("one-per-node-4k", "4,000 nodes, one bare pod on each", 4_000),
     ];
+
+    const fn one_per_node(name: &'static str, title: &'static str, nodes: u32) -> Self {
+        let pods = nodes as u64;
+        Self { name, title, nodes, pods, live: pods, per_deployment: 0, scan_secs: NEVER, one_per_node: true }
+    }
 
     pub(crate) fn find(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|case| case.name == name)
@@ -87,11 +102,17 @@ impl Case {
     pub(crate) fn shrunk(mut self, by: u64) -> Self {
         self.pods /= by;
         self.live /= by;
+        if self.one_per_node {
+            self.nodes /= u32::try_from(by).unwrap();
+        }
         self
     }
 
     /// CPU in thousandths and memory in MiB that a bare pod asks for: twenty sizes, as a cluster has a few dozen templates.
-    pub(crate) fn size(number: u64) -> (i64, i64) {
+    pub(crate) fn size(&self, number: u64) -> (i64, i64) {
+        if self.one_per_node {
+            return (20_000, 1_024);
+        }
         let class = i64::try_from(number % 20).unwrap();
         (100 + 40 * class, 128 + 64 * (class * 7 % 20))
     }

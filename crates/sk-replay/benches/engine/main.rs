@@ -35,6 +35,7 @@ fn main() {
     {
         let case = Case::find(name).unwrap().shrunk(shrink.parse().unwrap());
         match side.as_str() {
+            "write" => whole::write_trace(&case, Path::new(folder)),
             "plain" => plain::run(&case),
             "whole" => whole::run(&case, Path::new(folder)),
             "idle" => whole::read(&case, Path::new(folder)),

@@ -43,7 +43,7 @@ pub(crate) fn run(case: &Case) {
 
 /// The same sizes as the trace has.
 pub(crate) fn size(case: &Case, number: u64) -> (i64, i64) {
-    let (cpu, memory_mib) = Case::size(number.checked_div(case.per_deployment).unwrap_or(number));
+    let (cpu, memory_mib) = case.size(number.checked_div(case.per_deployment).unwrap_or(number));
     (cpu, memory_mib << 20)
 }
 

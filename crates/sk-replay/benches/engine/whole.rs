@@ -34,7 +34,7 @@ pub(crate) fn write_trace(case: &Case, folder: &Path) {
     } else {
         for number in 0..case.pods {
             let (come, go) = case.span(number);
-            let (cpu, memory) = Case::size(number);
+            let (cpu, memory) = case.size(number);
             let pod = json!({
                 "apiVersion": "v1", "kind": "Pod", "metadata": {"name": format!("pod-{number}"), "namespace": "load"},
                 "spec": {"containers": [{
@@ -62,7 +62,7 @@ pub(crate) fn write_trace(case: &Case, folder: &Path) {
 
 fn deployment(case: &Case, number: u64) -> serde_json::Value {
     let name = format!("web-{number}");
-    let (cpu, memory) = Case::size(number);
+    let (cpu, memory) = case.size(number);
     json!({
         "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": "load"},
         "spec": {

@@ -28,7 +28,9 @@ impl Children {
         } else {
             self.left_out.remove(object);
         }
-        if acted || is_made {
+        // A pod that owns others, as a Spark driver does, makes them by what runs in it, and nothing runs here.
+        let is_pod = object.gvk.kind == "Pod" && object.gvk.group.is_empty();
+        if (acted || is_made) && !is_pod {
             self.makers.insert(object.clone());
         }
         is_made
@@ -84,6 +86,8 @@ mod tests {
         assert!(!is_made("example.com/v1.Fleet", "f", None));
         assert!(!is_made("Pod", "f-1", Some(("example.com/v1.Fleet", "f"))), "nobody here acts on a Fleet");
         assert!(!is_made("batch/v1.Job", "alone", Some(("batch/v1.CronJob", "gone"))));
+        assert!(!is_made("Pod", "driver", None));
+        assert!(!is_made("Pod", "executor", Some(("Pod", "driver"))), "no container runs here that could make it");
         let (job, _) = object("batch/v1.Job", "etl-1", None);
         assert!(children.forget(&job), "its deletion is its maker's affair, too");
         assert!(!children.forget(&job));

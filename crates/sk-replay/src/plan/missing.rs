@@ -50,14 +50,9 @@ impl Gaps {
     /// Looks at a version of an object. `replaces`: the versions before it lie before the run's start and do not count.
     pub(super) fn look_at(&mut self, object: &ObjectRef, value: &Value, config: &TracerConfig, replaces: bool) {
         let demand = Demand::of(&object.gvk, value, &templates::paths(&object.gvk, config), &self.schedulers);
-        self.last = Some((object.clone(), demand));
         let why = demand.and_then(|demand| why_missing(&object.gvk, &demand));
-        let (Some(why), Some(demand)) = (why, demand) else {
-            if replaces {
-                self.objects.remove(object);
-            }
-            return;
-        };
+        let (Some(why), Some(demand)) = (why, demand) else { return self.simulated(object, demand, replaces) };
+        self.last = Some((object.clone(), Some(demand)));
         let maker = controller(object, value).and_then(|maker| self.objects.get_mut(&maker));
         if let Some(maker) = maker {
             maker.made.insert(object.clone(), demand);
@@ -65,6 +60,20 @@ impl Gaps {
         }
         let found = self.objects.entry(object.clone()).or_insert_with(|| Found::new(why, demand));
         found.demand = if replaces { demand } else { most(found.demand, demand) };
+    }
+
+    /// What a simulated object asks for; nothing if it asks for nothing, or is not simulated.
+    pub(super) fn demand(&self, gvk: &Gvk, value: &Value, config: &TracerConfig) -> Option<Demand> {
+        Demand::of(gvk, value, &templates::paths(gvk, config), &self.schedulers)
+            .filter(|demand| why_missing(gvk, demand).is_none())
+    }
+
+    /// An object that is simulated, and what it asks for.
+    pub(super) fn simulated(&mut self, object: &ObjectRef, demand: Option<Demand>, replaces: bool) {
+        self.last = Some((object.clone(), demand));
+        if replaces {
+            self.objects.remove(object);
+        }
     }
 
     /// An object that was gone before the run's start.

@@ -11,15 +11,19 @@ mod clean;
 pub(crate) mod demand;
 mod missing;
 pub mod overlay;
+mod pods;
 mod start;
 pub mod templates;
 mod unmodelled;
 
 use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 use sk_core::template::{TEMPLATE_ANNOTATION, TemplateId};
-use sk_core::{Gvk, ObjectRef, SimDuration, SimTime, SmolStr};
+use sk_core::{Gvk, ObjectKey, ObjectRef, SimDuration, SimTime, SmolStr};
+use sk_engine::api::{ApiError, Object as ApiObject};
+use sk_engine::kinds::NAMESPACE;
 use sk_store::trace::{Change, Object, Record, TraceError, TracerConfig};
 
 pub use missing::Gaps;
@@ -28,6 +32,7 @@ pub use start::Start;
 pub use unmodelled::{Finding, Unmodelled};
 
 use children::Children;
+use pods::{Alike, Pods};
 use start::Initial;
 
 /// Annotation on a pod template: which recorded object its pods belong to.
@@ -51,9 +56,41 @@ pub struct Operation {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// Create the object, or make it this.
-    Apply(Value),
+    Apply {
+        /// Which object.
+        object: ObjectRef,
+        /// What it is to be.
+        content: Content,
+    },
     /// Delete the object.
     Delete(ObjectRef),
+}
+
+/// What an object is to be.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Content {
+    /// As JSON.
+    Json(Value),
+    /// As the embedded API server holds it: only in a plan for the engine.
+    Read(Box<ApiObject>),
+}
+
+impl Content {
+    /// As JSON, for a server that is asked over a wire.
+    pub fn into_json(self) -> Value {
+        match self {
+            Self::Json(value) => value,
+            Self::Read(object) => object.to_json(),
+        }
+    }
+
+    /// As the embedded API server takes it, or why it does not.
+    pub fn into_object(self) -> Result<ApiObject, ApiError> {
+        match self {
+            Self::Json(value) => ApiObject::from_json(value),
+            Self::Read(object) => Ok(*object),
+        }
+    }
 }
 
 /// The operations of a trace, in order.
@@ -72,6 +109,9 @@ pub struct Plan<'t, R> {
     initial: Initial,
     /// The first record that tells of something that happens, read while the state at the start was gathered.
     held: Option<Record>,
+    for_engine: bool,
+    /// In a plan for the engine: pods that are ready to be applied.
+    pods: Pods,
 }
 
 /// Which part of a trace is replayed. Changes before the start make up the state at the start.
@@ -108,7 +148,15 @@ impl<'t, R: Iterator<Item = Result<Record, TraceError>>> Plan<'t, R> {
             start: None,
             initial: Initial::default(),
             held: None,
+            for_engine: false,
+            pods: Pods::default(),
         }
+    }
+
+    /// The same for the embedded engine: pods come as it holds them, and those that are alike are read once. A bare pod
+    /// is its own owner there and carries no annotation that says so.
+    pub fn for_engine(self) -> Self {
+        Self { for_engine: true, ..self }
     }
 
     /// The same, for a cluster that begins before the clock: what is there at the start is not replayed change by change.
@@ -194,27 +242,70 @@ impl<'t, R: Iterator<Item = Result<Record, TraceError>>> Plan<'t, R> {
     }
 
     fn apply(&mut self, at: SimTime, object: Object) {
+        if let Some(alike) = self.alike(&object) {
+            return self.apply_alike(at, object.reference(), &alike);
+        }
         let reference = object.reference().clone();
         self.unmodelled.look_at(&reference, object.value(), self.config);
         self.gaps.look_at(&reference, object.value(), self.config, at <= self.window.start);
         if !is_replayed(&reference.gvk) || self.children.is_made(&reference, object.value()) {
             return;
         }
-        let namespace = match (&reference.key.namespace, reference.gvk.kind.as_str()) {
-            (_, "Namespace") => {
-                self.known_namespaces.insert(reference.key.name.clone());
-                None
-            }
-            (namespace, _) => namespace.clone(),
-        };
-        if let Some(namespace) = namespace.filter(|namespace| self.known_namespaces.insert(namespace.clone())) {
-            let json = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
-            self.ready.push_back(Operation { at, action: Action::Apply(json), is_recorded: false });
-        }
+        self.make_namespace(at, &reference);
         let mut value = object.into_value();
         clean::remove_what_a_server_allots(&reference.gvk, &mut value, self.keep_volumes);
         self.stamp(&reference, &mut value);
-        self.ready.push_back(Operation { at, action: Action::Apply(value), is_recorded: true });
+        let is_pod = is_pod(&reference.gvk);
+        let content = if self.for_engine && is_pod { self.pods.read(value) } else { Content::Json(value) };
+        let action = Action::Apply { object: reference, content };
+        self.ready.push_back(Operation { at, action, is_recorded: true });
+    }
+
+    /// What is known of a pod from those that are like it, prepared now if it is the first of its shape.
+    fn alike(&mut self, object: &Object) -> Option<Arc<Alike>> {
+        let shape = object.shape().filter(|_| self.for_engine && is_pod(&object.reference().gvk))?;
+        let mut pods = std::mem::take(&mut self.pods);
+        let alike = pods.alike(shape, |value| {
+            // Whether its maker is replayed can change from pod to pod.
+            if children::controller(object.reference(), value).is_some() {
+                return None;
+            }
+            let mut prepared = value.clone();
+            clean::remove_what_a_server_allots(&object.reference().gvk, &mut prepared, self.keep_volumes);
+            self.stamp(object.reference(), &mut prepared);
+            if Unmodelled::finds_in(object.reference(), value, self.config) {
+                return None;
+            }
+            let demand = self.gaps.demand(&object.reference().gvk, value, self.config)?;
+            Some((prepared, demand))
+        });
+        self.pods = pods;
+        alike
+    }
+
+    fn apply_alike(&mut self, at: SimTime, reference: &ObjectRef, alike: &Alike) {
+        self.gaps.simulated(reference, Some(alike.demand), at <= self.window.start);
+        self.children.is_made(reference, &Value::Null);
+        self.make_namespace(at, reference);
+        let content = Content::Read(Box::new(alike.named(&reference.key.name)));
+        let action = Action::Apply { object: reference.clone(), content };
+        self.ready.push_back(Operation { at, action, is_recorded: true });
+    }
+
+    /// Creates the namespace that an object is in, if nothing did before.
+    fn make_namespace(&mut self, at: SimTime, object: &ObjectRef) {
+        if object.gvk.kind == "Namespace" {
+            self.known_namespaces.insert(object.key.name.clone());
+            return;
+        }
+        let Some(name) = object.key.namespace.as_ref().filter(|name| !self.known_namespaces.contains(*name)) else {
+            return;
+        };
+        self.known_namespaces.insert(name.clone());
+        let json = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        let namespace = ObjectRef::new(NAMESPACE.clone(), ObjectKey::cluster(name.clone()));
+        let action = Action::Apply { object: namespace, content: Content::Json(json) };
+        self.ready.push_back(Operation { at, action, is_recorded: false });
     }
 
     /// Writes into every pod template which it is, so that a pod made from it can be given a recorded life.
@@ -229,7 +320,10 @@ impl<'t, R: Iterator<Item = Result<Record, TraceError>>> Plan<'t, R> {
             }
             let Some(annotations) = annotations.as_object_mut() else { continue };
             annotations.insert(TEMPLATE_ANNOTATION.into(), template.to_string().into());
-            annotations.insert(OWNER_ANNOTATION.into(), owner_text(owner).into());
+            let owns_itself = self.for_engine && is_pod(&owner.gvk);
+            if !owns_itself {
+                annotations.insert(OWNER_ANNOTATION.into(), owner_text(owner).into());
+            }
         }
     }
 }
@@ -261,6 +355,10 @@ pub fn owner_text(owner: &ObjectRef) -> String {
 pub fn parse_owner(text: &str) -> Option<ObjectRef> {
     let (gvk, key) = text.split_once(':')?;
     Some(ObjectRef::new(gvk.parse().ok()?, key.parse().ok()?))
+}
+
+fn is_pod(gvk: &Gvk) -> bool {
+    gvk.kind == "Pod" && gvk.group.is_empty()
 }
 
 /// Does a plan replay objects of this kind? Nodes come from the scenario, never from the trace's objects, so that a run has

@@ -102,6 +102,13 @@ impl Unmodelled {
         }
     }
 
+    /// Is there anything in this object, or that it names, that is not modelled?
+    pub(super) fn finds_in(object: &ObjectRef, value: &Value, config: &TracerConfig) -> bool {
+        let mut found = Self::default();
+        found.look_at(object, value, config);
+        !found.objects.is_empty() || !found.claims.is_empty()
+    }
+
     pub(super) fn look_at(&mut self, object: &ObjectRef, value: &Value, config: &TracerConfig) {
         let of_kind =
             |(group, kind, _): &&(&str, &str, Finding)| object.gvk.group == *group && object.gvk.kind == *kind;

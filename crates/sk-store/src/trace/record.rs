@@ -1,9 +1,12 @@
 //! Records: at this time, in this order, this object was applied or deleted.
 
 use std::fmt;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::{Map, Value};
 use sk_core::{Gvk, ObjectKey, ObjectRef, SimTime};
+
+use super::shape::Shape;
 
 /// One thing that happened.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,10 +54,23 @@ pub struct Deletion {
 }
 
 /// A Kubernetes object as JSON that says what it is called.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Object {
     reference: ObjectRef,
-    value: Value,
+    content: Content,
+}
+
+#[derive(Clone, Debug)]
+enum Content {
+    Tree(Value),
+    /// As others but for its name; a tree only if somebody asks for it.
+    Alike(Arc<Shape>, OnceLock<Value>),
+}
+
+impl PartialEq for Object {
+    fn eq(&self, other: &Self) -> bool {
+        self.reference == other.reference && self.value() == other.value()
+    }
 }
 
 /// Why a JSON value is not a Kubernetes object.
@@ -78,7 +94,12 @@ impl Object {
     /// Checks that `value` has `apiVersion`, `kind` and `metadata.name`, and takes it.
     pub fn new(value: Value) -> Result<Self, NotAnObject> {
         let reference = reference_of(&value)?;
-        Ok(Self { reference, value })
+        Ok(Self { reference, content: Content::Tree(value) })
+    }
+
+    /// The object of that name, of which everything else is known.
+    pub(super) fn alike(reference: ObjectRef, shape: Arc<Shape>) -> Self {
+        Self { reference, content: Content::Alike(shape, OnceLock::new()) }
     }
 
     /// Takes `value`, which must be the object of that name.
@@ -96,17 +117,38 @@ impl Object {
 
     /// The whole object.
     pub fn value(&self) -> &Value {
-        &self.value
+        match &self.content {
+            Content::Tree(value) => value,
+            Content::Alike(shape, tree) => tree.get_or_init(|| shape.named(&self.reference.key.name)),
+        }
     }
 
     /// The whole object, given away.
     pub fn into_value(self) -> Value {
-        self.value
+        match self.content {
+            Content::Tree(value) => value,
+            Content::Alike(shape, tree) => tree.into_inner().unwrap_or_else(|| shape.named(&self.reference.key.name)),
+        }
+    }
+
+    /// What it has in common with others of the trace that differ in nothing but their names, if the trace's form tells.
+    pub fn shape(&self) -> Option<&Arc<Shape>> {
+        match &self.content {
+            Content::Tree(_) => None,
+            Content::Alike(shape, _) => Some(shape),
+        }
     }
 
     /// Its labels, in the order they are written; those that are not text are passed over.
     pub fn labels(&self) -> impl Iterator<Item = (&str, &str)> {
-        labels_of(&self.value)
+        labels_of(self.value())
+    }
+}
+
+/// Gives an object as JSON another name.
+pub(super) fn set_name(value: &mut Value, name: &str) {
+    if let Some(known) = value.pointer_mut("/metadata/name") {
+        *known = name.into();
     }
 }
 

@@ -1,12 +1,15 @@
 //! `make record-fixtures`: records anew what the real control plane does with each scenario, what the real scheduler
-//! does with each family of scheduling scenarios, and what the oracles answer. Arguments name what to record
-//! (`job`, `scheduler/preemption`, `oracle-cron`, or `scheduler` for all its families); without any, all are.
+//! does with each family of scheduling scenarios, which kinds it serves, and what the oracles answer. Arguments name what
+//! to record (`job`, `scheduler/preemption`, `discovery`, `oracle-cron`, or `scheduler` for all its families); without
+//! any, all are.
 
 use std::process::ExitCode;
 use std::time::Instant;
 
 use sk_testkit::Scenario;
-use sk_testkit::recorder::{ORACLES, RecordError, record, record_oracle, write, write_oracle};
+use sk_testkit::recorder::{
+    ORACLES, RecordError, record, record_discovery, record_oracle, write, write_discovery, write_oracle,
+};
 use sk_testkit::scheduling::Family;
 use sk_testkit::scheduling::live::{self, Arena, PlayError};
 
@@ -41,6 +44,10 @@ async fn record_wanted(wanted: &[String]) -> Result<usize, Error> {
     let mut recorded = 0;
     for oracle in ORACLES.into_iter().filter(|oracle| is_wanted(&format!("oracle-{oracle}"))) {
         println!("{}", write_oracle(&record_oracle(oracle)?)?.display());
+        recorded += 1;
+    }
+    if is_wanted("discovery") {
+        println!("{}", write_discovery(&record_discovery().await?)?.display());
         recorded += 1;
     }
     for scenario in Scenario::all().map_err(RecordError::from)?.iter().filter(|scenario| is_wanted(&scenario.name)) {

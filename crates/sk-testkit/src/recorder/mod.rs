@@ -4,6 +4,7 @@
 //! would leave a gap in it (a watch that ends, an event too many, a condition that never holds) is an error:
 //! a fixture is either whole or not written.
 
+mod discovery;
 mod layout;
 mod live;
 mod oracle;
@@ -17,6 +18,7 @@ use serde::Serialize;
 use serde_json::Value;
 use sk_core::Gvk;
 
+pub use discovery::{record_discovery, write_discovery};
 pub use oracle::{ORACLES, record_oracle};
 
 use crate::canonical::canonicalise;
@@ -79,6 +81,9 @@ pub enum RecordError {
         /// What went wrong.
         reason: String,
     },
+    /// The API server cannot be asked what it serves.
+    #[error("ask what is served: {0}")]
+    Discovery(String),
     /// There is no oracle.
     #[error(transparent)]
     Binaries(#[from] BinariesError),

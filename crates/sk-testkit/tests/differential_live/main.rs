@@ -9,18 +9,20 @@ mod ours;
 
 use sk_testkit::scheduling::answer::{Attempt, Outcome, Raced, Scores};
 use sk_testkit::scheduling::live::Arena;
-use sk_testkit::scheduling::{Recorded, generate};
+use sk_testkit::scheduling::{Recorded, SchedulingScenario, generate};
 
 use crate::compare::{Verdict, compare};
 
 /// One in so many recorded scenarios is played again: enough to notice another scheduler, in under a minute.
 const REPLAYED: usize = 12;
-/// A scenario that a race cuts short is played so often before it is compared up to there.
+/// A scenario that races spoil is played so often at most. A race is the busy machine's doing, not the scheduler's: another
+/// time there is none.
 const PLAYS: usize = 4;
 /// What `make e2e` compares; `make differential` sets the variables to more.
 const SEEDS: u64 = 4;
 const PODS: u64 = 250;
-/// At most one attempt in so many may differ where the log cannot tell what the real scheduler knew.
+/// At most one attempt in so many may differ where the log cannot tell what the real scheduler knew. What differs anywhere
+/// else fails the test however often the scenario is played.
 const RACED_PER_ATTEMPTS: usize = 100;
 
 /// A number from the environment.
@@ -36,10 +38,36 @@ async fn random_pods_are_decided_as_the_real_scheduler_decides_them() {
     let mut all = Verdict::default();
     for seed in 0..seeds {
         let scenario = generate::scenario(seed, pods as usize);
-        let answers = arena.play(&scenario).await.expect("the real scheduler plays it");
-        let verdict = compare(&scenario, &answers);
+        let verdict = played(&mut arena, &scenario).await;
+        all.attempts += verdict.attempts;
+        all.placements += verdict.placements;
+        all.differences.extend(verdict.differences);
+        all.raced.extend(verdict.raced);
+    }
+    println!("{} attempts, {} placements", all.attempts, all.placements);
+    assert!(all.placements > 0, "nothing was compared");
+    let found: Vec<String> = all.differences.iter().map(ToString::to_string).collect();
+    assert!(found.is_empty(), "{} differences:\n{}", found.len(), found.join("\n"));
+    let raced: Vec<String> = all.raced.iter().map(ToString::to_string).collect();
+    let bound = all.attempts / RACED_PER_ATTEMPTS;
+    assert!(
+        raced.len() <= bound,
+        "{} differences, more than {bound}, may be races:\n{}",
+        raced.len(),
+        raced.join("\n")
+    );
+}
+
+/// The comparison of the play with the fewest races, which is the first one on a quiet machine. Differences that no race
+/// explains end the playing.
+async fn played(arena: &mut Arena, scenario: &SchedulingScenario) -> Verdict {
+    let mut best: Option<Verdict> = None;
+    for play in 1..=PLAYS {
+        let answers = arena.play(scenario).await.expect("the real scheduler plays it");
+        let verdict = compare(scenario, &answers);
         println!(
-            "seed {seed}: {} nodes, {} steps, {} attempts, {} placements, {} differences, {} raced",
+            "{}, play {play}: {} nodes, {} steps, {} attempts, {} placements, {} differences, {} raced",
+            scenario.name,
             scenario.nodes.len(),
             scenario.steps.len(),
             verdict.attempts,
@@ -47,18 +75,16 @@ async fn random_pods_are_decided_as_the_real_scheduler_decides_them() {
             verdict.differences.len(),
             verdict.raced.len()
         );
-        all.attempts += verdict.attempts;
-        all.placements += verdict.placements;
-        all.differences.extend(verdict.differences);
-        all.raced.extend(verdict.raced);
+        let is_settled =
+            !verdict.differences.is_empty() || verdict.raced.len() <= verdict.attempts / RACED_PER_ATTEMPTS;
+        if is_settled || best.as_ref().is_none_or(|best| verdict.raced.len() < best.raced.len()) {
+            best = Some(verdict);
+        }
+        if is_settled {
+            break;
+        }
     }
-    println!("{} attempts, {} placements", all.attempts, all.placements);
-    all.raced.iter().for_each(|raced| println!("raced: {raced}"));
-    assert!(all.placements > 0, "nothing was compared");
-    let found: Vec<String> = all.differences.iter().map(ToString::to_string).collect();
-    assert!(found.is_empty(), "{} differences:\n{}", found.len(), found.join("\n"));
-    let bound = all.attempts / RACED_PER_ATTEMPTS;
-    assert!(all.raced.len() <= bound, "{} differences are put down to races, more than {bound}", all.raced.len());
+    best.expect("a scenario is played at least once")
 }
 
 /// What an attempt came to: the pod, the outcome, the scores.
@@ -82,7 +108,6 @@ async fn recorded_scenarios_played_again_are_answered_as_recorded() {
     let (mut whole, mut cut_short) = (0, Vec::new());
     for (family, scenario, answers) in scenarios.step_by(REPLAYED) {
         let mut is_whole = false;
-        // A race is the busy machine's doing, not the scheduler's: another time there is none.
         for _ in 0..PLAYS {
             let again = arena.play(scenario).await.expect("the real scheduler plays it");
             let (compared, expected) = (before_races(&again, &again), before_races(answers, &again));

@@ -13,7 +13,6 @@ use super::directory::{ChunkEntry, ChunkIndex, Directory};
 use super::heads::HeadsIn;
 use super::layout::Layout;
 use super::{END_MAGIC, FILE_HEADER_LEN, TRAILER_LEN, VERSION};
-use crate::msgpack::decode::Slice;
 use crate::trace::error::{Flaw, OpenError, Place, TraceError};
 use crate::trace::head::{Head, What};
 use crate::trace::header::Header;
@@ -21,6 +20,7 @@ use crate::trace::jsonl;
 use crate::trace::record::{Change, Deletion, Object, Record};
 use crate::trace::rows::{Row, Section};
 use crate::trace::selection::Selection;
+use crate::trace::shape::{self, Shapes};
 use crate::trace::source::{Reader, Source};
 use crate::varint::Corrupt;
 
@@ -219,8 +219,12 @@ impl Chunks {
             }
             let Some(at) = self.indexes.pop_front() else { return Ok(None) };
             let raw = self.file.block("an index", at, Kind::Index)?.0;
-            let index = ChunkIndex::decode(&raw).map_err(|corrupt| self.file.error("an index", at, corrupt))?;
-            self.chunks = index.select(&self.selection);
+            // Which objects are where matters only to who asks for one.
+            let chunks = match self.selection.object() {
+                Some(_) => ChunkIndex::decode(&raw).map(|index| index.select(&self.selection)),
+                None => ChunkIndex::decode_chunks(&raw).map(|chunks| in_time(chunks, &self.selection)),
+            };
+            self.chunks = chunks.map_err(|corrupt| self.file.error("an index", at, corrupt))?;
         }
     }
 
@@ -247,15 +251,19 @@ impl Chunks {
 impl ChunkIndex {
     /// The chunks that may hold something of the selection.
     fn select(self, selection: &Selection) -> VecDeque<ChunkEntry> {
-        let in_time = |chunk: &ChunkEntry| selection.overlaps(chunk.earliest, chunk.latest);
         match selection.object() {
-            None => self.chunks.into_iter().filter(in_time).collect(),
+            None => in_time(self.chunks, selection),
             Some(object) => {
                 let places = self.objects.get(object).map_or(&[][..], Vec::as_slice);
-                places.iter().map(|place| self.chunks[*place]).filter(in_time).collect()
+                in_time(places.iter().map(|place| self.chunks[*place]), selection)
             }
         }
     }
+}
+
+/// The chunks that may hold something of the selected time.
+fn in_time(chunks: impl IntoIterator<Item = ChunkEntry>, selection: &Selection) -> VecDeque<ChunkEntry> {
+    chunks.into_iter().filter(|chunk| selection.overlaps(chunk.earliest, chunk.latest)).collect()
 }
 
 /// Streams heads; no object is read.
@@ -305,6 +313,7 @@ impl Iterator for Heads {
 pub(crate) struct Records {
     chunks: Chunks,
     current: Option<Current>,
+    shapes: Shapes,
     done: bool,
 }
 
@@ -317,7 +326,7 @@ struct Current {
 
 impl Records {
     pub(crate) fn new(trace: &Native, selection: &Selection) -> Result<Self, TraceError> {
-        Ok(Self { chunks: Chunks::new(trace, selection)?, current: None, done: false })
+        Ok(Self { chunks: Chunks::new(trace, selection)?, current: None, shapes: Shapes::default(), done: false })
     }
 
     fn step(&mut self) -> Result<Option<Record>, TraceError> {
@@ -325,7 +334,7 @@ impl Records {
             if let Some(current) = &mut self.current
                 && current.next < current.chunk.heads.len()
             {
-                let record = current.step(&self.chunks.selection);
+                let record = current.step(&self.chunks.selection, &mut self.shapes);
                 match record.map_err(|flaw| {
                     let number = current.chunk.entry.first_seq;
                     let part = format!("{}, records from {number} on", current.chunk.part);
@@ -344,7 +353,7 @@ impl Records {
 
 impl Current {
     /// The next record, or `None` if it is not selected.
-    fn step(&mut self, selection: &Selection) -> Result<Option<Record>, Flaw> {
+    fn step(&mut self, selection: &Selection, shapes: &mut Shapes) -> Result<Option<Record>, Flaw> {
         let index = self.next;
         self.next += 1;
         let head = self.chunk.heads.head(index);
@@ -352,11 +361,10 @@ impl Current {
         if !selection.takes(&head) {
             return Ok(None);
         }
-        let value = body.map(|body| Slice::new(body).value()).transpose()?;
-        let change = match (head.what, value) {
-            (What::Apply(object, _), Some(value)) => Change::Apply(Object::known(&object, value)?),
+        let change = match (head.what, body) {
+            (What::Apply(object, _), Some(body)) => Change::Apply(shapes.read(&object, body)?),
             (What::Delete(object, _), last) => {
-                let last = last.map(|last| Object::known(&object, last)).transpose()?.map(Object::into_value);
+                let last = last.map(|last| shape::decode(&object, last)).transpose()?.map(Object::into_value);
                 Change::Delete(Deletion { object: (*object).clone(), last })
             }
             _ => match self.chunk.heads.mark(index) {

@@ -11,7 +11,7 @@ E2E_TESTS = simulation controller replays tracer cluster_e2e recorder control_pl
 E2E_ALONE = differential_live
 
 .DEFAULT_GOAL := help
-.PHONY: help test lint fmt deny control-plane e2e record-fixtures differential swarm bench bench-engine instructions docs ci
+.PHONY: help test lint fmt deny control-plane e2e record-fixtures differential swarm bench bench-engine bench-variants instructions records docs ci
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -57,13 +57,20 @@ bench: ## traces and recording against the plain way: size, speed, memory (docs/
 bench-engine: ## a whole embedded run against a plain loop over nodes: time and memory (docs/benchmarks.md; Linux)
 	cargo bench -p sk-replay --bench engine
 
+bench-variants: ## eight variants of one trace on two cores against one run; fails above 4.5 times (docs/benchmarks.md; Linux)
+	tools/variants
+
 instructions: ## what a simulated pod costs, counted by valgrind; fails if it grew by more than a tenth; UPDATE=1 keeps it
 	tools/instructions $(if $(UPDATE),--update)
+
+records: ## a fresh run record opened with DuckDB, and the questions of docs/analysis.md (needs Python 3; fetches duckdb once)
+	tools/records/run
 
 docs: ## write the generated pages of docs/ anew
 	UPDATE_DOCS=1 cargo test -p skctl --test reference
 	UPDATE_DOCS=1 cargo test -p sk-report --test figures
 	UPDATE_DOCS=1 cargo test -p sk-testkit --test fixtures
+	UPDATE_DOCS=1 cargo test -p skctl --test tutorial
 
 ci: ## everything, as CI does it
 	.ci/run

@@ -13,7 +13,6 @@
 //! ";
 //! let scenario = Scenario::parse("small.yaml", text)?;
 //! assert_eq!(scenario.cluster.groups["small"].max, 10);
-//! assert!(scenario.unsupported().is_empty());
 //!
 //! let error = Scenario::parse("small.yaml", &text.replace("max", "maxx")).unwrap_err();
 //! assert!(error.to_string().starts_with("small.yaml:4:36: cluster.groups.small.maxx: there is no such field"));

@@ -2,8 +2,7 @@
 //!
 //! Start with [`Scenario::parse`]: YAML becomes a tree that knows where everything stands (`yaml`), the tree becomes
 //! typed data (`decode`), and what no single field can know is checked (`check`). Every error names file, line and
-//! column, or the `--set` that it came from, and says what to do. What this version reads but does not carry out is
-//! named by [`Scenario::unsupported`]; whoever runs a scenario refuses it by that.
+//! column, or the `--set` that it came from, and says what to do.
 //!
 //! | module | what it owns |
 //! |---|---|
@@ -11,13 +10,14 @@
 //! | [`timing`], [`timeline`], [`assertion`] | the sections: how fast, what else happens, what must hold |
 //! | [`assign`] | `--set`: changes from the command line |
 //! | [`family`] | variants and `--vary`: several scenarios of one file |
+//! | `changes` | what the timeline's `set` makes of a scenario |
 //! | [`path`] | how a field is named in messages and by `--set` |
 //! | [`error`] | what is wrong, and where |
-//! | [`unsupported`] | what is read but not carried out |
 
 pub mod assertion;
 pub mod assign;
 pub mod autoscaler;
+mod changes;
 mod check;
 pub mod cluster;
 mod decode;
@@ -34,7 +34,6 @@ mod text_or;
 pub mod timeline;
 pub mod timing;
 pub mod trace;
-pub mod unsupported;
 pub(crate) mod yaml;
 
 use std::collections::BTreeMap;
@@ -56,9 +55,8 @@ pub use path::Path;
 pub use scheduler::Scheduler;
 pub use schema::scenario_schema;
 pub use timeline::{Happening, Variant};
-pub use timing::{Profile, Timing};
+pub use timing::{Latencies, Limit, Profile, Timing};
 pub use trace::{Begin, Placement, Trace};
-pub use unsupported::Unsupported;
 
 use yaml::{Document, MAX_FILE_BYTES};
 
@@ -188,6 +186,7 @@ impl Scenario {
         scenario.autoscaler.ignored = ignored;
         check::check(&scenario, &document)?;
         scenario.cluster.groups.values_mut().for_each(Group::resolve);
+        changes::try_each(&document)?;
         let bytes = scenario.to_yaml().len();
         if bytes > MAX_FILE_BYTES {
             return Err(ScenarioError::TooLargeWritten { file: document.file.to_string(), bytes });
@@ -202,13 +201,6 @@ impl Scenario {
         let options = serde_saphyr::ser_options! { prefer_block_scalars: false };
         serde_saphyr::to_string_with_options(self, options)
             .expect("a scenario is maps, lists and scalars, all of which YAML can say, and a String takes any length")
-    }
-
-    /// What it asks for that this version does not carry out, in the order of the file's sections. A run must refuse a
-    /// scenario for which this is not empty.
-    pub fn unsupported(&self) -> Vec<Unsupported> {
-        let found = unsupported::find(self).into_iter();
-        found.map(|(path, why)| Unsupported { place: self.place(&path), path, why }).collect()
     }
 
     /// Where something stands in the text that this was read from, or the nearest thing around it that stands there.

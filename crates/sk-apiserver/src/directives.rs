@@ -20,6 +20,8 @@ pub const EXIT_CODE: SmolStr = SmolStr::new_static("static.simkube.io/exit-code"
 pub const SEQUENCE: SmolStr = SmolStr::new_static("static.simkube.io/pod-sequence-number");
 /// On a node: from being created until it is ready, `<n>ms`.
 pub const NODE_READY_DELAY: SmolStr = SmolStr::new_static("simkube.io/node-ready-delay");
+/// On a node: its machine is silent, `true`; nobody hears of what happens there.
+pub const NODE_SILENT: SmolStr = SmolStr::new_static("simkube.io/node-silent");
 /// Label on a node: the group it belongs to.
 pub const NODE_GROUP: SmolStr = SmolStr::new_static("simkube.io/node-group");
 

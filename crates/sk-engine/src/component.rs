@@ -10,6 +10,7 @@ use sk_core::SimTime;
 
 use crate::autoscaler::Decision;
 use crate::scheduling::Explained;
+use crate::settings::Settings;
 
 /// A part of the control plane.
 pub(crate) trait Component: Send + CloneComponent {
@@ -38,6 +39,12 @@ pub(crate) trait Component: Send + CloneComponent {
 
     /// The answer to a request that the component sent.
     fn answered(&mut self, _tag: u64, _answer: Answer, _ctx: &mut Context<'_>) {}
+
+    /// The cloud has no nodes of this group until then.
+    fn stock_out(&mut self, _group: &str, _until: SimTime) {}
+
+    /// The cluster's settings have changed while it runs.
+    fn reconfigured(&mut self, _settings: &Settings, _ctx: &mut Context<'_>) {}
 
     /// What it decided since it was last asked.
     fn take_decisions(&mut self) -> Vec<Decision> {

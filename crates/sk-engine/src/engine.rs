@@ -7,7 +7,9 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use sk_apiserver::{AdmitPod, Answer, ApiServer, Expired, KindTag, Notice, Object, Request, View, WatchEvent};
+use sk_apiserver::{
+    AdmitPod, Answer, ApiServer, Change, Expired, KindTag, Notice, Object, ObjectId, Request, View, WatchEvent,
+};
 use sk_core::{Gvk, ObjectKey, SimDuration, SimTime};
 
 use crate::agenda::{Agenda, Class};
@@ -29,8 +31,12 @@ pub struct Engine {
     now: SimTime,
     agenda: Agenda<Happening>,
     processes: Vec<Process>,
+    /// Where each process of the control plane stands among them; those that were replaced stand there too.
+    places: [usize; 4],
     lanes: Vec<Lane>,
     request_latency: SimDuration,
+    /// How much longer than that requests take for now.
+    slowness: SimDuration,
     /// Reused between calls to spare allocations.
     wanted: Vec<Wanted>,
 }
@@ -98,20 +104,16 @@ impl Process {
 impl Engine {
     /// A cluster at the moment `start`, with the namespaces every cluster has and the nodes its groups begin with.
     pub fn new(settings: &Settings, start: SimTime) -> Self {
-        let timing = settings.timing.clone();
-        let processes = vec![
-            controllers::process(&timing),
-            scheduling::process(&timing, settings, start),
-            kubelet::process(&timing),
-            autoscaler::process(settings.clone()),
-        ];
+        let processes = processes(settings, start);
         let mut engine = Self {
             api: ApiServer::new(settings.seed),
             now: start,
             agenda: Agenda::new(),
             lanes: lanes(&processes),
-            processes,
-            request_latency: timing.request_latency,
+            processes: processes.into(),
+            places: [0, 1, 2, 3],
+            request_latency: settings.timing.request_latency,
+            slowness: SimDuration::ZERO,
             wanted: Vec::new(),
         };
         for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
@@ -172,6 +174,66 @@ impl Engine {
         answer
     }
 
+    /// From now on every request takes so much longer: the API server is slow.
+    pub fn slow_api(&mut self, more: SimDuration) {
+        self.slowness = more;
+    }
+
+    /// Changes the settings of a running cluster. kube-scheduler is started anew if its configuration changed, as a real one
+    /// has to be; all others go on with what they know. Nodes that are there stay as they are.
+    pub fn reconfigure(&mut self, settings: &Settings, restart_scheduler: bool) {
+        self.request_latency = settings.timing.request_latency;
+        let fresh = processes(settings, self.now);
+        self.lanes.iter_mut().for_each(|lane| lane.latency = settings.timing.watch_latency);
+        for (place, new) in fresh.into_iter().enumerate() {
+            let now_at = self.places[place];
+            let old = &mut self.processes[now_at];
+            old.latency = new.latency;
+            for (member, new) in old.components.iter_mut().zip(&new.components) {
+                member.limiter = new.limiter.clone();
+            }
+            if place == SCHEDULER && restart_scheduler {
+                self.restart(place, new);
+            }
+        }
+        for (process, component) in self.addresses() {
+            self.call((process, component), |component, ctx| component.reconfigured(settings, ctx));
+        }
+    }
+
+    /// Puts a new process in the place of one. It lists everything, as an informer does that starts; what the old one had
+    /// sent is still carried out, and nobody waits for the answer.
+    fn restart(&mut self, place: usize, mut fresh: Process) {
+        let old = self.places[place];
+        for member in &mut self.processes[old].components {
+            member.component = Box::new(Retired);
+            member.watches = 0;
+        }
+        fresh.cursor = self.resource_version();
+        let new = self.processes.len();
+        self.places[place] = new;
+        for lane in self.lanes.iter_mut().filter(|lane| lane.processes.contains(&old)) {
+            lane.processes.push(new);
+        }
+        self.processes.push(fresh);
+        let listed = |(id, object): (ObjectId, &Arc<Object>)| WatchEvent {
+            at: self.now,
+            change: Change::Added,
+            id,
+            object: object.clone(),
+            before: None,
+        };
+        let events: Vec<WatchEvent> = self.objects().everything().map(listed).collect();
+        for component in 0..self.processes[new].components.len() {
+            self.call((new, component), |component, ctx| component.start(ctx));
+            for event in &events {
+                if self.processes[new].components[component].watches & bit(event.object.body.tag()) != 0 {
+                    self.call((new, component), |component, ctx| component.observe(event, ctx));
+                }
+            }
+        }
+    }
+
     /// What the scheduler has to say of its decisions since this was last called; see [`crate::Settings::explain`].
     pub fn take_explained(&mut self) -> Vec<Explained> {
         let components = self.processes.iter_mut().flat_map(|process| &mut process.components);
@@ -207,6 +269,12 @@ impl Engine {
     pub fn take_decisions(&mut self) -> Vec<Decision> {
         let components = self.processes.iter_mut().flat_map(|process| &mut process.components);
         components.flat_map(|member| member.component.take_decisions()).collect()
+    }
+
+    /// Lets the cloud have no nodes of a group until then: those that the autoscaler asks for do not come.
+    pub fn set_stock_out(&mut self, group: &str, until: SimTime) {
+        let components = self.processes.iter_mut().flat_map(|process| &mut process.components);
+        components.for_each(|member| member.component.stock_out(group, until));
     }
 
     /// What the API server decided without knowing, and how often.
@@ -306,7 +374,7 @@ impl Engine {
                     self.agenda.add(at.max(self.now), Class::Wake, Happening::Wake { who: address, tag });
                 }
                 Wanted::Send { request, tag } => {
-                    let at = limiter.reserve(self.now) + self.request_latency;
+                    let at = limiter.reserve(self.now) + self.request_latency + self.slowness;
                     let request = Box::new(request);
                     self.agenda.add(at, Class::Request, Happening::Request { from: address, tag, request });
                 }
@@ -328,6 +396,32 @@ impl Engine {
             }
         });
     }
+}
+
+/// The place of kube-scheduler among the processes.
+const SCHEDULER: usize = 1;
+
+/// All processes of a control plane.
+fn processes(settings: &Settings, now: SimTime) -> [Process; 4] {
+    let timing = &settings.timing;
+    [
+        controllers::process(timing),
+        scheduling::process(timing, settings, now),
+        kubelet::process(timing),
+        autoscaler::process(settings.clone()),
+    ]
+}
+
+/// What is left of a component whose process was replaced: it hears nothing and wants nothing.
+#[derive(Clone)]
+struct Retired;
+
+impl Component for Retired {
+    fn watches(&self) -> &'static [KindTag] {
+        &[]
+    }
+
+    fn observe(&mut self, _event: &WatchEvent, _ctx: &mut Context<'_>) {}
 }
 
 /// The processes by latency, in the order in which they first appear.

@@ -2,7 +2,8 @@
 //!
 //! They do what KWOK's stages do on a real cluster: a node becomes ready after a while, a pod bound to it starts after
 //! the delays written on it, ends after the lifetime written on it, and goes when it is deleted. A node that is gone
-//! takes its pods with it at once, where a real cluster waits for its pod garbage collector.
+//! takes its pods with it at once, where a real cluster waits for its pod garbage collector. On a node that is marked as
+//! silent nothing happens that anybody hears of, until the mark or the node goes.
 
 mod admission;
 mod containers;
@@ -10,18 +11,18 @@ mod containers;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use sk_apiserver::directives::{self, NODE_READY_DELAY};
+use sk_apiserver::directives::{self, NODE_READY_DELAY, NODE_SILENT};
 use sk_apiserver::kinds::{Condition, Directives, Node, Pod, PodPhase, Why};
 use sk_apiserver::{
     Answer, Body, Change, DeleteOptions, KindTag, Object, ObjectId, Reason, Request, Uid, View, WatchEvent,
 };
-use sk_core::{SimDuration, SimTime, TaintEffect};
+use sk_core::{SimDuration, SimTime, SmolStr, TaintEffect};
 
 use self::admission::NodeUse;
 use self::containers::directives_of;
 use crate::component::{Component, Context, Timers};
 use crate::engine::Process;
-use crate::settings::Timing;
+use crate::settings::{Settings, Timing};
 
 /// The taint of a node that is not ready yet.
 pub(crate) const NOT_READY: &str = "node.kubernetes.io/not-ready";
@@ -37,6 +38,7 @@ pub(crate) fn process(timing: &Timing) -> Process {
         termination: timing.pod_termination,
         job_duration: timing.job_duration,
         node_use: NodeUse::new(),
+        silent: BTreeMap::new(),
     };
     Process::new(timing.watch_latency).with(kubelets, None)
 }
@@ -52,6 +54,8 @@ struct Kubelets {
     /// How long a pod of a Job runs when nobody says.
     job_duration: SimDuration,
     node_use: NodeUse,
+    /// Nodes whose machines are silent, with the steps that would have been taken there.
+    silent: BTreeMap<SmolStr, Vec<Step>>,
 }
 
 /// The next step of a node or pod.
@@ -118,6 +122,11 @@ impl Component for Kubelets {
         wants
     }
 
+    fn reconfigured(&mut self, settings: &Settings, _ctx: &mut Context<'_>) {
+        self.termination = settings.timing.pod_termination;
+        self.job_duration = settings.timing.job_duration;
+    }
+
     fn answered(&mut self, tag: u64, answer: Answer, ctx: &mut Context<'_>) {
         let Some(step) = self.sent.remove(&tag) else { return };
         match answer {
@@ -136,6 +145,7 @@ impl Component for Kubelets {
 impl Kubelets {
     fn node_seen(&mut self, event: &WatchEvent, node: &Node, ctx: &mut Context<'_>) {
         let object = &event.object;
+        self.listen(event, ctx);
         match event.change {
             Change::Added if !node.is_ready() => {
                 let delay = directives::read_span(&object.meta.annotations, &NODE_READY_DELAY).unwrap_or_default();
@@ -150,6 +160,17 @@ impl Kubelets {
                 }
             }
             Change::Added | Change::Modified => {}
+        }
+    }
+
+    /// Whether a node's machine can be heard. Once it is again, what waited there happens.
+    fn listen(&mut self, event: &WatchEvent, ctx: &mut Context<'_>) {
+        let object = &event.object;
+        let is_silent = event.change != Change::Deleted && object.meta.annotations.contains_key(&NODE_SILENT);
+        if is_silent {
+            self.silent.entry(object.key.name.clone()).or_default();
+        } else if let Some(steps) = self.silent.remove(&object.key.name) {
+            steps.into_iter().for_each(|step| self.take(step, ctx));
         }
     }
 
@@ -202,12 +223,23 @@ impl Kubelets {
     /// Takes a step if its object is still there and still wants it.
     fn take(&mut self, step: Step, ctx: &mut Context<'_>) {
         let object = ctx.view.get(step.id).filter(|object| object.uid == step.uid);
+        if let Some(held) = object.and_then(|object| self.silent.get_mut(machine_of(object)?)) {
+            return held.push(step);
+        }
         let refusal = object.filter(|_| step.kind == StepKind::PodRejected);
         let refusal = refusal.and_then(|object| self.node_use.refusal(object, ctx.view));
         let Some(request) = object.and_then(|object| request(object, step.kind, refusal, ctx.now)) else { return };
         self.made += 1;
         self.sent.insert(self.made, step);
         ctx.send(self.made, request);
+    }
+}
+
+/// The node whose kubelet an object is an affair of.
+fn machine_of(object: &Object) -> Option<&SmolStr> {
+    match object.pod() {
+        Some(pod) => pod.node_name.as_ref(),
+        None => Some(&object.key.name),
     }
 }
 

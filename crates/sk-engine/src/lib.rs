@@ -26,6 +26,7 @@ mod kubelet;
 mod limiter;
 mod scheduling;
 mod settings;
+mod spread;
 mod workqueue;
 
 pub use sk_apiserver::{self as api, kinds};
@@ -37,3 +38,4 @@ pub use engine::Engine;
 pub use limiter::RateLimit;
 pub use scheduling::{Explained, NodeScore};
 pub use settings::{ASSUMED_JOB_DURATION, Explain, NodeGroup, Settings, Timing};
+pub use spread::Spread;

@@ -148,6 +148,10 @@ impl Component for KubeScheduler {
         self.kick(ctx);
     }
 
+    fn reconfigured(&mut self, settings: &Settings, _ctx: &mut Context<'_>) {
+        self.cycle = settings.timing.scheduling_cycle;
+    }
+
     fn take_explained(&mut self) -> Vec<Explained> {
         std::mem::take(&mut self.explainer.told)
     }

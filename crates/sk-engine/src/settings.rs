@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use sk_core::rng::Stream;
 use sk_core::{Quantity, SimDuration, SmolStr, Taint};
 use sk_scheduler::Configuration;
 
 use crate::autoscaler::Autoscaler;
 use crate::limiter::RateLimit;
+use crate::spread::Spread;
 
 /// Everything the engine needs to know before it starts.
 #[derive(Clone, Debug, Default)]
@@ -133,9 +135,21 @@ pub struct NodeGroup {
     pub taints: Vec<Taint>,
     /// From asking for a node until it is ready.
     pub ready_delay: SimDuration,
+    /// Where nodes do not all take the same: the 99th percentile of it, and [`Self::ready_delay`] is the median.
+    pub ready_p99: Option<SimDuration>,
     /// What the provider's description of a node sets aside for pods that come with every node, such as kube-proxy. The
     /// autoscaler reckons with it until it has seen a node of the group.
     pub template_overhead: BTreeMap<SmolStr, Quantity>,
     /// Price of a node for an hour, if known.
     pub price_per_hour: Option<f64>,
+}
+
+impl NodeGroup {
+    /// How long the next node takes to be ready.
+    pub fn draw_ready_delay(&self, stream: &mut Stream) -> SimDuration {
+        match self.ready_p99 {
+            Some(p99) => Spread { p50: self.ready_delay, p99 }.draw(stream),
+            None => self.ready_delay,
+        }
+    }
 }

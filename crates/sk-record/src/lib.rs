@@ -30,7 +30,7 @@ pub mod writer;
 
 pub use column::{Column, Kind, Row, TEXT_MAX_BYTES};
 pub use error::Error;
-pub use meta::{Autoscaler, Basis, Engine, Group, Missing, MissingWhy, RunMeta, Trace, Warning, WarningKind};
+pub use meta::{Autoscaler, Basis, Engine, Group, Happened, Missing, MissingWhy, RunMeta, Trace, Warning, WarningKind};
 pub use reader::{Rows, Run};
 pub use resolve::{find_runs, resolve};
 pub use rows::{DecisionRow, EndedBy, Explained, NodeRow, Outcome, PodRow, SeriesRow};

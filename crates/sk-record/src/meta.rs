@@ -48,6 +48,9 @@ pub struct RunMeta {
     /// What of the trace was not simulated, worst first. While there is any, figures are about a part of the trace.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<Missing>,
+    /// What else happened during the run, in order: faults and changes of the scenario's timeline.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub timeline: Vec<Happened>,
     /// The run was stopped before its end; figures cover the part that was simulated.
     pub partial: bool,
 }
@@ -161,6 +164,21 @@ pub struct Missing {
     pub message: Option<String>,
 }
 
+/// A fault or a change of the scenario's timeline, as it happened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Happened {
+    /// When.
+    #[serde(with = "rfc3339")]
+    pub at: SimTime,
+    /// When it was over, if it lasts.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "some_rfc3339")]
+    pub until: Option<SimTime>,
+    /// The number of its entry in the scenario's timeline, from 0.
+    pub entry: u64,
+    /// What: `loseNodes: general-3, general-7`.
+    pub what: String,
+}
+
 /// Why something was not simulated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -243,5 +261,22 @@ mod rfc3339 {
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SimTime, D::Error> {
         let text = String::deserialize(deserializer)?;
         SimTime::parse_rfc3339(&text).map_err(serde::de::Error::custom)
+    }
+}
+
+mod some_rfc3339 {
+    use serde::{Deserialize, Deserializer, Serializer};
+    use sk_core::SimTime;
+
+    pub(super) fn serialize<S: Serializer>(time: &Option<SimTime>, serializer: S) -> Result<S::Ok, S::Error> {
+        match time {
+            Some(time) => serializer.collect_str(time),
+            None => serializer.serialize_none(),
+        }
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SimTime>, D::Error> {
+        let text = Option::<String>::deserialize(deserializer)?;
+        text.map(|text| SimTime::parse_rfc3339(&text).map_err(serde::de::Error::custom)).transpose()
     }
 }

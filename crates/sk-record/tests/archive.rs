@@ -37,6 +37,7 @@ fn record_in(dir: &Path) {
         autoscaler: None,
         warnings: vec![],
         missing: vec![],
+        timeline: vec![],
         partial: true,
     };
     writer.finish(&meta).unwrap().publish().unwrap();

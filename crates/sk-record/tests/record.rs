@@ -33,6 +33,7 @@ fn meta(run_id: &str) -> RunMeta {
         autoscaler: None,
         warnings: vec![],
         missing: vec![],
+        timeline: vec![],
         partial: false,
     }
 }

@@ -69,7 +69,7 @@ impl Beginning {
     /// What decides about new pods; those from before the clock take the places and lives of recorded ones.
     pub(crate) fn mutator(&mut self, request: &RunRequest<'_>, lives: Vec<OwnerLives>) -> Mutator {
         let setup = request.setup;
-        let mutator = Mutator::new(setup.settings.seed, setup.delays, lives);
+        let mutator = Mutator::new(setup.settings.seed, setup.delays, lives).changing(setup.timeline.delays());
         let clock = request.window.start;
         if self.at < clock { mutator.beginning_at(clock, self.standing.take()) } else { mutator }
     }

@@ -20,6 +20,7 @@ use crate::nodes::{BadNode, Inventory, NodeChange};
 use crate::plan::{Action, Content, Operation, Overlay, Plan, Start, Window};
 use crate::record::{Recorder, Seen, about};
 use crate::setup::Setup;
+use crate::timeline::World;
 
 /// The Kubernetes whose rules the engine follows.
 pub const KUBERNETES: &str = "1.36";
@@ -193,6 +194,8 @@ struct Replay {
     longest_step: SimDuration,
     /// What happens to nodes that no group makes.
     nodes: Inventory,
+    /// What else happens.
+    world: World,
 }
 
 impl Replay {
@@ -213,17 +216,25 @@ impl Replay {
         let longest_step = request.longest_step;
         let nodes = std::mem::take(&mut beginning.nodes);
         let job_duration = request.setup.settings.timing.job_duration;
-        Ok(Self { engine, recorder, cursor, refusals: BTreeMap::new(), late: 0, job_duration, longest_step, nodes })
+        let world = World::new(&request.setup.timeline, request.setup);
+        let refusals = BTreeMap::new();
+        Ok(Self { engine, recorder, cursor, refusals, late: 0, job_duration, longest_step, nodes, world })
     }
 
-    /// Lets the cluster live until `until`, and its nodes come and go.
+    /// Lets the cluster live until `until`, its nodes come and go, and happen what the timeline says.
     fn advance(&mut self, until: SimTime, progress: &mut Progress<'_>) -> Result<ControlFlow<()>, RunError> {
-        while let Some(at) = self.nodes.next_at().filter(|at| *at <= until) {
+        let next = |replay: &Self| replay.nodes.next_at().into_iter().chain(replay.world.next_at()).min();
+        while let Some(at) = next(self).filter(|at| *at <= until) {
             if self.live(at, progress)?.is_break() {
                 return Ok(ControlFlow::Break(()));
             }
             while let Some((_, change)) = self.nodes.next_by(at) {
                 self.change_node(change)?;
+            }
+            if self.world.next_at().is_some_and(|due| due <= at) {
+                self.world.happen(&mut self.engine);
+                self.recorder.set_prices(self.world.prices());
+                self.catch_up()?;
             }
         }
         self.live(until, progress)
@@ -233,6 +244,7 @@ impl Replay {
     fn change_node(&mut self, change: NodeChange) -> Result<(), RunError> {
         match change {
             NodeChange::Gone(name) => {
+                self.world.forget(&name);
                 let target = ObjectRef::new(NODE.clone(), ObjectKey::cluster(name));
                 let options = DeleteOptions { grace_secs: Some(0), ..DeleteOptions::default() };
                 if let Err(error) = self.engine.handle(Request::Delete { target: target.clone(), options })
@@ -241,6 +253,7 @@ impl Replay {
                     self.not_deleted(&target, &error);
                 }
             }
+            NodeChange::Put(node) if self.world.holds(&self.engine, &node.key.name) => {}
             NodeChange::Put(node) if self.engine.get(&NODE, &node.key).is_some() => {
                 let updated = self.engine.handle(Request::update((*node).clone()));
                 let updated = updated.and_then(|_| self.engine.handle(Request::update_status(*node)));
@@ -342,6 +355,9 @@ impl Replay {
             });
         }
         warnings.extend(assumed);
+        let (timeline, outside) = self.world.into_record();
+        warnings.extend(outside);
+        meta.timeline = timeline;
         meta.warnings = warnings;
         Ok(self.recorder.finish()?.finish(&meta)?)
     }
@@ -409,6 +425,7 @@ fn meta(request: &RunRequest<'_>, run_id: String, end: SimTime, partial: bool) -
         autoscaler: Some(setup.autoscaler()),
         warnings: Vec::new(),
         missing: Vec::new(),
+        timeline: Vec::new(),
         partial,
     })
 }

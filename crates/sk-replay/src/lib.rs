@@ -17,6 +17,7 @@
 //! | [`nodes`], [`standing`] | nodes that no group makes, and the pods that stand on them at the start |
 //! | [`fit`] | groups from recorded nodes |
 //! | [`forecast`] | what can be said of a run before it is made |
+//! | [`timeline`] | faults and changes during a run |
 //! | [`setup`], [`scheduler`] | the scenario → the engine's settings |
 //! | [`embedded`] | the replay in virtual time |
 //! | [`glance`] | what a run shows of itself while it goes on |
@@ -37,6 +38,7 @@ mod refusals;
 pub mod scheduler;
 pub mod setup;
 pub mod standing;
+pub mod timeline;
 
 pub use embedded::{RunError, run};
 pub use refusals::{Refusals, refusals};

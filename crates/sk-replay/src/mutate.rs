@@ -6,7 +6,7 @@
 //! again after the last. Where the template is not known (traces of format v2, changed templates), all lives of the owner
 //! stand in for its own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use sk_core::rng::Stream;
 use sk_core::template::TEMPLATE_ANNOTATION;
@@ -73,6 +73,8 @@ impl Decision {
 #[derive(Clone)]
 pub struct Mutator {
     delays: StartDelays,
+    /// Other delays, from when on, the next first.
+    later: VecDeque<(SimTime, StartDelays)>,
     jitter: Stream,
     owners: BTreeMap<ObjectRef, Owner>,
     /// Of a cluster that begins before the clock.
@@ -112,7 +114,8 @@ impl Mutator {
                 .filter_map(|template| Some((template.template?.to_string(), Lives::new(template.lives))));
             (owner.owner, Owner { by_template: by_template.collect(), of_any_template })
         });
-        Self { delays, jitter: Stream::new(seed, "pod-start"), owners: owners.collect(), start: None }
+        let jitter = Stream::new(seed, "pod-start");
+        Self { delays, later: VecDeque::new(), jitter, owners: owners.collect(), start: None }
     }
 
     /// The same, for a cluster that begins before the clock does. Pods that are made until then stand for those that there
@@ -122,6 +125,12 @@ impl Mutator {
             owner.by_template.values_mut().chain([&mut owner.of_any_template]).for_each(|lives| lives.begin_at(clock));
         }
         self.start = Some(Before { clock, standing });
+        self
+    }
+
+    /// The same, with other delays from some moments on, in order.
+    pub(crate) fn changing(mut self, later: impl Iterator<Item = (SimTime, StartDelays)>) -> Self {
+        self.later = later.collect();
         self
     }
 
@@ -177,6 +186,9 @@ impl Lives {
 
 impl AdmitPod for Mutator {
     fn admit(&mut self, pod: &mut Object, now: SimTime) {
+        while let Some((_, delays)) = self.later.pop_front_if(|(from, _)| *from <= now) {
+            self.delays = delays;
+        }
         let stamped = |name: &str| pod.meta.annotations.get(name).map(SmolStr::as_str);
         // A pod that nobody has made is the recorded object itself.
         let owner = || match stamped(OWNER_ANNOTATION) {

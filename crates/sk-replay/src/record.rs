@@ -157,6 +157,11 @@ impl Recorder {
         }
     }
 
+    /// What a node of each group costs from now on.
+    pub(crate) fn set_prices(&mut self, prices: BTreeMap<SmolStr, f64>) {
+        self.prices = prices;
+    }
+
     /// Takes in one change.
     pub fn see(&mut self, event: &Seen) -> Result<(), Error> {
         match &event.object.body {

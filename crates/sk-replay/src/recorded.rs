@@ -98,6 +98,7 @@ fn meta(trace: &Trace, window: Window, version: &str) -> Result<RunMeta, TraceEr
         autoscaler: None,
         warnings: crate::embedded::gaps(trace)?,
         missing: Vec::new(),
+        timeline: Vec::new(),
         partial: false,
     })
 }

@@ -3,14 +3,17 @@
 use std::collections::BTreeMap;
 
 use sk_api::scenario::autoscaler::Range;
-use sk_api::scenario::{Expander, Group, Nodes, Placement, Profile, Ready, Reserved, Scenario};
+use sk_api::scenario::{
+    Expander, Group, Latencies, Limit, Nodes, Placement, Profile, Ready, Reserved, Scenario,
+};
 use sk_core::{Quantity, Resources, SimDuration, SmolStr};
 use sk_engine::scheduler_config::Configuration;
-use sk_engine::{Autoscaler, Explain, Limits, NodeGroup, Settings, Timing};
+use sk_engine::{ASSUMED_JOB_DURATION, Autoscaler, Explain, Limits, NodeGroup, RateLimit, Settings, Timing};
 use sk_record::{Autoscaler as AutoscalerMeta, Group as GroupMeta};
 
 use crate::mutate::StartDelays;
 use crate::nodes::Matches;
+use crate::timeline::Timeline;
 
 /// The scenario of a run whose nodes nobody has described, and by which nothing must hold.
 pub const ASSUMED: &str = include_str!("assumed.yaml");
@@ -38,10 +41,12 @@ pub struct Setup {
     pub placement: Option<Placement>,
     /// How long is simulated before figures count.
     pub warmup: SimDuration,
+    /// What else happens.
+    pub timeline: Timeline,
 }
 
 impl Setup {
-    /// As the scenario says. What of it is not carried out was refused before (`Scenario::unsupported`).
+    /// As the scenario says.
     pub fn new(scenario: &Scenario) -> Self {
         let (timing, cluster) = (&scenario.timing, &scenario.cluster);
         let reserved = match &cluster.reserved {
@@ -76,6 +81,7 @@ impl Setup {
             reserved_is_recorded: cluster.reserved == Some(Reserved::Recorded),
             placement: scenario.begin.placement,
             warmup: scenario.begin.warmup,
+            timeline: Timeline::default(),
         }
     }
 
@@ -84,6 +90,13 @@ impl Setup {
     #[must_use]
     pub fn with_scheduler(mut self, scheduler: Configuration) -> Self {
         self.settings.scheduler = scheduler;
+        self
+    }
+
+    /// With what else happens; finding that out may fail, and only the embedded engine can carry it out.
+    #[must_use]
+    pub fn with_timeline(mut self, timeline: Timeline) -> Self {
+        self.timeline = timeline;
         self
     }
 
@@ -117,8 +130,24 @@ impl Setup {
 fn profile(profile: &Profile) -> Timing {
     match profile {
         Profile::Ideal => Timing::ideal(),
-        // A profile of one's own is refused before a run.
-        Profile::RealLike | Profile::Custom(_) => Timing::real_like(),
+        Profile::RealLike => Timing::real_like(),
+        Profile::Custom(latencies) => custom(latencies),
+    }
+}
+
+fn custom(latencies: &Latencies) -> Timing {
+    let limit = |limit: Limit| Some(RateLimit { qps: limit.qps.into(), burst: limit.burst.into() });
+    Timing {
+        watch_latency: latencies.watch_latency,
+        request_latency: latencies.request_latency,
+        controller_limit: limit(latencies.controller_limit),
+        garbage_limit: limit(latencies.garbage_limit),
+        namespace_limit: limit(latencies.namespace_limit),
+        scheduler_limit: limit(latencies.scheduler_limit),
+        scheduling_cycle: latencies.scheduling_cycle,
+        pod_termination: latencies.pod_termination,
+        job_duration: ASSUMED_JOB_DURATION,
+        autoscaler_loop: latencies.autoscaler_loop,
     }
 }
 
@@ -138,17 +167,16 @@ fn node_group(name: &SmolStr, group: &Group, reserved: &BTreeMap<SmolStr, Quanti
         allocatable,
         labels: group.labels.clone(),
         taints: group.taints.clone(),
-        ready_delay: ready_delay(group.ready),
+        ready_delay: match group.ready {
+            Ready::After(delay) => delay,
+            Ready::Spread { p50, .. } => p50,
+        },
+        ready_p99: match group.ready {
+            Ready::After(_) => None,
+            Ready::Spread { p99, .. } => Some(p99),
+        },
         template_overhead: std::collections::BTreeMap::new(),
         price_per_hour: group.price,
-    }
-}
-
-/// A spread of times is refused before a run; its median is the nearest single time.
-fn ready_delay(ready: Ready) -> SimDuration {
-    match ready {
-        Ready::After(delay) => delay,
-        Ready::Spread { p50, .. } => p50,
     }
 }
 
@@ -210,6 +238,11 @@ fn autoscaler(scenario: &Scenario) -> Autoscaler {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_profile_of_ones_own_is_real_like_where_it_says_nothing() {
+        assert_eq!(format!("{:?}", custom(&Latencies::default())), format!("{:?}", Timing::real_like()));
+    }
 
     #[test]
     fn what_a_scenario_does_not_say_of_the_autoscaler_is_the_engines_default() {

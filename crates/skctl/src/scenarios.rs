@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use sk_api::scenario::{
     Assertion, Assignment, Family, Holds, Member, Path as ScenarioPath, Scenario, Scheduler, Variation,
 };
@@ -37,8 +37,8 @@ pub(crate) fn resolve(args: &RunArgs) -> Result<Resolved> {
     let varied = args.vary.iter().map(|text| text.parse::<Variation>()).collect::<Result<Vec<_>, _>>()?;
     let Family { base: mut scenario, mut members } = Scenario::family(&file, &text, &sets, &varied)?;
     for each in members.iter_mut().map(|member| &mut member.scenario).chain([&mut scenario]) {
-        refuse_unsupported(&file, each)?;
         let scheduler = take_scheduler(args.scenario.as_deref(), each)?;
+        take_later_schedulers(args.scenario.as_deref(), each)?;
         for warning in scheduler::warnings(&scheduler).into_iter().chain(ignored_flags(each)) {
             if !assumptions.contains(&warning) {
                 assumptions.push(warning);
@@ -66,6 +66,19 @@ fn take_scheduler(scenario_file: Option<&Path>, scenario: &mut Scenario) -> Resu
     Ok(configuration)
 }
 
+/// Configurations that the timeline changes to stand in files beside the scenario, too; the run's own scenario holds them.
+fn take_later_schedulers(scenario_file: Option<&Path>, scenario: &mut Scenario) -> Result<()> {
+    let folder = scenario_file.and_then(Path::parent).unwrap_or(Path::new(""));
+    for value in scenario.timeline.iter_mut().filter_map(|happening| happening.set.get_mut("scheduler")) {
+        let Some(file) = value.as_str() else { continue };
+        let path = folder.join(file);
+        let text = text_file::read("scheduler configuration", &path)?;
+        let (written, _) = scheduler::from_text(&path.display().to_string(), &text)?;
+        *value = written.into();
+    }
+    Ok(())
+}
+
 /// The scenario's text, what messages call it, and what is assumed by it.
 fn text(args: &RunArgs) -> Result<(Vec<Warning>, String, String)> {
     let example = args.trace.as_deref().and_then(|trace| trace.strip_prefix(examples::PREFIX));
@@ -88,18 +101,6 @@ fn add_what_was_typed(scenario: &mut Scenario, args: &RunArgs) {
     if let Some(repetitions) = args.repetitions {
         scenario.repetitions = repetitions;
     }
-}
-
-/// Never ignored in silence: what this version cannot do is refused by name.
-fn refuse_unsupported(name: &str, scenario: &Scenario) -> Result<()> {
-    let unsupported: Vec<String> = scenario.unsupported().iter().map(|part| format!("  {part}")).collect();
-    if !unsupported.is_empty() {
-        bail!(
-            "{name} asks for what this version cannot do yet:\n{}\nTake it out to run without it.",
-            unsupported.join("\n")
-        );
-    }
-    Ok(())
 }
 
 /// Flags of the autoscaler that were given and change nothing here, so that nobody believes they were simulated.

@@ -147,15 +147,15 @@ fn a_wrong_assertion_in_a_file_is_named_with_line_and_column() {
 }
 
 #[test]
-fn what_this_version_cannot_do_is_refused_by_name() {
+fn what_a_running_cluster_cannot_be_told_is_refused_where_it_stands() {
     let dir = folder();
     write(
         &dir,
         "later.yaml",
-        "apiVersion: simkube.io/v1\nkind: Scenario\ncluster:\n  groups:\n    a: {max: 2, cpu: 1, memory: 1Gi}\ntimeline: [{at: +1h, stockout: {group: a, for: 5m}}]\n",
+        "apiVersion: simkube.io/v1\nkind: Scenario\ncluster:\n  groups:\n    a: {max: 2, cpu: 1, memory: 1Gi}\ntimeline: [{at: +1h, set: {cluster.nodes: recorded}}]\n",
     );
     let out = skctl(dir.path()).args(["run", "example:nginx", "-f", "later.yaml"]).assert().code(2);
-    out.stderr(contains("timeline").and(contains("cannot do yet")));
+    out.stderr(contains("later.yaml:6:41: timeline[0].set[\"cluster.nodes\"]").and(contains("cannot change")));
 }
 
 #[test]

@@ -301,3 +301,15 @@ fn nodes_of_a_file_stand_from_beginning_to_end() {
     let again = json(&dir, &["run", "example:nginx", "-f", "out/scenario.yaml", "-O", "again"]);
     assert_eq!(again["run_id"], run["run_id"]);
 }
+
+#[test]
+fn a_namespace_that_the_trace_does_not_have_is_refused_before_anything_runs() {
+    let dir = pack();
+    let wrong = PACK.replace("- nodes.max <= 10", "- namespaces[\"defualt\"].evicted.pods == 0");
+    write(&dir, "wrong.yaml", wrong);
+    let out = skctl(&dir).args(["run", "example:nginx", "-f", "wrong.yaml"]).assert().code(2);
+    out.stderr(contains("wrong.yaml:12:").and(contains("`defualt`")).and(contains("only in default")));
+    assert!(!dir.path().join("runs").exists());
+    let right = ["run", "example:nginx", "-f", "plain.yaml", "--assert", "namespaces[\"default\"].evicted.pods == 0"];
+    skctl(&dir).args(right).assert().success();
+}

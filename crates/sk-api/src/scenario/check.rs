@@ -3,19 +3,19 @@
 //! All faults are found at once, because people mend files and not lines.
 
 mod cluster;
+mod timeline;
 
 use std::collections::BTreeSet;
 
 use sk_core::label::is_dns_subdomain;
-use sk_core::{SimDuration, SmolStr, TimeSpec};
+use sk_core::{SimDuration, TimeSpec};
 
 use super::error::{Fault, MAX_FAULTS, ScenarioError, listed, shown};
 use super::family::is_of_the_family;
 use super::path::Path;
 use super::suggest::did_you_mean;
-use super::timeline::Happening;
 use super::yaml::Document;
-use super::{Assertion, Autoscaler, Expander, Holds, Scenario};
+use super::{Assertion, Autoscaler, Expander, Holds, Profile, Scenario};
 use crate::simulation::names::MAX_REPETITIONS;
 
 /// A name that becomes part of node names and folders is at most this long (RFC 1123).
@@ -27,6 +27,9 @@ const MAX_GAP_BYTES: usize = 381;
 /// The shortest time between two looks at the cluster: a week then has 604,800 of them.
 const MIN_SCAN_INTERVAL: SimDuration = SimDuration::from_secs(1);
 
+/// The longest latency of a part of the control plane.
+const MAX_LATENCY: SimDuration = SimDuration::from_mins(10);
+
 pub(crate) fn check(scenario: &Scenario, document: &Document) -> Result<(), ScenarioError> {
     let mut faults = Faults { document, found: Vec::new() };
     if let Some(name) = &scenario.name {
@@ -35,7 +38,8 @@ pub(crate) fn check(scenario: &Scenario, document: &Document) -> Result<(), Scen
     check_trace(scenario, &mut faults);
     cluster::check_cluster(scenario, &mut faults);
     check_autoscaler(scenario, &mut faults);
-    check_timeline(scenario, &mut faults);
+    check_timing(scenario, &mut faults);
+    timeline::check_timeline(scenario, &mut faults);
     let repetitions = scenario.repetitions;
     faults.unless((1..=MAX_REPETITIONS).contains(&repetitions), Path::of(["repetitions"]), || {
         format!("{repetitions} is no number of runs: write one from 1 to {MAX_REPETITIONS}")
@@ -134,6 +138,35 @@ fn check_autoscaler(scenario: &Scenario, faults: &mut Faults<'_>) {
     check_priorities(autoscaler, &at, faults);
 }
 
+/// A limit of 0 would mean never, and latencies of hours are no latencies.
+fn check_timing(scenario: &Scenario, faults: &mut Faults<'_>) {
+    let Profile::Custom(latencies) = &scenario.timing.profile else { return };
+    let at = Path::of(["timing", "profile"]);
+    let limits = [
+        ("controllerLimit", latencies.controller_limit),
+        ("garbageLimit", latencies.garbage_limit),
+        ("namespaceLimit", latencies.namespace_limit),
+        ("schedulerLimit", latencies.scheduler_limit),
+    ];
+    for (field, limit) in limits {
+        faults.unless(limit.qps > 0 && limit.burst > 0, at.field(field), || {
+            "a client that may send 0 requests sends none: write at least 1".to_owned()
+        });
+    }
+    let spans = [
+        ("watchLatency", latencies.watch_latency),
+        ("requestLatency", latencies.request_latency),
+        ("schedulingCycle", latencies.scheduling_cycle),
+        ("podTermination", latencies.pod_termination),
+        ("autoscalerLoop", latencies.autoscaler_loop),
+    ];
+    for (field, span) in spans {
+        faults.unless(span <= MAX_LATENCY, at.field(field), || {
+            format!("{span} is no latency: write at most {MAX_LATENCY}")
+        });
+    }
+}
+
 /// The priority expander needs priorities, and they need to be numbers with patterns that compile.
 fn check_priorities(autoscaler: &Autoscaler, at: &Path, faults: &mut Faults<'_>) {
     let is_asked = autoscaler.expander.0.contains(&Expander::Priority);
@@ -151,42 +184,6 @@ fn check_priorities(autoscaler: &Autoscaler, at: &Path, faults: &mut Faults<'_>)
             });
         }
     }
-}
-
-fn check_timeline(scenario: &Scenario, faults: &mut Faults<'_>) {
-    for (index, happening) in scenario.timeline.iter().enumerate() {
-        check_happening(happening, scenario, &Path::of(["timeline"]).index(index), faults);
-    }
-}
-
-fn check_happening(happening: &Happening, scenario: &Scenario, at: &Path, faults: &mut Faults<'_>) {
-    faults.unless(happening.at.is_some() != happening.every.is_some(), at.clone(), || {
-        "say either `at` or `every`: when it happens".to_owned()
-    });
-    faults.unless(happening.every != Some(SimDuration::ZERO), at.field("every"), || "0s is no interval".to_owned());
-    let said = [
-        happening.stockout.is_some(),
-        happening.lose_zone.is_some(),
-        happening.reclaim.is_some(),
-        !happening.set.is_empty(),
-    ];
-    faults.unless(said.iter().filter(|said| **said).count() == 1, at.clone(), || {
-        "say one of `stockout`, `loseZone`, `reclaim` and `set`: what happens".to_owned()
-    });
-    let groups = [
-        ("stockout", happening.stockout.as_ref().map(|stockout| &stockout.group)),
-        ("reclaim", happening.reclaim.as_ref().map(|reclaim| &reclaim.group)),
-    ];
-    for (what, group) in groups {
-        let Some(group) = group.filter(|group| !scenario.cluster.groups.contains_key(*group)) else { continue };
-        let known = scenario.cluster.groups.keys().map(SmolStr::as_str);
-        faults.add(at.field(what).field("group"), no_such("group", group, known));
-    }
-    let share = happening.reclaim.as_ref().map_or(0.0, |reclaim| reclaim.share);
-    faults.unless((0.0..=1.0).contains(&share), at.field("reclaim").field("share"), || {
-        format!("{share} is no share: write one from 0 to 1, such as 0.1")
-    });
-    check_changes(happening.set.keys(), &at.field("set"), faults);
 }
 
 fn check_changes<'a>(paths: impl Iterator<Item = &'a String>, at: &Path, faults: &mut Faults<'_>) {

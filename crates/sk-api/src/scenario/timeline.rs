@@ -15,7 +15,10 @@ use super::{schema, spelling};
 /// Fields that change, by path, with their new values: `cluster.groups.general.max: 60`.
 pub type Changes = BTreeMap<String, Value>;
 
-/// One thing that happens, once or again and again: `at` or `every`, and one of the four others.
+/// The most nodes that are named in one happening: as many as a large group has.
+pub(crate) const MAX_NAMES: usize = 1_000;
+
+/// One thing that happens, once or again and again: `at` or `every`, and one of the six others.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase", expecting = "a mapping such as {at: +3d, stockout: …}")]
 pub struct Happening {
@@ -30,9 +33,15 @@ pub struct Happening {
     /// The cloud has no more nodes of a group.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stockout: Option<Stockout>,
-    /// All nodes of a zone are gone.
+    /// All nodes of a zone are silent, and no new ones come there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lose_zone: Option<LoseZone>,
+    /// Some nodes are silent, or gone for good.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lose_nodes: Option<LoseNodes>,
+    /// Requests to the API server take longer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slow_api: Option<SlowApi>,
     /// The cloud takes nodes back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reclaim: Option<Reclaim>,
@@ -53,13 +62,46 @@ pub struct Stockout {
     pub length: SimDuration,
 }
 
-/// All nodes of a zone are gone.
+/// All nodes of a zone are silent, and no new ones come there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a mapping such as {zone: eu-central-1b, for: 15m}")]
 pub struct LoseZone {
     /// The zone, by label `topology.kubernetes.io/zone`.
     pub zone: SmolStr,
     /// How long.
+    #[serde(rename = "for", with = "spelling::duration")]
+    #[schemars(schema_with = "schema::duration")]
+    pub length: SimDuration,
+}
+
+/// Some nodes are silent, or gone for good: those that are named, or so many of a group.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, expecting = "a mapping such as {group: general, count: 2, for: 10m}")]
+pub struct LoseNodes {
+    /// Of which group. The seed decides which of its nodes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group: Option<SmolStr>,
+    /// How many of the group. Default: 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub count: Option<u32>,
+    /// Which nodes, by name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub names: Vec<SmolStr>,
+    /// How long. Default: for good.
+    #[serde(rename = "for", with = "spelling::some_duration", skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::duration")]
+    pub length: Option<SimDuration>,
+}
+
+/// Requests to the API server take longer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a mapping such as {latency: 200ms, for: 5m}")]
+pub struct SlowApi {
+    /// How much longer each request takes.
+    #[serde(with = "spelling::duration")]
+    #[schemars(schema_with = "schema::duration")]
+    pub latency: SimDuration,
+    /// How long that lasts.
     #[serde(rename = "for", with = "spelling::duration")]
     #[schemars(schema_with = "schema::duration")]
     pub length: SimDuration,

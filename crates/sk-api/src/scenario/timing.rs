@@ -2,7 +2,6 @@
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 use sk_core::SimDuration;
 
 use super::error::shown;
@@ -54,8 +53,8 @@ impl Default for Timing {
 #[serde(deny_unknown_fields, default, rename_all = "camelCase", expecting = "a mapping such as {profile: real-like}")]
 #[schemars(rename = "Timing")]
 pub(crate) struct Written {
-    /// How fast the control plane is: `ideal` (no latencies) or `real-like` (Kubernetes' own limits). Default:
-    /// `real-like`.
+    /// How fast the control plane is: `ideal` (no latencies), `real-like` (Kubernetes' own limits), or each latency and
+    /// limit by itself. Default: `real-like`.
     #[schemars(schema_with = "profile_schema")]
     profile: Profile,
     /// From a pod being bound until its image is there. Default: `0s`, the image is on the node.
@@ -101,23 +100,89 @@ impl From<Written> for Timing {
 
 /// How fast the control plane is.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "TextOr<Map<String, Value>>", into = "TextOr<Map<String, Value>>")]
+#[serde(try_from = "TextOr<Latencies>", into = "TextOr<Latencies>")]
 pub enum Profile {
     /// `ideal`: no latencies and no limits.
     Ideal,
     /// `real-like`: Kubernetes' own limits, and the latencies of a healthy small cluster.
     #[default]
     RealLike,
-    /// Each limit and latency by itself.
-    Custom(Map<String, Value>),
+    /// Each latency and limit by itself.
+    Custom(Box<Latencies>),
 }
 
-impl TryFrom<TextOr<Map<String, Value>>> for Profile {
+/// How fast the parts of the control plane are; what is left out is as in `real-like`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(
+    deny_unknown_fields,
+    default,
+    rename_all = "camelCase",
+    expecting = "`ideal`, `real-like`, or a mapping such as {requestLatency: 10ms}"
+)]
+pub struct Latencies {
+    /// From a change until controllers, scheduler and nodes hear of it. Default: `2ms`.
+    #[serde(with = "spelling::duration")]
+    #[schemars(schema_with = "schema::duration")]
+    pub watch_latency: SimDuration,
+    /// From sending a request until it is carried out. Default: `3ms`.
+    #[serde(with = "spelling::duration")]
+    #[schemars(schema_with = "schema::duration")]
+    pub request_latency: SimDuration,
+    /// How long the scheduler thinks about one pod. Default: `3ms`.
+    #[serde(with = "spelling::duration")]
+    #[schemars(schema_with = "schema::duration")]
+    pub scheduling_cycle: SimDuration,
+    /// From being asked to stop until a pod has stopped, at most its grace. Default: `0s`.
+    #[serde(with = "spelling::duration")]
+    #[schemars(schema_with = "schema::duration")]
+    pub pod_termination: SimDuration,
+    /// How long a loop of the cluster autoscaler takes. Default: `20ms`.
+    #[serde(with = "spelling::duration")]
+    #[schemars(schema_with = "schema::duration")]
+    pub autoscaler_loop: SimDuration,
+    /// What each controller of kube-controller-manager may send. Default: `{qps: 20, burst: 30}`.
+    pub controller_limit: Limit,
+    /// What the garbage collector may send. Default: `{qps: 40, burst: 60}`.
+    pub garbage_limit: Limit,
+    /// What the namespace controller may send. Default: `{qps: 400, burst: 3000}`.
+    pub namespace_limit: Limit,
+    /// What the scheduler may send, unless its own configuration says. Default: `{qps: 50, burst: 100}`.
+    pub scheduler_limit: Limit,
+}
+
+impl Default for Latencies {
+    /// As in `real-like`.
+    fn default() -> Self {
+        Self {
+            watch_latency: SimDuration::from_millis(2),
+            request_latency: SimDuration::from_millis(3),
+            scheduling_cycle: SimDuration::from_millis(3),
+            pod_termination: SimDuration::ZERO,
+            autoscaler_loop: SimDuration::from_millis(20),
+            controller_limit: Limit { qps: 20, burst: 30 },
+            garbage_limit: Limit { qps: 40, burst: 60 },
+            namespace_limit: Limit { qps: 400, burst: 3000 },
+            scheduler_limit: Limit { qps: 50, burst: 100 },
+        }
+    }
+}
+
+/// A client's rate limit, as client-go has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a mapping such as {qps: 20, burst: 30}")]
+pub struct Limit {
+    /// Requests per second in the long run.
+    pub qps: u32,
+    /// Requests at once after a quiet time.
+    pub burst: u32,
+}
+
+impl TryFrom<TextOr<Latencies>> for Profile {
     type Error = String;
 
-    fn try_from(written: TextOr<Map<String, Value>>) -> Result<Self, String> {
+    fn try_from(written: TextOr<Latencies>) -> Result<Self, String> {
         match written {
-            TextOr::Long(settings) => Ok(Self::Custom(settings)),
+            TextOr::Long(latencies) => Ok(Self::Custom(Box::new(latencies))),
             TextOr::Text(text) => match text.as_str() {
                 "ideal" => Ok(Self::Ideal),
                 "real-like" => Ok(Self::RealLike),
@@ -130,16 +195,16 @@ impl TryFrom<TextOr<Map<String, Value>>> for Profile {
     }
 }
 
-impl From<Profile> for TextOr<Map<String, Value>> {
+impl From<Profile> for TextOr<Latencies> {
     fn from(profile: Profile) -> Self {
         match profile {
             Profile::Ideal => Self::Text("ideal".to_owned()),
             Profile::RealLike => Self::Text("real-like".to_owned()),
-            Profile::Custom(settings) => Self::Long(settings),
+            Profile::Custom(latencies) => Self::Long(*latencies),
         }
     }
 }
 
-fn profile_schema(_: &mut SchemaGenerator) -> Schema {
-    schema::either(&json_schema!({ "enum": ["ideal", "real-like"] }), &json_schema!({ "type": "object" }))
+fn profile_schema(generator: &mut SchemaGenerator) -> Schema {
+    schema::either(&json_schema!({ "enum": ["ideal", "real-like"] }), &generator.subschema_for::<Latencies>())
 }

@@ -135,6 +135,28 @@ impl Node {
         }
     }
 
+    /// A JSON value as a tree that stands in one place.
+    pub(crate) fn of(value: &serde_json::Value, mark: Mark) -> Self {
+        use serde_json::Value as Json;
+        let value = match value {
+            Json::Null => Value::Null,
+            Json::Bool(value) => Value::Bool(*value),
+            Json::Number(number) => match (number.as_i64(), number.as_u64()) {
+                (Some(value), _) => Value::Integer(value),
+                (None, Some(value)) => Value::Unsigned(value),
+                (None, None) => Value::Float(number.as_f64().unwrap_or_default()),
+            },
+            Json::String(text) => Value::Text(text.clone()),
+            Json::Array(values) => Value::List(values.iter().map(|value| Self::of(value, mark)).collect()),
+            Json::Object(fields) => {
+                let entry =
+                    |(key, value): (&String, &Json)| Entry { key: key.clone(), mark, node: Self::of(value, mark) };
+                Value::Map(fields.iter().map(entry).collect())
+            }
+        };
+        Self { value, mark }
+    }
+
     pub(crate) fn entries(&self) -> &[Entry] {
         match &self.value {
             Value::Map(entries) => entries,

@@ -85,12 +85,3 @@ fn what_is_no_assignment_is_refused() {
     let many = vec!["seed=1"; 1_001];
     assert!(with(&many).unwrap_err().contains("use the file"));
 }
-
-#[test]
-fn an_unsupported_field_that_was_set_is_told_as_such() {
-    let scenario = with(&["timeline=[{at: +1h, set: {seed: 2}}]"]).unwrap();
-    assert!(
-        scenario.unsupported()[0].to_string().starts_with("--set timeline=[{at: +1h, set: {seed: 2}}]: timeline: ")
-    );
-    assert_eq!(scenario.unsupported()[0].line(), None);
-}

@@ -221,7 +221,7 @@ apiVersion: simkube.io/v1
 kind: Scenario
 cluster: {groups: {small: {max: 1, cpu: 1, memory: 1Gi}}}
 timing: {profile: {}}
-timeline: [{at: +1h, set: {seed: 2}}]
+timeline: [{at: +1h, set: {timing.imagePullDelay: 2s}}]
 variants: {big: {}}
 assert: [{that: a}]
 ";

@@ -1,7 +1,7 @@
 //! What is read, what is refused, and with which words.
 
 use sk_api::Scenario;
-use sk_api::scenario::{Assertion, Expander, Expanders, Holds, Nodes, Path, Profile, Ready};
+use sk_api::scenario::{Assertion, Expander, Expanders, Holds, Profile, Ready};
 use sk_core::{Quantity, SimDuration, Taint, TaintEffect, TimeSpec};
 
 use crate::cases::{EVERYTHING, SMALLEST, refused};
@@ -34,7 +34,6 @@ fn the_smallest_scenario_is_read_and_the_rest_is_default() {
     assert_eq!(scenario.timing.profile, Profile::RealLike);
     assert_eq!(scenario.timing.pod_startup_delay, SimDuration::from_secs(2));
     assert_eq!(scenario.assertions[1].that, "nodes.max <= 10");
-    assert_eq!(scenario.unsupported(), []);
 }
 
 #[test]
@@ -48,7 +47,7 @@ fn every_section_is_read() {
     assert_eq!(spot.capacity()["cpu"], Quantity::from_value(8));
     assert_eq!(spot.capacity()["pods"], Quantity::from_value(58));
     assert_eq!(spot.taints, [Taint { value: "true".into(), ..Taint::new("spot", TaintEffect::NoSchedule) }]);
-    assert_eq!(scenario.timeline.len(), 4);
+    assert_eq!(scenario.timeline.len(), 6);
     let variants: Vec<_> = scenario.variants.iter().map(|variant| variant.name.as_str()).collect();
     assert_eq!(variants, ["as-is", "packed", "packed-36"]);
     assert_eq!(
@@ -62,17 +61,25 @@ fn every_section_is_read() {
 }
 
 #[test]
-fn what_is_not_carried_out_is_named_with_its_place() {
-    let scenario = Scenario::parse("pack.yaml", EVERYTHING).unwrap();
-    let named: Vec<_> = scenario.unsupported().iter().map(|asked| (asked.path.to_string(), asked.line())).collect();
-    let expected = [("cluster.groups.general.ready", 26), ("timeline", 52)];
-    assert_eq!(named, expected.map(|(path, line)| (path.to_owned(), Some(line))));
-    assert!(scenario.unsupported()[0].to_string().starts_with("pack.yaml:26:"));
+fn a_profile_of_ones_own_is_written_out_with_its_defaults() {
+    let text = format!("{SMALLEST}timing: {{profile: {{watchLatency: 5ms, controllerLimit: {{qps: 50, burst: 75}}}}}}");
+    let scenario = Scenario::parse("x", &text).unwrap();
+    let Profile::Custom(latencies) = &scenario.timing.profile else { panic!("it is one's own") };
+    assert_eq!(latencies.watch_latency, SimDuration::from_millis(5));
+    assert_eq!((latencies.controller_limit.qps, latencies.garbage_limit.qps), (50, 40));
+    assert!(scenario.to_yaml().contains("requestLatency: 3ms"), "{}", scenario.to_yaml());
+    assert_eq!(Scenario::parse("y", &scenario.to_yaml()).unwrap(), scenario);
+}
 
-    let scenario = Scenario::parse("x", &SMALLEST.replace("groups:", "nodes: recorded\n  groups:")).unwrap();
-    assert_eq!(scenario.cluster.nodes, Nodes::Recorded);
-    let scenario = Scenario::parse("x", &format!("{SMALLEST}timing: {{profile: {{watchLatency: 5ms}}}}")).unwrap();
-    assert_eq!(scenario.unsupported()[0].path, Path::of(["timing", "profile"]));
+#[test]
+fn what_is_set_during_a_run_adds_up_to_a_scenario() {
+    let scenario = Scenario::parse("pack.yaml", EVERYTHING).unwrap();
+    let set = scenario.timeline.iter().find(|happening| !happening.set.is_empty()).unwrap();
+    let changed = scenario.changed(&set.set).unwrap();
+    assert_eq!((scenario.cluster.groups["general"].max, changed.cluster.groups["general"].max), (40, 60));
+    assert!(changed.timeline.is_empty() && changed.cluster.groups["spot"] == scenario.cluster.groups["spot"]);
+    let wrong = [("cluster.groups.general.min".to_owned(), 70.into())].into();
+    assert!(scenario.changed(&wrong).unwrap_err().to_string().contains("min 70 is more than max 40"));
 }
 
 #[test]

@@ -188,6 +188,7 @@ mod tests {
             autoscaler: None,
             warnings: Vec::new(),
             missing: Vec::new(),
+            timeline: Vec::new(),
             partial: false,
         }
     }

@@ -390,6 +390,7 @@ impl Run<'_> {
             autoscaler: None,
             warnings,
             missing: Vec::new(),
+            timeline: Vec::new(),
             partial,
         })
     }

@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 use sk_apiserver::Object;
 use sk_apiserver::directives::{self, NODE_GROUP, NODE_READY_DELAY};
 use sk_apiserver::kinds::Condition;
+use sk_core::rng::Stream;
 use sk_core::{SimDuration, SimTime, SmolStr, Taint, TaintEffect};
 use sk_scheduler::NodeSpec;
 
@@ -16,18 +17,22 @@ use crate::settings::NodeGroup;
 pub(super) struct Group {
     pub(super) settings: NodeGroup,
     made: u64,
+    /// How long its nodes take to be ready.
+    readiness: Stream,
 }
 
 impl Group {
     /// A group whose first nodes ([`first_nodes`]) are made.
-    pub(super) fn new(settings: NodeGroup) -> Self {
-        Self { made: initial(&settings).into(), settings }
+    pub(super) fn new(settings: NodeGroup, seed: u64) -> Self {
+        let readiness = Stream::new(seed, &format!("node-ready/{}", settings.name));
+        Self { made: initial(&settings).into(), settings, readiness }
     }
 
     /// The next node of the group.
     pub(super) fn make_node(&mut self, now: SimTime) -> Object {
         self.made += 1;
-        new_node(&self.settings, &node_name(&self.settings, self.made), now, self.settings.ready_delay)
+        let delay = self.settings.draw_ready_delay(&mut self.readiness);
+        new_node(&self.settings, &node_name(&self.settings, self.made), now, delay)
     }
 
     /// A ready, empty node of the group that does not exist, as the provider describes it.

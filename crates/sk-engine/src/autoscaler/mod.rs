@@ -68,7 +68,7 @@ pub(crate) fn process(settings: Settings) -> Process {
     let latency = settings.timing.watch_latency;
     let autoscaler = ClusterAutoscaler {
         view: View::new(&settings.groups, &settings.autoscaler),
-        groups: settings.groups.into_iter().map(Group::new).collect(),
+        groups: settings.groups.into_iter().map(|group| Group::new(group, settings.seed)).collect(),
         choice: Stream::new(settings.seed, "expander"),
         schedule: Schedule::new(&settings.autoscaler, settings.timing.autoscaler_loop),
         flags: settings.autoscaler,
@@ -78,6 +78,7 @@ pub(crate) fn process(settings: Settings) -> Process {
         asked: BTreeMap::new(),
         last_added: BTreeMap::new(),
         last_deleted: BTreeMap::new(),
+        stock_outs: BTreeMap::new(),
         decisions: Decisions::default(),
         alarms: Timers::new(),
         sent: BTreeMap::new(),
@@ -102,6 +103,8 @@ struct ClusterAutoscaler {
     last_added: BTreeMap<usize, SimTime>,
     /// When the last removal of a node of each group began.
     last_deleted: BTreeMap<usize, SimTime>,
+    /// Until when the cloud has no nodes of a group.
+    stock_outs: BTreeMap<usize, SimTime>,
     decisions: Decisions,
     alarms: Timers<Alarm>,
     /// Requests without an answer.
@@ -195,6 +198,30 @@ impl Component for ClusterAutoscaler {
         }
     }
 
+    fn stock_out(&mut self, group: &str, until: SimTime) {
+        if let Some(group) = self.groups.iter().position(|known| known.settings.name == group) {
+            self.stock_outs.insert(group, until);
+        }
+    }
+
+    /// Flags and groups are others from now on; what it knows of the cluster stays.
+    fn reconfigured(&mut self, settings: &Settings, ctx: &mut Context<'_>) {
+        if self.groups.is_empty() {
+            return;
+        }
+        for (group, settings) in self.groups.iter_mut().zip(&settings.groups) {
+            group.settings = settings.clone();
+        }
+        let cutoff = |flags: &Autoscaler| flags.expendable_pods_priority_cutoff;
+        if cutoff(&self.flags) != cutoff(&settings.autoscaler) {
+            self.view = self.view.again(&settings.groups, &settings.autoscaler, ctx.view);
+        }
+        self.flags = settings.autoscaler.clone();
+        self.schedule.set_interval(&self.flags, settings.timing.autoscaler_loop);
+        let next = self.schedule.changed(ctx.now);
+        self.set_loop(next, ctx);
+    }
+
     fn take_decisions(&mut self) -> Vec<Decision> {
         self.decisions.take()
     }
@@ -239,10 +266,10 @@ impl ClusterAutoscaler {
             found.rounds.extend(Some(to_minimum).filter(|round| !round.plan.is_empty()));
         }
         let upcoming = search.leave();
-        let grew = !found.rounds.is_empty();
+        let mut grew = false;
         self.report(&found, trigger, ctx.now);
         for (group, resize) in found.rounds.iter().flat_map(|round| &round.plan) {
-            self.grow(*group, resize, ctx);
+            grew |= self.grow(*group, resize, ctx);
         }
         let shrank = !grew && self.flags.scale_down_enabled && self.scale_down(found.waits, trigger, ctx);
         self.view.what_if.cluster.rollback(before);
@@ -275,7 +302,11 @@ impl ClusterAutoscaler {
         }
     }
 
-    fn grow(&mut self, group: usize, resize: &Resize, ctx: &mut Context<'_>) {
+    /// Asks for nodes of a group; `false`: the cloud has none.
+    fn grow(&mut self, group: usize, resize: &Resize, ctx: &mut Context<'_>) -> bool {
+        if self.stock_outs.get(&group).is_some_and(|until| ctx.now < *until) {
+            return false;
+        }
         self.last_added.insert(group, ctx.now);
         for _ in resize.from..resize.to {
             let node = self.groups[group].make_node(ctx.now);
@@ -283,6 +314,7 @@ impl ClusterAutoscaler {
             self.asked.insert(name.clone(), group);
             self.send(Some(Sent::Node(name)), Request::create(node), ctx);
         }
+        true
     }
 
     /// Looks for nodes that could go, and lets some go; `true` if it did.

@@ -48,6 +48,12 @@ impl Schedule {
         }
     }
 
+    /// The timer is set by these flags from its next tick on.
+    pub(super) fn set_interval(&mut self, flags: &Autoscaler, takes: SimDuration) {
+        self.scan_interval = flags.scan_interval.max(SimDuration::from_millis(1));
+        self.takes = takes;
+    }
+
     pub(super) fn first(&mut self, now: SimTime) -> Option<(u64, SimTime)> {
         (self.ended, self.counted_from) = (now, now);
         self.set(now + self.first_loop, Trigger::Timer)

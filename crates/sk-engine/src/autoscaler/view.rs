@@ -117,6 +117,30 @@ impl View {
         Self::empty(groups, if follows { flags.expendable_pods_priority_cutoff } else { i32::MIN })
     }
 
+    /// The same cluster seen with other flags.
+    pub(super) fn again(&self, groups: &[NodeGroup], flags: &Autoscaler, view: api::View<'_>) -> Self {
+        let mut anew = Self { beside: self.beside.clone(), ..Self::new(groups, flags) };
+        for (_, object) in view.everything() {
+            anew.look_at(object, view);
+        }
+        for (name, node) in &mut anew.nodes {
+            node.leaving = self.nodes.get(name).is_some_and(|before| before.leaving);
+        }
+        anew
+    }
+
+    /// Takes in an object that is there; pods that have a place come with their node.
+    fn look_at(&mut self, object: &Arc<Object>, view: api::View<'_>) {
+        if object.node().is_some() {
+            self.learn_node(object, view);
+        } else if role(object) == Some(Role::Pending) {
+            self.pod_changed(None, Some(object));
+        } else if object.namespace().is_some() {
+            let labels = Some((*object.meta.labels).clone());
+            self.what_if.cluster.objects.set_namespace(object.key.name.clone(), labels);
+        }
+    }
+
     fn empty(groups: &[NodeGroup], cutoff: i32) -> Self {
         let groups = groups.iter().enumerate().map(|(index, group)| (group.name.clone(), index)).collect();
         Self {
@@ -275,11 +299,7 @@ impl View {
     pub(super) fn is_true(&self, view: api::View<'_>) -> bool {
         let mut anew = Self { groups: self.groups.clone(), ..Self::empty(&[], self.cutoff) };
         for (_, object) in view.everything() {
-            if object.node().is_some() {
-                anew.learn_node(object, view);
-            } else if role(object) == Some(Role::Pending) {
-                anew.pod_changed(None, Some(object));
-            }
+            anew.look_at(object, view);
         }
         anew.facts() == self.facts()
     }

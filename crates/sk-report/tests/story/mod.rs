@@ -48,6 +48,7 @@ pub(crate) fn meta() -> RunMeta {
         }),
         warnings: vec![],
         missing: vec![],
+        timeline: vec![],
         partial: false,
     }
 }

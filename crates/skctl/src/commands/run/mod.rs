@@ -8,6 +8,7 @@ mod cluster;
 pub(crate) mod conclude;
 pub(crate) mod dry_run;
 mod material;
+mod named;
 mod planned;
 mod request;
 mod results;
@@ -117,13 +118,17 @@ fn todays_form(name: &str, trace: &str) -> anyhow::Error {
 /// An assertion that is wrong is named with the place where it stands, if it stands in the file.
 fn in_file(scenario: &Scenario, typed: usize, error: anyhow::Error) -> anyhow::Error {
     let Some(wrong) = error.downcast_ref::<AssertionError>() else { return error };
-    let written = scenario.assertions.len().saturating_sub(typed);
-    let index = scenario.assertions[..written].iter().position(|assertion| assertion.that == wrong.text);
-    let place = index.and_then(|index| scenario.place(&ScenarioPath::of(["assert"]).index(index)));
-    match place {
-        Some(place) => error.context(place.to_string()),
+    match place_of(scenario, typed, &wrong.text) {
+        Some(place) => error.context(place),
         None => error,
     }
+}
+
+/// Where an assertion stands in the file; `typed` of them were not written there.
+fn place_of(scenario: &Scenario, typed: usize, text: &str) -> Option<String> {
+    let written = scenario.assertions.len().saturating_sub(typed);
+    let index = scenario.assertions[..written].iter().position(|assertion| assertion.that == text)?;
+    scenario.place(&ScenarioPath::of(["assert"]).index(index)).map(|place| place.to_string())
 }
 
 /// Assertions as those who judge take them.

@@ -16,11 +16,12 @@ use sk_replay::embedded::RunRequest;
 use sk_replay::fit::fit;
 use sk_replay::plan::Window;
 use sk_replay::setup::Setup;
+use sk_replay::timeline::Timeline;
 use sk_report::{Scope, Terms};
 
 use super::conclude;
 use super::material::{Asked as AskedMaterial, Material, Materials, name_files};
-use super::{for_report, in_file, span};
+use super::{for_report, in_file, named, place_of, span};
 use crate::cli::{Global, RunArgs};
 use crate::confined::assertions::{self, Checked};
 use crate::scenarios::Resolved;
@@ -105,6 +106,10 @@ pub(super) fn plan(args: &RunArgs, resolved: &Resolved, has_baseline: bool, glob
         let material = planned.materials.find_or_read(asked, global)?;
         let mut scenario = member.scenario.clone();
         fit(&mut scenario, &planned.materials.get(material).trace).with_context(|| resolved.file.clone())?;
+        let place = |text: &str| place_of(&resolved.scenario, args.assert.len(), text);
+        let place = |text: &str| place(text).map(|place| format!("{place}: ")).unwrap_or_default();
+        let assertions = scenario.assertions.iter().map(|assertion| assertion.that.as_str());
+        named::refuse_unknown(assertions, planned.materials.get(material), place)?;
         planned.variants.push(variant(args, resolved, &member.label, &scenario, compared)?);
         let run = Variant { args, resolved, member, material, typed: &typed, global };
         let window = run.window(&mut scenario, planned.materials.get(material))?;
@@ -173,7 +178,18 @@ impl Variant<'_> {
             scenario.trace.duration = None;
         }
         name_files(scenario, material);
+        self.settle_moments(scenario, material)?;
         Ok((window, is_assumed))
+    }
+
+    /// Moments of the timeline are written out as well: `-2h` is another one tomorrow.
+    fn settle_moments(&self, scenario: &mut Scenario, material: &Material) -> Result<()> {
+        let (clock, (first, _)) = (Clock::of(self.global), span(&material.trace));
+        for happening in &mut scenario.timeline {
+            let moment = happening.at.map(|at| at.resolve(clock.now, first, &clock.zone)).transpose();
+            happening.at = moment.context("timeline")?.map(TimeSpec::At);
+        }
+        Ok(())
     }
 
     fn run(
@@ -203,7 +219,7 @@ impl Variant<'_> {
             label: label(&self.member.label, is_repeated.then_some(repetition)),
             material: self.material,
             window,
-            setup: Setup::new(&scenario).with_scheduler(sk_replay::scheduler::of(&scenario)?),
+            setup: self.setup(&scenario, window, materials)?,
             text: scenario.to_yaml(),
             name,
             run_id: String::new(),
@@ -212,6 +228,12 @@ impl Variant<'_> {
         };
         run.run_id = run.request(materials.get(self.material)).run_id()?;
         Ok(run)
+    }
+
+    fn setup(&self, scenario: &Scenario, window: Window, materials: &Materials) -> Result<Setup> {
+        let (first, _) = span(&materials.get(self.material).trace);
+        let timeline = Timeline::of(scenario, window, first).with_context(|| self.resolved.file.clone())?;
+        Ok(Setup::new(scenario).with_scheduler(sk_replay::scheduler::of(scenario)?).with_timeline(timeline))
     }
 
     /// `pack`, or `pack-packed-max-36` where there are several.

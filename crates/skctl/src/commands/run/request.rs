@@ -80,12 +80,13 @@ pub(super) fn refuse_what_makes_no_sense(args: &RunArgs) -> Result<()> {
 
 /// What the scenario asks for and a real cluster cannot do is refused by name too.
 pub(super) fn refuse_what_is_written(resolved: &Resolved) -> Result<()> {
-    let Scenario { trace, begin, variants, assertions, repetitions, .. } = &resolved.scenario;
+    let Scenario { trace, begin, timeline, variants, assertions, repetitions, .. } = &resolved.scenario;
     let of_several = |assertion: &Assertion| matches!(assertion.holds, Holds::Any | Holds::Mean);
     let written = [
         ("variants", !variants.is_empty()),
         ("begin.placement", begin.placement.is_some()),
         ("begin.warmup", begin.warmup > SimDuration::ZERO),
+        ("timeline", !timeline.is_empty()),
         ("trace.overlay", !trace.overlay.is_empty()),
         ("trace.transform", trace.transform.is_some()),
         ("assert with `for: any` or `for: mean`", *repetitions > 1 && assertions.iter().any(of_several)),

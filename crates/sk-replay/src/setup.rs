@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 
 use sk_api::scenario::autoscaler::Range;
-use sk_api::scenario::{
-    Expander, Group, Latencies, Limit, Nodes, Placement, Profile, Ready, Reserved, Scenario,
-};
+use sk_api::scenario::{Expander, Group, Latencies, Limit, Nodes, Placement, Profile, Ready, Reserved, Scenario};
 use sk_core::{Quantity, Resources, SimDuration, SmolStr};
 use sk_engine::scheduler_config::Configuration;
 use sk_engine::{ASSUMED_JOB_DURATION, Autoscaler, Explain, Limits, NodeGroup, RateLimit, Settings, Timing};

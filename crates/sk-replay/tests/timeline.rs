@@ -138,14 +138,18 @@ fn a_machine_that_is_silent_for_a_while_loses_its_pods_after_their_tolerations()
     assert_eq!(secs(left.deleted), Some(1_800), "nobody on a silent machine says that the pod has ended");
     let new = ran.pods.iter().find(|pod| secs(Some(pod.created)).is_some_and(|at| at > 900));
     let new = new.unwrap_or_else(|| panic!("{:?}", ran.pods));
-    assert!((950..=952).contains(&secs(Some(new.created)).unwrap_or_default()), "50 s of silence and 300 s of patience");
+    assert!(
+        (950..=952).contains(&secs(Some(new.created)).unwrap_or_default()),
+        "50 s of silence and 300 s of patience"
+    );
     assert_eq!(new.node.as_deref(), Some("west-1"));
 }
 
 #[test]
 fn a_short_silence_is_not_noticed() {
     let lost = "timeline: [{at: +10m, loseNodes: {group: east, for: 40s}}]";
-    let ran = run(&[(0, deployment("web", 2, "2")), (610, deployment("late", 2, "1"))], &format!("{TWO_ZONES}\n{lost}"));
+    let ran =
+        run(&[(0, deployment("web", 2, "2")), (610, deployment("late", 2, "1"))], &format!("{TWO_ZONES}\n{lost}"));
     assert_eq!(ran.pods.iter().filter(|pod| pod.ended_by.is_some()).count(), 0);
     let on_east = |pod: &&PodRow| pod.owner.ends_with("late") && pod.node.as_deref() == Some("east-1");
     let late = ran.pods.iter().find(on_east).unwrap_or_else(|| panic!("{:?}", ran.pods));
@@ -181,7 +185,8 @@ fn a_cloud_that_has_no_more_nodes_leaves_pods_waiting() {
 #[test]
 fn nodes_that_are_reclaimed_with_notice_are_emptied_before_they_go() {
     let groups = "cluster: {groups: {spot: {min: 2, max: 4, cpu: 4, memory: 16Gi, ready: 60s}}}";
-    let reclaim = |notice: &str| format!("{groups}\ntimeline: [{{at: +10m, reclaim: {{group: spot, share: 0.5{notice}}}}}]");
+    let reclaim =
+        |notice: &str| format!("{groups}\ntimeline: [{{at: +10m, reclaim: {{group: spot, share: 0.5{notice}}}}}]");
     let told = run(&[(0, deployment("web", 2, "1"))], &reclaim(", notice: 2m"));
     assert_eq!((told.ended(EndedBy::Evicted), told.ended(EndedBy::NodeLost)), (1, 0), "{:?}", told.happened());
     let gone = told.nodes.iter().find(|node| node.deleted.is_some()).expect("one of two");
@@ -195,7 +200,8 @@ fn nodes_that_are_reclaimed_with_notice_are_emptied_before_they_go() {
 fn a_slow_api_server_makes_everybody_slower_for_a_while() {
     let scenario = "cluster: {groups: {big: {min: 1, max: 1, cpu: 64, memory: 256Gi}}}\n\
                     timeline: [{at: +10m, slowApi: {latency: 2s, for: 5m}}]";
-    let objects = [(60, deployment("before", 1, "1")), (660, deployment("during", 1, "1")), (1_200, deployment("after", 1, "1"))];
+    let objects =
+        [(60, deployment("before", 1, "1")), (660, deployment("during", 1, "1")), (1_200, deployment("after", 1, "1"))];
     let ran = run(&objects, scenario);
     let latency = |owner: &str| {
         let pod = ran.pods.iter().find(|pod| pod.owner.ends_with(owner)).expect("it was made");
@@ -231,11 +237,13 @@ fn a_scheduler_that_is_configured_anew_starts_anew_and_loses_nothing() {
                     timeline:\n  - at: +20m\n    set:\n      scheduler: {profiles: [{schedulerName: default-scheduler, \
                     pluginConfig: [{name: NodeResourcesFit, args: {scoringStrategy: {type: MostAllocated, \
                     resources: [{name: cpu, weight: 100}]}}}]}]}";
-    let objects = [(0, deployment("first", 1, "1")), (1_800, deployment("later", 4, "1")), (600, deployment("full", 1, "20"))];
+    let objects =
+        [(0, deployment("first", 1, "1")), (1_800, deployment("later", 4, "1")), (600, deployment("full", 1, "20"))];
     let ran = run(&objects, scenario);
     let node = |pod: &&PodRow| pod.node.clone();
     let first = ran.pods.iter().find(|pod| pod.owner.ends_with("first")).and_then(|pod| node(&pod));
-    let later: Vec<_> = ran.pods.iter().filter(|pod| pod.owner.ends_with("later")).map(|pod| pod.node.clone()).collect();
+    let later: Vec<_> =
+        ran.pods.iter().filter(|pod| pod.owner.ends_with("later")).map(|pod| pod.node.clone()).collect();
     assert_eq!(later.len(), 4);
     assert!(later.iter().all(|node| *node == first), "packed beside the first: {later:?}");
     let full = ran.pods.iter().find(|pod| pod.owner.ends_with("full")).expect("it was made");

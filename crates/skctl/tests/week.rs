@@ -49,10 +49,14 @@ fn a_week_with_a_lost_zone_runs_to_its_end_and_every_pod_is_simulated() {
     let meta = run("out");
     assert_eq!(meta["missing"], Value::Null, "every pod is simulated");
     let happened = meta["timeline"].as_array().expect("it says what happened");
-    let of = |word: &str| happened.iter().filter(|entry| entry["what"].as_str().is_some_and(|what| what.starts_with(word)));
+    let of =
+        |word: &str| happened.iter().filter(|entry| entry["what"].as_str().is_some_and(|what| what.starts_with(word)));
     assert_eq!((of("loseZone").count(), of("reclaim").count()), (1, 6), "{happened:?}");
     let lost = of("loseZone").next().expect("one");
-    assert_eq!((lost["at"].as_str(), lost["until"].as_str()), (Some("2026-11-12T00:00:00Z"), Some("2026-11-12T00:30:00Z")));
+    assert_eq!(
+        (lost["at"].as_str(), lost["until"].as_str()),
+        (Some("2026-11-12T00:00:00Z"), Some("2026-11-12T00:30:00Z"))
+    );
     assert_eq!(json(&dir, "out/summary.json")["verdict"], "PASS");
     assert_eq!(run("again")["tables"], meta["tables"], "the same bytes twice");
 }

@@ -148,7 +148,10 @@ mod tests {
     fn machines_in_the_place_of_others_are_numbered() {
         assert_eq!(successor("general-3"), "general-3.2");
         assert_eq!(successor("general-3.2"), "general-3.3");
-        assert_eq!(successor("ip-10-0-0-1.eu-central-1.compute.internal"), "ip-10-0-0-1.eu-central-1.compute.internal.2");
+        assert_eq!(
+            successor("ip-10-0-0-1.eu-central-1.compute.internal"),
+            "ip-10-0-0-1.eu-central-1.compute.internal.2"
+        );
     }
 
     #[test]

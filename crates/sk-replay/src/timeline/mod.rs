@@ -161,12 +161,7 @@ impl Change {
 }
 
 /// When it happens, as far as that is within the run.
-fn moments(
-    happening: &Happening,
-    index: usize,
-    window: Window,
-    first: SimTime,
-) -> Result<Vec<SimTime>, TimelineError> {
+fn moments(happening: &Happening, index: usize, window: Window, first: SimTime) -> Result<Vec<SimTime>, TimelineError> {
     let within = |at: &SimTime| *at >= window.start && *at < window.end;
     if let Some(at) = happening.at {
         let at = match at {
@@ -193,8 +188,7 @@ fn moments(
 /// What it does; nothing for a `set`, which depends on those before it.
 fn deed(happening: &Happening) -> Option<Deed> {
     let Happening { stockout, lose_zone, lose_nodes, slow_api, reclaim, .. } = happening;
-    let stockout =
-        stockout.as_ref().map(|what| Deed::Stockout { group: what.group.clone(), length: what.length });
+    let stockout = stockout.as_ref().map(|what| Deed::Stockout { group: what.group.clone(), length: what.length });
     let zone = lose_zone.as_ref().map(|what| Deed::LoseZone { zone: what.zone.clone(), length: what.length });
     let nodes = lose_nodes.clone().map(Deed::LoseNodes);
     let slow = slow_api.as_ref().map(|what| Deed::SlowApi { more: what.latency, length: what.length });

@@ -177,8 +177,7 @@ impl World {
             }
             None => {
                 let is_there = |name: &&SmolStr| {
-                    engine.get(&NODE, &ObjectKey::cluster((*name).clone())).is_some()
-                        && !is_silent(engine, name)
+                    engine.get(&NODE, &ObjectKey::cluster((*name).clone())).is_some() && !is_silent(engine, name)
                 };
                 lost.names.iter().filter(is_there).cloned().collect()
             }

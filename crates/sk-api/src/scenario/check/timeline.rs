@@ -84,9 +84,11 @@ fn check_groups(happening: &Happening, scenario: &Scenario, at: &Path, faults: &
         let at = at.field(what).field("group");
         faults.unless(scenario.cluster.groups.contains_key(group), at, || no_such("group", group, known));
     }
-    faults.unless(happening.stockout.is_none() || scenario.cluster.nodes == Nodes::Groups, at.field("stockout"), || {
-        "no group makes nodes here, so none can run out of them: write `cluster: {nodes: groups}`".to_owned()
-    });
+    faults.unless(
+        happening.stockout.is_none() || scenario.cluster.nodes == Nodes::Groups,
+        at.field("stockout"),
+        || "no group makes nodes here, so none can run out of them: write `cluster: {nodes: groups}`".to_owned(),
+    );
 }
 
 fn check_lost(lost: &LoseNodes, at: &Path, faults: &mut Faults<'_>) {

@@ -207,8 +207,8 @@ fn a_slow_api_server_makes_everybody_slower_for_a_while() {
         let pod = ran.pods.iter().find(|pod| pod.owner.ends_with(owner)).expect("it was made");
         pod.started.expect("it ran").since(pod.created)
     };
-    // The binding and the pod's status are a request each.
-    assert!(latency("during") >= latency("before") + SimDuration::from_secs(4));
+    // The binding is a request; what the node writes afterwards says when the pod started by the node's own clock.
+    assert!(latency("during") >= latency("before") + SimDuration::from_secs(2));
     assert_eq!(latency("after"), latency("before"));
     assert_eq!(ran.happened(), ["slowApi: requests take 2s longer"]);
 }
@@ -224,7 +224,7 @@ fn fields_that_are_set_hold_from_then_on() {
     assert!(new.iter().all(|node| secs(Some(node.created)) >= Some(1_200) && node.price_per_hour == Some(2.0)));
     assert_eq!(new.len(), 2);
     let late = ran.pods.iter().filter_map(|pod| pod.started?.since(pod.scheduled?).into()).max();
-    assert_eq!(late, Some(SimDuration::from_secs(2)), "delays are given to pods when they are made");
+    assert!(late < Some(SimDuration::from_secs(3)), "delays are given to pods when they are made: {late:?}");
     assert_eq!(
         ran.happened(),
         ["set: cluster.groups.small.max=3, cluster.groups.small.price=2", "set: timing.podStartupDelay=\"30s\""]
@@ -237,13 +237,14 @@ fn a_scheduler_that_is_configured_anew_starts_anew_and_loses_nothing() {
                     timeline:\n  - at: +20m\n    set:\n      scheduler: {profiles: [{schedulerName: default-scheduler, \
                     pluginConfig: [{name: NodeResourcesFit, args: {scoringStrategy: {type: MostAllocated, \
                     resources: [{name: cpu, weight: 100}]}}}]}]}";
-    let objects =
-        [(0, deployment("first", 1, "1")), (1_800, deployment("later", 4, "1")), (600, deployment("full", 1, "20"))];
+    let mut objects = vec![(0, deployment("first", 1, "1")), (600, deployment("full", 1, "20"))];
+    // Pods of one owner would be spread.
+    objects.extend((0..4).map(|number| (1_800 + number, deployment(&format!("later-{number}"), 1, "1"))));
     let ran = run(&objects, scenario);
     let node = |pod: &&PodRow| pod.node.clone();
     let first = ran.pods.iter().find(|pod| pod.owner.ends_with("first")).and_then(|pod| node(&pod));
     let later: Vec<_> =
-        ran.pods.iter().filter(|pod| pod.owner.ends_with("later")).map(|pod| pod.node.clone()).collect();
+        ran.pods.iter().filter(|pod| pod.owner.contains("later-")).map(|pod| pod.node.clone()).collect();
     assert_eq!(later.len(), 4);
     assert!(later.iter().all(|node| *node == first), "packed beside the first: {later:?}");
     let full = ran.pods.iter().find(|pod| pod.owner.ends_with("full")).expect("it was made");

@@ -50,6 +50,11 @@ pub(crate) trait Component: Send + CloneComponent {
     fn take_decisions(&mut self) -> Vec<Decision> {
         Vec::new()
     }
+
+    /// How many decisions were lost because nobody took them.
+    fn dropped_decisions(&self) -> u64 {
+        0
+    }
 }
 
 /// Copies a component whose type is not known.

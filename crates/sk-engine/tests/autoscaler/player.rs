@@ -82,6 +82,7 @@ fn group(spec: &GroupSpec) -> NodeGroup {
         labels,
         taints: spec.taints.iter().map(|taint| serde_json::from_value(taint.clone()).expect("a taint")).collect(),
         ready_delay: ready,
+        ready_p99: None,
         // The provider's template has a kube-proxy pod.
         template_overhead: amounts("100m", "0", "1"),
         price_per_hour: None,

@@ -180,7 +180,7 @@ fn moments(happening: &Happening, index: usize, window: Window, first: SimTime) 
             return Err(TimelineError::TooMany { index });
         }
         all.push(at);
-        at = at + every;
+        at += every;
     }
     Ok(all)
 }

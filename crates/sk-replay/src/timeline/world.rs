@@ -100,8 +100,9 @@ impl World {
     pub(crate) fn happen(&mut self, engine: &mut Engine) {
         let now = engine.now();
         loop {
-            let step = self.later.first_entry().filter(|entry| entry.key().0 <= now).map(|entry| entry.remove());
-            if let Some(step) = step {
+            let is_due = self.later.first_key_value().is_some_and(|((at, _), _)| *at <= now);
+            let step = if is_due { self.later.pop_first() } else { None };
+            if let Some((_, step)) = step {
                 self.follow(step, engine);
             } else if let Some(moment) = self.moments.pop_front_if(|moment| moment.at <= now) {
                 self.begin(moment, engine);
@@ -153,7 +154,7 @@ impl World {
                 self.silence(names, Some(at + length), engine);
                 (Some(at + length), what)
             }
-            Deed::LoseNodes(lost) => self.lose_nodes(lost, at, engine),
+            Deed::LoseNodes(lost) => self.lose_nodes(&lost, at, engine),
             Deed::SlowApi { more, length } => {
                 self.steps += 1;
                 self.slow.insert(self.steps, more);
@@ -162,14 +163,14 @@ impl World {
                 (Some(at + length), format!("slowApi: requests take {more} longer"))
             }
             Deed::Reclaim(reclaim) => self.reclaim(&reclaim, at, engine),
-            Deed::Set(change) => (None, self.change(*change, engine)),
+            Deed::Set(change) => (None, self.change(&change, engine)),
         };
         if self.happened.len() < MAX_MARKS {
             self.happened.push(Happened { at, until: end, entry: entry as u64, what });
         }
     }
 
-    fn lose_nodes(&mut self, lost: LoseNodes, at: SimTime, engine: &mut Engine) -> (Option<SimTime>, String) {
+    fn lose_nodes(&mut self, lost: &LoseNodes, at: SimTime, engine: &mut Engine) -> (Option<SimTime>, String) {
         let names = match &lost.group {
             Some(group) => {
                 let count = lost.count.unwrap_or(1) as usize;
@@ -216,7 +217,7 @@ impl World {
         (Some(end), what)
     }
 
-    fn change(&mut self, change: Change, engine: &mut Engine) -> String {
+    fn change(&mut self, change: &Change, engine: &mut Engine) -> String {
         self.groups.clone_from(&change.setup.groups);
         engine.reconfigure(&change.setup.settings, change.is_of_scheduler);
         format!("set: {}", change.fields.join(", "))

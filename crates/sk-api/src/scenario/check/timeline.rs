@@ -92,7 +92,7 @@ fn check_groups(happening: &Happening, scenario: &Scenario, at: &Path, faults: &
 }
 
 fn check_lost(lost: &LoseNodes, at: &Path, faults: &mut Faults<'_>) {
-    faults.unless(lost.group.is_some() != !lost.names.is_empty(), at.clone(), || {
+    faults.unless(lost.group.is_some() == lost.names.is_empty(), at.clone(), || {
         "say either `group` or `names`: which nodes are lost".to_owned()
     });
     faults.unless(lost.count.is_none() || lost.group.is_some(), at.field("count"), || {

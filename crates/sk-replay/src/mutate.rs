@@ -186,8 +186,9 @@ impl Lives {
 
 impl AdmitPod for Mutator {
     fn admit(&mut self, pod: &mut Object, now: SimTime) {
-        while let Some((_, delays)) = self.later.pop_front_if(|(from, _)| *from <= now) {
+        while let Some((_, delays)) = self.later.front().copied().filter(|(from, _)| *from <= now) {
             self.delays = delays;
+            self.later.pop_front();
         }
         let stamped = |name: &str| pod.meta.annotations.get(name).map(SmolStr::as_str);
         // A pod that nobody has made is the recorded object itself.

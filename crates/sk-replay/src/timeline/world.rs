@@ -104,8 +104,8 @@ impl World {
             let step = if is_due { self.later.pop_first() } else { None };
             if let Some((_, step)) = step {
                 self.follow(step, engine);
-            } else if let Some(moment) = self.moments.pop_front_if(|moment| moment.at <= now) {
-                self.begin(moment, engine);
+            } else if self.moments.front().is_some_and(|moment| moment.at <= now) {
+                self.moments.pop_front().into_iter().for_each(|moment| self.begin(moment, engine));
             } else {
                 return;
             }

@@ -37,10 +37,9 @@ fn after(mins: i64) -> SimTime {
     START + SimDuration::from_mins(mins)
 }
 
-fn deploy(engine: &mut Engine, name: &str, replicas: u32, requests: Value) {
-    let limits = requests.clone();
+fn deploy(engine: &mut Engine, name: &str, replicas: u32, requests: &Value) {
     let spec = json!({"containers": [{
-        "name": "main", "image": "app:1", "resources": {"requests": requests, "limits": limits},
+        "name": "main", "image": "app:1", "resources": {"requests": requests, "limits": requests},
     }]});
     let deployment = json!({
         "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": "default"},
@@ -81,7 +80,7 @@ fn a_group_without_stock_is_left_alone_and_another_one_helps() {
     let mut engine = engine(vec![group("first", 4, 1.0), group("second", 4, 1.0)], flags);
     engine.set_stock_out("first", after(60));
     engine.set_stock_out("nobody", after(60));
-    deploy(&mut engine, "web", 2, json!({"cpu": "3"}));
+    deploy(&mut engine, "web", 2, &json!({"cpu": "3"}));
     engine.advance_to(after(3));
     assert_eq!(sizes(&engine), BTreeMap::from([("second".to_owned(), 2)]));
     let decisions = engine.take_decisions();
@@ -100,7 +99,7 @@ fn a_group_without_stock_is_left_alone_and_another_one_helps() {
 fn a_failing_group_is_tried_again_after_ever_longer_times() {
     let mut engine = engine(vec![group("only", 4, 1.0)], Autoscaler::default());
     engine.set_stock_out("only", after(60));
-    deploy(&mut engine, "web", 1, json!({"cpu": "3"}));
+    deploy(&mut engine, "web", 1, &json!({"cpu": "3"}));
     engine.advance_to(after(59));
     let decisions = engine.take_decisions();
     let told = events(&decisions);
@@ -124,14 +123,14 @@ fn nodes_that_take_too_long_are_a_failure_of_their_group() {
         ..Autoscaler::default()
     };
     let mut engine = engine(vec![slow], flags);
-    deploy(&mut engine, "web", 1, json!({"cpu": "3"}));
+    deploy(&mut engine, "web", 1, &json!({"cpu": "3"}));
     engine.advance_to(after(12));
     let decisions = engine.take_decisions();
     let told = events(&decisions);
     let late: Vec<_> = told.iter().filter(|(_, reason, _)| *reason == "ScaleUpTimedOut").collect();
     assert_eq!(late.len(), 1, "{told:?}");
     assert!(late[0].2.starts_with("Nodes added to group slow failed to register within 10m"), "{late:?}");
-    deploy(&mut engine, "more", 1, json!({"cpu": "3"}));
+    deploy(&mut engine, "more", 1, &json!({"cpu": "3"}));
     engine.advance_to(after(14));
     assert_eq!(sizes(&engine), BTreeMap::from([("slow".to_owned(), 1)]), "it is left alone");
     engine.advance_to(after(45));
@@ -142,7 +141,7 @@ fn nodes_that_take_too_long_are_a_failure_of_their_group() {
 fn the_price_expander_takes_the_group_whose_money_is_best_spent() {
     let grown = |dear: f64, flags: Autoscaler| {
         let mut engine = engine(vec![group("cheap", 4, 0.2), group("dear", 4, dear), group("huge", 32, 1.6)], flags);
-        deploy(&mut engine, "web", 3, json!({"cpu": "3", "memory": "12Gi"}));
+        deploy(&mut engine, "web", 3, &json!({"cpu": "3", "memory": "12Gi"}));
         engine.advance_to(after(2));
         sizes(&engine)
     };
@@ -162,7 +161,7 @@ fn of_a_node_with_gpus_only_their_share_counts() {
         let flags = Autoscaler { scale_down_gpu_utilization_threshold_milli: threshold, ..Autoscaler::default() };
         let mut engine = engine(vec![accelerated], flags);
         // Little CPU: by that the nodes could go.
-        deploy(&mut engine, "train", 2, json!({"cpu": "100m", "nvidia.com/gpu": gpus.to_string()}));
+        deploy(&mut engine, "train", 2, &json!({"cpu": "100m", "nvidia.com/gpu": gpus.to_string()}));
         engine.advance_to(after(30));
         2 - sizes(&engine)["gpu"]
     };
@@ -177,10 +176,10 @@ fn a_quiet_cluster_has_no_loops() {
     let mut calm = group("calm", 4, 1.0);
     (calm.min, calm.initial) = (3, Some(3));
     let mut engine = engine(vec![calm], Autoscaler::default());
-    deploy(&mut engine, "web", 6, json!({"cpu": "1"}));
+    deploy(&mut engine, "web", 6, &json!({"cpu": "1"}));
     engine.advance_to(after(60));
     assert_eq!(engine.next_deadline(), None, "nobody wakes up where nothing can happen");
-    deploy(&mut engine, "more", 8, json!({"cpu": "1"}));
+    deploy(&mut engine, "more", 8, &json!({"cpu": "1"}));
     engine.advance_to(after(62));
     assert_eq!(sizes(&engine)["calm"], 4, "a change sets the timer again");
 }
@@ -190,12 +189,12 @@ fn a_group_of_fifty_thousand_is_asked_for_no_more_than_it_needs() {
     let mut vast = group("vast", 4, 1.0);
     vast.max = 50_000;
     let mut engine = engine(vec![vast], Autoscaler::default());
-    deploy(&mut engine, "web", 40, json!({"cpu": "3"}));
+    deploy(&mut engine, "web", 40, &json!({"cpu": "3"}));
     engine.advance_to(after(3));
     assert_eq!(sizes(&engine)["vast"], 40);
     let nobodys = NodeGroup { max: 0, ..group("none", 4, 1.0) };
     let mut engine = self::engine(vec![nobodys], Autoscaler::default());
-    deploy(&mut engine, "web", 2, json!({"cpu": "3"}));
+    deploy(&mut engine, "web", 2, &json!({"cpu": "3"}));
     engine.advance_to(after(3));
     assert!(sizes(&engine).is_empty());
     let told = engine.take_decisions();

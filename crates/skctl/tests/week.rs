@@ -49,7 +49,7 @@ fn a_week_with_a_lost_zone_runs_to_its_end_and_every_pod_is_simulated() {
     let meta = run("out");
     assert_eq!(meta["missing"], Value::Null, "every pod is simulated");
     let happened = meta["timeline"].as_array().expect("it says what happened");
-    let of = |word: &str| {
+    let of = |word: &'static str| {
         happened.iter().filter(move |entry| entry["what"].as_str().is_some_and(|what| what.starts_with(word)))
     };
     assert_eq!((of("loseZone").count(), of("reclaim").count()), (1, 6), "{happened:?}");

@@ -27,6 +27,9 @@ use crate::control_plane::{BinariesError, ControlError, ControlPlane, StartError
 use crate::fixture::{Fixture, OracleFixture, path_of};
 use crate::scenario::{Scenario, ScenarioError};
 
+/// KWOK's stages by which pods end as their annotations say.
+const ENDINGS: &str = include_str!("../../stages/endings.yaml");
+
 /// Why a recording failed.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
@@ -111,12 +114,16 @@ pub struct Recorder {
 impl Recorder {
     /// Plays a scenario and keeps what happened.
     pub async fn record(&mut self, scenario: &Scenario) -> Result<Fixture, RecordError> {
+        let mut options = scenario.control_plane.clone();
+        if scenario.endings {
+            options.stages = ENDINGS.to_owned();
+        }
         let cluster = match self.cluster.take() {
-            Some(cluster) if *cluster.options() == scenario.control_plane => {
+            Some(cluster) if *cluster.options() == options => {
                 sweep::sweep(&cluster).await?;
                 cluster
             }
-            _ => ControlPlane::start(scenario.control_plane.clone()).await?,
+            _ => ControlPlane::start(options).await?,
         };
         cluster.create_nodes(scenario.node_objects()).await?;
         let played = play::play(&cluster, scenario).await?;

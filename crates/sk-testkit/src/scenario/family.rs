@@ -66,7 +66,7 @@ fn from_yaml(file: &str, text: &str) -> Result<Vec<Scenario>, ScenarioError> {
 
 /// One scenario as it would be written in a file of its own.
 fn expanded(family: &Family, own: &Map<String, Value>) -> Result<Value, String> {
-    let mut whole = json!({"watch": family.watch});
+    let mut whole = json!({"watch": family.watch, "endings": true});
     for (name, shared) in [("nodes", &family.nodes), ("controlPlane", &family.control_plane)] {
         if !shared.is_null() {
             whole[name] = shared.clone();

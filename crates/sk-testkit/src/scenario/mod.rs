@@ -43,6 +43,9 @@ pub struct Scenario {
     /// How the control plane is started.
     #[serde(default)]
     pub control_plane: Options,
+    /// Pods end as their annotations say, on both sides (`stages/endings.yaml`).
+    #[serde(default)]
+    pub endings: bool,
     /// KWOK nodes that are there and ready before the first step.
     #[serde(default)]
     pub nodes: Vec<NodeLine>,

@@ -39,7 +39,7 @@ fn every_fixture_was_recorded_with_the_pinned_kubernetes() {
 
 /// The scenarios that have been recorded.
 fn recorded() -> Vec<Scenario> {
-    Scenario::all().unwrap().into_iter().filter(states::is_recorded).collect()
+    Scenario::all().expect("every scenario can be read").into_iter().filter(states::is_recorded).collect()
 }
 
 #[test]

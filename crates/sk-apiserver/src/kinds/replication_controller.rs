@@ -59,7 +59,7 @@ fn is_empty(selector: &Value) -> bool {
 mod tests {
     use super::*;
 
-    fn round_trip(spec: Value) -> Value {
+    fn round_trip(spec: &Value) -> Value {
         let Value::Object(mut fields) = json!({"spec": spec}) else { unreachable!("an object was written") };
         let body = ReplicationController::read(&mut fields).unwrap();
         body.validate().unwrap();
@@ -73,9 +73,9 @@ mod tests {
             "metadata": {"labels": {"app": "a", "tier": "b"}},
             "spec": {"containers": [{"name": "a", "image": "a:1"}]},
         });
-        let written = round_trip(json!({"selector": {"app": "a"}, "template": template}));
+        let written = round_trip(&json!({"selector": {"app": "a"}, "template": template}));
         assert_eq!(written["selector"], json!({"app": "a"}));
-        let defaulted = round_trip(json!({"template": template}));
+        let defaulted = round_trip(&json!({"template": template}));
         assert_eq!(defaulted["selector"], json!({"app": "a", "tier": "b"}));
     }
 }

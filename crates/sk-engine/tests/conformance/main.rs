@@ -69,6 +69,7 @@ fn a_pod_that_fits_nowhere_is_told_so_in_the_real_schedulers_words() {
     assert_eq!(arm.placements()["big"].as_deref(), Some("late"));
 }
 
+#[expect(clippy::disallowed_methods, reason = "which scenarios are played is asked for from outside, as a flag is")]
 fn of_states() -> Vec<Scenario> {
     let one = std::env::var("SCENARIO").ok();
     let mut all = states::scenarios().unwrap_or_else(|error| panic!("{error}"));

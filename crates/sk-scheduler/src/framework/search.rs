@@ -40,11 +40,11 @@ pub(super) struct Reach {
 
 /// What the scores of a cycle look at besides the node itself.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Compared {
-    WithNothing,
+enum ComparedWith {
+    Nothing,
     /// Soft topology spread alone.
-    WithAlike,
-    WithPods,
+    Alike,
+    Pods,
 }
 
 /// How a search ended.
@@ -124,9 +124,9 @@ impl Scheduler {
         let alone = keep && others.is_empty() && nominated.is_none() && self.cluster.nominations.by_node.is_empty();
         if alone {
             let found = match self.compared(attempt) {
-                Compared::WithNothing => self.find_in_column(attempt, shape),
-                Compared::WithAlike => self.find_alike(attempt, shape),
-                Compared::WithPods => None,
+                ComparedWith::Nothing => self.find_in_column(attempt, shape),
+                ComparedWith::Alike => self.find_alike(attempt, shape),
+                ComparedWith::Pods => None,
             };
             if let Some(found) = found {
                 return found;
@@ -166,17 +166,17 @@ impl Scheduler {
     }
 
     /// Does a score depend on other pods?
-    fn compared(&mut self, attempt: &Attempt) -> Compared {
+    fn compared(&mut self, attempt: &Attempt) -> ComparedWith {
         let (profile, cx) = (&attempt.profile, attempt.cx(&self.cluster));
         let own = &cx.class.affinity;
         let affinity = profile.weight(PluginId::InterPodAffinity) != 0
             && !(own.preferred.is_empty() && own.preferred_anti.is_empty() && cx.cluster.pods.term_classes.is_empty());
         if affinity {
-            return Compared::WithPods;
+            return ComparedWith::Pods;
         }
         let spreads =
             profile.weight(PluginId::PodTopologySpread) != 0 && !self.caches.spread.constraints(&cx).soft.is_empty();
-        if spreads { Compared::WithAlike } else { Compared::WithNothing }
+        if spreads { ComparedWith::Alike } else { ComparedWith::Nothing }
     }
 
     /// How far a search over a kept column goes; `None`: nothing is feasible, or taints and preferences count.

@@ -2,8 +2,9 @@
 //!
 //! They do what KWOK's stages do on a real cluster: a node becomes ready after a while, a pod bound to it starts after
 //! the delays written on it, ends after the lifetime written on it, and goes when it is deleted. A node that is gone
-//! takes its pods with it at once, where a real cluster waits for its pod garbage collector. On a node that is marked as
-//! silent nothing happens that anybody hears of, until the mark or the node goes.
+//! takes its pods with it at once, where a real cluster waits for its pod garbage collector. A node whose condition `Ready`
+//! is `Unknown`, and one that is marked as silent before anybody has noticed, is silent: nothing starts, ends or goes on it
+//! until it is heard of again.
 
 mod admission;
 mod containers;
@@ -12,11 +13,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sk_apiserver::directives::{self, NODE_READY_DELAY, NODE_SILENT};
-use sk_apiserver::kinds::{Condition, Directives, Node, Pod, PodPhase, Why};
+use sk_apiserver::kinds::{Condition, ConditionStatus, Directives, NODE, Node, Pod, PodPhase, Why};
 use sk_apiserver::{
     Answer, Body, Change, DeleteOptions, KindTag, Object, ObjectId, Reason, Request, Uid, View, WatchEvent,
 };
-use sk_core::{SimDuration, SimTime, SmolStr, TaintEffect};
+use sk_core::{ObjectKey, SimDuration, SimTime, SmolStr, TaintEffect};
 
 use self::admission::NodeUse;
 use self::containers::directives_of;
@@ -76,6 +77,8 @@ enum StepKind {
     PodRejected,
     PodEnds,
     PodRestarts,
+    /// Its node is heard of again, and it is as ready as before.
+    PodReady,
     /// It says how it ended before it goes, because somebody still watches it.
     PodStops,
     PodGoes,
@@ -98,6 +101,7 @@ impl Component for Kubelets {
             Body::Namespace(_)
             | Body::Deployment(_)
             | Body::ReplicaSet(_)
+            | Body::ReplicationController(_)
             | Body::StatefulSet(_)
             | Body::DaemonSet(_)
             | Body::Job(_)
@@ -159,6 +163,7 @@ impl Kubelets {
                     self.take(Step { id, uid: pod.uid, kind }, ctx);
                 }
             }
+            Change::Modified if was_silent(event) && !is_silent(node) => self.node_returns(&object.key.name, ctx),
             Change::Added | Change::Modified => {}
         }
     }
@@ -171,6 +176,31 @@ impl Kubelets {
             self.silent.entry(object.key.name.clone()).or_default();
         } else if let Some(steps) = self.silent.remove(&object.key.name) {
             steps.into_iter().for_each(|step| self.take(step, ctx));
+        }
+    }
+
+    /// A node is heard of again: what should have happened to its pods meanwhile happens now.
+    fn node_returns(&mut self, node: &SmolStr, ctx: &mut Context<'_>) {
+        let mut pods: Vec<_> = ctx.view.pods_on(node).collect();
+        pods.sort_by(|(_, one), (_, other)| one.key.cmp(&other.key));
+        for (id, pod) in pods {
+            let next = |kind| Step { id, uid: pod.uid, kind };
+            if pod.is_deleting() {
+                self.take(next(if must_tell(pod) { StepKind::PodStops } else { StepKind::PodGoes }), ctx);
+                continue;
+            }
+            let Some(status) = pod.pod().map(|pod| &pod.status) else { continue };
+            let ends = containers::lifetime(pod, self.job_duration).zip(status.started);
+            if status.phase == PodPhase::Running && !status.is_waiting() {
+                self.take(next(StepKind::PodReady), ctx);
+            }
+            if status.phase == PodPhase::Pending {
+                self.take(next(StepKind::PodStarts), ctx);
+            } else if status.is_waiting() {
+                self.take(next(StepKind::PodRestarts), ctx);
+            } else if let Some((lifetime, started)) = ends {
+                self.timers.set(ctx, started + lifetime, next(StepKind::PodEnds));
+            }
         }
     }
 
@@ -226,6 +256,9 @@ impl Kubelets {
         if let Some(held) = object.and_then(|object| self.silent.get_mut(machine_of(object)?)) {
             return held.push(step);
         }
+        if object.is_some_and(|object| is_on_silent_node(object, ctx.view)) {
+            return;
+        }
         let refusal = object.filter(|_| step.kind == StepKind::PodRejected);
         let refusal = refusal.and_then(|object| self.node_use.refusal(object, ctx.view));
         let Some(request) = object.and_then(|object| request(object, step.kind, refusal, ctx.now)) else { return };
@@ -241,6 +274,23 @@ fn machine_of(object: &Object) -> Option<&SmolStr> {
         Some(pod) => pod.node_name.as_ref(),
         None => Some(&object.key.name),
     }
+}
+
+/// Is a node not heard of?
+fn is_silent(node: &Node) -> bool {
+    let ready = node.status.conditions.iter().find(|condition| condition.kind == "Ready");
+    ready.is_some_and(|ready| ready.status == ConditionStatus::Unknown)
+}
+
+fn was_silent(event: &WatchEvent) -> bool {
+    event.before.as_ref().and_then(|before| before.node()).is_some_and(is_silent)
+}
+
+/// Is it a pod that nobody looks after at the moment?
+fn is_on_silent_node(object: &Object, view: View<'_>) -> bool {
+    let node = object.pod().and_then(|pod| pod.node_name.clone());
+    let node = node.and_then(|name| view.find(&NODE, &ObjectKey::cluster(name)));
+    node.and_then(|(_, node)| node.node()).is_some_and(is_silent)
 }
 
 /// Does somebody wait to hear how a pod ended before it may go? Then its end is written down first.
@@ -273,6 +323,7 @@ fn request(object: &Arc<Object>, kind: StepKind, refusal: Option<Why>, now: SimT
         Body::Namespace(_)
         | Body::Deployment(_)
         | Body::ReplicaSet(_)
+        | Body::ReplicationController(_)
         | Body::StatefulSet(_)
         | Body::DaemonSet(_)
         | Body::Job(_)
@@ -288,6 +339,7 @@ fn pod_steps(pod: &mut Pod, kind: StepKind, refusal: Option<Why>, exit_code: i32
         StepKind::PodStarts if phase == PodPhase::Pending => containers::start(pod, now),
         StepKind::PodRestarts if waiting => containers::start(pod, now),
         StepKind::PodEnds if phase == PodPhase::Running && !waiting => containers::end(pod, exit_code, now),
+        StepKind::PodReady if phase == PodPhase::Running && !waiting => return containers::ready_again(pod, now),
         StepKind::PodStops if !phase.is_final() => containers::stop(pod, now),
         StepKind::PodRejected if phase == PodPhase::Pending && refusal.is_some() => {
             pod.status.phase = PodPhase::Failed;
@@ -300,6 +352,7 @@ fn pod_steps(pod: &mut Pod, kind: StepKind, refusal: Option<Why>, exit_code: i32
         | StepKind::PodRejected
         | StepKind::PodEnds
         | StepKind::PodRestarts
+        | StepKind::PodReady
         | StepKind::PodGoes => return false,
     }
     true

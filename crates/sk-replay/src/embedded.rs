@@ -96,6 +96,9 @@ pub enum RunError {
     /// The recorder lost sight of the engine: a bug, and not to be hidden.
     #[error("the recorder fell behind the engine, so the record would not be whole: {0}; please report this")]
     Behind(#[from] Expired),
+    /// A part of the engine goes on for ever: a bug, and not to be hidden.
+    #[error("{} does more within one second than a cluster of this size has reason to ({} events at {}); please report this", .0.component, .0.events, .0.at)]
+    Spins(sk_engine::Spinning),
 }
 
 impl RunRequest<'_> {
@@ -271,6 +274,9 @@ impl Replay {
         loop {
             let step = until.min(self.engine.now() + self.longest_step);
             let reached = self.engine.advance(step, CHANGES_PER_STEP);
+            if let Some(spinning) = self.engine.spinning() {
+                return Err(RunError::Spins(spinning.clone()));
+            }
             self.catch_up()?;
             if progress(Glance(&self.engine)).is_break() {
                 return Ok(ControlFlow::Break(()));

@@ -294,6 +294,7 @@ impl Recorder {
         let replicas = match &event.object.body {
             Body::Deployment(deployment) => Some(i64::from(deployment.spec.replicas)),
             Body::ReplicaSet(set) => Some(i64::from(set.spec.replicas)),
+            Body::ReplicationController(controller) => Some(i64::from(controller.0.spec.replicas)),
             Body::StatefulSet(set) => Some(i64::from(set.spec.replicas)),
             Body::Other(other) => {
                 other.fields.get("spec").and_then(|spec| spec.get("replicas")).and_then(serde_json::Value::as_i64)

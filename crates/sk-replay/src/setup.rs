@@ -61,6 +61,7 @@ impl Setup {
             autoscaler: autoscaler(scenario),
             scheduler: Configuration::default(),
             explain: Some(Explain::default()),
+            events: false,
         };
         let delays = StartDelays {
             image_pull: timing.image_pull_delay,

@@ -11,7 +11,7 @@ E2E_TESTS = simulation controller replays tracer cluster_e2e recorder control_pl
 E2E_ALONE = differential_live
 
 .DEFAULT_GOAL := help
-.PHONY: help test lint fmt deny control-plane e2e record-fixtures differential swarm bench bench-engine instructions docs ci
+.PHONY: help test lint fmt deny control-plane e2e record-fixtures differential swarm bench bench-engine instructions browser docs ci
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -59,6 +59,9 @@ bench-engine: ## a whole embedded run against a plain loop over nodes: time and 
 
 instructions: ## what a simulated pod costs, counted by valgrind; fails if it grew by more than a tenth; UPDATE=1 keeps it
 	tools/instructions $(if $(UPDATE),--update)
+
+browser: ## report and comparison in a headless Chromium (needs Node.js; installs Chromium where it is missing)
+	tools/browser/run
 
 docs: ## write the generated pages of docs/ anew
 	UPDATE_DOCS=1 cargo test -p skctl --test reference

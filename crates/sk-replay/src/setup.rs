@@ -15,6 +15,13 @@ use crate::nodes::Matches;
 /// The scenario of a run whose nodes nobody has described, and by which nothing must hold.
 pub const ASSUMED: &str = include_str!("assumed.yaml");
 
+/// A scenario beside one that says nothing, both as trees: where they differ, somebody has decided something.
+pub fn beside_defaults(scenario: &Scenario) -> Result<(serde_json::Value, serde_json::Value), serde_json::Error> {
+    let empty = Scenario::parse("an empty scenario", "apiVersion: simkube.io/v1\nkind: Scenario\n");
+    let empty = empty.expect("a scenario without any field is one");
+    Ok((serde_json::to_value(empty)?, serde_json::to_value(scenario)?))
+}
+
 /// How a simulated cluster is set up.
 #[derive(Clone, Debug)]
 pub struct Setup {

@@ -118,7 +118,7 @@ fn comparisons_need_a_run_to_compare_with() {
 #[test]
 fn with_a_run_to_compare_with_its_figures_and_the_ratios_are_known() {
     let groups = story::meta().groups;
-    let scope = Scope { compared: true, mean: false };
+    let scope = Scope { compared: true, ..Scope::default() };
     let check = |text: &str| check(&[assertion(text)], &groups, scope);
     let own = Analysis::of(&story::nginx()).unwrap().summary;
     let mut other = own.clone();
@@ -139,7 +139,7 @@ fn with_a_run_to_compare_with_its_figures_and_the_ratios_are_known() {
 
 #[test]
 fn a_mean_of_counts_is_compared_as_a_number() {
-    let scope = Scope { compared: false, mean: true };
+    let scope = Scope { mean: true, ..Scope::default() };
     assert!(check(&[assertion("nodes.max <= 36")], &story::meta().groups, scope).is_ok());
     assert!(check(&[assertion("nodes.max * 2.0 <= 36.0")], &story::meta().groups, scope).is_ok());
 }

@@ -86,7 +86,8 @@ fn causes_are_told_in_plain_words() {
     assert_eq!(cause.ending, Ending::NodeReady("small".into()));
     let incidents: Vec<_> = analysis.incidents.iter().map(|one| (one.pods, one.from, one.longest)).collect();
     assert_eq!(incidents, [(8, story::at(300), secs(70)), (1, story::at(0), secs(70))]);
-    assert_eq!(analysis.decisions.iter().filter(|(place, _)| *place == 0).count(), 16, "a no and a yes for each pod");
+    let refusals = analysis.events.answers.iter().filter(|answer| answer.node.is_none()).count();
+    assert_eq!(refusals, 9, "every pod that waited was refused");
     let empty = &analysis.empty_causes[0];
     assert_eq!(empty.reason, "scale-down-unneeded-time 10m");
     let stretches: Vec<_> = empty.stretches.iter().map(|stretch| (stretch.nodes, stretch.window.start)).collect();

@@ -11,7 +11,7 @@ E2E_TESTS = simulation controller replays tracer cluster_e2e recorder control_pl
 E2E_ALONE = differential_live
 
 .DEFAULT_GOAL := help
-.PHONY: help test lint fmt deny control-plane e2e record-fixtures differential swarm bench bench-engine instructions browser docs ci
+.PHONY: help test lint fmt deny control-plane e2e record-fixtures differential swarm bench bench-engine bench-report instructions browser docs ci
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,6 +56,9 @@ bench: ## traces and recording against the plain way: size, speed, memory (docs/
 
 bench-engine: ## a whole embedded run against a plain loop over nodes: time and memory (docs/benchmarks.md; Linux)
 	cargo bench -p sk-replay --bench engine
+
+bench-report: ## the report of 100,000 pods against its run, and the memory of a comparison of ten (needs Node.js; Linux)
+	tools/browser/bench
 
 instructions: ## what a simulated pod costs, counted by valgrind; fails if it grew by more than a tenth; UPDATE=1 keeps it
 	tools/instructions $(if $(UPDATE),--update)

@@ -40,7 +40,7 @@ function enliven(table) {
 
 // A table that is filled row by row from numbers 0 … n-1: `matches` says which are wanted, `cells` makes one's cells.
 // Only what is seen is made, so a hundred thousand rows cost nothing until somebody looks.
-const PAGE = 50;
+const PAGE = 25;
 function filledTable(section, { columns, find, cells, keys, words }) {
   const state = { rows: [], shown: PAGE, column: null, down: false };
   const head = html("tr", {}, ...columns.map(([name, kind]) => html("th", { scope: "col", class: kind || "" }, name)));
@@ -67,7 +67,7 @@ function filledTable(section, { columns, find, cells, keys, words }) {
     order();
     paint();
   });
-  more.addEventListener("click", () => { state.shown += 4 * PAGE; paint(); });
+  more.addEventListener("click", () => { state.shown += 8 * PAGE; paint(); });
   return () => {
     state.rows = find();
     state.shown = PAGE;

@@ -136,8 +136,11 @@ pub fn plain_reason(message: &str) -> String {
 }
 
 /// Taints of nodes that are on their way: whoever waits for one has another reason first.
-const STARTING: [&str; 3] =
-    ["node.kubernetes.io/not-ready", "node.cloudprovider.kubernetes.io/uninitialized", "node.kubernetes.io/network-unavailable"];
+const STARTING: [&str; 3] = [
+    "node.kubernetes.io/not-ready",
+    "node.cloudprovider.kubernetes.io/uninitialized",
+    "node.kubernetes.io/network-unavailable",
+];
 
 /// Does it only say that a node is starting?
 pub(crate) fn is_about_starting(reason: &str) -> bool {

@@ -90,8 +90,7 @@ fn matched(real: &Lives, ours: &Lives) -> (MatchedPods, Placements) {
     }
     let share = |part: usize| if compared == 0 { 1.0 } else { part as f64 / compared as f64 };
     let unmatched = real.count() + ours.count() - 2 * compared;
-    let pods =
-        MatchedPods { compared: compared as i64, within_5s: share(close), unmatched: unmatched as i64 };
+    let pods = MatchedPods { compared: compared as i64, within_5s: share(close), unmatched: unmatched as i64 };
     (pods, Placements { same: share(same) })
 }
 

@@ -81,9 +81,8 @@ pub fn document(suites: &[Suite]) -> String {
 }
 
 fn properties(suite: &Suite) -> String {
-    let one = |(name, value): &(&str, String)| {
-        format!("      <property name=\"{name}\" value=\"{}\"/>\n", markup(value))
-    };
+    let one =
+        |(name, value): &(&str, String)| format!("      <property name=\"{name}\" value=\"{}\"/>\n", markup(value));
     let all: String = suite.properties.iter().map(one).collect();
     if all.is_empty() { all } else { format!("    <properties>\n{all}    </properties>\n") }
 }

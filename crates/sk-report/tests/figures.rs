@@ -211,3 +211,14 @@ fn the_documentation_of_figures_is_up_to_date() {
     let written = std::fs::read_to_string(path).unwrap_or_default();
     assert!(written == generated, "docs/figures.md is out of date: UPDATE_DOCS=1 cargo test -p sk-report writes it");
 }
+
+#[test]
+fn every_figure_that_is_shown_exists() {
+    let documented = sk_report::figures::documentation();
+    let of_pods = sk_report::figures::POD_COLUMNS.iter().map(|shown| format!("owners[name].{}", shown.path));
+    let of_groups = sk_report::figures::GROUP_COLUMNS.iter().map(|shown| format!("groups[name].{}", shown.path));
+    let of_runs = sk_report::figures::SHOWN.iter().map(|shown| shown.path.to_owned());
+    for path in of_runs.chain(of_pods).chain(of_groups) {
+        assert!(documented.contains(&format!("| `{path}` |")), "{path}");
+    }
+}

@@ -11,7 +11,8 @@ use tempfile::TempDir;
 pub(crate) const RUNS: &str = "runs";
 
 /// Files that a run may have beside its tables, and that commands read.
-const BESIDE: [&str; 4] = ["summary.json", "scenario.yaml", super::commands::run::baseline::FILE, sk_report::fidelity::FILE];
+const BESIDE: [&str; 4] =
+    ["summary.json", "scenario.yaml", super::commands::run::baseline::FILE, sk_report::fidelity::FILE];
 
 /// A run that somebody named.
 pub(crate) enum Found {

@@ -159,9 +159,15 @@ fn five_figures(analysis: &Analysis) -> String {
     let tiles = figures.map(|(id, label, value, note)| {
         let class = if id == "unschedulable" && unschedulable > 0 { "figure bad" } else { "figure" };
         let (value, note) = (markup(&value), markup(&note));
-        format!("<div class=\"{class}\" id=\"tile-{id}\"><dt>{label}</dt><dd>{value}</dd><dd class=\"note\">{note}</dd></div>\n")
+        format!(
+            "<div class=\"{class}\" id=\"tile-{id}\"><dt>{label}</dt><dd>{value}</dd>\
+             <dd class=\"note\">{note}</dd></div>\n"
+        )
     });
-    format!("<p class=\"interval\" id=\"interval\" role=\"status\"></p>\n<dl class=\"figures\">\n{}</dl>\n", tiles.concat())
+    format!(
+        "<p class=\"interval\" id=\"interval\" role=\"status\"></p>\n<dl class=\"figures\">\n{}</dl>\n",
+        tiles.concat()
+    )
 }
 
 const PICTURE: &str = "<section class=\"card\" aria-label=\"What happened when\">\n\
@@ -173,7 +179,8 @@ const PICTURE: &str = "<section class=\"card\" aria-label=\"What happened when\"
     <noscript><p>The pictures need JavaScript; all figures and tables are here without it.</p></noscript>\n</section>\n";
 
 /// One pod's or node's page, by the address' fragment.
-const STORY: &str = "<section id=\"story\" class=\"card\" aria-live=\"polite\" aria-label=\"One pod or node\" hidden></section>\n";
+const STORY: &str =
+    "<section id=\"story\" class=\"card\" aria-live=\"polite\" aria-label=\"One pod or node\" hidden></section>\n";
 
 const EXPLORE: &str = "<section id=\"pods\">\n<h2>Pods</h2>\n</section>\n\
     <section id=\"minutes\" hidden>\n<h2>Waits by owner and minute</h2>\n</section>\n\

@@ -105,7 +105,7 @@ struct AnswerColumns {
 #[derive(Debug, Serialize)]
 struct MinuteRows {
     width: i64,
-    rows: Vec<(i64, i64, i64, i64, i64, i64, i64, i64)>,
+    rows: Vec<[i64; 8]>,
 }
 
 #[derive(Debug, Default, Serialize)]
@@ -283,7 +283,7 @@ fn answers(events: &Events, clock: Clock) -> AnswerColumns {
 fn minutes(events: &Events) -> MinuteRows {
     let row = |(owner, minute, of): (u32, i64, &Minute)| {
         let longest = of.longest.as_micros() / 1_000;
-        (place(Some(owner)), minute, of.waited, longest, of.never_placed, of.evicted, of.preempted, of.failed)
+        [place(Some(owner)), minute, of.waited, longest, of.never_placed, of.evicted, of.preempted, of.failed]
     };
     let width = events.minutes.width.as_micros() / 1_000;
     MinuteRows { width, rows: events.minutes.rows().map(row).collect() }

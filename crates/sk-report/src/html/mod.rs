@@ -341,7 +341,7 @@ fn files(analysis: &Analysis) -> String {
     let rows = FILES.map(|(file, about)| format!("<li><a href=\"{file}\">{file}</a> {about}</li>\n"));
     let meta = &analysis.meta;
     format!(
-        "<section>\n<h2>Files beside this report</h2>\n<ul class=\"files\">\n{}</ul>\n<pre>duckdb -c \"select owner, \
+        "<section>\n<h2>Files beside this report</h2>\n<ul class=\"files\">\n{}</ul>\n<pre tabindex=\"0\">duckdb -c \"select owner, \
          max(pending_s) wait_s from 'pods.parquet' group by 1 order by 2 desc limit 5\"</pre>\n</section>\n\
          <footer>SimKube {} · trace {} ({}) · {} to {}</footer>\n",
         rows.concat(),

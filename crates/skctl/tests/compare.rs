@@ -69,7 +69,10 @@ fn the_page_holds_the_curves_and_needs_no_network() {
     let dir = two_runs();
     let out = skctl(&dir).args(["compare", "as-is", "sooner", "-o", "html"]).assert().success();
     let page = String::from_utf8_lossy(&out.get_output().stdout).into_owned();
-    assert!(page.contains("default-src 'none'") && page.contains("\"label\":\"sooner\",\"recorded\":false,\"running\":[["), "{page}");
+    assert!(
+        page.contains("default-src 'none'") && page.contains("\"label\":\"sooner\",\"recorded\":false,\"running\":[["),
+        "{page}"
+    );
     assert!(!page.contains("http://") || page.matches("http://").count() == page.matches("http://www.w3.org").count());
 }
 

@@ -11,7 +11,7 @@ E2E_TESTS = simulation controller replays tracer cluster_e2e recorder control_pl
 E2E_ALONE = differential_live
 
 .DEFAULT_GOAL := help
-.PHONY: help test lint fmt deny control-plane e2e record-fixtures differential swarm bench bench-engine bench-report instructions browser docs ci
+.PHONY: help test lint fmt deny control-plane e2e record-fixtures live differential swarm bench bench-engine bench-report instructions browser docs ci
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,8 +26,8 @@ lint: ## format and lints, warnings are errors
 fmt: ## format everything
 	cargo fmt --all
 
-deny: ## licences, bans and sources of dependencies (needs cargo-deny)
-	cargo deny check bans licenses sources
+deny: ## licences, bans, duplicates and sources of dependencies; builds cargo-deny once, into the cache
+	@tools/deny
 
 control-plane: ## build the real control plane's binaries into the cache (once; needs Go)
 	@tools/control-plane/build
@@ -41,12 +41,15 @@ e2e: control-plane ## tests against the real control plane, and against a real S
 record-fixtures: control-plane ## record anew what the real control plane does; SCENARIOS="a b" for some of them
 	cargo run -p sk-testkit --features control-plane --bin record-fixtures -- $(SCENARIOS)
 
+live: control-plane ## every recorded scenario once more on the real control plane, compared with its recording
+	LIVE=all cargo test -p sk-testkit --features control-plane --test recorder -- --nocapture
+
 differential: control-plane ## random pods to our scheduler and to the real one; SEEDS=20 PODS=5000 unless told
 	DIFFERENTIAL_SEEDS=$(or $(SEEDS),20) DIFFERENTIAL_PODS=$(or $(PODS),5000) \
 		cargo test --release --workspace --all-features --test differential_live random -- --nocapture
 
-swarm: ## random clusters and the laws they keep, many seeds; SEEDS=2000 FIRST=1 unless told
-	SWARM_SEEDS=$(or $(SEEDS),2000) SWARM_FIRST=$(or $(FIRST),1) \
+swarm: ## random clusters and the laws they keep, many seeds; SEEDS=100000 FIRST=1 unless told
+	SWARM_SEEDS=$(or $(SEEDS),100000) SWARM_FIRST=$(or $(FIRST),1) \
 		cargo test --release -p sk-engine --test swarm random -- --nocapture
 
 bench: ## traces and recording against the plain way: size, speed, memory (docs/benchmarks.md; Linux)

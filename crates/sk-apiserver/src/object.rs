@@ -14,7 +14,9 @@ use serde_json::{Map, Value};
 use sk_core::{Gvk, ObjectKey, ObjectRef, SimTime, SmolStr};
 
 use crate::Labels;
-use crate::kinds::{Body, CronJob, DaemonSet, Deployment, Job, Namespace, Node, Pod, ReplicaSet, StatefulSet};
+use crate::kinds::{
+    Body, CronJob, DaemonSet, Deployment, Job, Namespace, Node, Pod, ReplicaSet, ReplicationController, StatefulSet,
+};
 
 /// Fields that nobody here reads, as they came.
 pub type Rest = Option<Arc<Map<String, Value>>>;
@@ -190,9 +192,12 @@ impl Object {
         if let Body::Deployment(deployment) = &self.body { Some(deployment) } else { None }
     }
 
-    /// The replica set in it.
+    /// The replica set in it, or the one that a replication controller amounts to.
     pub fn replica_set(&self) -> Option<&ReplicaSet> {
-        if let Body::ReplicaSet(replica_set) = &self.body { Some(replica_set) } else { None }
+        match &self.body {
+            Body::ReplicaSet(set) | Body::ReplicationController(ReplicationController(set)) => Some(set),
+            _ => None,
+        }
     }
 
     /// The Job in it.

@@ -100,6 +100,11 @@ impl Store {
         self.resource_version
     }
 
+    /// How many objects there are.
+    pub fn objects(&self) -> usize {
+        self.live
+    }
+
     /// Is there no room for another object?
     pub(crate) fn is_full(&self) -> bool {
         self.live >= MAX_OBJECTS

@@ -109,7 +109,7 @@ pub static KINDS: &[KindInfo] = &[
         "attach", "binding", "ephemeralcontainers", "eviction", "exec", "log", "portforward", "proxy", "resize", "status",
     ], Acted).template(""),
     row(("", V1, "PodTemplate"), ("podtemplates", &[]), Namespaced, &[], Stored),
-    row(("", V1, "ReplicationController"), ("replicationcontrollers", &["rc"]), Namespaced, SCALE, Missing)
+    row(("", V1, "ReplicationController"), ("replicationcontrollers", &["rc"]), Namespaced, SCALE, Acted)
         .template("/spec/template"),
     row(("", V1, "ResourceQuota"), ("resourcequotas", &["quota"]), Namespaced, STATUS, Missing),
     row(("", V1, "Secret"), ("secrets", &[]), Namespaced, &[], Stored),

@@ -9,12 +9,19 @@ use sk_apiserver::{Answer, KindTag, Request, View, WatchEvent};
 use sk_core::SimTime;
 
 use crate::autoscaler::Decision;
+use crate::events::Event;
 use crate::scheduling::Explained;
 
 /// A part of the control plane.
 pub(crate) trait Component: Send + CloneComponent {
     /// The kinds it wants to hear of. Nothing else is delivered to it.
     fn watches(&self) -> &'static [KindTag];
+
+    /// What it is called where people read it: the name of its type, or of the reconciler in its frame.
+    fn name(&self) -> &'static str {
+        let name = std::any::type_name::<Self>().trim_end_matches('>');
+        name.rsplit("::").next().unwrap_or(name)
+    }
 
     /// The simulation begins.
     fn start(&mut self, _ctx: &mut Context<'_>) {}
@@ -39,9 +46,17 @@ pub(crate) trait Component: Send + CloneComponent {
     /// The answer to a request that the component sent.
     fn answered(&mut self, _tag: u64, _answer: Answer, _ctx: &mut Context<'_>) {}
 
+    /// The cloud has no nodes of this group until then.
+    fn stock_out(&mut self, _group: &str, _until: SimTime) {}
+
     /// What it decided since it was last asked.
     fn take_decisions(&mut self) -> Vec<Decision> {
         Vec::new()
+    }
+
+    /// How many decisions were lost because nobody took them.
+    fn dropped_decisions(&self) -> u64 {
+        0
     }
 }
 
@@ -69,6 +84,8 @@ pub(crate) struct Context<'a> {
     /// The objects as the component's process knows them.
     pub(crate) view: View<'a>,
     wanted: &'a mut Vec<Wanted>,
+    /// Does anybody listen to Events?
+    listens: bool,
 }
 
 /// What a component asked for.
@@ -78,11 +95,21 @@ pub(crate) enum Wanted {
     Send { request: Request, tag: u64 },
     /// Wake me.
     Wake { at: SimTime, tag: u64 },
+    /// Keep this for people.
+    Tell(Box<Event>),
 }
 
 impl<'a> Context<'a> {
-    pub(crate) fn new(now: SimTime, view: View<'a>, wanted: &'a mut Vec<Wanted>) -> Self {
-        Self { now, view, wanted }
+    pub(crate) fn new(now: SimTime, view: View<'a>, wanted: &'a mut Vec<Wanted>, listens: bool) -> Self {
+        Self { now, view, wanted, listens }
+    }
+
+    /// Says something about an object, if anybody listens.
+    pub(crate) fn tell<Events: IntoIterator<Item = Event>>(&mut self, events: impl FnOnce(View<'a>) -> Events) {
+        if self.listens {
+            let said = events(self.view).into_iter().map(|event| Box::new(Event { at: self.now, ..event }));
+            self.wanted.extend(said.map(Wanted::Tell));
+        }
     }
 
     /// Sends a request; the answer comes with the same tag.

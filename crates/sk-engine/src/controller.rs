@@ -11,6 +11,7 @@ use sk_apiserver::{Answer, KindTag, Reason, Request, Verb, View, WatchEvent};
 use sk_core::{SimDuration, SimTime};
 
 use crate::component::{Component, Context, Timers};
+use crate::events::Event;
 use crate::workqueue::{Delays, WorkQueue};
 
 /// Decides what to do about one key.
@@ -36,6 +37,11 @@ pub(crate) trait Reconciler: Clone + Send + 'static {
     /// What is left to do when all requests of the plan for `key` went well: what only their answers could tell.
     fn follow_up(&mut self, _key: &Self::Key) -> Option<Request> {
         None
+    }
+
+    /// What is said for people once a request of the plan for `key` was answered. The view still shows what was before.
+    fn events(&self, _key: &Self::Key, _verb: Verb, _answer: &Answer, _view: View<'_>) -> Vec<Event> {
+        Vec::new()
     }
 
     /// Another request of the plan for `key` was refused, and so this one was not sent.
@@ -177,6 +183,7 @@ impl<R: Reconciler> Component for Controller<R> {
     fn answered(&mut self, tag: u64, answer: Answer, ctx: &mut Context<'_>) {
         let Some((plan, verb)) = self.sent.remove(&tag) else { return };
         let Some(mut running) = self.running.remove(&plan) else { return };
+        ctx.tell(|view| self.reconciler.events(&running.key, verb, &answer, view));
         self.reconciler.answered(&running.key, verb, &answer);
         running.refused |= is_failure(verb, &answer);
         running.unanswered -= 1;

@@ -12,7 +12,9 @@ use sk_core::{Gvk, ObjectKey, SimDuration, SimTime};
 
 use crate::agenda::{Agenda, Class};
 use crate::autoscaler::Decision;
+use crate::budget::{Budget, Spinning};
 use crate::component::{Component, Context, Wanted};
+use crate::events::Event;
 use crate::limiter::{Limiter, RateLimit};
 use crate::scheduling::Explained;
 use crate::settings::Settings;
@@ -33,6 +35,10 @@ pub struct Engine {
     request_latency: SimDuration,
     /// Reused between calls to spare allocations.
     wanted: Vec<Wanted>,
+    /// What was said since somebody last asked; `None`: nobody will ask.
+    events: Option<Vec<Event>>,
+    budget: Budget,
+    spinning: Option<Spinning>,
 }
 
 /// A process of the control plane: components that have seen the same.
@@ -71,7 +77,7 @@ struct Lane {
 }
 
 /// Which component: by process and place in it.
-type Address = (usize, usize);
+pub(crate) type Address = (usize, usize);
 
 #[derive(Clone, Debug)]
 enum Happening {
@@ -113,6 +119,9 @@ impl Engine {
             processes,
             request_latency: timing.request_latency,
             wanted: Vec::new(),
+            events: settings.events.then(Vec::new),
+            budget: Budget::default(),
+            spinning: None,
         };
         for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
             let namespace = controllers::new_namespace(name);
@@ -151,8 +160,11 @@ impl Engine {
     /// the log. `true`: the time is `until`.
     pub fn advance(&mut self, until: SimTime, changes: u64) -> bool {
         let stop_at = self.resource_version().saturating_add(changes);
-        while let Some((at, happening)) = self.agenda.pop_due(until) {
+        while self.spinning.is_none()
+            && let Some((at, happening)) = self.agenda.pop_due(until)
+        {
             self.now = self.now.max(at);
+            self.spend(&happening);
             self.happen(happening);
             if self.resource_version() >= stop_at {
                 return false;
@@ -160,6 +172,12 @@ impl Engine {
         }
         self.now = self.now.max(until);
         true
+    }
+
+    /// The part that would go on for ever within one second, if one does. From then on time passes and nothing happens: what
+    /// the engine says after that is worth nothing.
+    pub fn spinning(&self) -> Option<&Spinning> {
+        self.spinning.as_ref()
     }
 
     /// Sends a request from outside, now.
@@ -209,6 +227,25 @@ impl Engine {
         components.flat_map(|member| member.component.take_decisions()).collect()
     }
 
+    /// What was said about objects since this was last called; see [`crate::Settings::events`].
+    pub fn take_events(&mut self) -> Vec<Event> {
+        self.events.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// How many decisions were lost because nobody took them for too long.
+    pub fn dropped_decisions(&self) -> u64 {
+        let components = self.processes.iter().flat_map(|process| &process.components);
+        components.map(|member| member.component.dropped_decisions()).sum()
+    }
+
+    /// Lets the cloud have no nodes of a group until then: those that the autoscaler asks for do not come, and it leaves the
+    /// group alone for a while, as after any failure. A time that has passed ends a stock-out; of a group that nobody
+    /// has, nothing is known. Nodes that are there, or were asked for before, are not touched.
+    pub fn set_stock_out(&mut self, group: &str, until: SimTime) {
+        let components = self.processes.iter_mut().flat_map(|process| &mut process.components);
+        components.for_each(|member| member.component.stock_out(group, until));
+    }
+
     /// What the API server decided without knowing, and how often.
     pub fn notices(&self) -> &BTreeMap<Notice, u64> {
         self.api.notices()
@@ -217,6 +254,19 @@ impl Engine {
     fn addresses(&self) -> Vec<Address> {
         let all = self.processes.iter().enumerate();
         all.flat_map(|(process, p)| (0..p.components.len()).map(move |component| (process, component))).collect()
+    }
+
+    /// Keeps the books of what happens in a second.
+    fn spend(&mut self, happening: &Happening) {
+        let who = match happening {
+            Happening::Deliver { .. } => None,
+            Happening::Request { from, .. } => Some(*from),
+            Happening::Wake { who, .. } => Some(*who),
+        };
+        if let Some((who, events)) = self.budget.spend(self.now, self.api.store().objects(), who) {
+            let component = self.processes[who.0].components[who.1].component.name().to_owned();
+            self.spinning = Some(Spinning { at: self.now, component, events });
+        }
     }
 
     fn happen(&mut self, happening: Happening) {
@@ -280,18 +330,19 @@ impl Engine {
     }
 
     fn observe_one(&mut self, address: Address, version: u64) {
-        let Self { api, processes, wanted, now, .. } = self;
+        let Self { api, processes, wanted, now, events, .. } = self;
         let Some(event) = api.store().event(version) else { return };
         let component = &mut processes[address.0].components[address.1].component;
-        component.observe(event, &mut Context::new(*now, api.store().view(version), wanted));
+        component.observe(event, &mut Context::new(*now, api.store().view(version), wanted, events.is_some()));
         self.carry_out(address);
     }
 
     /// Runs a component and does what it asks for.
     fn call(&mut self, address: Address, act: impl FnOnce(&mut dyn Component, &mut Context<'_>)) {
-        let Self { api, processes, wanted, now, .. } = self;
+        let Self { api, processes, wanted, now, events, .. } = self;
         let Process { cursor, components, .. } = &mut processes[address.0];
-        act(components[address.1].component.as_mut(), &mut Context::new(*now, api.store().view(*cursor), wanted));
+        let ctx = &mut Context::new(*now, api.store().view(*cursor), wanted, events.is_some());
+        act(components[address.1].component.as_mut(), ctx);
         self.carry_out(address);
     }
 
@@ -302,6 +353,7 @@ impl Engine {
         let limiter = &mut self.processes[address.0].components[address.1].limiter;
         for want in self.wanted.drain(..) {
             match want {
+                Wanted::Tell(event) => self.events.get_or_insert_default().push(*event),
                 Wanted::Wake { at, tag } => {
                     self.agenda.add(at.max(self.now), Class::Wake, Happening::Wake { who: address, tag });
                 }
@@ -347,3 +399,43 @@ fn lanes(processes: &[Process]) -> Vec<Lane> {
 
 /// A component that wants to hear of everything.
 pub(crate) const EVERY_KIND: &[KindTag] = KindTag::ALL;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Asks to be woken whenever it is.
+    #[derive(Clone)]
+    struct Restless;
+
+    impl Component for Restless {
+        fn watches(&self) -> &'static [KindTag] {
+            &[]
+        }
+
+        fn start(&mut self, ctx: &mut Context<'_>) {
+            ctx.wake(0, ctx.now + SimDuration::from_secs(5));
+        }
+
+        fn observe(&mut self, _event: &WatchEvent, _ctx: &mut Context<'_>) {}
+
+        fn wake(&mut self, tag: u64, ctx: &mut Context<'_>) {
+            ctx.wake(tag, ctx.now);
+        }
+    }
+
+    #[test]
+    fn a_part_that_never_rests_is_named_and_does_not_hang_the_engine() {
+        let mut engine = Engine::new(&Settings::default(), SimTime::EPOCH);
+        engine.processes.push(Process::new(SimDuration::ZERO).with(Restless, None));
+        engine.lanes = lanes(&engine.processes);
+        let restless = (engine.processes.len() - 1, 0);
+        engine.call(restless, |component, ctx| component.start(ctx));
+        engine.advance_to(SimTime::from_secs(4));
+        assert_eq!(engine.spinning(), None);
+        engine.advance_to(SimTime::from_secs(60));
+        let spinning = engine.spinning().expect("it goes on for ever");
+        assert_eq!((spinning.component.as_str(), spinning.at), ("Restless", SimTime::from_secs(5)));
+        assert_eq!(engine.now(), SimTime::from_secs(60));
+    }
+}

@@ -2,7 +2,8 @@
 //!
 //! They do what KWOK's stages do on a real cluster: a node becomes ready after a while, a pod bound to it starts after
 //! the delays written on it, ends after the lifetime written on it, and goes when it is deleted. A node that is gone
-//! takes its pods with it at once, where a real cluster waits for its pod garbage collector.
+//! takes its pods with it at once, where a real cluster waits for its pod garbage collector. A node whose condition `Ready`
+//! is `Unknown` is silent: nothing starts, ends or goes on it until it is heard of again.
 
 mod admission;
 mod containers;
@@ -11,11 +12,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sk_apiserver::directives::{self, NODE_READY_DELAY};
-use sk_apiserver::kinds::{Condition, Directives, Node, Pod, PodPhase, Why};
+use sk_apiserver::kinds::{Condition, ConditionStatus, Directives, NODE, Node, Pod, PodPhase, Why};
 use sk_apiserver::{
     Answer, Body, Change, DeleteOptions, KindTag, Object, ObjectId, Reason, Request, Uid, View, WatchEvent,
 };
-use sk_core::{SimDuration, SimTime, TaintEffect};
+use sk_core::{ObjectKey, SimDuration, SimTime, SmolStr, TaintEffect};
 
 use self::admission::NodeUse;
 use self::containers::directives_of;
@@ -72,6 +73,8 @@ enum StepKind {
     PodRejected,
     PodEnds,
     PodRestarts,
+    /// Its node is heard of again, and it is as ready as before.
+    PodReady,
     /// It says how it ended before it goes, because somebody still watches it.
     PodStops,
     PodGoes,
@@ -94,6 +97,7 @@ impl Component for Kubelets {
             Body::Namespace(_)
             | Body::Deployment(_)
             | Body::ReplicaSet(_)
+            | Body::ReplicationController(_)
             | Body::StatefulSet(_)
             | Body::DaemonSet(_)
             | Body::Job(_)
@@ -149,7 +153,33 @@ impl Kubelets {
                     self.take(Step { id, uid: pod.uid, kind }, ctx);
                 }
             }
+            Change::Modified if was_silent(event) && !is_silent(node) => self.node_returns(&object.key.name, ctx),
             Change::Added | Change::Modified => {}
+        }
+    }
+
+    /// A node is heard of again: what should have happened to its pods meanwhile happens now.
+    fn node_returns(&mut self, node: &SmolStr, ctx: &mut Context<'_>) {
+        let mut pods: Vec<_> = ctx.view.pods_on(node).collect();
+        pods.sort_by(|(_, one), (_, other)| one.key.cmp(&other.key));
+        for (id, pod) in pods {
+            let next = |kind| Step { id, uid: pod.uid, kind };
+            if pod.is_deleting() {
+                self.take(next(if must_tell(pod) { StepKind::PodStops } else { StepKind::PodGoes }), ctx);
+                continue;
+            }
+            let Some(status) = pod.pod().map(|pod| &pod.status) else { continue };
+            let ends = containers::lifetime(pod, self.job_duration).zip(status.started);
+            if status.phase == PodPhase::Running && !status.is_waiting() {
+                self.take(next(StepKind::PodReady), ctx);
+            }
+            if status.phase == PodPhase::Pending {
+                self.take(next(StepKind::PodStarts), ctx);
+            } else if status.is_waiting() {
+                self.take(next(StepKind::PodRestarts), ctx);
+            } else if let Some((lifetime, started)) = ends {
+                self.timers.set(ctx, started + lifetime, next(StepKind::PodEnds));
+            }
         }
     }
 
@@ -202,6 +232,9 @@ impl Kubelets {
     /// Takes a step if its object is still there and still wants it.
     fn take(&mut self, step: Step, ctx: &mut Context<'_>) {
         let object = ctx.view.get(step.id).filter(|object| object.uid == step.uid);
+        if object.is_some_and(|object| is_on_silent_node(object, ctx.view)) {
+            return;
+        }
         let refusal = object.filter(|_| step.kind == StepKind::PodRejected);
         let refusal = refusal.and_then(|object| self.node_use.refusal(object, ctx.view));
         let Some(request) = object.and_then(|object| request(object, step.kind, refusal, ctx.now)) else { return };
@@ -209,6 +242,23 @@ impl Kubelets {
         self.sent.insert(self.made, step);
         ctx.send(self.made, request);
     }
+}
+
+/// Is a node not heard of?
+fn is_silent(node: &Node) -> bool {
+    let ready = node.status.conditions.iter().find(|condition| condition.kind == "Ready");
+    ready.is_some_and(|ready| ready.status == ConditionStatus::Unknown)
+}
+
+fn was_silent(event: &WatchEvent) -> bool {
+    event.before.as_ref().and_then(|before| before.node()).is_some_and(is_silent)
+}
+
+/// Is it a pod that nobody looks after at the moment?
+fn is_on_silent_node(object: &Object, view: View<'_>) -> bool {
+    let node = object.pod().and_then(|pod| pod.node_name.clone());
+    let node = node.and_then(|name| view.find(&NODE, &ObjectKey::cluster(name)));
+    node.and_then(|(_, node)| node.node()).is_some_and(is_silent)
 }
 
 /// Does somebody wait to hear how a pod ended before it may go? Then its end is written down first.
@@ -241,6 +291,7 @@ fn request(object: &Arc<Object>, kind: StepKind, refusal: Option<Why>, now: SimT
         Body::Namespace(_)
         | Body::Deployment(_)
         | Body::ReplicaSet(_)
+        | Body::ReplicationController(_)
         | Body::StatefulSet(_)
         | Body::DaemonSet(_)
         | Body::Job(_)
@@ -256,6 +307,7 @@ fn pod_steps(pod: &mut Pod, kind: StepKind, refusal: Option<Why>, exit_code: i32
         StepKind::PodStarts if phase == PodPhase::Pending => containers::start(pod, now),
         StepKind::PodRestarts if waiting => containers::start(pod, now),
         StepKind::PodEnds if phase == PodPhase::Running && !waiting => containers::end(pod, exit_code, now),
+        StepKind::PodReady if phase == PodPhase::Running && !waiting => return containers::ready_again(pod, now),
         StepKind::PodStops if !phase.is_final() => containers::stop(pod, now),
         StepKind::PodRejected if phase == PodPhase::Pending && refusal.is_some() => {
             pod.status.phase = PodPhase::Failed;
@@ -268,6 +320,7 @@ fn pod_steps(pod: &mut Pod, kind: StepKind, refusal: Option<Why>, exit_code: i32
         | StepKind::PodRejected
         | StepKind::PodEnds
         | StepKind::PodRestarts
+        | StepKind::PodReady
         | StepKind::PodGoes => return false,
     }
     true

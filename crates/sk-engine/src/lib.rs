@@ -17,11 +17,13 @@
 
 mod agenda;
 mod autoscaler;
+mod budget;
 mod classes;
 mod component;
 mod controller;
 mod controllers;
 mod engine;
+mod events;
 mod kubelet;
 mod limiter;
 mod scheduling;
@@ -32,8 +34,10 @@ pub use sk_apiserver::{self as api, kinds};
 pub use sk_scheduler::config as scheduler_config;
 
 pub use autoscaler::{Autoscaler, Choice, Decision, Expander, Limits, Resize, Rule, Trigger, Verdict, new_node};
+pub use budget::Spinning;
 pub use controllers::new_namespace;
 pub use engine::Engine;
+pub use events::Event;
 pub use limiter::RateLimit;
 pub use scheduling::{Explained, NodeScore};
 pub use settings::{ASSUMED_JOB_DURATION, Explain, NodeGroup, Settings, Timing};

@@ -123,6 +123,9 @@ impl Component for KubeScheduler {
                 self.library.cluster.objects.set_namespace(event.object.key.name.clone(), labels);
             }
             Body::ReplicaSet(set) => self.owner_seen(event, OwnerKind::ReplicaSet, &set.spec.selector),
+            Body::ReplicationController(controller) => {
+                self.owner_seen(event, OwnerKind::ReplicationController, &controller.0.spec.selector);
+            }
             Body::StatefulSet(set) => self.owner_seen(event, OwnerKind::StatefulSet, &set.spec.selector),
             Body::Other(other) => self.other_seen(event, other, ctx.now),
             Body::Deployment(_) | Body::DaemonSet(_) | Body::Job(_) | Body::CronJob(_) => {}
@@ -161,7 +164,8 @@ impl Component for KubeScheduler {
                     self.queue.set_preempting(known.pod, false);
                 }
             }
-            Some(Sent::Binding(..)) | None => {}
+            Some(Sent::Binding(..)) => ctx.tell(|_| answer.ok().map(|pod| decide::assigned(&pod))),
+            None => {}
         }
         self.kick(ctx);
     }

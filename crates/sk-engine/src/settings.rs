@@ -23,6 +23,8 @@ pub struct Settings {
     pub scheduler: Configuration,
     /// Which decisions of the scheduler are explained; `None`: none, and nothing is kept for it.
     pub explain: Option<Explain>,
+    /// Whether what is said about objects is kept for [`crate::Engine::take_events`]; whoever asks for it takes it away.
+    pub events: bool,
 }
 
 /// How much of the scheduler's reasons is kept.

@@ -164,10 +164,7 @@ fn what_no_controller_acts_on_is_missing_with_its_size_and_by_its_name() {
     let spec = pod("x")["spec"].clone();
     let template = json!({"metadata": {"labels": {"app": "w"}}, "spec": spec});
     let sized = json!({"replicas": 3, "selector": {"matchLabels": {"app": "w"}}, "template": template});
-    let kinds = [
-        ("v1", "ReplicationController", &sized, "ReplicationController", Some(3)),
-        ("argoproj.io/v1alpha1", "Rollout", &sized, "argoproj.io/Rollout", Some(3)),
-    ];
+    let kinds = [("argoproj.io/v1alpha1", "Rollout", &sized, "argoproj.io/Rollout", Some(3))];
     for (api_version, kind, spec, name, pods) in kinds {
         let (meta, rows) = replay(&[("09:00:00", "apply", workload(api_version, kind, spec))]);
         assert_eq!(rows.len(), 0, "{kind}");
@@ -180,6 +177,9 @@ fn what_no_controller_acts_on_is_missing_with_its_size_and_by_its_name() {
         let (meta, rows) = replay(&[("09:00:00", "apply", workload("apps/v1", kind, &sized))]);
         assert_eq!((rows.len(), meta.missing.len()), (3, 0), "{kind}: {:?}", meta.missing);
     }
+    let older = json!({"replicas": 3, "selector": {"app": "w"}, "template": sized["template"]});
+    let (meta, rows) = replay(&[("09:00:00", "apply", workload("v1", "ReplicationController", &older))]);
+    assert_eq!((rows.len(), meta.missing.len()), (3, 0), "{:?}", meta.missing);
     let daemon = json!({"selector": sized["selector"], "template": sized["template"]});
     let (meta, rows) = replay(&[("09:00:00", "apply", workload("apps/v1", "DaemonSet", &daemon))]);
     assert!(!rows.is_empty() && meta.missing.is_empty(), "{} pods, {:?}", rows.len(), meta.missing);

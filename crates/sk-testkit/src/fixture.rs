@@ -30,9 +30,26 @@ pub struct Fixture {
     pub kubernetes: String,
     /// The day, in UTC.
     pub recorded: String,
+    /// What the API server refused, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refusals: Vec<Refusal>,
     /// One history per object, sorted by canonical name.
     #[serde(with = "on_disk")]
     pub objects: Vec<History>,
+}
+
+/// A request that was refused, in the server's words.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Refusal {
+    /// Which step it was, counted from 1.
+    pub step: usize,
+    /// The HTTP status.
+    pub code: u16,
+    /// The machine's word, such as `Invalid`.
+    pub reason: String,
+    /// The sentence.
+    pub message: String,
 }
 
 /// A table of questions and of what Kubernetes' libraries answer.
@@ -221,6 +238,7 @@ mod tests {
             scenario: json!({"name": "x"}),
             kubernetes: "v1.36.4".into(),
             recorded: "2026-11-15".into(),
+            refusals: Vec::new(),
             objects: vec![history],
         };
         let text = serde_json::to_string(&fixture).unwrap();

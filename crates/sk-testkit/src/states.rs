@@ -4,21 +4,27 @@
 //! far as the engine's says something (a real API server fills in defaults), the whole status with conditions, reasons
 //! and messages. Of workloads also how far their counts went in between: the largest of each, and the smallest number of
 //! available pods after that. Times are scrubbed by [`canonical`](crate::canonical); pods of one batch come in any order
-//! and are compared as a bag. What is left out stands in [`LEFT_OUT`] with its reason, or in the scenario under
-//! `incomparable` (where `/counts/…` names one of the counts).
+//! and are compared as a bag. Where a scenario watches Events, what was said of each object is compared too. What is left
+//! out stands in [`LEFT_OUT`] with its reason, or in the scenario under `incomparable` (where `/counts/…` names one of the
+//! counts, `/events` what was said, and `/deleted` objects that are gone, however many they were).
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 use sk_core::Gvk;
 
-use crate::canonical::History;
+use crate::canonical::{EventLine, History};
 use crate::compare::{remove, star_pod_ordinals, without_pod_ordinals};
+use crate::fixture;
 use crate::scenario::{Incomparable, Scenario, ScenarioError};
 
 /// The kinds whose states are compared; of others a scenario may say what it likes.
-const COMPARED: [&str; 9] = [
+const COMPARED: [&str; 13] = [
     "Pod",
+    "Job",
+    "CronJob",
+    "ReplicationController",
+    "Node",
     "Deployment",
     "ReplicaSet",
     "StatefulSet",
@@ -61,6 +67,9 @@ pub const LEFT_OUT: &[(&str, &str, &str)] = &[
     ("Namespace", "/status/conditions", "are written for people who wait for a deletion"),
 ];
 
+/// Reasons of Events that are not compared: their words hang on the moment.
+const UNSAID: [&str; 1] = ["FailedScheduling"];
+
 /// The counts of a workload that are followed over time: how large each became.
 const COUNTS: [&str; 5] =
     ["replicas", "availableReplicas", "desiredNumberScheduled", "currentNumberScheduled", "numberAvailable"];
@@ -75,6 +84,11 @@ pub fn scenarios() -> Result<Vec<Scenario>, ScenarioError> {
     let mut all = Scenario::all()?;
     all.retain(|scenario| !NOT_OF_STATES.contains(&scenario.name.as_str()));
     Ok(all)
+}
+
+/// Has the real control plane played it? One that is new is played by the engine alone until somebody records it.
+pub fn is_recorded(scenario: &Scenario) -> bool {
+    fixture::path_of(&scenario.name).exists()
 }
 
 /// Is this kind compared at all?
@@ -100,8 +114,16 @@ fn bags(scenario: &Scenario, histories: &[History]) -> BTreeMap<String, Vec<Valu
     let mut bags: BTreeMap<String, Vec<Value>> = BTreeMap::new();
     let watched =
         histories.iter().filter(|history| is_compared(&history.kind) && scenario.watch.contains(&history.kind));
-    for history in watched {
-        let outcome = outcome(history, &scenario.incomparable);
+    let listens = scenario.watch.iter().any(|kind| kind.kind == "Event");
+    let skips_deleted = |history: &History| {
+        let mut own = scenario.incomparable.iter().filter(|exception| exception.of == history.kind);
+        own.any(|exception| exception.field == "/deleted")
+    };
+    for history in watched.filter(|history| !(history.deleted && skips_deleted(history))) {
+        let mut outcome = outcome(history, &scenario.incomparable);
+        if !listens {
+            remove(&mut outcome, &["events"]);
+        }
         bags.entry(star_pod_ordinals(&history.name)).or_default().push(outcome);
     }
     bags
@@ -122,12 +144,31 @@ fn outcome(history: &History, incomparable: &[Incomparable]) -> Value {
         conditions.sort_by_key(|condition| condition["type"].to_string());
     }
     let spec = state.as_object_mut().and_then(|state| state.remove("spec")).unwrap_or_default();
-    let mut outcome =
-        json!({"deleted": history.deleted, "counts": counts(history), "spec": spec, "state": without_empty(&state)});
-    for field in own.filter(|field| field.starts_with("/counts/")) {
+    let mut outcome = json!({
+        "deleted": history.deleted, "counts": counts(history), "events": events(history), "spec": spec,
+        "state": without_empty(&state),
+    });
+    for field in own.filter(|field| field.starts_with("/counts") || *field == "/events") {
         remove(&mut outcome, &field.split('/').skip(1).collect::<Vec<_>>());
     }
     outcome
+}
+
+/// What was said of an object, each thing once.
+fn events(history: &History) -> Value {
+    let is_compared = |event: &&EventLine| !UNSAID.contains(&event.reason.as_str());
+    let said = history.events.iter().filter(is_compared).map(|event| {
+        // What a client gathers of many Events that are alike is said no differently.
+        let message = star_pod_ordinals(event.message.trim_start_matches("(combined from similar events): "));
+        // Which node a pod got is compared in its spec.
+        let is_placement = event.reason == "Scheduled";
+        let message = message.rsplit_once(" to ").filter(|_| is_placement).map_or(&*message, |(before, _)| before);
+        json!(format!("{} {} from {}: {message}", event.r#type, event.reason, event.from))
+    });
+    let mut said: Vec<Value> = said.collect();
+    said.sort_by_key(Value::to_string);
+    said.dedup();
+    said.into()
 }
 
 /// How far each count went: its largest, and the smallest after that.
@@ -180,7 +221,7 @@ fn of_bag(name: &str, real: &[Value], ours: &[Value]) -> Vec<String> {
 }
 
 fn difference(ours: &Value, real: &Value) -> Option<String> {
-    for part in ["deleted", "counts", "state"] {
+    for part in ["deleted", "counts", "events", "state"] {
         if let Some(at) = unequal(&ours[part], &real[part], part) {
             return Some(at);
         }

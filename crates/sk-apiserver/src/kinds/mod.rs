@@ -17,6 +17,7 @@ mod namespace;
 mod node;
 mod other;
 mod pod;
+mod replication_controller;
 mod requests;
 mod stateful_set;
 mod workload;
@@ -44,6 +45,7 @@ pub use namespace::{Namespace, NamespacePhase};
 pub use node::{Node, NodeSpec, NodeStatus};
 pub use other::Other;
 pub use pod::{Container, Directives, LastRun, Pod, PodPhase, PodSpec, PodStatus, ResourceRequirements};
+pub use replication_controller::ReplicationController;
 pub use stateful_set::{
     ClaimRetention, Ordinals, Partition, PodManagementPolicy, Retention, SetStrategyType, StatefulSet, StatefulSetSpec,
     StatefulSetStatus, StatefulSetStrategy,
@@ -222,6 +224,8 @@ kinds! {
     StatefulSet(STATEFUL_SET = "apps", "StatefulSet"),
     /// `apps/v1.DaemonSet`
     DaemonSet(DAEMON_SET = "apps", "DaemonSet"),
+    /// `v1.ReplicationController`
+    ReplicationController(REPLICATION_CONTROLLER = "", "ReplicationController"),
 }
 
 /// A missing or null section reads as an empty one.

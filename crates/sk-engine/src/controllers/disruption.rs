@@ -30,8 +30,14 @@ pub(crate) struct Disruption {
 impl Reconciler for Disruption {
     type Key = ObjectId;
 
-    const WATCHES: &'static [KindTag] =
-        &[KindTag::Pod, KindTag::Other, KindTag::Deployment, KindTag::ReplicaSet, KindTag::StatefulSet];
+    const WATCHES: &'static [KindTag] = &[
+        KindTag::Pod,
+        KindTag::Other,
+        KindTag::Deployment,
+        KindTag::ReplicaSet,
+        KindTag::ReplicationController,
+        KindTag::StatefulSet,
+    ];
 
     fn concerns(&mut self, event: &WatchEvent, view: View<'_>, queue: &mut WorkQueue<ObjectId>) {
         match &event.object.body {
@@ -178,10 +184,7 @@ fn scale(object: &Object) -> Option<i32> {
         Body::Deployment(deployment) => Some(deployment.spec.replicas),
         Body::ReplicaSet(set) => Some(set.spec.replicas),
         Body::StatefulSet(set) => Some(set.spec.replicas),
-        Body::Other(other) if object.gvk.kind == "ReplicationController" => {
-            let replicas = other.fields.get("spec")?.get("replicas").map_or(Some(1), Value::as_i64)?;
-            i32::try_from(replicas).ok()
-        }
+        Body::ReplicationController(controller) => Some(controller.0.spec.replicas),
         _ => None,
     }
 }

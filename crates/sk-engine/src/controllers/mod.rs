@@ -27,7 +27,7 @@ use crate::controller::Controller;
 use crate::engine::Process;
 use crate::settings::Timing;
 
-/// `--concurrent-deployment-syncs`, `--concurrent-replicaset-syncs`, `--concurrent-statefulset-syncs`,
+/// `--concurrent-deployment-syncs`, `--concurrent-replicaset-syncs`, `--concurrent-rc-syncs`, `--concurrent-statefulset-syncs`,
 /// `--concurrent-job-syncs`, `--concurrent-cron-job-syncs` and `--concurrent-ttl-after-finished-syncs`
 const WORKLOAD_WORKERS: usize = 5;
 /// `--concurrent-daemonset-syncs`
@@ -46,6 +46,8 @@ const NAMESPACE_WORKERS: usize = 10;
 pub(crate) fn process(timing: &Timing) -> Process {
     let deployment = Controller::new(deployment::Deployments::new(), WORKLOAD_WORKERS);
     let replica_set = Controller::new(replica_set::ReplicaSets::new(), WORKLOAD_WORKERS);
+    let replication_controller =
+        Controller::new(replica_set::ReplicaSets::of_replication_controllers(), WORKLOAD_WORKERS);
     let stateful_set = Controller::new(stateful_set::StatefulSets::new(), WORKLOAD_WORKERS);
     let daemon_set = Controller::new(daemon_set::DaemonSets::new(), DAEMON_SET_WORKERS);
     let job = Controller::new(job::Jobs::default(), WORKLOAD_WORKERS);
@@ -53,13 +55,14 @@ pub(crate) fn process(timing: &Timing) -> Process {
     let ttl = Controller::new(ttl_after_finished::TtlAfterFinished, WORKLOAD_WORKERS);
     let pod_gc = Controller::new(pod_gc::PodGc::new(TERMINATED_POD_THRESHOLD), 1);
     let disruption = Controller::new(disruption::Disruption::default(), DISRUPTION_WORKERS);
-    let node_lifecycle = Controller::new(node_lifecycle::NodeLifecycle, NODE_WORKERS);
+    let node_lifecycle = Controller::new(node_lifecycle::NodeLifecycle::default(), NODE_WORKERS);
     let taint_eviction = Controller::new(taint_eviction::TaintEviction::default(), NODE_WORKERS);
     let garbage = Controller::new(garbage::Garbage, GARBAGE_WORKERS);
     let namespace = Controller::new(namespace::Namespaces::new(), NAMESPACE_WORKERS);
     Process::new(timing.watch_latency)
         .with(deployment, timing.controller_limit)
         .with(replica_set, timing.controller_limit)
+        .with(replication_controller, timing.controller_limit)
         .with(stateful_set, timing.controller_limit)
         .with(daemon_set, timing.controller_limit)
         .with(job, timing.controller_limit)

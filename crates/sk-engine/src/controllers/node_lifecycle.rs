@@ -1,5 +1,6 @@
-//! The node lifecycle controller's taints: what a node's conditions and its cordon say, said so that scheduler and taint
-//! eviction hear it (`pkg/controller/nodelifecycle`, 1.36).
+//! The node lifecycle controller: what a node's conditions and its cordon say becomes taints, so that scheduler and taint
+//! eviction hear it, and the pods of a node that is ready no longer are not ready either (`pkg/controller/nodelifecycle`,
+//! 1.36).
 //!
 //! Simplified: nodes send no heartbeats, so nobody finds out that one has fallen silent; a condition `Ready: Unknown` has to
 //! be written. Evictions are not slowed down when many nodes of a zone are sick. A node without a condition `Ready` has not
@@ -8,11 +9,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use sk_apiserver::kinds::{ConditionStatus, Node};
-use sk_apiserver::{Change, KindTag, Object, ObjectId, Request, View, WatchEvent};
+use sk_apiserver::kinds::{Condition, ConditionStatus, Node};
+use sk_apiserver::{Answer, Change, KindTag, Object, ObjectId, Request, Verb, View, WatchEvent};
 use sk_core::{SimTime, SmolStr, Taint, TaintEffect};
 
+use super::pods::ready_since;
 use crate::controller::{Plan, Reconciler};
+use crate::events::Event;
 use crate::workqueue::WorkQueue;
 
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
@@ -26,9 +29,15 @@ const PRESSURES: [(&str, &str); 4] = [
     ("NetworkUnavailable", "node.kubernetes.io/network-unavailable"),
 ];
 
-/// The controller. All it knows is in its view.
-#[derive(Clone)]
-pub(crate) struct NodeLifecycle;
+/// How it signs Events.
+const FROM: &str = "node-controller";
+
+/// The controller.
+#[derive(Clone, Default)]
+pub(crate) struct NodeLifecycle {
+    /// Nodes that have just ceased to be ready.
+    fallen: BTreeSet<ObjectId>,
+}
 
 impl Reconciler for NodeLifecycle {
     type Key = ObjectId;
@@ -36,19 +45,31 @@ impl Reconciler for NodeLifecycle {
     const WATCHES: &'static [KindTag] = &[KindTag::Node];
 
     fn concerns(&mut self, event: &WatchEvent, _view: View<'_>, queue: &mut WorkQueue<ObjectId>) {
-        if event.change != Change::Deleted {
-            queue.add(event.id);
+        if event.change == Change::Deleted {
+            self.fallen.remove(&event.id);
+            return;
         }
+        let was_ready = event.before.as_ref().and_then(|before| before.node()).is_some_and(Node::is_ready);
+        if was_ready && event.object.node().is_some_and(|node| !node.is_ready()) {
+            self.fallen.insert(event.id);
+        }
+        queue.add(event.id);
+    }
+
+    fn events(&self, _id: &ObjectId, verb: Verb, answer: &Answer, _view: View<'_>) -> Vec<Event> {
+        let Some(pod) = answer.as_ref().ok().filter(|_| verb == Verb::PatchPodStatus) else { return Vec::new() };
+        vec![Event::warning(FROM, pod, "NodeNotReady", "Node is not ready".to_owned())]
     }
 
     fn reconcile(&mut self, id: &ObjectId, view: View<'_>, now: SimTime) -> Plan {
         let found = view.get(*id).and_then(|object| Some((object, object.node()?)));
         let Some((object, node)) = found.filter(|(object, _)| !object.is_deleting()) else { return Plan::nothing() };
         let Some(wanted) = wanted(node) else { return Plan::nothing() };
+        let unready = if self.fallen.remove(id) { pods_not_ready(object, view, now) } else { Vec::new() };
         let is_ours = |taint: &Taint| is_of_conditions(taint);
         let has: BTreeSet<_> = node.spec.taints.iter().filter(|taint| is_ours(taint)).map(key_of).collect();
         if has == wanted {
-            return Plan::nothing();
+            return Plan::of(unready);
         }
         let kept = node.spec.taints.iter().filter(|taint| !is_ours(taint) || wanted.contains(&key_of(taint)));
         let new = wanted.difference(&has).map(|(key, effect)| Taint {
@@ -57,8 +78,23 @@ impl Reconciler for NodeLifecycle {
             ..Taint::new(key.clone(), *effect)
         });
         let taints: Vec<Taint> = kept.cloned().chain(new).collect();
-        Plan::of([with_taints(object, taints)])
+        Plan::of([with_taints(object, taints)].into_iter().chain(unready))
     }
+}
+
+/// The pods of a node that is ready no longer cannot be reached, so no Service may send anybody there
+/// (`MarkPodsNotReady`).
+fn pods_not_ready(node: &Object, view: View<'_>, now: SimTime) -> Vec<Request> {
+    let mut pods: Vec<_> = view.pods_on(&node.key.name).map(|(_, pod)| pod).collect();
+    pods.sort_by(|one, other| one.key.cmp(&other.key));
+    let is_ready = |pod: &&Arc<Object>| ready_since(pod).is_some();
+    let mark = |pod: &Arc<Object>| Request::PatchPodStatus {
+        pod: pod.key.clone(),
+        uid: pod.uid,
+        conditions: vec![Condition::new("Ready", false, now)],
+        nominated_node_name: None,
+    };
+    pods.into_iter().filter(is_ready).map(mark).collect()
 }
 
 type Key = (SmolStr, TaintEffect);

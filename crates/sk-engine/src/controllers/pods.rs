@@ -3,8 +3,9 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use sk_apiserver::kinds::{POD, Pod, PodSpec};
-use sk_apiserver::{Body, DeleteOptions, Labels, Meta, Object, OwnerRef, Request};
+use serde_json::Value;
+use sk_apiserver::kinds::{POD, Pod, PodSpec, TemplateMeta};
+use sk_apiserver::{Body, DeleteOptions, Meta, Object, OwnerRef, Request};
 use sk_core::{ObjectKey, SimDuration, SimTime, SmolStr};
 
 /// `SlowStartInitialBatchSize` (`controller_utils.go`, 1.36).
@@ -38,17 +39,23 @@ pub(crate) fn delete(pod: &Object) -> Request {
     Request::Delete { target: pod.reference(), options }
 }
 
-/// A pod without a name of its own, owned by `owner`.
+/// A pod without a name of its own, owned by `owner`, as its template wants it.
 pub(crate) fn generated(
     owner: &Object,
     owners: &Arc<[OwnerRef]>,
-    labels: &Labels,
-    annotations: &Labels,
+    template: &TemplateMeta,
     spec: &Arc<PodSpec>,
 ) -> Request {
     let key = ObjectKey { namespace: owner.key.namespace.clone(), name: SmolStr::default() };
-    let meta =
-        Meta { labels: labels.clone(), annotations: annotations.clone(), owners: owners.clone(), ..Meta::default() };
+    let TemplateMeta { labels, annotations, rest } = template;
+    let finalizers = rest.get("finalizers").and_then(Value::as_array).into_iter().flatten();
+    let meta = Meta {
+        labels: labels.clone(),
+        annotations: annotations.clone(),
+        owners: owners.clone(),
+        finalizers: finalizers.filter_map(Value::as_str).map(SmolStr::from).collect(),
+        ..Meta::default()
+    };
     let body = Body::Pod(Pod { spec: spec.clone(), ..Pod::default() });
     let prefix: SmolStr = format!("{}-", owner.key.name).into();
     Request::create(Object::new(&POD, key, meta, body).with_generate_name(prefix))

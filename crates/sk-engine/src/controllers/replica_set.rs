@@ -1,4 +1,5 @@
-//! The replica set controller: as many pods as desired, no more and no fewer (`pkg/controller/replicaset`, 1.36).
+//! The replica set controller: as many pods as desired, no more and no fewer (`pkg/controller/replicaset`, 1.36). A second
+//! one works on replication controllers, as in Kubernetes (`pkg/controller/replication`).
 //!
 //! How many pods a set has is counted as they change, not anew in every sync; they are listed only when some must go.
 //!
@@ -7,17 +8,18 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use sk_apiserver::kinds::{REPLICA_SET, ReplicaSet, ReplicaSetStatus, TemplateMeta};
+use sk_apiserver::kinds::{REPLICA_SET, REPLICATION_CONTROLLER, ReplicaSet, ReplicaSetStatus, ReplicationController};
 use sk_apiserver::{
     Answer, Body, Change, KindTag, Labels, Object, ObjectId, OwnerRef, Request, Verb, View, WatchEvent,
 };
-use sk_core::{SimDuration, SimTime};
+use sk_core::{Gvk, SimDuration, SimTime};
 
 use super::adoption::Adoption;
 use super::expectations::Expectations;
 use super::pods::{delete, generated, is_active, ready_since, slow_start};
 use super::victims;
 use crate::controller::{Plan, Reconciler};
+use crate::events::{self, Event};
 use crate::workqueue::WorkQueue;
 
 /// At most this many creations or deletions in one go (`BurstReplicas`).
@@ -26,6 +28,8 @@ const BURST_REPLICAS: usize = 500;
 /// The controller.
 #[derive(Clone)]
 pub(crate) struct ReplicaSets {
+    /// Which of the two kinds it works on.
+    kind: &'static Gvk,
     adoption: Adoption,
     expectations: Expectations,
     counts: BTreeMap<ObjectId, Counts>,
@@ -42,18 +46,29 @@ struct Counts {
 
 impl ReplicaSets {
     pub(crate) fn new() -> Self {
-        let adoption = Adoption::new(&REPLICA_SET);
-        Self { adoption, expectations: Expectations::default(), counts: BTreeMap::new() }
+        Self::of(&REPLICA_SET)
+    }
+
+    pub(crate) fn of_replication_controllers() -> Self {
+        Self::of(&REPLICATION_CONTROLLER)
+    }
+
+    fn of(kind: &'static Gvk) -> Self {
+        let adoption = Adoption::new(kind);
+        Self { kind, adoption, expectations: Expectations::default(), counts: BTreeMap::new() }
     }
 }
 
 impl Reconciler for ReplicaSets {
     type Key = ObjectId;
 
-    const WATCHES: &'static [KindTag] = &[KindTag::ReplicaSet, KindTag::Pod];
+    const WATCHES: &'static [KindTag] = &[KindTag::ReplicaSet, KindTag::ReplicationController, KindTag::Pod];
 
     fn concerns(&mut self, event: &WatchEvent, view: View<'_>, queue: &mut WorkQueue<ObjectId>) {
-        if let Body::ReplicaSet(set) = &event.object.body {
+        if let Some(set) = event.object.replica_set() {
+            if event.object.gvk != *self.kind {
+                return;
+            }
             self.adoption.set_seen(event, &set.spec.selector, view);
             self.set_changed(event, set, view);
             queue.add(event.id);
@@ -84,6 +99,11 @@ impl Reconciler for ReplicaSets {
         if answer.is_err() {
             self.abandoned(id, verb);
         }
+    }
+
+    fn events(&self, id: &ObjectId, verb: Verb, answer: &Answer, view: View<'_>) -> Vec<Event> {
+        let from = if *self.kind == REPLICA_SET { "replicaset-controller" } else { "replication-controller" };
+        view.get(*id).and_then(|set| events::of_pods(from, set, verb, answer)).into_iter().collect()
     }
 
     /// What was not done, or was refused, is not waited for.
@@ -120,6 +140,8 @@ impl ReplicaSets {
 
     fn pod_changed(&mut self, event: &WatchEvent, view: View<'_>, queue: &mut WorkQueue<ObjectId>) {
         let after = (event.change != Change::Deleted).then_some(&event.object);
+        let kind = self.kind;
+        let owner = |pod| owner(pod, kind);
         let (left, entered) = (event.before.as_ref().and_then(owner), after.and_then(owner));
         if let Some((id, labels)) = left.and_then(|owner| set_of(owner, view))
             && let Some(before) = &event.before
@@ -158,8 +180,7 @@ impl ReplicaSets {
             self.expectations.expect(id, missing as i64, 0, now);
             let owners: Arc<[OwnerRef]> = [object.as_controller()].into();
             let template = &set.spec.template;
-            let TemplateMeta { labels, annotations, .. } = &template.metadata;
-            let pod = || generated(object, &owners, labels, annotations, &template.spec);
+            let pod = || generated(object, &owners, &template.metadata, &template.spec);
             return Plan { batches: slow_start((0..missing).map(|_| pod())), again_after: None };
         }
         if surplus > 0 {
@@ -200,7 +221,8 @@ impl ReplicaSets {
             fully_labeled_replicas: counts.fully_labeled,
             ready_replicas: counts.ready,
             available_replicas: available,
-            terminating_replicas: Some(counts.terminating),
+            // Replication controllers do not report it.
+            terminating_replicas: (*self.kind == REPLICA_SET).then_some(counts.terminating),
             observed_generation: object.meta.generation,
             rest: set.status.rest.clone(),
         };
@@ -210,7 +232,11 @@ impl ReplicaSets {
         let mut updated = object.clone();
         // Figures, not decisions: they are written whatever else has changed meanwhile.
         updated.resource_version = 0;
-        updated.body = Body::ReplicaSet(ReplicaSet { spec: set.spec.clone(), status });
+        let set = ReplicaSet { spec: set.spec.clone(), status };
+        updated.body = match &object.body {
+            Body::ReplicationController(_) => Body::ReplicationController(ReplicationController(set)),
+            _ => Body::ReplicaSet(set),
+        };
         Some(Request::update_status(updated))
     }
 }
@@ -238,9 +264,9 @@ impl Counts {
     }
 }
 
-/// The replica set that manages a pod, as the pod names it.
-fn owner(pod: &Arc<Object>) -> Option<&OwnerRef> {
-    pod.controller().filter(|owner| owner.gvk == REPLICA_SET)
+/// The set of this kind that manages a pod, as the pod names it.
+fn owner<'a>(pod: &'a Arc<Object>, kind: &Gvk) -> Option<&'a OwnerRef> {
+    pod.controller().filter(|owner| owner.gvk == *kind)
 }
 
 /// The replica set itself, and the labels of its template.

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sk_apiserver::kinds::{Condition, NODE, Node, PodSpec};
-use sk_apiserver::{Change, KindTag, Object, ObjectId, Request, View, WatchEvent};
+use sk_apiserver::{Answer, Change, KindTag, Object, ObjectId, Request, Verb, View, WatchEvent};
 use sk_core::{ObjectKey, SimDuration, SimTime, Taint, TaintEffect};
 
 use super::pods::delete;
 use crate::controller::{Plan, Reconciler};
+use crate::events::Event;
 use crate::workqueue::WorkQueue;
 
 /// The controller.
@@ -45,6 +46,12 @@ impl Reconciler for TaintEviction {
         if is_bound && event.before.as_ref().and_then(place) != after {
             queue.add(event.id);
         }
+    }
+
+    fn events(&self, _id: &ObjectId, verb: Verb, answer: &Answer, _view: View<'_>) -> Vec<Event> {
+        let Some(pod) = answer.as_ref().ok().filter(|_| verb == Verb::Delete) else { return Vec::new() };
+        let message = format!("Marking for deletion Pod {}", pod.key);
+        vec![Event::normal("taint-eviction-controller", pod, "TaintManagerEviction", message)]
     }
 
     fn reconcile(&mut self, id: &ObjectId, view: View<'_>, now: SimTime) -> Plan {

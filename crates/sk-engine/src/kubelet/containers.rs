@@ -57,6 +57,15 @@ pub(super) fn start(pod: &mut Pod, now: SimTime) {
     }
 }
 
+/// Somebody else said that the pod cannot be reached; it can be. `false`: nobody had said so.
+pub(super) fn ready_again(pod: &mut Pod, now: SimTime) -> bool {
+    let is_unready = pod.status.condition("Ready").is_some_and(|ready| !ready.is_true());
+    if is_unready {
+        pod.status.set_condition(Condition::new("Ready", true, now));
+    }
+    is_unready
+}
+
 /// The containers end. A failure ends the pod only if they may not start again: otherwise they wait ([`backoff`]).
 pub(super) fn end(pod: &mut Pod, exit_code: i32, now: SimTime) {
     pod.status.finished = Some(now);

@@ -7,6 +7,17 @@ use sk_scheduler::queue::{Event, PodAction};
 use sk_scheduler::{Decision, Diagnosis, NodeId, PodId};
 
 use super::{Context, Explained, KubeScheduler, Sent};
+use crate::events as said;
+
+/// How it signs Events.
+const SCHEDULER: &str = "default-scheduler";
+
+/// What is said of a pod that got a node.
+pub(super) fn assigned(pod: &Object) -> said::Event {
+    let node = pod.pod().and_then(|pod| pod.node_name.clone()).unwrap_or_default();
+    let message = format!("Successfully assigned {} to {node}", pod.key);
+    said::Event::normal(SCHEDULER, pod, "Scheduled", message)
+}
 
 impl KubeScheduler {
     pub(super) fn schedule(&mut self, pod: PodId, ctx: &mut Context<'_>) {
@@ -123,6 +134,7 @@ impl KubeScheduler {
     /// written again.
     pub(super) fn report(&mut self, object: &Object, message: &str, nominated: Option<SmolStr>, ctx: &mut Context<'_>) {
         let Some(pod) = object.pod() else { return };
+        ctx.tell(|_| [said::Event::warning(SCHEDULER, object, "FailedScheduling", message.to_owned())]);
         let said = pod.status.condition("PodScheduled").is_some_and(|c| !c.is_true() && c.message() == message);
         let written = pod.status.nominated_node_name.clone().unwrap_or_default();
         let nominated = nominated.filter(|node| *node != written);

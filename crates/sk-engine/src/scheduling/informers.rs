@@ -182,10 +182,6 @@ impl KubeScheduler {
             ("", "PersistentVolume") => self.volume_seen(event, spec, now),
             ("storage.k8s.io", "StorageClass") => self.storage_class_seen(event, &other.fields, now),
             ("policy", "PodDisruptionBudget") => self.budget_seen(event, other),
-            ("", "ReplicationController") => {
-                let selector = serde_json::json!({"matchLabels": selector});
-                self.owner_seen(event, OwnerKind::ReplicationController, &selector);
-            }
             _ => {}
         }
     }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use sk_core::{Gvk, ObjectKey};
 use sk_engine::Timing;
 use sk_engine::api::{Object, Propagation, Reason, Request};
-use sk_engine::kinds::{NAMESPACE, NODE, POD};
+use sk_engine::kinds::{DEPLOYMENT, NAMESPACE, NODE, POD};
 
 use crate::harness::{Cluster, deployment, group};
 
@@ -105,7 +105,9 @@ fn pods_leave_a_lost_node_after_the_seconds_that_they_tolerate_it() {
     cluster.until(30);
     let bound = |cluster: &Cluster| {
         let pods = cluster.engine.list(&POD).filter(|pod| pod.pod().is_some_and(|pod| pod.node_name.is_some()));
-        pods.map(|pod| pod.key.name.split('-').next().unwrap_or_default().to_owned()).collect::<Vec<_>>()
+        pods.filter(|pod| !pod.is_deleting())
+            .map(|pod| pod.key.name.split('-').next().unwrap_or_default().to_owned())
+            .collect::<Vec<_>>()
     };
     set_ready(&mut cluster, "big-1", "Unknown");
     cluster.until(31);
@@ -119,9 +121,30 @@ fn pods_leave_a_lost_node_after_the_seconds_that_they_tolerate_it() {
     assert_eq!(bound(&cluster), ["web"], "five minutes unless told");
     cluster.until(332);
     assert_eq!(bound(&cluster), Vec::<String>::new());
+    let going = |cluster: &Cluster| cluster.engine.list(&POD).filter(|pod| pod.is_deleting()).count();
+    assert_eq!(going(&cluster), 2, "nobody there lets them go");
     set_ready(&mut cluster, "big-1", "True");
     cluster.until(340);
     assert_eq!((taints(&cluster, "big-1"), bound(&cluster)), (vec![], vec!["hasty".to_owned(), "web".to_owned()]));
+    assert_eq!(going(&cluster), 0);
+}
+
+#[test]
+fn pods_of_a_node_that_is_not_heard_of_are_not_ready_until_it_is() {
+    let mut cluster = Cluster::new(vec![group("big", "64", 1, 1)], Timing::real_like());
+    cluster.until(1).apply(deployment("web", 2, Some("10m")));
+    cluster.until(30);
+    let available = |cluster: &Cluster| {
+        let web = cluster.engine.list(&DEPLOYMENT).next().expect("it is there").to_json();
+        web["status"]["availableReplicas"].as_i64().unwrap_or(0)
+    };
+    assert_eq!(available(&cluster), 2);
+    set_ready(&mut cluster, "big-1", "Unknown");
+    cluster.until(35);
+    assert_eq!(available(&cluster), 0);
+    set_ready(&mut cluster, "big-1", "True");
+    cluster.until(40);
+    assert_eq!(available(&cluster), 2);
 }
 
 #[test]

@@ -3,50 +3,70 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use sk_core::{Gvk, ObjectRef, SimDuration, SimTime};
+use sk_core::{Gvk, SimDuration, SimTime};
 use sk_engine::api::directives::NODE_READY_DELAY;
-use sk_engine::api::{Change, DeleteOptions, Object, Propagation, Request, WatchEvent};
+use sk_engine::api::{ApiError, Change, DeleteOptions, Object, Propagation, Request, WatchEvent};
 use sk_engine::kinds::{ConditionStatus, POD};
-use sk_engine::{Engine, Settings};
+use sk_engine::{Engine, Event, Settings, Timing};
 use sk_testkit::canonical::{self, History, Observation, canonicalise};
-use sk_testkit::scenario::{Action, Scenario};
+use sk_testkit::fixture::Refusal;
+use sk_testkit::scenario::{Action, Condition, Scenario};
 
 const START: SimTime = SimTime::from_secs(1_767_600_000);
 /// Each object of a step is settled before the next: recorded steps wait for pods to be bound in the same way.
 const SETTLE: SimDuration = SimDuration::from_secs(5);
-/// How long the engine goes on after the last step.
-const AFTERWARDS: SimDuration = SimDuration::from_mins(2);
+/// How often conditions are looked at, and for how long at most.
+const LOOK: SimDuration = SimDuration::from_millis(20);
+const LIMIT: SimDuration = SimDuration::from_mins(3);
+/// KWOK's stages end a Job's pod about half a second after it started.
+const POD_RUNS: SimDuration = SimDuration::from_millis(500);
 
 pub(crate) struct Arm {
     engine: Engine,
+    said: Vec<Event>,
+    refusals: Vec<Refusal>,
+}
+
+/// As fast as the control plane of the recordings, its virtual nodes as KWOK's stages have it, and all is said.
+pub(crate) fn settings() -> Settings {
+    let timing = Timing { job_duration: POD_RUNS, ..Timing::real_like() };
+    Settings { timing, events: true, ..Settings::default() }
 }
 
 impl Arm {
     pub(crate) fn play(scenario: &Scenario) -> Self {
-        Self::play_with(scenario, &Settings::default())
+        Self::play_with(scenario, &settings())
     }
 
     pub(crate) fn play_with(scenario: &Scenario, settings: &Settings) -> Self {
-        let mut arm = Self { engine: Engine::new(settings, START) };
+        let mut arm = Self { engine: Engine::new(settings, START), said: Vec::new(), refusals: Vec::new() };
         for node in scenario.node_objects() {
-            arm.create(node.into_value());
+            arm.create(node.into_value()).unwrap_or_else(|error| panic!("a node of the scenario is refused: {error}"));
         }
-        for step in &scenario.steps {
+        for (index, step) in scenario.steps.iter().enumerate() {
             arm.engine.advance_to(START + step.at);
-            arm.act(&step.action);
-            arm.settle(SETTLE);
+            match (arm.act(&step.action), step.refused) {
+                (Ok(()), false) => {}
+                (Err(error), true) => arm.refusals.push(refusal(index + 1, &error)),
+                (Ok(()), true) => panic!("{}: the engine takes what step {} says is refused", scenario.name, index + 1),
+                (Err(error), false) => panic!("{}: the engine refuses step {}: {error}", scenario.name, index + 1),
+            }
+            arm.wait(scenario, index, &step.until);
         }
-        arm.settle(AFTERWARDS);
+        arm.said = arm.engine.take_events();
         arm
     }
 
-    fn act(&mut self, action: &Action) {
+    fn act(&mut self, action: &Action) -> Result<(), ApiError> {
         match action {
             Action::Create(objects) => {
-                for object in objects {
-                    self.create(object.clone());
-                    self.settle(SETTLE);
+                for (index, object) in objects.iter().enumerate() {
+                    if index > 0 {
+                        self.settle(SETTLE);
+                    }
+                    self.create(object.clone())?;
                 }
+                Ok(())
             }
             Action::Apply(object) => self.handle(Request::apply(parse(object.clone()))),
             Action::Patch(patch) => {
@@ -54,7 +74,8 @@ impl Arm {
                     self.engine.get(&patch.of.0.gvk, &patch.of.0.key).expect("the scenario patches what exists");
                 let mut json = stored.to_json();
                 merge(&mut json, &patch.merge);
-                self.handle(Request::update(parse(json)));
+                let patched = parse(json);
+                self.handle(if patch.status { Request::update_status(patched) } else { Request::update(patched) })
             }
             Action::Delete(delete) => {
                 let propagation = match delete.propagation {
@@ -62,18 +83,50 @@ impl Arm {
                     Some(sk_testkit::scenario::Propagation::Orphan) => Propagation::Orphan,
                     _ => Propagation::Background,
                 };
-                let options = DeleteOptions { propagation, ..DeleteOptions::default() };
-                self.handle(Request::Delete { target: delete.of.0.clone(), options });
+                let grace_secs = delete.grace.map(i64::from);
+                let options = DeleteOptions { propagation, grace_secs, ..DeleteOptions::default() };
+                self.handle(Request::Delete { target: delete.of.0.clone(), options })
             }
             Action::Evict(evict) => self.handle(Request::Evict { pod: evict.of.0.key.clone() }),
-            Action::Wait => {}
+            Action::Wait => Ok(()),
+        }
+    }
+
+    /// Lets time pass until what a step waits for holds, as the recorder does.
+    fn wait(&mut self, scenario: &Scenario, step: usize, until: &[Condition]) {
+        let began = self.engine.now();
+        while let Some(unmet) = until.iter().find(|condition| !self.holds(scenario, began, condition)) {
+            let waited = self.engine.now().since(began);
+            assert!(waited < LIMIT, "{}: step {} waited {waited} in vain until {unmet:?}", scenario.name, step + 1);
+            self.settle(LOOK);
+        }
+    }
+
+    fn holds(&self, scenario: &Scenario, began: SimTime, condition: &Condition) -> bool {
+        match condition {
+            Condition::Field(field) => {
+                let object = self.engine.get(&field.of.0.gvk, &field.of.0.key).map(|object| object.to_json());
+                let found = object.as_ref().and_then(|object| object.pointer(&field.at));
+                match &field.is {
+                    Some(wanted) => found == Some(wanted),
+                    None => found.is_some(),
+                }
+            }
+            Condition::Gone(target) => self.engine.get(&target.0.gvk, &target.0.key).is_none(),
+            Condition::Count(count) => self.engine.list(&count.of).count() == count.is,
+            Condition::Quiet(span) => {
+                let is_watched = |event: &&WatchEvent| scenario.watch.iter().any(|kind| event.object.gvk == *kind);
+                let last = self.changes().filter(is_watched).map(|event| event.at).max();
+                self.engine.now().since(last.unwrap_or(began).max(began)) >= *span
+            }
+            Condition::Each(_) => self.engine.now().since(began) >= SETTLE,
         }
     }
 
     /// A node that is there before the first step is ready; one that comes later repels pods until it is, which an API
     /// server's admission and KWOK see to on a real control plane.
-    fn create(&mut self, mut json: Value) {
-        if json["kind"] == "Node" {
+    fn create(&mut self, mut json: Value) -> Result<(), ApiError> {
+        if json["kind"] == "Node" && json.pointer("/status/conditions").is_none() {
             let is_first = self.engine.now() == START;
             if is_first {
                 json["status"]["conditions"] = json!([{"type": "Ready", "status": "True"}]);
@@ -82,14 +135,16 @@ impl Arm {
                 json["metadata"]["annotations"][NODE_READY_DELAY.as_str()] = json!("1000ms");
             }
         }
-        self.handle(Request::create(parse(json)));
+        self.handle(Request::create(parse(json)))
     }
 
-    fn handle(&mut self, request: Request) {
-        let target: ObjectRef = request.target();
-        if let Err(error) = self.engine.handle(request) {
-            panic!("the engine refuses what the real API server took: {target}: {error}");
-        }
+    fn handle(&mut self, request: Request) -> Result<(), ApiError> {
+        self.engine.handle(request).map(drop)
+    }
+
+    /// What was refused, in the engine's words.
+    pub(crate) fn refusals(&self) -> &[Refusal] {
+        &self.refusals
     }
 
     fn settle(&mut self, span: SimDuration) {
@@ -132,7 +187,7 @@ impl Arm {
             },
             object: event.object.to_json(),
         });
-        canonicalise(&observations.collect::<Vec<_>>())
+        canonicalise(&observations.chain(self.said.iter().map(as_observation)).collect::<Vec<_>>())
     }
 
     /// The whole log as text: what two runs of one scenario must have in common.
@@ -140,6 +195,23 @@ impl Arm {
         let events = self.engine.watch(0).expect("short scenarios stay within the log");
         events.map(|event| format!("{:?} {:?} {}\n", event.at, event.change, event.object.to_json())).collect()
     }
+}
+
+/// An Event as a watch of a real cluster would show it.
+fn as_observation(event: &Event) -> Observation {
+    let object = json!({
+        "apiVersion": "v1", "kind": "Event", "involvedObject": {"uid": event.uid.to_string()},
+        "type": if event.is_warning { "Warning" } else { "Normal" },
+        "reason": event.reason, "message": event.message, "reportingComponent": event.from,
+    });
+    Observation { change: canonical::Change::Added, object }
+}
+
+fn refusal(step: usize, error: &ApiError) -> Refusal {
+    let status = error.to_json();
+    let text = |name: &str| status[name].as_str().unwrap_or_default().to_owned();
+    let code = status["code"].as_u64().and_then(|code| u16::try_from(code).ok()).unwrap_or_default();
+    Refusal { step, code, reason: text("reason"), message: text("message") }
 }
 
 fn parse(json: Value) -> Object {

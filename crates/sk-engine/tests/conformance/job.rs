@@ -1,16 +1,11 @@
 //! A Job tells the same story as on the real control plane: every status it had, in order, and every step of its pods.
 
 use serde_json::{Value, json};
-use sk_core::SimDuration;
 use sk_engine::api::Object;
 use sk_engine::kinds::{JOB, POD};
-use sk_engine::{Settings, Timing};
 
 use crate::arm::Arm;
 use crate::load;
-
-/// KWOK's stages end a Job's pod about half a second after it started.
-const POD_RUNS: SimDuration = SimDuration::from_millis(500);
 
 /// A status without what differs from run to run: times become a word, uids of pods a number.
 fn scrubbed(mut status: Value) -> Value {
@@ -46,8 +41,7 @@ fn step(pod: &Value) -> Value {
 #[test]
 fn a_job_of_three_pods_tells_the_same_story() {
     let (scenario, fixture) = load("job");
-    let timing = Timing { job_duration: POD_RUNS, ..Timing::real_like() };
-    let arm = Arm::play_with(&scenario, &Settings { timing, ..Settings::default() });
+    let arm = Arm::play(&scenario);
     let of =
         |wanted: fn(&Object) -> bool| arm.changes().map(|event| &event.object).filter(move |object| wanted(object));
 

@@ -5,7 +5,9 @@ use sk_core::rng::Stream;
 use sk_core::{Gvk, ObjectRef};
 use sk_engine::Engine;
 use sk_engine::api::{DeleteOptions, Object, Propagation, Request};
-use sk_engine::kinds::{CRON_JOB, DEPLOYMENT, JOB, NODE, POD};
+use sk_engine::kinds::{
+    CRON_JOB, DAEMON_SET, DEPLOYMENT, JOB, NODE, POD, POD_DISRUPTION_BUDGET, REPLICATION_CONTROLLER, STATEFUL_SET,
+};
 
 /// A seeded hand that changes a cluster.
 pub(crate) struct Draw {
@@ -27,15 +29,28 @@ impl Draw {
 
     /// One change. What the server refuses, such as a change of what may not change, is part of the story.
     pub(crate) fn act(&mut self, engine: &mut Engine) {
-        let request = match self.below(12) {
+        let request = match self.below(16) {
             0..3 => self.deployment(),
-            3..7 => self.job(),
-            7 | 8 => self.cron_job(false),
-            9 => {
-                let kind = [&DEPLOYMENT, &JOB, &CRON_JOB][self.below(3) as usize];
+            3..6 => self.job(),
+            6 | 7 => self.cron_job(false),
+            8 | 9 => self.stateful_set(),
+            10 => self.daemon_set(),
+            11 => self.replication_controller(),
+            12 => self.budget(),
+            13 => {
+                let kinds = [
+                    &DEPLOYMENT,
+                    &JOB,
+                    &CRON_JOB,
+                    &STATEFUL_SET,
+                    &DAEMON_SET,
+                    &REPLICATION_CONTROLLER,
+                    &POD_DISRUPTION_BUDGET,
+                ];
+                let kind = kinds[self.below(kinds.len() as u64) as usize];
                 self.delete_one(engine, kind)
             }
-            10 => match self.flag() {
+            14 => match self.flag() {
                 true => self.delete_one(engine, &POD),
                 false => self.one(engine, &POD).map(|pod| Request::Evict { pod: pod.key }),
             },
@@ -79,6 +94,67 @@ impl Draw {
         apply(json!({
             "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": "default"},
             "spec": {"replicas": self.below(9), "selector": {"matchLabels": {"app": name}}, "template": template},
+        }))
+    }
+
+    fn stateful_set(&mut self) -> Option<Request> {
+        let name = format!("s{}", self.below(3));
+        let template = self.template(&name);
+        let policy = ["OrderedReady", "Parallel"][self.below(2) as usize];
+        let partition = self.below(3);
+        let mut spec = json!({
+            "replicas": self.below(5), "serviceName": name, "selector": {"matchLabels": {"app": name}},
+            "podManagementPolicy": policy, "template": template, "minReadySeconds": self.below(4),
+            "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": partition}},
+        });
+        if self.below(3) == 0 {
+            let claim = json!({"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}});
+            spec["volumeClaimTemplates"] = json!([{"metadata": {"name": "data"}, "spec": claim}]);
+            let (deleted, scaled) = (self.retention(), self.retention());
+            spec["persistentVolumeClaimRetentionPolicy"] = json!({"whenDeleted": deleted, "whenScaled": scaled});
+        }
+        let metadata = json!({"name": name, "namespace": "default"});
+        apply(json!({"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": metadata, "spec": spec}))
+    }
+
+    fn retention(&mut self) -> &'static str {
+        ["Retain", "Delete"][self.below(2) as usize]
+    }
+
+    /// Small enough that every node has room for all of them beside what else it runs, or makes room for them.
+    fn daemon_set(&mut self) -> Option<Request> {
+        let name = format!("n{}", self.below(2));
+        let mut template = self.template(&name);
+        template["spec"]["containers"][0]["resources"]["requests"]["cpu"] = json!("50m");
+        template["spec"]["tolerations"] = json!([{"operator": "Exists"}]);
+        let surge = self.flag();
+        let steps = if surge { json!({"maxSurge": 1, "maxUnavailable": 0}) } else { json!({"maxUnavailable": 1}) };
+        apply(json!({
+            "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": name, "namespace": "default"},
+            "spec": {
+                "selector": {"matchLabels": {"app": name}}, "template": template,
+                "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": steps},
+            },
+        }))
+    }
+
+    fn replication_controller(&mut self) -> Option<Request> {
+        let name = format!("r{}", self.below(2));
+        let template = self.template(&name);
+        apply(json!({
+            "apiVersion": "v1", "kind": "ReplicationController", "metadata": {"name": name, "namespace": "default"},
+            "spec": {"replicas": self.below(5), "selector": {"app": name}, "template": template},
+        }))
+    }
+
+    /// A budget over one of the Deployments or StatefulSets, whether it is there or not.
+    fn budget(&mut self) -> Option<Request> {
+        let app = format!("{}{}", ["d", "s"][self.below(2) as usize], self.below(3));
+        let bound = ["minAvailable", "maxUnavailable"][self.below(2) as usize];
+        let much = if self.flag() { json!(self.below(4)) } else { json!(format!("{}%", self.below(101))) };
+        apply(json!({
+            "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": app, "namespace": "default"},
+            "spec": {"selector": {"matchLabels": {"app": app}}, bound: much},
         }))
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use sk_core::{ObjectKey, Resources};
 use sk_engine::Engine;
 use sk_engine::api::{Change, Object, Uid, WatchEvent};
-use sk_engine::kinds::{DEPLOYMENT, JOB, JobStatus, NODE, Node, POD};
+use sk_engine::kinds::{DEPLOYMENT, JOB, JobStatus, NODE, Node, POD, REPLICATION_CONTROLLER, STATEFUL_SET};
 
 /// The laws, and what they have seen so far.
 pub(crate) struct Laws {
@@ -72,6 +72,9 @@ impl Laws {
         }
         engine.list(&DEPLOYMENT).for_each(|deployment| self.deployment_settled(engine, deployment, &place));
         engine.list(&JOB).for_each(|job| job_settled(job, &place));
+        for kind in [&STATEFUL_SET, &REPLICATION_CONTROLLER] {
+            engine.list(kind).for_each(|set| set_settled(engine, set, &place));
+        }
     }
 
     fn deployment_settled(&self, engine: &Engine, deployment: &Object, place: &str) {
@@ -113,6 +116,21 @@ fn job_law(before: &Object, after: &Object, place: &str) {
     if ends[0] && after.spec.success_policy.is_none() {
         let wanted = after.spec.completions.unwrap_or(1);
         assert!(new.succeeded >= wanted, "{place}: complete with {} of {wanted}", new.succeeded);
+    }
+}
+
+/// As many pods as are wanted, and those of a stateful set bear the numbers from its first on.
+fn set_settled(engine: &Engine, object: &Object, place: &str) {
+    let wanted =
+        object.stateful_set().map(|set| set.spec.replicas).or(object.replica_set().map(|set| set.spec.replicas));
+    let owned = engine.objects().owned_by(object.uid).map(|(_, pod)| pod);
+    let is_alive = |pod: &&Arc<Object>| pod.pod().is_some_and(|pod| !pod.status.phase.is_final());
+    let mut names: Vec<_> = owned.filter(is_alive).map(|pod| pod.key.name.to_string()).collect();
+    names.sort();
+    assert_eq!(i32::try_from(names.len()).ok(), wanted, "{place}: {} {} has {names:?}", object.gvk.kind, object.key);
+    if object.stateful_set().is_some() {
+        let numbered: Vec<_> = (0..names.len()).map(|number| format!("{}-{number}", object.key.name)).collect();
+        assert_eq!(names, numbered, "{place}: numbers of {}", object.key);
     }
 }
 

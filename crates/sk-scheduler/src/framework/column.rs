@@ -77,6 +77,11 @@ impl Columns {
         column
     }
 
+    /// The column of a shape as it was when last asked for.
+    pub(crate) fn kept(&self, shape: ShapeId, profile: usize) -> Option<&Column> {
+        self.kept.get(&(shape, profile))
+    }
+
     fn make_room(&mut self, nodes: usize) {
         let most = (MAX_BYTES / (BYTES_PER_NODE * nodes.max(1))).max(1);
         while self.kept.len() >= most {

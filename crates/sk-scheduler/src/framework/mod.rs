@@ -3,6 +3,7 @@
 //! [`Scheduler`] holds the cluster, the profiles and where the last search ended. Assuming and binding are the caller's:
 //! it counts a placed pod with [`Cluster::add_pod`](super::Cluster::add_pod) and takes it back if the binding fails.
 
+mod alike;
 mod column;
 pub(crate) mod cycle_state;
 mod diagnosis;

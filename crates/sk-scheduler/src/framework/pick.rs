@@ -63,6 +63,19 @@ fn masked(bits: &[u64], word: usize, range: &std::ops::Range<usize>) -> u64 {
     bits[word] & below_end & (u64::MAX << from)
 }
 
+/// Each feasible place of a window, in order.
+pub(crate) fn feasible_places(bits: &[u64], window: Window, mut take: impl FnMut(usize)) {
+    for range in window.ranges().into_iter().filter(|range| !range.is_empty()) {
+        for word in range.start / 64..=(range.end - 1) / 64 {
+            let mut set = masked(bits, word, &range);
+            while set != 0 {
+                take(word * 64 + set.trailing_zeros() as usize);
+                set &= set - 1;
+            }
+        }
+    }
+}
+
 /// How far from `start` the feasible place number `target` (from 0 on) is, going round the ring.
 pub(crate) fn nth_feasible(bits: &[u64], ring: usize, start: usize, target: usize) -> Option<usize> {
     let mut left = target;

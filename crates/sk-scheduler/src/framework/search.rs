@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use super::alike::Grouping;
 use super::column::Column;
 use super::local::{Local, Plain};
 use super::pick::{Window, nodes_to_find, nth_feasible, winner, winner_in_window};
@@ -25,8 +26,25 @@ pub(crate) struct Search {
     disliked: Vec<i64>,
     preferences: Vec<i64>,
     scores: Vec<i64>,
+    pub(super) grouping: Grouping,
     /// The other nodes that were looked at.
     pub(super) rejected: Vec<(NodeId, Rejection)>,
+}
+
+/// How far a search goes.
+pub(super) struct Reach {
+    pub(super) window: Window,
+    /// So many nodes in it are feasible: one at least.
+    pub(super) feasible: usize,
+}
+
+/// What the scores of a cycle look at besides the node itself.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ComparedWith {
+    Nothing,
+    /// Soft topology spread alone.
+    Alike,
+    Pods,
 }
 
 /// How a search ended.
@@ -104,11 +122,15 @@ impl Scheduler {
         let keep =
             attempt.only.is_none() && self.columns.is_worth_keeping(shape) && self.is_worth_catching_up(attempt, shape);
         let alone = keep && others.is_empty() && nominated.is_none() && self.cluster.nominations.by_node.is_empty();
-        if alone
-            && !self.compares_with_pods(attempt)
-            && let Some(found) = self.find_in_column(attempt, shape)
-        {
-            return found;
+        if alone {
+            let found = match self.compared(attempt) {
+                ComparedWith::Nothing => self.find_in_column(attempt, shape),
+                ComparedWith::Alike => self.find_alike(attempt, shape),
+                ComparedWith::Pods => None,
+            };
+            if let Some(found) = found {
+                return found;
+            }
         }
         self.look(attempt, &others, keep.then_some(shape));
         self.search.count_nominated(nominated);
@@ -133,7 +155,7 @@ impl Scheduler {
         self.look(attempt, &others, None);
     }
 
-    fn advance(&mut self, processed: usize) {
+    pub(super) fn advance(&mut self, processed: usize) {
         self.next_start = (self.next_start + processed) % self.cluster.order.walk().len();
     }
 
@@ -144,40 +166,53 @@ impl Scheduler {
     }
 
     /// Does a score depend on other pods?
-    fn compares_with_pods(&mut self, attempt: &Attempt) -> bool {
+    fn compared(&mut self, attempt: &Attempt) -> ComparedWith {
         let (profile, cx) = (&attempt.profile, attempt.cx(&self.cluster));
         let own = &cx.class.affinity;
         let affinity = profile.weight(PluginId::InterPodAffinity) != 0
             && !(own.preferred.is_empty() && own.preferred_anti.is_empty() && cx.cluster.pods.term_classes.is_empty());
-        affinity
-            || (profile.weight(PluginId::PodTopologySpread) != 0
-                && !self.caches.spread.constraints(&cx).soft.is_empty())
+        if affinity {
+            return ComparedWith::Pods;
+        }
+        let spreads =
+            profile.weight(PluginId::PodTopologySpread) != 0 && !self.caches.spread.constraints(&cx).soft.is_empty();
+        if spreads { ComparedWith::Alike } else { ComparedWith::Nothing }
     }
 
-    /// The search over a kept column alone; `None` if that cannot answer.
-    fn find_in_column(&mut self, attempt: &Attempt, shape: ShapeId) -> Option<Found> {
+    /// How far a search over a kept column goes; `None`: nothing is feasible, or taints and preferences count.
+    pub(super) fn reach(&mut self, attempt: &Attempt, shape: ShapeId) -> Option<Reach> {
         let profile = &attempt.profile;
         let local = Local::new(&self.cluster, profile, &attempt.shape);
         let column = self.columns.get(&self.cluster, shape, profile.number, &local);
-        if !column.is_even() {
+        if !column.is_even() || column.feasible_count == 0 {
             return None;
         }
-        let walk = Arc::clone(self.cluster.order.walk());
-        let nodes = walk.len();
-        if column.feasible_count == 0 {
-            self.search.rejected.extend(walk.iter().copied().zip(column.rejections.iter().copied()));
-            self.advance(nodes);
-            return Some(Found::Nothing);
-        }
+        let nodes = self.cluster.order.walk().len();
         let (wanted, start) = (wanted(profile, nodes), self.next_start % nodes);
         let length = match column.feasible_count <= wanted {
             true => nodes,
             false => nth_feasible(&column.feasible, nodes, start, wanted).unwrap_or(nodes),
         };
-        let place = winner_in_window(&column.feasible, &column.scores, Window { start, length, ring: nodes })?;
-        let feasible = column.feasible_count.min(wanted);
-        self.advance(length);
-        Some(Found::Node { node: walk[place], feasible, evaluated: length })
+        let window = Window { start, length, ring: nodes };
+        Some(Reach { window, feasible: column.feasible_count.min(wanted) })
+    }
+
+    /// The search over a kept column alone; `None` if that cannot answer.
+    fn find_in_column(&mut self, attempt: &Attempt, shape: ShapeId) -> Option<Found> {
+        let reach = self.reach(attempt, shape);
+        let column = self.columns.kept(shape, attempt.profile.number)?;
+        let walk = Arc::clone(self.cluster.order.walk());
+        let Some(Reach { window, feasible }) = reach else {
+            if column.feasible_count > 0 {
+                return None;
+            }
+            self.search.rejected.extend(walk.iter().copied().zip(column.rejections.iter().copied()));
+            self.advance(walk.len());
+            return Some(Found::Nothing);
+        };
+        let place = winner_in_window(&column.feasible, &column.scores, window)?;
+        self.advance(window.length);
+        Some(Found::Node { node: walk[place], feasible, evaluated: window.length })
     }
 
     /// Looks at node after node. With a shape its column answers for the local plugins.

@@ -3,15 +3,22 @@
 //! to record (`job`, `scheduler/preemption`, `discovery`, `oracle-cron`, or `scheduler` for all its families); without
 //! any, all are.
 
+use std::collections::VecDeque;
 use std::process::ExitCode;
+use std::sync::Mutex;
 use std::time::Instant;
+
+use futures::future::join_all;
 
 use sk_testkit::Scenario;
 use sk_testkit::recorder::{
-    ORACLES, RecordError, record, record_discovery, record_oracle, write, write_discovery, write_oracle,
+    ORACLES, RecordError, Recorder, record_discovery, record_oracle, write, write_discovery, write_oracle,
 };
 use sk_testkit::scheduling::Family;
 use sk_testkit::scheduling::live::{self, Arena, PlayError};
+
+/// Clusters at the same time, unless the variable of this name says otherwise: they mostly wait.
+const AT_ONCE: usize = 2;
 
 /// What can go wrong here.
 #[derive(Debug, thiserror::Error)]
@@ -20,6 +27,8 @@ enum Error {
     Record(#[from] RecordError),
     #[error(transparent)]
     Play(#[from] PlayError),
+    #[error("not recorded:\n{0}")]
+    Failed(String),
 }
 
 #[tokio::main]
@@ -50,15 +59,31 @@ async fn record_wanted(wanted: &[String]) -> Result<usize, Error> {
         println!("{}", write_discovery(&record_discovery().await?)?.display());
         recorded += 1;
     }
-    for scenario in Scenario::all().map_err(RecordError::from)?.iter().filter(|scenario| is_wanted(&scenario.name)) {
-        let began = Instant::now();
-        let path = write(&record(scenario).await?)?;
-        println!("{} ({:.0} s)", path.display(), began.elapsed().as_secs_f64());
-        recorded += 1;
-    }
+    let scenarios = Scenario::all().map_err(RecordError::from)?;
+    recorded += record_scenarios(scenarios.into_iter().filter(|scenario| is_wanted(&scenario.name)).collect()).await?;
     let families = Family::all().map_err(RecordError::from)?;
     let of_scheduler = |family: &&Family| is_wanted("scheduler") || is_wanted(&format!("scheduler/{}", family.name));
     Ok(recorded + record_families(families.iter().filter(of_scheduler)).await?)
+}
+
+/// Plays scenarios on several clusters at a time. One that fails does not keep the others from being recorded.
+async fn record_scenarios(scenarios: VecDeque<Scenario>) -> Result<usize, Error> {
+    let (count, waiting) = (scenarios.len(), Mutex::new(scenarios));
+    let next = || waiting.lock().ok().and_then(|mut waiting| waiting.pop_front());
+    let record_one_after_the_other = |_| async {
+        let (mut recorder, mut failed) = (Recorder::default(), Vec::new());
+        while let Some(scenario) = next() {
+            let began = Instant::now();
+            match recorder.record(&scenario).await.and_then(|fixture| write(&fixture)) {
+                Ok(path) => println!("{} ({:.0} s)", path.display(), began.elapsed().as_secs_f64()),
+                Err(error) => failed.push(format!("{}: {error}", scenario.name)),
+            }
+        }
+        failed
+    };
+    let at_once = std::env::var("AT_ONCE").ok().and_then(|count| count.parse().ok()).unwrap_or(AT_ONCE);
+    let failed: Vec<_> = join_all((0..at_once).map(record_one_after_the_other)).await.into_iter().flatten().collect();
+    if failed.is_empty() { Ok(count) } else { Err(Error::Failed(failed.join("\n"))) }
 }
 
 /// One API server serves all families; the scheduler is started anew for each scenario.

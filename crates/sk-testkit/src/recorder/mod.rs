@@ -9,6 +9,7 @@ mod layout;
 mod live;
 mod oracle;
 mod play;
+mod sweep;
 
 use std::fs;
 use std::io;
@@ -25,6 +26,9 @@ use crate::canonical::canonicalise;
 use crate::control_plane::{BinariesError, ControlError, ControlPlane, StartError};
 use crate::fixture::{Fixture, OracleFixture, path_of};
 use crate::scenario::{Scenario, ScenarioError};
+
+/// KWOK's stages by which pods end as their annotations say.
+const ENDINGS: &str = include_str!("../../stages/endings.yaml");
 
 /// Why a recording failed.
 #[derive(Debug, thiserror::Error)]
@@ -62,6 +66,9 @@ pub enum RecordError {
     /// A step took too long although no condition was in the way.
     #[error("no answer from the API server for {0} s: is a component gone?")]
     NoAnswer(u64),
+    /// The API server took what it was to refuse.
+    #[error("the API server took what the scenario says it refuses")]
+    NotRefused,
     /// A watch ended, so the recording would have a gap.
     #[error("the watch of {kind} ended: {reason}")]
     Watch {
@@ -97,17 +104,40 @@ pub enum RecordError {
     },
 }
 
-/// Plays a scenario on a control plane of its own.
-pub async fn record(scenario: &Scenario) -> Result<Fixture, RecordError> {
-    let cluster = ControlPlane::start(scenario.control_plane.clone()).await?;
-    cluster.create_nodes(scenario.node_objects()).await?;
-    let observations = play::play(&cluster, scenario).await?;
-    Ok(Fixture {
-        scenario: scenario.source.clone(),
-        kubernetes: cluster.version().await?,
-        recorded: today(),
-        objects: canonicalise(&observations),
-    })
+/// Plays scenarios one after the other. Those that start the control plane in the same way share one, which is emptied
+/// in between: starting it takes longer than most scenarios.
+#[derive(Default)]
+pub struct Recorder {
+    cluster: Option<ControlPlane>,
+}
+
+impl Recorder {
+    /// Plays a scenario and keeps what happened.
+    pub async fn record(&mut self, scenario: &Scenario) -> Result<Fixture, RecordError> {
+        let mut options = scenario.control_plane.clone();
+        if scenario.endings {
+            options.stages = ENDINGS.to_owned();
+        }
+        let cluster = match self.cluster.take() {
+            Some(cluster) if *cluster.options() == options => {
+                sweep::sweep(&cluster).await?;
+                cluster
+            }
+            _ => ControlPlane::start(options).await?,
+        };
+        cluster.create_nodes(scenario.node_objects()).await?;
+        let played = play::play(&cluster, scenario).await?;
+        let fixture = Fixture {
+            scenario: scenario.source.clone(),
+            kubernetes: cluster.version().await?,
+            recorded: today(),
+            refusals: played.refusals,
+            objects: canonicalise(&played.observations),
+        };
+        // One that failed is not used again: nobody knows what it is left in.
+        self.cluster = Some(cluster);
+        Ok(fixture)
+    }
 }
 
 /// Writes a recording: a line per field of each state.

@@ -13,7 +13,8 @@ use super::live::{Live, duration, reference};
 use crate::canonical::Observation;
 use crate::control_plane::access::{create_value, dynamic_api};
 use crate::control_plane::{ControlError, ControlPlane};
-use crate::scenario::{Action, Condition, Evict, Propagation, Scenario, Step, Target};
+use crate::fixture::Refusal;
+use crate::scenario::{Action, Condition, Delete, Evict, Patch, Propagation, Scenario, Step};
 
 /// How long a condition may take to come true: the slowest that Kubernetes does in a scenario are its back-offs of
 /// some ten seconds.
@@ -24,39 +25,58 @@ const STEP_LIMIT: Duration = Duration::from_secs(180);
 const LOOK: Duration = Duration::from_millis(20);
 const FIELD_MANAGER: &str = "scenario";
 
-/// Plays all steps and returns everything that was seen meanwhile.
-pub(super) async fn play(cluster: &ControlPlane, scenario: &Scenario) -> Result<Vec<Observation>, RecordError> {
-    let mut player = Player { client: cluster.client(), live: Live::of(&cluster.client(), &scenario.watch).await? };
+/// What came of a scenario.
+pub(super) struct Played {
+    /// Everything that was seen.
+    pub(super) observations: Vec<Observation>,
+    /// Everything that was refused.
+    pub(super) refusals: Vec<Refusal>,
+}
+
+/// Plays all steps.
+pub(super) async fn play(cluster: &ControlPlane, scenario: &Scenario) -> Result<Played, RecordError> {
+    let live = Live::of(&cluster.client(), &scenario.watch).await?;
+    let mut player = Player { client: cluster.client(), live, refusals: Vec::new() };
     let began = Instant::now();
     for (index, step) in scenario.steps.iter().enumerate() {
         let wait = duration(step.at).saturating_sub(began.elapsed());
         let failed =
             |source| RecordError::Step { scenario: scenario.name.clone(), number: index + 1, source: Box::new(source) };
         player.live.follow_for(wait).await.map_err(failed)?;
-        let played = tokio::time::timeout(STEP_LIMIT, player.step(step)).await;
+        let played = tokio::time::timeout(STEP_LIMIT, player.step(index + 1, step)).await;
         played.unwrap_or(Err(RecordError::NoAnswer(STEP_LIMIT.as_secs()))).map_err(failed)?;
     }
-    Ok(player.live.into_observations())
+    Ok(Played { observations: player.live.into_observations(), refusals: player.refusals })
 }
 
 struct Player {
     client: Client,
     live: Live,
+    refusals: Vec<Refusal>,
 }
 
 impl Player {
-    async fn step(&mut self, step: &Step) -> Result<(), RecordError> {
-        match &step.action {
-            Action::Create(objects) => self.create(objects, &step.until).await?,
-            Action::Apply(object) => self.apply(object).await.map_err(boxed)?,
-            Action::Patch(patch) => self.patch(&patch.of, &patch.merge).await.map_err(boxed)?,
-            Action::Delete(delete) => self.delete(&delete.of, delete.propagation).await.map_err(boxed)?,
-            Action::Evict(evict) => self.evict(evict).await.map_err(boxed)?,
-            Action::Wait => {}
+    async fn step(&mut self, number: usize, step: &Step) -> Result<(), RecordError> {
+        match (self.act(step).await, step.refused) {
+            (Ok(()), false) => {}
+            (Err(error), true) => self.refusals.push(refusal(number, error)?),
+            (Ok(()), true) => return Err(RecordError::NotRefused),
+            (Err(error), false) => return Err(error),
         }
         self.live.expect_change();
         let unmet = |live: &Live| step.until.iter().find(|condition| !live.holds(condition)).map(describe);
         self.until(unmet).await
+    }
+
+    async fn act(&mut self, step: &Step) -> Result<(), RecordError> {
+        match &step.action {
+            Action::Create(objects) => self.create(objects, &step.until).await,
+            Action::Apply(object) => self.apply(object).await.map_err(boxed),
+            Action::Patch(patch) => self.patch(patch).await.map_err(boxed),
+            Action::Delete(delete) => self.delete(delete).await.map_err(boxed),
+            Action::Evict(evict) => self.evict(evict).await.map_err(boxed),
+            Action::Wait => Ok(()),
+        }
     }
 
     async fn create(&mut self, objects: &[Value], until: &[Condition]) -> Result<(), RecordError> {
@@ -88,25 +108,31 @@ impl Player {
         applied.map(drop).map_err(ControlError::request(format!("apply {target}")))
     }
 
-    async fn patch(&self, target: &Target, merge: &Value) -> Result<(), ControlError> {
+    async fn patch(&self, patch: &Patch) -> Result<(), ControlError> {
+        let Patch { of: target, merge, status } = patch;
         let api = self.api(&target.0).await?;
-        let patched = api.patch(&target.0.key.name, &PatchParams::default(), &ApiPatch::Merge(merge)).await;
+        let (name, parameters, merge) = (&target.0.key.name, PatchParams::default(), ApiPatch::Merge(merge));
+        let patched = match status {
+            true => api.patch_status(name, &parameters, &merge).await,
+            false => api.patch(name, &parameters, &merge).await,
+        };
         patched.map(drop).map_err(ControlError::request(format!("patch {target}")))
     }
 
-    async fn delete(&self, target: &Target, propagation: Option<Propagation>) -> Result<(), ControlError> {
+    async fn delete(&self, delete: &Delete) -> Result<(), ControlError> {
+        let target = &delete.of;
         let api = self.api(&target.0).await?;
-        let policy = propagation.map(|propagation| match propagation {
+        let policy = delete.propagation.map(|propagation| match propagation {
             Propagation::Background => PropagationPolicy::Background,
             Propagation::Foreground => PropagationPolicy::Foreground,
             Propagation::Orphan => PropagationPolicy::Orphan,
         });
-        let parameters = DeleteParams { propagation_policy: policy, ..DeleteParams::default() };
+        let parameters =
+            DeleteParams { propagation_policy: policy, grace_period_seconds: delete.grace, ..DeleteParams::default() };
         let deleted = api.delete(&target.0.key.name, &parameters).await;
         deleted.map(drop).map_err(ControlError::request(format!("delete {target}")))
     }
 
-    /// Only what a budget allows: the client would wait for ever where the server says 429.
     async fn evict(&self, evict: &Evict) -> Result<(), ControlError> {
         let key = &evict.of.0.key;
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), key.namespace_or_empty());
@@ -129,6 +155,14 @@ impl Player {
         }
         Ok(())
     }
+}
+
+/// The server's own words; anything else that went wrong is no refusal.
+fn refusal(step: usize, error: RecordError) -> Result<Refusal, RecordError> {
+    let RecordError::Request(request) = &error else { return Err(error) };
+    let ControlError::Request { source, .. } = &**request else { return Err(error) };
+    let kube::Error::Api(status) = &**source else { return Err(error) };
+    Ok(Refusal { step, code: status.code, reason: status.reason.clone(), message: status.message.clone() })
 }
 
 fn boxed(error: ControlError) -> RecordError {

@@ -2,8 +2,6 @@
 //!
 //! Which moment that is, is decided in `due`; what is done about it in `sync`. A Job is named after its moment, so that no
 //! moment gets two.
-//!
-//! Simplified: no Events are written.
 
 mod due;
 mod sync;
@@ -17,7 +15,11 @@ use sk_core::{SimDuration, SimTime};
 
 use self::sync::Sync;
 use crate::controller::{Plan, Reconciler};
+use crate::events::Event;
 use crate::workqueue::WorkQueue;
+
+/// How it signs Events.
+const FROM: &str = "cronjob-controller";
 
 /// The controller.
 #[derive(Clone, Default)]
@@ -57,6 +59,7 @@ impl Reconciler for CronJobs {
             | Body::Namespace(_)
             | Body::Deployment(_)
             | Body::ReplicaSet(_)
+            | Body::ReplicationController(_)
             | Body::StatefulSet(_)
             | Body::DaemonSet(_)
             | Body::Other(_) => {}
@@ -74,6 +77,19 @@ impl Reconciler for CronJobs {
         outcome.plan
     }
 
+    fn events(&self, id: &ObjectId, verb: Verb, answer: &Answer, view: View<'_>) -> Vec<Event> {
+        let Some((cron, answer)) = view.get(*id).zip(answer.as_ref().ok()) else { return Vec::new() };
+        let normal = |reason, message| Event::normal(FROM, cron, reason, message);
+        match verb {
+            Verb::Create => vec![normal("SuccessfulCreate", format!("Created job {}", answer.key.name))],
+            Verb::Delete => vec![normal("SuccessfulDelete", format!("Deleted job {}", answer.key.name))],
+            Verb::UpdateStatus => {
+                completed(cron, answer, view).map(|message| normal("SawCompletedJob", message)).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
     fn answered(&mut self, id: &ObjectId, verb: Verb, answer: &Answer) {
         if let (Verb::Create, Some(starting)) = (verb, self.starting.get_mut(id)) {
             starting.made = answer.as_ref().ok().cloned();
@@ -88,6 +104,17 @@ impl Reconciler for CronJobs {
         status.last_schedule_time = Some(scheduled);
         Some(write(&object, status))
     }
+}
+
+/// What is said of the Jobs that left the list of those that run because they are over.
+fn completed<'a>(before: &'a Object, after: &'a Object, view: View<'a>) -> impl Iterator<Item = String> + 'a {
+    let active = |object: &'a Object| object.cron_job().into_iter().flat_map(|cron| &cron.status.active);
+    let left = active(before).filter(move |job| !active(after).any(|kept| kept.uid == job.uid));
+    left.filter_map(move |job| {
+        let status = &view.with_uid(job.uid)?.1.job()?.status;
+        let end = ["Complete", "Failed"].into_iter().find(|kind| status.true_condition(kind).is_some())?;
+        Some(format!("Saw completed job: {}, condition: {end}", job.name))
+    })
 }
 
 /// After a change of schedule or zone the CronJob is looked at when the new schedule is due next, and not before: what the

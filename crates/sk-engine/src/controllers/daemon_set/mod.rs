@@ -15,7 +15,7 @@ mod sync;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use sk_apiserver::kinds::{DAEMON_SET, DaemonSetSpec};
+use sk_apiserver::kinds::{DAEMON_SET, DaemonSetSpec, PodPhase};
 use sk_apiserver::{Answer, Body, Change, KindTag, Object, ObjectId, Verb, View, WatchEvent};
 use sk_core::memo::Memo;
 use sk_core::{SimTime, SmolStr};
@@ -28,8 +28,11 @@ use super::own_writes::OwnWrites;
 use super::pods::is_active;
 use super::revisions::{HASH_MEMORY, Revisions, template_hash};
 use crate::controller::{Plan, Reconciler};
+use crate::events::{self, Event};
 use crate::workqueue::WorkQueue;
 
+/// How it signs Events.
+const FROM: &str = "daemonset-controller";
 /// How many templates are remembered with what they mean; a cluster has some dozens of daemon sets, each a few KiB.
 const PLACEMENT_MEMORY: usize = 1 << 10;
 
@@ -107,6 +110,12 @@ impl Reconciler for DaemonSets {
         sync.plan(&Revisions::of(object, view), &mut self.failures)
     }
 
+    fn events(&self, id: &ObjectId, verb: Verb, answer: &Answer, view: View<'_>) -> Vec<Event> {
+        let Some(set) = view.get(*id) else { return Vec::new() };
+        let ended = answer.as_ref().ok().filter(|_| verb == Verb::Delete).and_then(|pod| found_ended(set, pod));
+        ended.into_iter().chain(events::of_pods(FROM, set, verb, answer)).collect()
+    }
+
     fn answered(&mut self, id: &ObjectId, _verb: Verb, answer: &Answer) {
         if answer.as_ref().is_ok_and(|object| object.pod().is_some() || object.daemon_set().is_some()) {
             self.own_writes.answered(*id, answer);
@@ -145,5 +154,22 @@ impl DaemonSets {
                 queue.add(*id);
             }
         }
+    }
+}
+
+/// What is said of a pod that ended and is deleted for it (`podsShouldBeOnNode`).
+fn found_ended(set: &Object, object: &Object) -> Option<Event> {
+    let pod = object.pod()?;
+    let node = pod.node_name.as_deref().unwrap_or_default();
+    match pod.status.phase {
+        PodPhase::Failed => {
+            let message = format!("Found failed daemon pod {} on node {node}, will try to kill it", object.key);
+            Some(Event::warning(FROM, set, "FailedDaemonPod", message))
+        }
+        PodPhase::Succeeded => {
+            let message = format!("Found succeeded daemon pod {} on node {node}, will try to delete it", object.key);
+            Some(Event::normal(FROM, set, "SucceededDaemonPod", message))
+        }
+        PodPhase::Pending | PodPhase::Running | PodPhase::Unknown => None,
     }
 }

@@ -91,13 +91,10 @@ impl<'a> Sync<'a> {
 
     /// Makes pods in batches that double, then removes the others all at once.
     fn carry_out(&self, changes: &Changes<'_>, plan: &mut Plan) {
-        let template = &self.set.spec.template.metadata;
-        let mut labels = template.labels.clone();
-        labels.make_mut().insert(REVISION_LABEL, self.hash.clone());
+        let mut template = self.set.spec.template.metadata.clone();
+        template.labels.make_mut().insert(REVISION_LABEL, self.hash.clone());
         let owners: Arc<[OwnerRef]> = [self.object.as_controller()].into();
-        let create = |node: &SmolStr| {
-            generated(self.object, &owners, &labels, &template.annotations, &self.placement.spec_for(node))
-        };
+        let create = |node: &SmolStr| generated(self.object, &owners, &template, &self.placement.spec_for(node));
         plan.batches.extend(slow_start(changes.create_on.iter().take(BURST).map(create)));
         let gone: Vec<_> = changes.delete.iter().take(BURST).map(|pod| delete(pod)).collect();
         if !gone.is_empty() {

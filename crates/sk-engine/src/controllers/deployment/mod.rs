@@ -12,6 +12,7 @@ mod rollout;
 mod scaling;
 mod status;
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use serde_json::json;
@@ -25,6 +26,7 @@ use super::adoption::Adoption;
 use super::own_writes::OwnWrites;
 use super::revisions::{HASH_MEMORY, name_safe, template_hash};
 use crate::controller::{Plan, Reconciler};
+use crate::events::{self, Event};
 use crate::workqueue::WorkQueue;
 
 /// The label that tells the pods of one template from those of another.
@@ -96,9 +98,27 @@ impl Reconciler for Deployments {
         Rollout::new(object, deployment, hash, view, now).plan()
     }
 
+    fn events(&self, id: &ObjectId, _verb: Verb, answer: &Answer, view: View<'_>) -> Vec<Event> {
+        let Some((deployment, set)) = view.get(*id).zip(answer.as_ref().ok()) else { return Vec::new() };
+        scaled(deployment, set, view).into_iter().collect()
+    }
+
     fn answered(&mut self, id: &ObjectId, _verb: Verb, answer: &Answer) {
         self.own_writes.answered(*id, answer);
     }
+}
+
+/// What is said of a replica set of another size (`scaleReplicaSet`, `getNewReplicaSet`).
+fn scaled(deployment: &Object, set: &Object, view: View<'_>) -> Option<Event> {
+    let after = set.replica_set()?.spec.replicas;
+    let before = events::before(set, view).and_then(|set| set.replica_set()).map_or(0, |set| set.spec.replicas);
+    let way = match after.cmp(&before) {
+        Ordering::Equal => return None,
+        Ordering::Greater => "up",
+        Ordering::Less => "down",
+    };
+    let message = format!("Scaled {way} replica set {} from {before} to {after}", set.key.name);
+    Some(Event::normal("deployment-controller", deployment, "ScalingReplicaSet", message))
 }
 
 fn hash_after_collision(template: &PodTemplate, count: i32) -> SmolStr {

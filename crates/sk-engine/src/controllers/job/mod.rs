@@ -10,7 +10,7 @@
 //! finalizer falls, then the counter goes up: whatever fails in between, no pod is counted twice or lost.
 //!
 //! Simplified: pods without an owner are not adopted; when a creation is refused, the rest of the sync waits for the next
-//! one; no Events are written.
+//! one.
 
 mod backoff;
 mod creation;
@@ -24,7 +24,7 @@ mod verdict;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use sk_apiserver::kinds::{JOB, JOB_CONTROLLER, Job};
+use sk_apiserver::kinds::{JOB, JOB_CONTROLLER, Job, JobStatus};
 use sk_apiserver::{Answer, Body, Change, KindTag, Object, ObjectId, Uid, Verb, View, WatchEvent};
 use sk_core::{SimDuration, SimTime};
 
@@ -33,8 +33,11 @@ use self::pods::{is_tracked, release};
 use self::sync::Sync;
 use super::expectations::Expectations;
 use crate::controller::{Plan, Reconciler};
+use crate::events::{self, Event};
 use crate::workqueue::{Delays, WorkQueue};
 
+/// How it signs Events.
+const FROM: &str = "job-controller";
 /// News of pods and of the status is gathered for this long (`SyncJobBatchPeriod`).
 const BATCH_PERIOD: SimDuration = SimDuration::from_secs(1);
 
@@ -75,6 +78,7 @@ impl Reconciler for Jobs {
             | Body::Namespace(_)
             | Body::Deployment(_)
             | Body::ReplicaSet(_)
+            | Body::ReplicationController(_)
             | Body::StatefulSet(_)
             | Body::DaemonSet(_)
             | Body::CronJob(_)
@@ -99,6 +103,13 @@ impl Reconciler for Jobs {
         {
             self.backoffs.insert(*id, backoff);
         }
+    }
+
+    fn events(&self, key: &Key, verb: Verb, answer: &Answer, view: View<'_>) -> Vec<Event> {
+        let Key::Job(id) = key else { return Vec::new() };
+        let Some(job) = view.get(*id) else { return Vec::new() };
+        let turned = answer.as_ref().ok().filter(|_| verb == Verb::UpdateStatus).map(|after| turns(job, after));
+        turned.unwrap_or_default().into_iter().chain(events::of_pods(FROM, job, verb, answer)).collect()
     }
 
     /// What was not done, or was refused, is not waited for.
@@ -185,6 +196,28 @@ impl Jobs {
         }
         outcome.plan
     }
+}
+
+/// What is said when a Job ends, pauses or goes on.
+fn turns(before: &Object, after: &Object) -> Vec<Event> {
+    let status = |object: &'_ Object| object.job().map(|job| job.status.clone()).unwrap_or_default();
+    let (old, new) = (status(before), status(after));
+    let holds = |status: &JobStatus, kind: &str| status.true_condition(kind).is_some();
+    let begins = |kind: &str| holds(&new, kind) && !holds(&old, kind);
+    let mut said = Vec::new();
+    if begins("Suspended") {
+        said.push(Event::normal(FROM, after, "Suspended", "Job suspended".to_owned()));
+    }
+    if holds(&old, "Suspended") && !holds(&new, "Suspended") {
+        said.push(Event::normal(FROM, after, "Resumed", "Job resumed".to_owned()));
+    }
+    if begins("Complete") {
+        said.push(Event::normal(FROM, after, "Completed", "Job completed".to_owned()));
+    }
+    if let Some(failed) = new.true_condition("Failed").filter(|_| begins("Failed")) {
+        said.push(Event::warning(FROM, after, &failed.reason, failed.message.to_string()));
+    }
+    said
 }
 
 /// Does nobody else reconcile it?

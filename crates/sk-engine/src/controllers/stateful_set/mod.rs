@@ -22,6 +22,7 @@ use super::own_writes::OwnWrites;
 use super::pods::is_active;
 use super::revisions::{HASH_MEMORY, Revisions, template_hash};
 use crate::controller::{Plan, Reconciler};
+use crate::events::Event;
 use crate::workqueue::WorkQueue;
 
 /// The controller.
@@ -77,9 +78,33 @@ impl Reconciler for StatefulSets {
         sync::plan(object, set, &Revisions::of(object, view), &hash, view, now)
     }
 
+    fn events(&self, id: &ObjectId, verb: Verb, answer: &Answer, view: View<'_>) -> Vec<Event> {
+        let set_and_child = view.get(*id).zip(answer.as_ref().ok());
+        set_and_child.and_then(|(set, child)| said(set, verb, child)).into_iter().collect()
+    }
+
     fn answered(&mut self, id: &ObjectId, _verb: Verb, answer: &Answer) {
         if answer.as_ref().is_ok_and(|object| object.pod().is_some() || object.stateful_set().is_some()) {
             self.own_writes.answered(*id, answer);
         }
     }
+}
+
+/// What is said of a pod or claim that was made or deleted (`recordPodEvent`, `recordClaimEvent`).
+fn said(set: &Object, verb: Verb, child: &Object) -> Option<Event> {
+    let (reason, done) = match verb {
+        Verb::Create => ("SuccessfulCreate", "Create"),
+        Verb::Delete => ("SuccessfulDelete", "Delete"),
+        _ => return None,
+    };
+    let (child_name, set_name) = (&child.key.name, &set.key.name);
+    let message = match child.gvk.kind.as_str() {
+        "Pod" => format!("{done} Pod {child_name} in StatefulSet {set_name} successful"),
+        "PersistentVolumeClaim" => {
+            let (_, ordinal) = child_name.rsplit_once('-')?;
+            format!("{done} Claim {child_name} Pod {set_name}-{ordinal} in StatefulSet {set_name} success")
+        }
+        _ => return None,
+    };
+    Some(Event::normal("statefulset-controller", set, reason, message))
 }

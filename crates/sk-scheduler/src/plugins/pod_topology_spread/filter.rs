@@ -19,6 +19,14 @@ pub(super) enum Counts {
 }
 
 impl Counts {
+    /// The count of every domain, or of every node.
+    pub(super) fn all<'a>(&'a self, caches: &'a Caches) -> &'a [i64] {
+        match self {
+            Self::Kept(counter) => caches.counters.counts(*counter),
+            Self::Summed(counts) => counts,
+        }
+    }
+
     #[inline]
     pub(super) fn of(&self, caches: &Caches, domain: u32) -> i64 {
         match self {

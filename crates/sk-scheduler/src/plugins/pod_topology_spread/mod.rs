@@ -4,12 +4,14 @@
 //! counter is the answer; where some do not (they lack a label, or the pod's node affinity or the node's taints leave
 //! them out) the counts of the nodes that do are summed in this cycle.
 
+mod alike;
 mod constraints;
 mod filter;
 mod go_log;
 mod hints;
 mod score;
 
+pub(crate) use self::alike::{Alike, group};
 pub(crate) use self::constraints::{Constraints, Memory};
 pub(crate) use self::filter::HardState;
 use self::score::SoftState;

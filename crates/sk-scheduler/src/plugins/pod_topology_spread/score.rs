@@ -11,11 +11,11 @@ use crate::plugins::MAX_NODE_SCORE;
 
 /// One soft constraint in one cycle.
 #[derive(Clone, Debug)]
-struct Part {
-    key: KeyId,
+pub(super) struct Part {
+    pub(super) key: KeyId,
     /// Per node rather than per domain.
-    per_node: bool,
-    counts: Counts,
+    pub(super) per_node: bool,
+    pub(super) counts: Counts,
     weight: f64,
     /// `maxSkew - 1`.
     base: f64,
@@ -23,41 +23,79 @@ struct Part {
 
 /// All of them.
 #[derive(Clone, Debug, Default)]
-pub(super) struct SoftState {
-    parts: Vec<Part>,
+pub(crate) struct SoftState {
+    pub(super) parts: Vec<Part>,
     /// A node without any of these labels is not scored.
     required_keys: Vec<KeyId>,
 }
 
 /// `initPreScoreState` and the counting of `PreScore`.
 pub(super) fn prepare(cx: &Cx<'_>, caches: &mut Caches, constraints: &Constraints, nodes: &[NodeId]) -> SoftState {
-    let topology = &cx.cluster.topology;
-    let keys: Vec<KeyId> = constraints.soft.iter().map(|(_, key)| *key).collect();
-    let required_keys = if constraints.require_all { keys } else { Vec::new() };
-    let mut state = SoftState { parts: Vec::with_capacity(constraints.soft.len()), required_keys };
-    let all_scored = state.required_keys.iter().all(|key| topology.domains(*key).without == 0);
+    let mut state = prepare_parts(cx, caches, constraints, nodes.len());
+    let all_scored = state.required_keys.iter().all(|key| cx.cluster.topology.domains(*key).without == 0);
+    let mut parts = std::mem::take(&mut state.parts);
     let scored = |node: &&NodeId| all_scored || state.is_scored(cx, **node);
-    let scored_count = if all_scored { nodes.len() } else { nodes.iter().filter(scored).count() };
-    let mut parts = Vec::with_capacity(constraints.soft.len());
-    for (constraint, key) in &constraints.soft {
-        let per_node = constraint.key == HOSTNAME;
-        let (counts, size) = if per_node {
-            let what = What::Selected { namespace: cx.class.namespace.clone(), selector: constraint.selector.clone() };
-            (Counts::Kept(caches.counters.ask(cx.cluster, &what, None)), scored_count)
-        } else {
-            let (counts, _) = sum(cx, caches, constraint, *key, &state.required_keys);
-            (counts, distinct(cx, *key, nodes.iter().filter(scored)))
-        };
-        parts.push(Part {
-            key: *key,
-            per_node,
-            counts,
-            weight: ln((size + 2) as f64),
-            base: f64::from(constraint.max_skew - 1),
-        });
+    for part in &mut parts {
+        match part.per_node {
+            true if all_scored => {}
+            true => part.weigh(nodes.iter().filter(scored).count()),
+            false => part.weigh(distinct(cx, part.key, nodes.iter().filter(scored))),
+        }
     }
     state.parts = parts;
     state
+}
+
+/// The same, as if all nodes were scored, and without weights for what is counted per domain.
+pub(super) fn prepare_parts(
+    cx: &Cx<'_>,
+    caches: &mut Caches,
+    constraints: &Constraints,
+    scored_nodes: usize,
+) -> SoftState {
+    let keys = || constraints.soft.iter().map(|(_, key)| *key).collect();
+    let required_keys: Vec<KeyId> = if constraints.require_all { keys() } else { Vec::new() };
+    let mut parts = Vec::with_capacity(constraints.soft.len());
+    for (constraint, key) in &constraints.soft {
+        let per_node = constraint.key == HOSTNAME;
+        let counts = if per_node {
+            let what = What::Selected { namespace: cx.class.namespace.clone(), selector: constraint.selector.clone() };
+            Counts::Kept(caches.counters.ask(cx.cluster, &what, None))
+        } else {
+            sum(cx, caches, constraint, *key, &required_keys).0
+        };
+        let base = f64::from(constraint.max_skew - 1);
+        let mut part = Part { key: *key, per_node, counts, weight: 0.0, base };
+        if per_node {
+            part.weigh(scored_nodes);
+        }
+        parts.push(part);
+    }
+    SoftState { parts, required_keys }
+}
+
+impl Part {
+    /// The more domains there are, the more each pod counts (`topologyNormalizingWeight`).
+    pub(super) fn weigh(&mut self, size: usize) {
+        self.weight = ln((size + 2) as f64);
+    }
+
+    /// `scoreForCount`.
+    #[inline]
+    pub(super) fn score(&self, count: i64) -> f64 {
+        count as f64 * self.weight + self.base
+    }
+}
+
+/// `NormalizeScore` of one raw score.
+#[inline]
+pub(super) fn normalised(raw: i64, least: i64, most: i64) -> i64 {
+    match most {
+        0 => MAX_NODE_SCORE,
+        // Exact: the dividend is far below 2⁵³ (see `percent` in node_resources_fit).
+        most if most < 1 << 40 => ((MAX_NODE_SCORE * (most + least - raw)) as f64 / most as f64) as i64,
+        most => MAX_NODE_SCORE * (most + least - raw) / most,
+    }
 }
 
 /// In how many domains the nodes are; having no label is one too.
@@ -99,13 +137,7 @@ impl SoftState {
             most = most.max(*score);
         }
         for score in scores {
-            *score = match *score {
-                UNSCORED => 0,
-                _ if most == 0 => MAX_NODE_SCORE,
-                // Exact: the dividend is far below 2⁵³ (see `percent` in node_resources_fit).
-                raw if most < 1 << 40 => ((MAX_NODE_SCORE * (most + least - raw)) as f64 / most as f64) as i64,
-                raw => MAX_NODE_SCORE * (most + least - raw) / most,
-            };
+            *score = if *score == UNSCORED { 0 } else { normalised(*score, least, most) };
         }
     }
 
@@ -117,7 +149,7 @@ impl SoftState {
                 continue;
             }
             let count = part.counts.of(caches, if part.per_node { node.0 } else { domain });
-            score += count as f64 * part.weight + part.base;
+            score += part.score(count);
         }
         f64::round(score) as i64
     }

@@ -18,6 +18,8 @@ use crate::scheduling::answer::Outcome;
 
 /// How long the scheduler may take to come to rest. A pod that failed waits at most its back-off of ten seconds.
 const REST_LIMIT: Duration = Duration::from_secs(60);
+/// After this long a condition that has not come is one that the scheduler did not write.
+const STALE: Duration = Duration::from_secs(5);
 /// How often the log is looked at.
 const LOOK: Duration = Duration::from_millis(2);
 /// An event of a kind whose arrival the log does not tell has to be waited for blindly.
@@ -133,10 +135,21 @@ impl Player<'_> {
         let last = |index: usize, pod: &str| !attempts[index + 1..].iter().any(|later| later.pod == pod);
         for (_, attempt) in attempts.iter().enumerate().filter(|(index, attempt)| last(*index, &attempt.pod)) {
             let Outcome::Unschedulable { unschedulable, .. } = &attempt.outcome else { continue };
+            // A pod that is tried again before the scheduler has seen its own last word keeps an earlier one: the new word
+            // is compared with a status that is older still, and is not written if it is the same.
+            let was_said = |message: &str| {
+                attempts.iter().any(|earlier| match &earlier.outcome {
+                    Outcome::Unschedulable { unschedulable, .. } => {
+                        earlier.pod == attempt.pod && unschedulable == message
+                    }
+                    Outcome::Bound { .. } | Outcome::Failed { .. } => false,
+                })
+            };
             let began = Instant::now();
             // The log tells of the condition before it is written.
             while let Some(message) = self.condition(&attempt.pod).await?
                 && message != *unschedulable
+                && !(began.elapsed() > STALE && was_said(&message))
             {
                 if began.elapsed() > REST_LIMIT {
                     let (pod, log) = (attempt.pod.clone(), unschedulable.clone());

@@ -223,6 +223,10 @@ impl Tracker {
     }
 
     fn moved(&mut self, line: &Line) {
+        // Said once more after the queue itself has said it, when the pod may have been taken out again.
+        if line.message.ends_with("because the Pod is updated") {
+            return;
+        }
         let Some(pod) = pod_of(line, "pod") else { return };
         if self.left.contains(&pod) {
             // Another handler moved it while this one took it out.

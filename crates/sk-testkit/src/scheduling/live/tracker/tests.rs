@@ -137,3 +137,9 @@ fn an_attempt_is_raced_by_what_comes_between_queue_and_decision() {
     assert_eq!(raced(&[ADDED, ACTIVE, TRIED, gone, NO_FIT, PARKED]), Raced { retry: false, decision: true });
     assert_eq!(raced(&[ADDED, ACTIVE, came, TRIED, NO_FIT, PARKED]), Raced { retry: true, decision: false });
 }
+
+#[test]
+fn a_move_that_is_told_twice_queues_a_pod_once() {
+    let again = r#""Pod moved to an internal scheduling queue because the Pod is updated" pod="default/p" event="PodUpdate" queue="Active""#;
+    assert!(after(&[ADDED, ACTIVE, TRIED, again, NO_FIT, PARKED, POSTED]).is_idle());
+}

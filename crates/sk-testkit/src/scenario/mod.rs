@@ -15,6 +15,10 @@
 //!     patch: {of: apps/v1.Deployment default/web, merge: {spec: {replicas: 3}}}
 //!     until: [{quiet: 2s}]
 //! ```
+//!
+//! Small scenarios about one thing share a file and are written shorter there: see [`family`].
+
+mod family;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -39,6 +43,9 @@ pub struct Scenario {
     /// How the control plane is started.
     #[serde(default)]
     pub control_plane: Options,
+    /// Pods end as their annotations say, on both sides (`stages/endings.yaml`).
+    #[serde(default)]
+    pub endings: bool,
     /// KWOK nodes that are there and ready before the first step.
     #[serde(default)]
     pub nodes: Vec<NodeLine>,
@@ -112,6 +119,8 @@ pub struct Step {
     pub at: SimDuration,
     /// What is done.
     pub action: Action,
+    /// The API server refuses it; its words are recorded.
+    pub refused: bool,
     /// What must be true before the next step.
     pub until: Vec<Condition>,
 }
@@ -141,6 +150,9 @@ pub struct Patch {
     pub of: Target,
     /// The patch.
     pub merge: Value,
+    /// It goes to the status, which nodes report in.
+    #[serde(default)]
+    pub status: bool,
 }
 
 /// The deletion of one object.
@@ -152,6 +164,9 @@ pub struct Delete {
     /// What becomes of what it owns; the server decides unless told.
     #[serde(default)]
     pub propagation: Option<Propagation>,
+    /// How many seconds it has to go; its own spec says unless told.
+    #[serde(default)]
+    pub grace: Option<u32>,
 }
 
 /// The eviction of one pod.
@@ -260,6 +275,15 @@ impl Scenario {
         Ok(scenario)
     }
 
+    /// Reads one that is plain JSON already.
+    fn from_value(name: &str, source: Value) -> Result<Self, ScenarioError> {
+        let refuse = |reason: String| ScenarioError::Parse { name: name.to_owned(), reason };
+        let mut scenario: Self = serde_json::from_value(source.clone()).map_err(|error| refuse(error.to_string()))?;
+        scenario.source = source;
+        scenario.check_conditions().map_err(refuse)?;
+        Ok(scenario)
+    }
+
     /// A condition on what nobody watches would hold at once, or never.
     fn check_conditions(&self) -> Result<(), String> {
         let kinds = self.steps.iter().flat_map(|step| &step.until).filter_map(Condition::kind);
@@ -278,24 +302,40 @@ impl Scenario {
 
     /// The scenario of this name from the testkit's own folder.
     pub fn named(name: &str) -> Result<Self, ScenarioError> {
-        Self::read(&folder().join(name).with_extension("yaml"))
+        let path = folder().join(name).with_extension("yaml");
+        if path.exists() {
+            return Self::read(&path);
+        }
+        let missing =
+            || ScenarioError::Parse { name: name.to_owned(), reason: "there is none of this name".to_owned() };
+        Self::all()?.into_iter().find(|scenario| scenario.name == name).ok_or_else(missing)
     }
 
-    /// All scenarios of the testkit, by name.
+    /// All scenarios of the testkit, those of families too, by name.
     pub fn all() -> Result<Vec<Self>, ScenarioError> {
-        let folder = folder();
-        let unreadable = |source| ScenarioError::Read { path: folder.clone(), source };
-        let entries: Result<Vec<_>, _> = std::fs::read_dir(&folder).map_err(unreadable)?.collect();
-        let mut paths: Vec<_> = entries.map_err(unreadable)?.iter().map(std::fs::DirEntry::path).collect();
-        paths.retain(|path| path.extension().is_some_and(|extension| extension == "yaml"));
-        paths.sort();
-        paths.iter().map(|path| Self::read(path)).collect()
+        let alone: Result<Vec<_>, _> = files(&folder())?.iter().map(|path| Self::read(path)).collect();
+        let mut all = alone?;
+        for path in files(&folder().join("families"))? {
+            all.extend(family::read(&path)?);
+        }
+        all.sort_by(|one, other| one.name.cmp(&other.name));
+        Ok(all)
     }
 
     /// Its nodes as objects.
     pub fn node_objects(&self) -> Vec<Object> {
         self.nodes.iter().map(NodeLine::object).collect()
     }
+}
+
+/// The scenario files of a folder, by name.
+fn files(folder: &Path) -> Result<Vec<PathBuf>, ScenarioError> {
+    let unreadable = |source| ScenarioError::Read { path: folder.to_owned(), source };
+    let entries: Result<Vec<_>, _> = std::fs::read_dir(folder).map_err(unreadable)?.collect();
+    let mut paths: Vec<_> = entries.map_err(unreadable)?.iter().map(std::fs::DirEntry::path).collect();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "yaml"));
+    paths.sort();
+    Ok(paths)
 }
 
 fn folder() -> PathBuf {
@@ -361,6 +401,8 @@ struct RawStep {
     delete: Option<Delete>,
     evict: Option<Evict>,
     #[serde(default)]
+    refused: bool,
+    #[serde(default)]
     until: Vec<Condition>,
 }
 
@@ -383,7 +425,7 @@ impl TryFrom<RawStep> for Step {
         if actions.next().is_some() {
             return Err("a step does one thing: one of create, pods, apply, patch, delete, evict, or none".to_owned());
         }
-        Ok(Self { at: raw.at, action, until: raw.until })
+        Ok(Self { at: raw.at, action, refused: raw.refused, until: raw.until })
     }
 }
 

@@ -1,0 +1,64 @@
+//! What the parts of the control plane say about objects for people: Kubernetes' Events, as `kubectl describe` shows them.
+//!
+//! They are handed out by [`crate::Engine::take_events`] if [`crate::Settings::events`] asks for them and are no objects of
+//! the store: nobody in a cluster acts on Events, and a run with a million pods would carry five million of them. What is
+//! said follows from a request that went well or was refused, so reconcilers say it in one place ([`crate::controller`]).
+
+use std::sync::Arc;
+
+use sk_apiserver::{Answer, Object, Uid, Verb, View};
+use sk_core::{ObjectRef, SimTime, SmolStr};
+
+/// One thing that was said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// When.
+    pub at: SimTime,
+    /// About which object.
+    pub about: ObjectRef,
+    /// And which of those that have borne its name.
+    pub uid: Uid,
+    /// Does it ask for attention?
+    pub is_warning: bool,
+    /// The machine's word, such as `FailedScheduling`.
+    pub reason: SmolStr,
+    /// The sentence.
+    pub message: String,
+    /// Who says it, such as `replicaset-controller`.
+    pub from: &'static str,
+}
+
+impl Event {
+    /// Something as it should be.
+    pub(crate) fn normal(from: &'static str, about: &Object, reason: &str, message: String) -> Self {
+        let (about, uid) = (about.reference(), about.uid);
+        Self { at: SimTime::EPOCH, about, uid, is_warning: false, reason: reason.into(), message, from }
+    }
+
+    /// Something to look at.
+    pub(crate) fn warning(from: &'static str, about: &Object, reason: &str, message: String) -> Self {
+        Self { is_warning: true, ..Self::normal(from, about, reason, message) }
+    }
+}
+
+/// What a controller says when it made or deleted a pod, or could not (`RealPodControl`, `controller_utils.go`, 1.36). That
+/// one was gone already is nothing to speak of.
+pub(crate) fn of_pods(from: &'static str, owner: &Object, verb: Verb, answer: &Answer) -> Option<Event> {
+    match (verb, answer) {
+        (Verb::Create, Ok(made)) if made.pod().is_some() => {
+            Some(Event::normal(from, owner, "SuccessfulCreate", format!("Created pod: {}", made.key.name)))
+        }
+        (Verb::Create, Err(error)) => {
+            Some(Event::warning(from, owner, "FailedCreate", format!("Error creating: {error}")))
+        }
+        (Verb::Delete, Ok(gone)) if gone.pod().is_some() => {
+            Some(Event::normal(from, owner, "SuccessfulDelete", format!("Deleted pod: {}", gone.key.name)))
+        }
+        _ => None,
+    }
+}
+
+/// The version of an object that the speaker still sees: what it was before the request.
+pub(crate) fn before<'a>(answer: &Object, view: View<'a>) -> Option<&'a Arc<Object>> {
+    view.with_uid(answer.uid).map(|(_, object)| object)
+}

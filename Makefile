@@ -11,7 +11,7 @@ E2E_TESTS = simulation controller replays tracer cluster_e2e recorder control_pl
 E2E_ALONE = differential_live
 
 .DEFAULT_GOAL := help
-.PHONY: help test lint fmt deny control-plane e2e record-fixtures live differential swarm bench bench-engine bench-variants instructions records docs ci
+.PHONY: help test lint fmt deny control-plane e2e record-fixtures live differential swarm bench bench-engine bench-variants instructions records bench-report browser docs ci
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -63,11 +63,17 @@ bench-engine: ## a whole embedded run against a plain loop over nodes: time and 
 bench-variants: ## eight variants of one trace on two cores against one run; fails above 4.5 times (docs/benchmarks.md; Linux)
 	tools/variants
 
+bench-report: ## the report of 100,000 pods against its run, and the memory of a comparison of ten (needs Node.js; Linux)
+	tools/browser/bench
+
 instructions: ## what a simulated pod costs, counted by valgrind; fails if it grew by more than a tenth; UPDATE=1 keeps it
 	tools/instructions $(if $(UPDATE),--update)
 
 records: ## a fresh run record opened with DuckDB, and the questions of docs/analysis.md (needs Python 3; fetches duckdb once)
 	tools/records/run
+
+browser: ## report and comparison in a headless Chromium (needs Node.js; installs Chromium where it is missing)
+	tools/browser/run
 
 docs: ## write the generated pages of docs/ anew
 	UPDATE_DOCS=1 cargo test -p skctl --test reference

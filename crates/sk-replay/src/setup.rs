@@ -16,6 +16,15 @@ use crate::timeline::Timeline;
 /// The scenario of a run whose nodes nobody has described, and by which nothing must hold.
 pub const ASSUMED: &str = include_str!("assumed.yaml");
 
+/// A scenario beside one that says nothing, both as trees: where they differ, somebody has decided something.
+pub fn beside_defaults(scenario: &Scenario) -> Result<(serde_json::Value, serde_json::Value), serde_json::Error> {
+    let assumed = Scenario::parse("the assumed scenario", ASSUMED).expect("the assumed scenario is one");
+    let mut defaults = serde_json::to_value(assumed)?;
+    // Nobody's own groups are a default.
+    defaults["cluster"]["groups"] = serde_json::json!({});
+    Ok((defaults, serde_json::to_value(scenario)?))
+}
+
 /// How a simulated cluster is set up.
 #[derive(Clone, Debug)]
 pub struct Setup {

@@ -6,6 +6,7 @@ mod story;
 
 use sk_record::{Warning, WarningKind};
 use sk_report::figure::ToFigure;
+use sk_report::html::{self, Asked};
 use sk_report::{Analysis, Assertion, Judgement, Terms, check};
 
 const SCENARIO: &str = "apiVersion: simkube.io/v1\nkind: Scenario\ncluster:\n  groups:\n    small: {min: 1, max: 10, cpu: 1, \
@@ -25,6 +26,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let verdicts =
         check(&assertions, &tables.meta.groups, sk_report::Scope::default())?.judge(&analysis.summary.figure());
     let judgement = Judgement::of(&analysis, verdicts, &Terms::default());
-    std::fs::write(path, sk_report::html::render(&analysis, &judgement, Some(SCENARIO))?)?;
+    std::fs::write(path, html::render(&analysis, &judgement, Some(Asked { text: SCENARIO, differs: &[] }))?)?;
     Ok(())
 }

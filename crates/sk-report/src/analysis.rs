@@ -3,19 +3,24 @@
 use std::collections::BTreeMap;
 
 use sk_core::{SimDuration, SimTime};
-use sk_record::{DecisionRow, Error, Missing, NodeRow, RunMeta, SeriesRow, WarningKind};
+use sk_record::{Error, Missing, NodeRow, RunMeta, SeriesRow, WarningKind};
 
 use crate::causes::{EmptyCause, PendingCause, empty_causes};
+use crate::changes::{self, Change};
+use crate::events::Events;
+use crate::fidelity::RecordedCurves;
 use crate::figures::{Churn, Summary, Warnings};
-use crate::fleet::Fleet;
+use crate::fleet::{Fleet, Node};
 use crate::gaps;
-use crate::incidents::{Incident, decisions};
+use crate::incidents::Incident;
 use crate::pods::Pods;
 use crate::source::Source;
 use crate::step::{Step, Window, hours};
 
-/// Nodes shown one by one: 200 rows of [`LOADS`] shares are 77 KB.
+/// Nodes whose load is shown: 200 rows of [`LOADS`] shares are 77 KB.
 pub const NODES_MAX: usize = 200;
+/// Nodes that are told one by one: 20,000 × 60 bytes are 1.2 MB.
+pub const NODES_TOLD_MAX: usize = 20_000;
 /// Parts of the window in which a node's load is shown.
 pub const LOADS: usize = 96;
 /// Changes of the marked owner that are kept.
@@ -34,6 +39,8 @@ pub struct Analysis {
     pub curves: Curves,
     /// What was done to the owner that changed most.
     pub marks: Option<Marks>,
+    /// What was done to workloads, where it is large enough to explain the curves.
+    pub changes: Vec<Change>,
     /// Why pods waited, most pods first.
     pub pending_causes: Vec<PendingCause>,
     /// Why nodes stood empty, most hours first.
@@ -42,14 +49,16 @@ pub struct Analysis {
     pub incidents: Vec<Incident>,
     /// How many incidents there were to choose from.
     pub incidents_total: usize,
-    /// What the scheduler said in those incidents (their places), in order of time.
-    pub decisions: Vec<(usize, DecisionRow)>,
-    /// The nodes that stood empty longest, in order of creation; at most [`NODES_MAX`].
+    /// What happened to pods, and what the scheduler said, as far as a page can hold it.
+    pub events: Events,
+    /// The nodes that stood empty longest, in order of creation; at most [`NODES_TOLD_MAX`].
     pub nodes: Vec<NodeStory>,
     /// How many nodes there were to choose from.
     pub nodes_total: usize,
     /// What of the trace was not simulated, worst first.
     pub missing: Vec<Missing>,
+    /// What was recorded meanwhile, if the trace holds observations.
+    pub recorded: Option<RecordedCurves>,
     /// Pods that a scheduler looked at. A run without any is no simulation.
     pub simulated_pods: i64,
     /// The time to start that p % of pods did not exceed, for p = 0 … 100; empty if none started.
@@ -87,7 +96,8 @@ pub struct NodeStory {
     pub row: NodeRow,
     /// Hours it stood empty.
     pub empty_hours: f64,
-    /// Mean share of its CPU asked for, in each of [`LOADS`] parts of the window; nothing while it was not ready.
+    /// Mean share of its CPU asked for, in each of [`LOADS`] parts of the window; nothing while it was not ready. Empty
+    /// for all but [`NODES_MAX`] nodes.
     pub loads: Vec<Option<f64>>,
 }
 
@@ -101,13 +111,17 @@ impl Analysis {
         let (incidents, incidents_total) = pods.incidents;
         let (nodes, nodes_total) = node_stories(&fleet);
         let missing = gaps::of(&meta);
+        let mut events = pods.events;
+        events.read_answers(source)?;
         Ok(Self {
             marks: marks(source, window)?,
+            changes: changes::of(source, window, pods.figures.pods.running_max)?,
             empty_causes: empty_causes(&fleet, &meta, window),
             latency_percentiles: pods.latency_percentiles,
             simulated_pods: pods.simulated,
             summary: summary(&meta, &fleet, pods.figures, &missing),
             missing,
+            recorded: None,
             curves: Curves {
                 running: pods.running,
                 pending: pods.pending,
@@ -116,7 +130,7 @@ impl Analysis {
                 groups: group_names(&meta, &fleet).map(|name| (name.clone(), fleet.curve(Some(&name)))).collect(),
             },
             pending_causes: pods.causes,
-            decisions: decisions(source, &incidents)?,
+            events,
             incidents,
             incidents_total,
             nodes,
@@ -204,13 +218,15 @@ fn node_stories(fleet: &Fleet) -> (Vec<NodeStory>, usize) {
     let mut nodes: Vec<_> = fleet.nodes().map(|node| (fleet.idle_micros(node), node)).collect();
     let total = nodes.len();
     nodes.sort_by_key(|(idle, _)| std::cmp::Reverse(*idle));
-    nodes.truncate(NODES_MAX);
-    // Shorter names first, so that node-2 comes before node-10.
-    nodes.sort_by_key(|(_, node)| (node.row.created, node.row.name.len(), node.row.name.clone()));
-    let story = |(idle, node): (i128, _)| NodeStory {
+    nodes.truncate(NODES_TOLD_MAX);
+    let story = |(place, (idle, node)): (usize, (i128, &Node))| NodeStory {
         empty_hours: hours(idle),
-        loads: fleet.loads(node, LOADS),
+        loads: if place < NODES_MAX { fleet.loads(node, LOADS) } else { Vec::new() },
         row: node.row.clone(),
     };
-    (nodes.into_iter().map(story).collect(), total)
+    let mut stories: Vec<NodeStory> = nodes.into_iter().enumerate().map(story).collect();
+    // Shorter names first, so that node-2 comes before node-10.
+    let order = |row: &NodeRow| (row.created, row.name.len(), row.name.clone());
+    stories.sort_by_cached_key(|story| order(&story.row));
+    (stories, total)
 }

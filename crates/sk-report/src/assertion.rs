@@ -16,14 +16,14 @@ use sk_record::Group;
 
 use crate::baseline::{COMPARED, Scope, compared, mean};
 use crate::figure::{Figure, ToFigure};
-use crate::figures::{Cost, GroupFigures, PodFigures, Summary};
+use crate::figures::{Cost, Deviation, Fidelity, GroupFigures, PodFigures, Summary};
 use crate::path::{Path, Step, comparisons, paths};
 
 /// The longest expression: far above what a person writes, far below what could exhaust the parser's stack.
 pub const TEXT_MAX_BYTES: usize = 2_048;
 
-/// Names that CEL expressions will know when a run can be compared with its recording. Refused by name until then.
-const LATER: [&str; 1] = ["fidelity"];
+/// The name that needs a recording to compare with.
+const FIDELITY: &str = "fidelity";
 
 /// One claim about a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -170,8 +170,11 @@ fn check_names(text: &str, program: &Program, groups: &[Group], scope: Scope) ->
     for path in paths(program.expression()) {
         let column = program.source_info().offset_for(path.id).map(|(start, _)| start as usize + 1);
         let root = path.root.as_str();
-        if LATER.contains(&root) {
-            let problem = format!("`{root}` needs a recording to compare with, which this version does not do yet");
+        if root == FIDELITY && !scope.recorded {
+            let problem = format!(
+                "`{root}` needs a recording to compare with, and the trace holds no observations; \
+                 record one with `skctl record` or `export`"
+            );
             return Err(refuse(text, column, problem));
         }
         if COMPARED.contains(&root) && !scope.compared {
@@ -242,6 +245,7 @@ const ANY: &str = "any";
 fn every_figure(groups: &[Group]) -> Figure {
     let mut summary = Summary::zero(groups);
     summary.cost = Some(Cost::default());
+    summary.fidelity = Some(every_fidelity());
     for figures in summary.groups.values_mut() {
         figures.cost = Some(Cost::default());
     }
@@ -251,6 +255,10 @@ fn every_figure(groups: &[Group]) -> Figure {
     summary.figure()
 }
 
+fn every_fidelity() -> Fidelity {
+    Fidelity { node_hours: Some(Deviation::default()), ..Fidelity::default() }
+}
+
 fn priced_group() -> GroupFigures {
     GroupFigures { cost: Some(Cost::default()), ..GroupFigures::default() }
 }
@@ -258,7 +266,7 @@ fn priced_group() -> GroupFigures {
 /// Evaluates each comparison by itself, and then the whole, on a made-up summary: ones rather than zeros, because a
 /// share of two figures is a fair question and 0 / 0 would be no number.
 fn check_types(text: &str, program: &Program, groups: &[Group], scope: Scope) -> Result<(), AssertionError> {
-    let mut summary = Summary::zero(groups);
+    let mut summary = Summary { fidelity: scope.recorded.then(every_fidelity), ..Summary::zero(groups) };
     // What a comprehension says about each entry is only evaluated if there is one.
     summary.namespaces.insert(ANY.into(), PodFigures::default());
     summary.owners.insert(ANY.into(), PodFigures::default());

@@ -14,6 +14,8 @@ pub struct Scope {
     pub compared: bool,
     /// The figures are means over several runs, so that counts are no whole numbers.
     pub mean: bool,
+    /// The trace holds observations: `fidelity` is how close the run comes to them.
+    pub recorded: bool,
 }
 
 /// The names that need a run to compare with.

@@ -129,8 +129,22 @@ impl PendingCauses {
 pub fn plain_reason(message: &str) -> String {
     let list = message.split_once("nodes are available: ").map_or(message, |(_, list)| list);
     let list = list.split(". ").next().unwrap_or(list).trim_end_matches('.');
-    let reasons: Vec<&str> = list.split(", ").map(without_count).collect();
+    let mut reasons: Vec<&str> = list.split(", ").map(without_count).collect();
+    // That a node is starting is how a wait ends, not why it began.
+    reasons.sort_by_key(|reason| is_about_starting(reason));
     reasons.join(", ")
+}
+
+/// Taints of nodes that are on their way: whoever waits for one has another reason first.
+const STARTING: [&str; 3] = [
+    "node.kubernetes.io/not-ready",
+    "node.cloudprovider.kubernetes.io/uninitialized",
+    "node.kubernetes.io/network-unavailable",
+];
+
+/// Does it only say that a node is starting?
+pub(crate) fn is_about_starting(reason: &str) -> bool {
+    STARTING.iter().any(|taint| reason.contains(taint)) && !reason.contains("Insufficient")
 }
 
 fn without_count(reason: &str) -> &str {
@@ -231,6 +245,10 @@ mod tests {
             (
                 "0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector.",
                 "didn't match Pod's node affinity/selector",
+            ),
+            (
+                "0/2 nodes are available: 1 node(s) had untolerated taint {node.kubernetes.io/not-ready: }, 1 Insufficient cpu.",
+                "Insufficient cpu, untolerated taint {node.kubernetes.io/not-ready: }",
             ),
             ("no nodes available to schedule pods", "no nodes available to schedule pods"),
             ("", ""),

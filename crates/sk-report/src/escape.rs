@@ -47,6 +47,12 @@ pub(crate) fn markdown(text: &str) -> String {
     safe
 }
 
+/// What a text takes in the page: `<`, quotes and control characters are written as up to six.
+pub(crate) fn embedded_bytes(text: &str) -> usize {
+    let longer = text.bytes().filter(|byte| matches!(byte, b'<' | b'"' | b'\\' | 0..32)).count();
+    text.len() + 5 * longer
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use sk_core::SimDuration;
 
 use crate::figure::{Described, ToFigure, figures};
+use crate::shown::{Shown, Unit};
 
 figures! {
     /// Everything that one run can be judged by.
@@ -46,6 +47,8 @@ figures! {
         missing: NotSimulated,
         /// What limits how far the figures can be trusted; run.json has the words.
         warnings: Warnings,
+        /// How close the run comes to what was recorded; absent if the trace holds no observations.
+        fidelity: Option<Fidelity>,
     }
 
     /// How many pods there were.
@@ -213,6 +216,42 @@ figures! {
         unknown: i64,
     }
 
+    /// A run beside the recording that it replays. Pods of one owner are matched in the order of their creation.
+    Fidelity {
+        /// The time to start, at p99.
+        start_latency: Deviation,
+        /// Node-hours; absent if the recording has no nodes.
+        node_hours: Option<Deviation>,
+        /// Where pods ran.
+        placements: Placements,
+        /// The pods that were matched.
+        pods: MatchedPods,
+    }
+
+    /// How far a figure is from the recorded one.
+    Deviation {
+        /// Without its sign, as a share of the recorded figure; 1.0 where the recorded one is nothing and ours is not.
+        error: f64,
+        /// With its sign: 0.07 is 7 % more than recorded.
+        change: f64,
+    }
+
+    /// Where pods ran.
+    Placements {
+        /// The share of matched pods that ran on a node on which their owner's pods were recorded, counted node by node.
+        same: f64,
+    }
+
+    /// Pods of the run and of the recording, matched.
+    MatchedPods {
+        /// Pods that were matched.
+        compared: i64,
+        /// The share of those whose time to start differs from the recorded one by at most 5 s.
+        within_5s: f64,
+        /// Pods that only one side has.
+        unmatched: i64,
+    }
+
     /// Warnings by sort; each counts once however many objects it concerns.
     Warnings {
         /// All of them.
@@ -225,6 +264,61 @@ figures! {
         unmodelled: i64,
     }
 }
+
+/// Hours of a month and of a year, as price lists of machines count them.
+const MONTH: f64 = 730.0;
+const YEAR: f64 = 8_760.0;
+
+/// The figures of a run that people are shown, in the order in which they read them: comparison and Markdown.
+pub const SHOWN: [Shown; 22] = [
+    Shown::fact("pods.created", "pods created", Unit::Count).rare(),
+    Shown::higher("pods.ran", "pods that ran", Unit::Count).rare(),
+    Shown::lower("pods.failed", "pods that failed", Unit::Count).rare(),
+    Shown::lower("missing.pods", "not simulated", Unit::Count).rare(),
+    Shown::lower("start_latency.p50", "start latency p50", Unit::Time),
+    Shown::lower("start_latency.p99", "start latency p99", Unit::Time),
+    Shown::lower("pending.pods", "pods that waited", Unit::Count),
+    Shown::lower("pending.longest", "pending longest", Unit::Time),
+    Shown::lower("unschedulable.pods", "unschedulable pods", Unit::Count),
+    Shown::fact("nodes.mean", "nodes mean", Unit::Number),
+    Shown::fact("nodes.max", "nodes max", Unit::Count),
+    Shown::lower("node_hours.total", "node-hours", Unit::Number),
+    Shown::lower("node_hours.empty", "node-hours empty", Unit::Number),
+    Shown::higher("requested.cpu", "requested CPU", Unit::Share),
+    Shown::higher("requested.memory", "requested memory", Unit::Share).rare(),
+    Shown::lower("cost.total", "cost", Unit::Money),
+    Shown::lower("cost.total", "cost per hour", Unit::MoneyPer(1.0)),
+    Shown::lower("cost.total", "cost per month", Unit::MoneyPer(MONTH)),
+    Shown::lower("cost.total", "cost per year", Unit::MoneyPer(YEAR)),
+    Shown::lower("evicted.pods", "evicted pods", Unit::Count),
+    Shown::lower("preempted.pods", "preempted pods", Unit::Count).rare(),
+    Shown::lower("churn.nodes", "nodes came or went", Unit::Count).rare(),
+];
+
+/// The columns of the page's tables of namespaces and owners.
+pub const POD_COLUMNS: [Shown; 9] = [
+    Shown::fact("pods.created", "pods", Unit::Count),
+    Shown::higher("pods.ran", "ran", Unit::Count),
+    Shown::lower("pending.pods", "waited", Unit::Count),
+    Shown::lower("pending.longest", "longest wait", Unit::Time),
+    Shown::lower("start_latency.p50", "start p50", Unit::Time),
+    Shown::lower("start_latency.p99", "start p99", Unit::Time),
+    Shown::lower("unschedulable.pods", "unschedulable", Unit::Count),
+    Shown::lower("evicted.pods", "evicted", Unit::Count),
+    Shown::lower("preempted.pods", "preempted", Unit::Count),
+];
+
+/// The columns of the page's table of node groups.
+pub const GROUP_COLUMNS: [Shown; 8] = [
+    Shown::fact("nodes.min", "nodes min", Unit::Count),
+    Shown::fact("nodes.mean", "nodes mean", Unit::Number),
+    Shown::fact("nodes.max", "nodes max", Unit::Count),
+    Shown::lower("node_hours.total", "node-hours", Unit::Number),
+    Shown::lower("node_hours.empty", "of them empty", Unit::Number),
+    Shown::lower("cost.total", "cost", Unit::Money),
+    Shown::higher("requested.cpu", "CPU requested", Unit::Share),
+    Shown::higher("requested.memory", "memory requested", Unit::Share),
+];
 
 impl Summary {
     /// The same figures, all zero, with one entry for each group: what assertions are checked against before a run.

@@ -6,10 +6,8 @@
 use std::collections::BTreeMap;
 
 use sk_core::{SimDuration, SimTime};
-use sk_record::{DecisionRow, Error};
 
 use crate::causes::{Ending, Wait};
-use crate::source::Source;
 
 /// Incidents kept, the longest; the rest only count. 200 × about 2 KB of text is 0.4 MB in a report.
 pub const INCIDENTS_MAX: usize = 200;
@@ -79,30 +77,6 @@ fn together(waits: &[(SimTime, SimTime)]) -> impl Iterator<Item = (i64, SimTime,
         }
     }
     runs.into_iter()
-}
-
-/// What the scheduler said in each incident, in order of time. The first few incidents, which a report shows on its
-/// first screen, may have 200 answers each, the others 5: at most 5 × 200 + 195 × 5 = 1,975.
-pub(crate) fn decisions(source: &impl Source, incidents: &[Incident]) -> Result<Vec<(usize, DecisionRow)>, Error> {
-    if incidents.is_empty() {
-        return Ok(Vec::new());
-    }
-    let mut left: Vec<usize> = (0..incidents.len()).map(|place| if place < 5 { 200 } else { 5 }).collect();
-    let mut by_owner: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-    for (place, incident) in incidents.iter().enumerate() {
-        by_owner.entry(&incident.owner).or_default().push(place);
-    }
-    let mut kept = Vec::new();
-    for row in source.decisions()? {
-        let row = row?;
-        let places = by_owner.get(row.owner.as_str()).into_iter().flatten();
-        let inside = |place: &&usize| incidents[**place].from <= row.time && row.time <= incidents[**place].to;
-        if let Some(place) = places.copied().find(|place| left[*place] > 0 && inside(&place)) {
-            left[place] -= 1;
-            kept.push((place, row));
-        }
-    }
-    Ok(kept)
 }
 
 #[cfg(test)]

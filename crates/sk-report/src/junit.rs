@@ -21,19 +21,36 @@ pub fn suite(analysis: &Analysis, judgement: &Judgement) -> Suite {
         (named(verdict), message, judgement.judged(verdict))
     });
     let cases = judged.chain(wholeness(judgement)).chain(strictness(judgement)).collect();
-    Suite { name: analysis.meta.run_id.clone(), cases }
+    let properties = vec![
+        ("run_id", analysis.meta.run_id.clone()),
+        ("verdict", judgement.mark.word().to_owned()),
+        ("strict", judgement.strict.to_string()),
+        ("partial", judgement.partial.to_string()),
+    ];
+    Suite { name: analysis.meta.name.clone(), properties, cases }
 }
 
 /// A test suite: its name, and each case with what is to be said of it.
 #[derive(Clone, Debug)]
 pub struct Suite {
-    /// What it is called.
+    /// What it is called: the scenario's or variant's name, which stays the same from run to run.
     pub name: String,
+    /// What a reader must know beside the cases, as properties: which run it was, how it went, whether it is strict.
+    pub properties: Vec<(&'static str, String)>,
     /// Name, message and result.
     pub cases: Vec<(String, String, Judged)>,
 }
 
 impl Suite {
+    /// The same of one of several runs: `pack packed #2`.
+    #[must_use]
+    pub fn labelled(mut self, label: &str) -> Self {
+        if !label.is_empty() {
+            self.name = format!("{} {label}", self.name);
+        }
+        self
+    }
+
     fn counts(suites: &[Self]) -> String {
         let count = |is: fn(&Judged) -> bool| {
             suites.iter().flat_map(|suite| &suite.cases).filter(|(_, _, judged)| is(judged)).count()
@@ -54,12 +71,20 @@ pub fn document(suites: &[Suite]) -> String {
     for suite in suites {
         let name = markup(&suite.name);
         xml.push_str(&format!("  <testsuite name=\"{name}\" {}>\n", Suite::counts(std::slice::from_ref(suite))));
+        xml.push_str(&properties(suite));
         for (case_name, message, judged) in &suite.cases {
             xml.push_str(&case(&name, case_name, message, judged));
         }
         xml.push_str("  </testsuite>\n");
     }
     xml + "</testsuites>\n"
+}
+
+fn properties(suite: &Suite) -> String {
+    let one =
+        |(name, value): &(&str, String)| format!("      <property name=\"{name}\" value=\"{}\"/>\n", markup(value));
+    let all: String = suite.properties.iter().map(one).collect();
+    if all.is_empty() { all } else { format!("    <properties>\n{all}    </properties>\n") }
 }
 
 /// Was all of the trace simulated, to its end? Only said where it was not.
@@ -74,11 +99,11 @@ fn wholeness(judgement: &Judgement) -> Option<(String, String, Judged)> {
     Some((name, why, judged))
 }
 
-/// Warnings that make a run bad under `--strict`.
+/// Are there warnings, which make a run bad under `--strict`? Asked only then.
 fn strictness(judgement: &Judgement) -> Option<(String, String, Judged)> {
-    let counts = judgement.strict && judgement.doubts > 0;
     let message = format!("{} warnings limit how far this run can be trusted", judgement.doubts);
-    counts.then(|| ("--strict: no warnings".to_owned(), message, Judged::Fail))
+    let judged = if judgement.doubts > 0 { Judged::Fail } else { Judged::Pass };
+    judgement.strict.then(|| ("--strict: no warnings".to_owned(), message, judged))
 }
 
 fn case(run: &str, name: &str, message: &str, judged: &Judged) -> String {

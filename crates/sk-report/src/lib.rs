@@ -12,14 +12,18 @@
 //! | [`analysis`] | rows → figures, curves, causes |
 //! | [`assertion`] | CEL over the figures: checked before a run, judged after |
 //! | [`baseline`] | a run beside another, and the mean of several |
+//! | [`changes`] | what was done to workloads, where it explains the curves |
 //! | [`confined`] | assertions as questions and answers, for a process with limits |
 //! | [`causes`] | why pods waited, why nodes stood empty |
 //! | [`incidents`] | the longest waits, pods that waited together taken together |
+//! | [`events`] | everything that happened to pods, small enough for a page |
+//! | [`fidelity`] | a run beside the recording that it replays |
 //! | [`gaps`] | what was not simulated, by kind, worst first |
 //! | [`verdict`] | the one judgement that terminal, page, JSON, JUnit and exit code show, and how far to trust it |
 //! | [`compare`] | several runs side by side, and what is more than noise |
 //! | [`why`] | why a pod waited, a node stood, a group did not grow |
 //! | [`terminal`] | the summary that ends a run |
+//! | [`shown`] | which figures people are shown, under which label, in which unit |
 //! | [`side_by_side`] | several runs of one command in a table |
 //! | [`html`] | report.html |
 //! | [`escape`] | text that comes from others, made harmless |
@@ -29,9 +33,12 @@ pub mod analysis;
 pub mod assertion;
 pub mod baseline;
 pub mod causes;
+pub mod changes;
 pub mod compare;
 pub mod confined;
 pub mod escape;
+pub mod events;
+pub mod fidelity;
 pub mod figure;
 pub mod figures;
 mod fleet;
@@ -43,6 +50,7 @@ pub mod junit;
 pub mod markdown;
 mod path;
 mod pods;
+pub mod shown;
 pub mod side_by_side;
 pub mod source;
 mod spark;
@@ -57,13 +65,15 @@ mod words;
 pub fn files(
     analysis: &Analysis,
     judgement: &Judgement,
-    scenario: &str,
-) -> Result<[(&'static str, String); 3], serde_json::Error> {
-    Ok([
+    asked: html::Asked<'_>,
+) -> Result<Vec<(&'static str, String)>, serde_json::Error> {
+    let mut files = vec![
         ("summary.json", json::render(analysis, judgement)?),
-        ("report.html", html::render(analysis, judgement, Some(scenario))?),
+        ("report.html", html::render(analysis, judgement, Some(asked))?),
         ("junit.xml", junit::render(analysis, judgement)),
-    ])
+    ];
+    files.extend(fidelity::to_json(analysis)?.map(|text| (fidelity::FILE, text)));
+    Ok(files)
 }
 
 pub use analysis::Analysis;

@@ -2,9 +2,10 @@
 
 use crate::analysis::Analysis;
 use crate::escape::markdown;
+use crate::figure::ToFigure;
+use crate::figures::SHOWN;
 use crate::gaps::Gap;
 use crate::verdict::{Judged, Judgement, Trust};
-use crate::words::{self, grouped};
 
 /// The whole text.
 pub fn render(analysis: &Analysis, judgement: &Judgement) -> String {
@@ -49,21 +50,10 @@ fn not_simulated(judgement: &Judgement) -> String {
     format!("| not simulated | how much | worst first |\n|---|---|---|\n{rows}\n")
 }
 
+/// The figures that a comparison shows too, except those of no interest while nothing is compared.
 fn rows(analysis: &Analysis) -> Vec<(&'static str, String)> {
-    let summary = &analysis.summary;
-    let mut rows = vec![
-        ("start latency p50", summary.start_latency.p50.to_string()),
-        ("start latency p99", summary.start_latency.p99.to_string()),
-        ("pods that waited", format!("{} of {}", grouped(summary.pending.pods), grouped(summary.pods.created))),
-        ("pending longest", summary.pending.longest.to_string()),
-        ("unschedulable pods", grouped(summary.unschedulable.pods)),
-        ("nodes max", grouped(summary.nodes.max)),
-        ("node-hours", words::decimal(summary.node_hours.total)),
-        ("node-hours empty", words::decimal(summary.node_hours.empty)),
-    ];
-    rows.extend(summary.cost.as_ref().map(|cost| ("cost", words::money(cost.total, &analysis.meta.currency))));
-    rows.push(("requested CPU", words::percent(summary.requested.cpu)));
-    rows.push(("evicted pods", grouped(summary.evicted.pods)));
-    rows.push(("preempted pods", grouped(summary.preempted.pods)));
-    rows
+    let figures = analysis.summary.figure();
+    let hours = analysis.window.length().as_secs_f64() / 3_600.0;
+    let known = SHOWN.iter().filter(|shown| !shown.is_rare && shown.value(&figures, hours).is_some());
+    known.map(|shown| (shown.label, shown.text(&figures, hours, &analysis.meta.currency))).collect()
 }

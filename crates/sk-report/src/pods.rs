@@ -6,6 +6,7 @@ use sk_core::SimDuration;
 use sk_record::{EndedBy, Error, PodRow};
 
 use crate::causes::{PendingCause, PendingCauses, Wait};
+use crate::events::Events;
 use crate::figures::{Churn, PodFigures, Summary};
 use crate::fleet::Fleet;
 use crate::incidents::{Incident, Incidents};
@@ -15,7 +16,7 @@ use crate::tally::{Tally, end_of, percentile, wait_end};
 
 /// What the bare pods of a namespace are called among the owners, behind the namespace: one entry for all, because a
 /// hundred thousand owners of one pod each are no figures that anybody reads.
-const BARE_PODS: &str = "Pod/*";
+pub(crate) const BARE_PODS: &str = "Pod/*";
 
 /// What the pod table tells.
 pub(crate) struct Pods {
@@ -26,6 +27,8 @@ pub(crate) struct Pods {
     pub(crate) causes: Vec<PendingCause>,
     /// The longest, and how many there were.
     pub(crate) incidents: (Vec<Incident>, usize),
+    /// What happened to them, one by one as far as a page can hold it.
+    pub(crate) events: Events,
     pub(crate) latency_percentiles: Vec<SimDuration>,
     /// Pods that the scheduler looked at: what was simulated.
     pub(crate) simulated: i64,
@@ -56,6 +59,7 @@ struct Gathered {
     pending: Changes,
     causes: PendingCauses,
     incidents: Incidents,
+    events: Events,
     lost_their_node: i64,
     simulated: i64,
 }
@@ -67,6 +71,7 @@ impl Gathered {
             self.running.add(started, end_of(pod), 1);
         }
         self.pending.add(pod.created, wait_end(pod), 1);
+        self.events.see(pod, window);
         if !window.contains(pod.created) {
             return;
         }
@@ -105,7 +110,9 @@ impl Gathered {
             ..Summary::default()
         };
         let (causes, incidents) = (self.causes.into_sorted(), self.incidents.into_longest());
-        Pods { figures, running, pending, causes, incidents, latency_percentiles, simulated: self.simulated }
+        self.events.end_pods();
+        let events = self.events;
+        Pods { figures, running, pending, causes, incidents, events, latency_percentiles, simulated: self.simulated }
     }
 }
 
@@ -122,7 +129,7 @@ fn entry<'t>(tallies: &'t mut BTreeMap<String, Tally>, name: &str) -> &'t mut Ta
 }
 
 /// Nobody made it but a person: its owner is `ns/Pod/` and its own name.
-fn owns_itself(pod: &PodRow) -> bool {
+pub(crate) fn owns_itself(pod: &PodRow) -> bool {
     let kind_and_name = pod.owner.strip_prefix(pod.namespace.as_str());
     kind_and_name.and_then(|rest| rest.strip_prefix("/Pod/")) == Some(pod.name.as_str())
 }

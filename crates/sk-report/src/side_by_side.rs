@@ -115,7 +115,7 @@ fn painted(text: &str, style: Style) -> String {
     format!("{style}{text}{style:#}")
 }
 
-fn complaint(label: &str, verdict: &Verdict) -> String {
+pub(crate) fn complaint(label: &str, verdict: &Verdict) -> String {
     let (word, style, text) = match &verdict.result {
         Evaluated::Held => ("PASS", GOOD, verdict.with_values()),
         Evaluated::Failed => ("FAIL", BAD, verdict.with_values()),

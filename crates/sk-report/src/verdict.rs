@@ -266,10 +266,12 @@ impl Trust {
         // Of one sort, what concerns most objects comes first.
         warnings.sort_by_key(|warning| (warning.kind, Reverse(warning.count)));
         pieces.extend(warnings.iter().map(|warning| warning.message.clone()));
-        pieces.push(match (meta.trace.recorded, meta.trace.name.starts_with("example:")) {
-            (true, _) => "recorded trace, not yet compared with this run".to_owned(),
-            (false, true) => "example trace, nothing recorded to compare with".to_owned(),
-            (false, false) => "nothing recorded to compare with".to_owned(),
+        let is_example = meta.trace.name.starts_with("example:");
+        pieces.push(match (&analysis.summary.fidelity, meta.trace.recorded) {
+            (Some(fidelity), _) => format!("vs recorded: {}", crate::fidelity::sentence(fidelity)),
+            (None, true) => "recorded trace, not yet compared with this run".to_owned(),
+            (None, false) if is_example => "example trace, nothing recorded to compare with".to_owned(),
+            (None, false) => "nothing recorded to compare with".to_owned(),
         });
         let is_modelled = !warnings.iter().any(|warning| warning.kind == WarningKind::Unmodelled);
         if is_modelled && analysis.missing.is_empty() {

@@ -4,6 +4,7 @@ use sk_core::{SimDuration, SimTime};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::escape::is_deceptive;
+use crate::step::Window;
 
 /// `1 pod`, `10 pods`, `1,234 pods`.
 pub(crate) fn plural(count: i64, noun: &str) -> String {
@@ -64,6 +65,14 @@ pub(crate) fn moment(time: SimTime, start: SimTime, length: SimDuration) -> Stri
         0 => format!("{hours}h{mins:02}m"),
         _ => format!("{days}d {hours:02}:{mins:02}"),
     }
+}
+
+/// A moment by the trace's own clock, in UTC: `14:05:10`, with the day where the window has several.
+pub(crate) fn clock(time: SimTime, window: Window) -> String {
+    let (start, end, text) = (window.start.to_rfc3339_secs(), window.end.to_rfc3339_secs(), time.to_rfc3339_secs());
+    let day = |text: &str| text.get(..10).unwrap_or_default().to_owned();
+    let clock = text.get(11..19).unwrap_or(&text);
+    if day(&start) == day(&end) { clock.to_owned() } else { format!("{} {clock}", text.get(5..10).unwrap_or_default()) }
 }
 
 /// What an owner is called in a sentence: `Deployment nginx` of `default/Deployment/nginx`.

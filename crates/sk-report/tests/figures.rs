@@ -86,7 +86,8 @@ fn causes_are_told_in_plain_words() {
     assert_eq!(cause.ending, Ending::NodeReady("small".into()));
     let incidents: Vec<_> = analysis.incidents.iter().map(|one| (one.pods, one.from, one.longest)).collect();
     assert_eq!(incidents, [(8, story::at(300), secs(70)), (1, story::at(0), secs(70))]);
-    assert_eq!(analysis.decisions.iter().filter(|(place, _)| *place == 0).count(), 16, "a no and a yes for each pod");
+    let refusals = analysis.events.answers.iter().filter(|answer| answer.node.is_none()).count();
+    assert_eq!(refusals, 9, "every pod that waited was refused");
     let empty = &analysis.empty_causes[0];
     assert_eq!(empty.reason, "scale-down-unneeded-time 10m");
     let stretches: Vec<_> = empty.stretches.iter().map(|stretch| (stretch.nodes, stretch.window.start)).collect();
@@ -209,4 +210,15 @@ fn the_documentation_of_figures_is_up_to_date() {
     }
     let written = std::fs::read_to_string(path).unwrap_or_default();
     assert!(written == generated, "docs/figures.md is out of date: UPDATE_DOCS=1 cargo test -p sk-report writes it");
+}
+
+#[test]
+fn every_figure_that_is_shown_exists() {
+    let documented = sk_report::figures::documentation();
+    let of_pods = sk_report::figures::POD_COLUMNS.iter().map(|shown| format!("owners[name].{}", shown.path));
+    let of_groups = sk_report::figures::GROUP_COLUMNS.iter().map(|shown| format!("groups[name].{}", shown.path));
+    let of_runs = sk_report::figures::SHOWN.iter().map(|shown| shown.path.to_owned());
+    for path in of_runs.chain(of_pods).chain(of_groups) {
+        assert!(documented.contains(&format!("| `{path}` |")), "{path}");
+    }
 }

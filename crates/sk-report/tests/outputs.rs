@@ -19,7 +19,7 @@ fn judged(tables: &Tables, assertions: &[&str]) -> (Analysis, Judgement) {
 
 fn page(tables: &Tables) -> String {
     let (analysis, judgement) = judged(tables, &["nodes.max <= 9"]);
-    html::render(&analysis, &judgement, Some("kind: Scenario\n")).unwrap()
+    html::render(&analysis, &judgement, Some(html::Asked { text: "kind: Scenario\n", differs: &[] })).unwrap()
 }
 
 /// A run in which every text that a trace or scenario can bring is hostile.
@@ -98,7 +98,7 @@ fn the_largest_and_most_hostile_run_stays_below_ten_megabytes() {
         let analysis = Analysis::of(&tables).unwrap();
         let scenario = "# <>&\n".repeat(1_000_000);
         let judgement = Judgement::of(&analysis, Vec::new(), &Terms::default());
-        let page = html::render(&analysis, &judgement, Some(&scenario)).unwrap();
+        let page = html::render(&analysis, &judgement, Some(html::Asked { text: &scenario, differs: &[] })).unwrap();
         assert!(page.len() < html::BYTES_MAX, "{filling}: {} bytes", page.len());
         assert!(page.contains("showing 200 of 3,000 owners"));
         assert!(page.contains("the rest is in scenario.yaml"));
@@ -145,7 +145,7 @@ fn summary_json_begins_with_the_run_and_its_assertions() {
 fn junit_counts_and_explains_failures() {
     let (analysis, judgement) = judged(&story::nginx(), &["nodes.max <= 9", "unschedulable.pods == 0"]);
     let xml = junit::render(&analysis, &judgement);
-    assert!(xml.contains("<testsuite name=\"nginx-3fa91c\" tests=\"2\" failures=\"1\""), "{xml}");
+    assert!(xml.contains("<testsuite name=\"nginx\" tests=\"2\" failures=\"1\""), "{xml}");
     assert!(xml.contains("<failure message=\"nodes.max &lt;= 9   (nodes.max = 10)\"/>"), "{xml}");
 }
 

@@ -412,6 +412,10 @@ pub struct CompareArgs {
     /// observations, which is read as the run `recorded`.
     #[arg(required = true, num_args = 2.., value_name = "RUN")]
     pub runs: Vec<String>,
+    /// What every run but the first must hold, as CEL: `baseline` is the first run, `ratio` a run divided by it, and
+    /// `fidelity` how close it comes to a recording among the runs. Exit code 1 if one does not hold. May be repeated.
+    #[arg(long, value_name = "CEL")]
+    pub assert: Vec<String>,
     /// Output format.
     #[arg(short = 'o', long = "output", value_enum, default_value = "table", value_name = "FORMAT")]
     pub output: CompareFormat,

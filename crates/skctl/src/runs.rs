@@ -1,9 +1,65 @@
-//! The folders of runs, and how `@` and names refer to them.
+//! The folders of runs, and how `@`, names and URLs refer to them.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use sk_store::Location;
+use tempfile::TempDir;
 
 /// The folder that holds runs.
 pub(crate) const RUNS: &str = "runs";
+
+/// Files that a run may have beside its tables, and that commands read.
+const BESIDE: [&str; 4] =
+    ["summary.json", "scenario.yaml", super::commands::run::baseline::FILE, sk_report::fidelity::FILE];
+
+/// A run that somebody named.
+pub(crate) enum Found {
+    /// In a folder of this machine.
+    Here(PathBuf),
+    /// Copied from a URL, until nobody needs it any more.
+    Fetched(TempDir),
+}
+
+impl Found {
+    /// Where it lies.
+    pub(crate) fn dir(&self) -> &Path {
+        match self {
+            Self::Here(dir) => dir,
+            Self::Fetched(dir) => dir.path(),
+        }
+    }
+}
+
+/// The run that `text` means: a folder, a name under ./runs, `@`, `@2`, or the URL of a folder in an object store.
+pub(crate) fn resolve(text: &str) -> Result<Found> {
+    match text.parse() {
+        Ok(Location::Remote(_)) => fetched(text),
+        _ => Ok(Found::Here(sk_record::resolve(text, Path::new(RUNS))?)),
+    }
+}
+
+/// Copies the files of a run: those that it must have, and those that it may have.
+fn fetched(url: &str) -> Result<Found> {
+    let dir = tempfile::tempdir().context("cannot make a temporary folder for the run")?;
+    let fetch = |name: &str| -> Result<()> {
+        let place: Location = format!("{}/{name}", url.trim_end_matches('/')).parse()?;
+        let Location::Remote(remote) = &place else { return Ok(()) };
+        let path = dir.path().join(name);
+        remote.fetch(&mut File::create(&path)?).inspect_err(|_| drop(std::fs::remove_file(&path)))?;
+        Ok(())
+    };
+    fetch("run.json").with_context(|| format!("{} is no run", sk_store::location::shown(url)))?;
+    for name in sk_record::archive::parts().iter().filter(|name| *name != "run.json") {
+        fetch(name).with_context(|| format!("the run at {} is not whole: {name}", sk_store::location::shown(url)))?;
+    }
+    for name in BESIDE {
+        // A run that was never judged has none of them; what a command cannot do without, it asks for.
+        let _ = fetch(name);
+    }
+    Ok(Found::Fetched(dir))
+}
 
 /// The folder of a run when nobody names another.
 pub(crate) fn default_dir(run_id: &str) -> PathBuf {

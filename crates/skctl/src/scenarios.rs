@@ -8,6 +8,8 @@ use sk_api::scenario::{
 };
 use sk_record::{Warning, WarningKind};
 use sk_replay::scheduler::{self, Configuration};
+use sk_replay::setup::beside_defaults;
+use sk_report::compare::differs::{Difference, of_scenarios};
 
 use crate::cli::RunArgs;
 use crate::{examples, text_file};
@@ -90,6 +92,12 @@ fn text(args: &RunArgs) -> Result<(Vec<Warning>, String, String)> {
         }
         (None, None) => (vec![assumed_nodes()], "the assumed scenario".to_owned(), ASSUMED.to_owned()),
     })
+}
+
+/// In which fields a resolved scenario differs from one that says nothing.
+pub(crate) fn differences(text: &str) -> Result<Vec<Difference>> {
+    let (defaults, own) = beside_defaults(&Scenario::parse("scenario.yaml", text)?)?;
+    Ok(of_scenarios(&defaults, &own))
 }
 
 fn add_what_was_typed(scenario: &mut Scenario, args: &RunArgs) {

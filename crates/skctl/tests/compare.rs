@@ -69,7 +69,10 @@ fn the_page_holds_the_curves_and_needs_no_network() {
     let dir = two_runs();
     let out = skctl(&dir).args(["compare", "as-is", "sooner", "-o", "html"]).assert().success();
     let page = String::from_utf8_lossy(&out.get_output().stdout).into_owned();
-    assert!(page.contains("default-src 'none'") && page.contains("\"label\":\"sooner\",\"running\":[["), "{page}");
+    assert!(
+        page.contains("default-src 'none'") && page.contains("\"label\":\"sooner\",\"recorded\":false,\"running\":[["),
+        "{page}"
+    );
     assert!(!page.contains("http://") || page.matches("http://").count() == page.matches("http://www.w3.org").count());
 }
 
@@ -116,4 +119,56 @@ fn repetitions_are_one_column_and_alone_are_compared_with_one_another() {
     let hours = told["rows"].as_array().and_then(|rows| rows.iter().find(|row| row["label"] == "node-hours"));
     assert!(hours.is_some_and(|row| row["changes"][0]["noise"].is_number()), "two seeds each tell how noisy it is");
     assert_eq!(compared(&dir, &all[..2])["columns"].as_array().map(Vec::len), Some(2));
+}
+
+#[test]
+fn assertions_about_a_comparison_decide_the_exit_code() {
+    let dir = two_runs();
+    let cases = [
+        ("ratio.node_hours.total < 1.0", 0, "PASS  sooner: ratio.node_hours.total < 1.0"),
+        ("node_hours.total <= baseline.node_hours.total * 0.5", 1, "FAIL  sooner: node_hours.total <= baseline"),
+        ("start_latency.p99 <= baseline.start_latency.p99 + duration(\"5s\")", 0, "PASS  sooner"),
+        ("nodes.max == baseline.nodes.max", 0, "baseline.nodes.max = 10"),
+        ("ratio.cost.total <= 0.01", 1, "ratio.cost.total = 0."),
+        ("cost.totl < 1.0", 2, ""),
+        ("fidelity.start_latency.error < 0.1", 2, ""),
+        ("owners[\"no/such/owner\"].pods.created == 1", 2, "ERROR  sooner"),
+    ];
+    for (assertion, code, words) in cases {
+        let out = skctl(&dir).args(["compare", "as-is", "sooner", "--assert", assertion]).assert().code(code);
+        out.stdout(contains(words));
+    }
+    let both = ["--assert", "nodes.max == 10", "--assert", "nodes.max == 11", "-o", "json"];
+    let out = skctl(&dir).args(["compare", "as-is", "sooner"]).args(both).assert().code(1);
+    let told: Value = serde_json::from_slice(&out.get_output().stdout).expect("it is JSON");
+    assert_eq!((&told["assertions"][0]["passed"], &told["assertions"][1]["passed"]), (&true.into(), &false.into()));
+    assert_eq!(told["assertions"][1]["values"]["nodes.max"], "10");
+    let markdown = ["--assert", "nodes.max == 11", "-o", "markdown"];
+    let out = skctl(&dir).args(["compare", "as-is", "sooner"]).args(markdown).assert().code(1);
+    out.stdout(contains("- **FAIL** sooner: nodes.max == 11"));
+}
+
+#[test]
+fn a_run_of_a_recording_tells_how_close_it_comes_and_keeps_it() {
+    let dir = folder();
+    let nodes =
+        "apiVersion: simkube.io/v1\nkind: Scenario\ncluster: {groups: {g: {min: 1, max: 3, cpu: 8, memory: 32Gi}}}\n";
+    write(&dir, "nodes.yaml", nodes);
+    let run = ["run", RECORDED, "-f", "nodes.yaml", "-q", "--name", "as-is", "-O", "runs/as-is"];
+    let asserted = ["--assert", "fidelity.pods.compared > 0", "--assert", "fidelity.start_latency.error >= 0.0"];
+    skctl(&dir).args(run).args(asserted).assert().success().stdout(contains("vs recorded: start latency p99"));
+    let summary = std::fs::read(dir.path().join("runs/as-is/summary.json")).expect("it has a summary");
+    let summary: Value = serde_json::from_slice(&summary).expect("it is JSON");
+    assert!(summary["fidelity"]["pods"]["compared"].as_i64().is_some_and(|pods| pods > 0), "{summary}");
+    let page = std::fs::read_to_string(dir.path().join("runs/as-is/report.html")).expect("it has a page");
+    assert!(page.contains("\"recorded\":{\"running\":[["), "what was recorded is drawn beside it");
+    let out = skctl(&dir).args(["report", "as-is", "-o", "json"]).assert().success();
+    let told: Value = serde_json::from_slice(&out.get_output().stdout).expect("it is JSON");
+    assert_eq!(told["fidelity"], summary["fidelity"], "a later report says the same without the trace");
+    let fidelity = ["--assert", "fidelity.pods.within_5s >= 0.0", "-o", "json"];
+    let out = skctl(&dir).args(["compare", RECORDED, "as-is"]).args(fidelity).assert().success();
+    let told: Value = serde_json::from_slice(&out.get_output().stdout).expect("it is JSON");
+    assert_eq!(told["fidelity"][0]["figures"], summary["fidelity"], "compare and run agree");
+    let cost = ["--assert", "evicted.pods <= baseline.evicted.pods"];
+    skctl(&dir).args(["compare", RECORDED, "as-is"]).args(cost).assert().code(2);
 }

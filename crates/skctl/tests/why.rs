@@ -64,6 +64,24 @@ fn a_group_at_its_maximum_is_named_as_the_cause() {
 }
 
 #[test]
+fn a_pod_tells_why_it_is_on_its_node_and_a_wait_what_would_have_fitted() {
+    let dir = folder();
+    skctl(&dir).args(["run", "example:nginx", "-q", "--set", "cluster.groups.small.max=6"]).assert().code(1);
+    let told = json(&dir, &["@", "default/nginx"]);
+    let fitted = told["waits"][0]["would_have_fitted"][0].as_str().unwrap_or_default().to_owned();
+    assert!(fitted.starts_with("small +") && fitted.ends_with("(its max is 6)"), "{fitted}");
+    let out = skctl(&dir).args(["why", "@", "web-tools/status-page"]).assert().success();
+    out.stdout(contains("bound to ").and(contains("looked at could have had it")));
+}
+
+#[test]
+fn the_name_of_a_pod_of_another_run_leads_to_its_owner() {
+    let dir = nginx();
+    let out = skctl(&dir).args(["why", "@", "default/nginx-5d4f8c7b9-x2x9q"]).assert().success();
+    out.stdout(contains("which is not in this run; its owner default/Deployment/nginx"));
+}
+
+#[test]
 fn a_recording_answers_without_any_simulation() {
     let dir = folder();
     let out = skctl(&dir).args(["why", RECORDED, "shop/orders"]).assert().success();

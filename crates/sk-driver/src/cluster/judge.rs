@@ -10,8 +10,10 @@ use sk_api::simulation::{Simulation, names};
 use sk_core::{SimDuration, SmolStr, TimeSpec};
 use sk_record::Staged;
 use sk_replay::plan::Window;
-use sk_replay::setup::{ASSUMED, Setup};
+use sk_replay::setup::{ASSUMED, Setup, beside_defaults};
+use sk_report::compare::differs::of_scenarios;
 use sk_report::figure::ToFigure;
+use sk_report::html::Asked;
 use sk_report::{Analysis, Assertion, AssertionError, Checked, Judgement, Scope, Terms};
 
 /// Why there is nothing to judge by.
@@ -33,7 +35,7 @@ pub enum JudgeError {
 /// What a run is judged by.
 #[derive(Debug)]
 pub struct Judge {
-    scenario: String,
+    scenario: Scenario,
     checked: Checked,
     terms: Terms,
 }
@@ -78,15 +80,18 @@ impl Judge {
             .map_err(|error| JudgeError::Assertion { file: name.to_owned(), error: Box::new(error) })?;
         say_what_was_run(&mut scenario, simulation, part);
         let terms = Terms { accept: scenario.accept.clone(), strict: false };
-        Ok(Self { scenario: scenario.to_yaml(), checked, terms })
+        Ok(Self { scenario, checked, terms })
     }
 
     /// Judges a staged run, and adds to it what `skctl` would have added.
     pub(crate) fn complete(&self, staged: &mut Staged) -> Result<Judged, ReportError> {
-        staged.add_file("scenario.yaml", self.scenario.as_bytes())?;
+        let text = self.scenario.to_yaml();
+        staged.add_file("scenario.yaml", text.as_bytes())?;
         let analysis = Analysis::of(&staged.run()?)?;
         let judgement = Judgement::of(&analysis, self.checked.judge(&analysis.summary.figure()), &self.terms);
-        for (name, text) in sk_report::files(&analysis, &judgement, &self.scenario)? {
+        let (defaults, own) = beside_defaults(&self.scenario)?;
+        let asked = Asked { text: &text, differs: &of_scenarios(&defaults, &own) };
+        for (name, text) in sk_report::files(&analysis, &judgement, asked)? {
             staged.add_file(name, text.as_bytes())?;
         }
         Ok(Judged { analysis, judgement })

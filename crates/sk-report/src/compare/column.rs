@@ -3,8 +3,8 @@
 use serde_json::Value;
 use sk_record::{Engine, RunMeta};
 
-use super::fidelity::Lives;
 use crate::analysis::Curves;
+use crate::fidelity::Lives;
 use crate::figures::Summary;
 use crate::step::Window;
 
@@ -27,6 +27,13 @@ pub struct Member {
     pub lives: Option<Lives>,
     /// For the page: what ran, waited and stood when.
     pub curves: Option<(Window, Curves)>,
+}
+
+impl Member {
+    /// Is it a recording, read as a run? Only a recording has figures that nobody can tell.
+    pub fn is_recording(&self) -> bool {
+        !self.unknown.is_empty()
+    }
 }
 
 /// Runs of the same question, which differ in their seed at most.

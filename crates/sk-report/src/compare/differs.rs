@@ -29,12 +29,7 @@ pub(super) fn between(baseline: &Column, column: &Column) -> Vec<Difference> {
     let (old, new) = (&baseline.members[0], &column.members[0]);
     let mut found = Vec::new();
     if let (Some(old), Some(new)) = (question(old), question(new)) {
-        compare("", &old, &new, &mut found);
-        let more = found.len().saturating_sub(MOST);
-        found.truncate(MOST);
-        if more > 0 {
-            found.push(Difference { path: format!("{more} more fields"), old: "…".into(), new: "…".into() });
-        }
+        found = of_scenarios(&old, &new);
     }
     let seeds = |column: &Column| {
         let seeds: Vec<String> = column.seeds().iter().map(ToString::to_string).collect();
@@ -59,6 +54,18 @@ pub(super) fn between(baseline: &Column, column: &Column) -> Vec<Difference> {
     let engine = |member: &super::Member| format!("{:?}", member.meta.engine).to_lowercase();
     differ("engine", engine(old), engine(new), old.meta.engine == new.meta.engine);
     differ("window", window(old), window(new), window(old) == window(new));
+    found
+}
+
+/// In which fields a scenario differs from another one, the name aside.
+pub fn of_scenarios(old: &Value, new: &Value) -> Vec<Difference> {
+    let mut found = Vec::new();
+    compare("", old, new, &mut found);
+    let more = found.len().saturating_sub(MOST);
+    found.truncate(MOST);
+    if more > 0 {
+        found.push(Difference { path: format!("{more} more fields"), old: "…".into(), new: "…".into() });
+    }
     found
 }
 

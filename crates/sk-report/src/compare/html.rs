@@ -6,20 +6,23 @@
 use serde::Serialize;
 
 use super::Comparison;
+use super::judged::Asserted;
 use super::rows::{Judged, Row};
 use super::table::currency;
-use crate::escape::{json_in_script, markup};
-use crate::html::points;
+use crate::assertion::Evaluated;
+use crate::escape::markup;
+use crate::html::{Page, points};
 
-const STYLE: &str = include_str!("../../assets/report.css");
-const COMPARE_STYLE: &str = include_str!("../../assets/compare.css");
-const SCRIPT: &str = include_str!("../../assets/compare.js");
+const STYLE: &str = include_str!("../../assets/compare.css");
+const SCRIPTS: [&str; 2] = [include_str!("../../assets/tables.js"), include_str!("../../assets/compare.js")];
 
 /// Columns that are drawn: eight colours can be told apart. The table has all of them.
 const DRAWN_MAX: usize = 8;
 
 #[derive(Serialize)]
 struct Data<'a> {
+    /// When the first run began, in milliseconds since the epoch.
+    start: i64,
     length: i64,
     runs: Vec<Curve<'a>>,
 }
@@ -27,6 +30,8 @@ struct Data<'a> {
 #[derive(Serialize)]
 struct Curve<'a> {
     label: &'a str,
+    /// Is it a recording? It is drawn in grey, as in the report.
+    recorded: bool,
     running: Vec<(i64, i64)>,
     pending: Vec<(i64, i64)>,
     nodes: Vec<(i64, i64)>,
@@ -34,33 +39,63 @@ struct Curve<'a> {
 
 /// The whole page.
 pub fn render(comparison: &Comparison) -> Result<String, serde_json::Error> {
-    let data = json_in_script(&serde_json::to_string(&data(comparison))?);
+    let data = serde_json::to_string(&data(comparison))?;
     let labels: Vec<String> = comparison.columns.iter().map(|column| markup(&column.label)).collect();
-    let title = labels.join(" · ");
-    let body = [header(comparison, &labels), trust(comparison), PICTURE.into(), figures(comparison, &labels)];
-    let rest = [differs(comparison, &labels), moved(comparison), runs(comparison)];
-    Ok(format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; \
-         script-src 'unsafe-inline'\">\n<meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}</title>\n\
-         <style>\n{STYLE}{COMPARE_STYLE}</style>\n</head>\n<body>\n<main>\n{}{}</main>\n\
-         <script type=\"application/json\" id=\"data\">{data}</script>\n<script>\n{SCRIPT}</script>\n</body>\n</html>\n",
-        body.concat(),
-        rest.concat(),
-    ))
+    let title: Vec<&str> = comparison.columns.iter().map(|column| column.label.as_str()).collect();
+    let body = [
+        header(comparison, &labels),
+        trust(comparison),
+        assertions(comparison),
+        PICTURE.to_owned(),
+        figures(comparison, &labels),
+        differs(comparison, &labels),
+        moved(comparison),
+        runs(comparison),
+    ]
+    .concat();
+    let title = title.join(" · ");
+    Ok(Page { title: &title, run: "", body: &body, data: &data, style: STYLE, scripts: &SCRIPTS }.render())
+}
+
+/// What became of the assertions, each with its values.
+fn assertions(comparison: &Comparison) -> String {
+    let row = |Asserted { label, verdict }: &Asserted| {
+        let (class, word, why) = match &verdict.result {
+            Evaluated::Held => ("pass", "PASS", String::new()),
+            Evaluated::Failed => ("fail", "FAIL", String::new()),
+            Evaluated::Unknown(why) => ("error", "ERROR", format!(" {}", markup(why))),
+        };
+        let values: Vec<String> = verdict.values.iter().map(|(path, value)| format!("{path} = {value}")).collect();
+        let [label, text, values] = [label, &verdict.text, &values.join(", ")].map(|text| markup(text));
+        format!(
+            "<tr><td><span class=\"mark {class}\">{word}</span></td><td>{label}</td><td><code>{text}</code>{why}</td>\
+             <td>{values}</td></tr>\n"
+        )
+    };
+    let rows: String = comparison.assertions.iter().map(row).collect();
+    if rows.is_empty() {
+        return rows;
+    }
+    format!(
+        "<section>\n<h2>Assertions</h2>\n<div class=\"scroll\"><table class=\"judged\"><thead><tr><th scope=\"col\">result</th>\
+         <th scope=\"col\">run</th><th scope=\"col\">assertion</th><th scope=\"col\">values</th></tr></thead>\n<tbody>\n{rows}\
+         </tbody></table></div>\n</section>\n"
+    )
 }
 
 fn data(comparison: &Comparison) -> Data<'_> {
     let drawn = comparison.columns.iter().filter_map(|column| {
         let (window, curves) = column.members[0].curves.as_ref()?;
         let curve = |step| points(step, *window);
+        let recorded = column.members[0].is_recording();
         let [running, pending, nodes] = [&curves.running, &curves.pending, &curves.nodes].map(curve);
-        Some((window.length().as_micros() / 1_000, Curve { label: &column.label, running, pending, nodes }))
+        Some((window.length().as_micros() / 1_000, Curve { label: &column.label, recorded, running, pending, nodes }))
     });
     let drawn: Vec<(i64, Curve<'_>)> = drawn.take(DRAWN_MAX).collect();
     let length = drawn.iter().map(|(length, _)| *length).max().unwrap_or(0);
-    Data { length, runs: drawn.into_iter().map(|(_, curve)| curve).collect() }
+    let first = comparison.columns.iter().find_map(|column| column.members[0].curves.as_ref());
+    let start = first.map_or(0, |(window, _)| window.start.as_micros().div_euclid(1_000));
+    Data { start, length, runs: drawn.into_iter().map(|(_, curve)| curve).collect() }
 }
 
 fn header(comparison: &Comparison, labels: &[String]) -> String {
@@ -92,7 +127,11 @@ fn trust(comparison: &Comparison) -> String {
 }
 
 const PICTURE: &str = "<section class=\"card\" aria-label=\"What happened when, run over run\">\n\
-    <div class=\"legend\" id=\"legend\"></div>\n<div id=\"curves\" role=\"img\"></div>\n\
+    <div class=\"legend\" id=\"legend\"></div>\n\
+    <div id=\"picture\" tabindex=\"0\" role=\"img\" aria-label=\"What happened when\" aria-describedby=\"picture-help\"></div>\n\
+    <p class=\"unseen\" id=\"picture-says\" role=\"status\"></p>\n\
+    <p class=\"help\" id=\"picture-help\">Drag to zoom. Keys: ← → move, + − zoom, Shift ← → shift, Esc whole run. \
+    <button type=\"button\" id=\"whole\" hidden>Whole run</button></p>\n\
     <noscript><p>The pictures need JavaScript; all figures are here without it.</p></noscript>\n</section>\n";
 
 fn figures(comparison: &Comparison, labels: &[String]) -> String {
@@ -106,7 +145,8 @@ fn figures(comparison: &Comparison, labels: &[String]) -> String {
         .collect();
     let rows: String = comparison.rows.iter().map(|row| figure(comparison, row)).collect();
     format!(
-        "<section>\n<h2>Figures</h2>\n<div class=\"scroll\"><table class=\"compared\"><thead><tr><th scope=\"col\">figure</th>\
+        "<section>\n<h2>Figures</h2>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Figures\">\
+         <table class=\"compared\"><thead><tr><th scope=\"col\">figure</th>\
          {heads}</tr></thead>\n<tbody>\n{rows}</tbody></table></div>\n</section>\n"
     )
 }
@@ -142,8 +182,8 @@ fn differs(comparison: &Comparison, labels: &[String]) -> String {
     };
     let rows: String = labels.iter().skip(1).zip(&comparison.differs).map(row).collect();
     format!(
-        "<section>\n<h2>How the questions differ</h2>\n<div class=\"scroll\"><table><thead><tr><th>run</th><th>field</th>\
-         <th>{}</th><th>here</th></tr></thead>\n<tbody>\n{rows}</tbody></table></div>\n</section>\n",
+        "<section>\n<h2>How the questions differ</h2>\n<div class=\"scroll\"><table class=\"live\"><thead><tr><th scope=\"col\">run</th>\
+         <th scope=\"col\">field</th><th scope=\"col\">{}</th><th scope=\"col\">here</th></tr></thead>\n<tbody>\n{rows}</tbody></table></div>\n</section>\n",
         labels[0]
     )
 }
@@ -177,7 +217,7 @@ fn runs(comparison: &Comparison) -> String {
     };
     let rows: String = members.map(row).collect();
     format!(
-        "<section>\n<h2>Runs</h2>\n<div class=\"scroll\"><table><thead><tr><th></th><th>run</th><th>verdict</th><th>trace</th>\
-         <th class=\"num\">seed</th><th>SimKube</th></tr></thead>\n<tbody>\n{rows}</tbody></table></div>\n</section>\n"
+        "<section>\n<h2>Runs</h2>\n<div class=\"scroll\"><table class=\"live\"><thead><tr><th scope=\"col\">column</th><th scope=\"col\">run</th>\
+         <th scope=\"col\">verdict</th><th scope=\"col\">trace</th><th scope=\"col\" class=\"num\">seed</th><th scope=\"col\">SimKube</th></tr></thead>\n<tbody>\n{rows}</tbody></table></div>\n</section>\n"
     )
 }

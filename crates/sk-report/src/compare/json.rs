@@ -3,7 +3,9 @@
 use serde_json::{Value, json};
 
 use super::Comparison;
+use super::judged::Asserted;
 use super::rows::{Change, Judged};
+use crate::assertion::Evaluated;
 use crate::figure::ToFigure;
 
 /// The whole document.
@@ -47,22 +49,30 @@ pub fn render(comparison: &Comparison) -> Result<String, serde_json::Error> {
         .iter()
         .map(|one| json!({"sort": one.sort, "name": one.name, "figure": one.figure, "old": one.old, "new": one.new}))
         .collect();
-    let fidelity: Vec<Value> = comparison
+    let fidelity: Result<Vec<Value>, serde_json::Error> = comparison
         .fidelity
         .iter()
         .map(|one| {
-            json!({
-                "column": one.label,
-                "start_latency": {"error": one.start_latency_error}, "node_hours": {"error": one.node_hours_error},
-                "pods": {"compared": one.compared, "within_5s": one.within_5s, "unmatched": one.unmatched},
-            })
+            let figures = serde_json::to_value(one.figures.figure())?;
+            Ok(json!({"column": one.label, "figures": figures}))
         })
         .collect();
+    let assertions: Vec<Value> = comparison.assertions.iter().map(asserted).collect();
     let document = json!({
-        "fidelity": fidelity,
+        "fidelity": fidelity?, "assertions": assertions,
         "columns": columns?, "rows": rows, "differs": differs, "moved": moved, "cautions": comparison.cautions(),
     });
     Ok(serde_json::to_string_pretty(&document)? + "\n")
+}
+
+fn asserted(one: &Asserted) -> Value {
+    let Asserted { label, verdict } = one;
+    let values: serde_json::Map<String, Value> =
+        verdict.values.iter().map(|(path, value)| (path.clone(), json!(value))).collect();
+    json!({
+        "run": label, "name": verdict.name, "assertion": verdict.text, "result": verdict.result,
+        "passed": verdict.result == Evaluated::Held, "values": values,
+    })
 }
 
 fn told(change: &Change) -> Value {

@@ -1,15 +1,21 @@
 //! The comparison for a pull request or a CI job's page.
 
 use super::Comparison;
+use super::judged::Asserted;
 use super::rows::Judged;
 use super::table::currency;
+use crate::assertion::Evaluated;
 use crate::escape::markdown;
 
 /// The whole text: every column with its difference from the baseline.
 pub fn render(comparison: &Comparison) -> String {
+    let mut text: String = comparison.assertions.iter().map(asserted).collect();
+    if !text.is_empty() {
+        text.push('\n');
+    }
     let labels: Vec<String> = comparison.columns.iter().map(|column| markdown(&column.label)).collect();
     let heads: Vec<String> = labels.iter().skip(1).map(|label| format!("{label} | vs {}", labels[0])).collect();
-    let mut text = format!("| figure | {} | {} |\n|---|", labels[0], heads.join(" | "));
+    text.push_str(&format!("| figure | {} | {} |\n|---|", labels[0], heads.join(" | ")));
     text.push_str(&"---:|".repeat(1 + 2 * heads.len()));
     text.push('\n');
     for row in &comparison.rows {
@@ -45,4 +51,14 @@ pub fn render(comparison: &Comparison) -> String {
         text.push_str(&format!("- **Moved most:** {}\n", moved.join(" · ")));
     }
     text
+}
+
+/// One assertion about one run, value beside limit.
+fn asserted(Asserted { label, verdict }: &Asserted) -> String {
+    let (word, why) = match &verdict.result {
+        Evaluated::Held => ("PASS", String::new()),
+        Evaluated::Failed => ("**FAIL**", String::new()),
+        Evaluated::Unknown(why) => ("**ERROR**", format!(": {}", markdown(why))),
+    };
+    format!("- {word} {}: {}{why}\n", markdown(label), markdown(&verdict.with_values()))
 }

@@ -11,6 +11,7 @@
 //! | [`rows`] | which figures are compared, and which way is better |
 //! | [`differs`] | how the questions differ |
 //! | [`fidelity`] | how close simulations come to a recording |
+//! | [`judged`] | assertions about the runs beside the first one |
 //! | [`moved`] | which owners, namespaces and groups moved most |
 //! | [`table`], [`markdown`], [`json`], [`html`] | the comparison for people and programs |
 
@@ -19,6 +20,7 @@ pub mod differs;
 pub mod fidelity;
 pub mod html;
 pub mod json;
+pub mod judged;
 pub mod markdown;
 pub mod moved;
 pub mod noise;
@@ -29,6 +31,7 @@ pub use column::{Column, Member};
 
 use differs::Difference;
 use fidelity::Fidelity;
+use judged::Asserted;
 use moved::Moved;
 use rows::Row;
 
@@ -45,6 +48,8 @@ pub struct Comparison {
     pub fidelity: Vec<Fidelity>,
     /// What moved most between the baseline and the last column.
     pub moved: Vec<Moved>,
+    /// What became of the assertions about them, where there are any.
+    pub assertions: Vec<Asserted>,
 }
 
 impl Comparison {
@@ -57,7 +62,7 @@ impl Comparison {
             [baseline, .., last] => moved::between(baseline, last),
             _ => Vec::new(),
         };
-        Self { fidelity: fidelity::of(&columns), columns, rows, differs, moved }
+        Self { fidelity: fidelity::of(&columns), columns, rows, differs, moved, assertions: Vec::new() }
     }
 
     /// What a reader has to know before trusting any of it.

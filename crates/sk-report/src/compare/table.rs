@@ -6,7 +6,10 @@
 use anstyle::{AnsiColor, Style};
 
 use super::Comparison;
+use super::judged::Asserted;
 use super::rows::{Judged, Row};
+use crate::assertion::Evaluated;
+use crate::side_by_side;
 use crate::words::{fit_middle, printable, width};
 
 /// The longest label of a column that is shown whole.
@@ -28,6 +31,7 @@ pub fn render(comparison: &Comparison, columns: usize) -> String {
         text.push('\n');
     }
     text.push_str(&notes(comparison, columns));
+    text.push_str(&assertions(comparison));
     text
 }
 
@@ -144,6 +148,15 @@ fn styled(judged: Judged) -> String {
     };
     let word = judged.word();
     if word.is_empty() { String::new() } else { format!("{style}{word}{style:#}") }
+}
+
+/// What became of each assertion, value beside limit; those that did not hold last, where they are seen.
+fn assertions(comparison: &Comparison) -> String {
+    let line = |Asserted { label, verdict }: &Asserted| side_by_side::complaint(&printable(label), verdict);
+    let (held, open): (Vec<&Asserted>, Vec<&Asserted>) =
+        comparison.assertions.iter().partition(|asserted| asserted.verdict.result == Evaluated::Held);
+    let text: String = held.into_iter().chain(open).map(line).collect();
+    if text.is_empty() { text } else { format!("\n{text}") }
 }
 
 /// What limits trust, how the questions differ, and what moved most.

@@ -1,26 +1,30 @@
 //! report.html: one file, no network, at most [`BYTES_MAX`] bytes; the first screen answers without scrolling.
 //!
-//! Words and tables are written here and can be read without JavaScript; the pictures are drawn by the script in
-//! assets/ from the JSON in the page. Everything that comes from a trace is escaped, and the page forbids itself any
-//! connection.
+//! Words and tables are written here and can be read without JavaScript; pictures, and the tables of pods, decisions and
+//! nodes, are made by the scripts in assets/ from the JSON in the page. Everything that comes from a trace is escaped, and
+//! the page forbids itself any connection.
 
 mod data;
+mod page;
 mod tables;
 
 pub(crate) use data::points;
+pub(crate) use page::Page;
 
 use crate::analysis::Analysis;
 use crate::assertion::{Evaluated, Verdict};
-use crate::escape::{json_in_script, markup};
+use crate::compare::differs::Difference;
+use crate::escape::markup;
+use crate::events::{Detail, Events};
 use crate::gaps::Gap;
 use crate::incidents::Incident;
 use crate::verdict::{Judged, Judgement, Mark, Trust};
 use crate::words::{self, grouped, plural};
 
-/// What a report may weigh. The largest parts, with texts of the 1 KiB that a record keeps at most: decisions 3 MB,
-/// waits 200 × 3 KB, nodes 200 × 3 KB, tables 600 rows × 2 KB, curves (3 + 20) × 2,000 points × 20 bytes, scenario
-/// 256 KiB: about 6 MB. Text made of nothing but `<` is six times as long when escaped, and Kubernetes' names, which
-/// cannot hold one, are a quarter of what was counted for them.
+/// What a report may weigh. Its parts are bounded one by one: pods 6 MB, answers of the scheduler 1.5, texts 1.2, names
+/// 0.8, nodes 0.7, curves 0.5, tables 600 rows of about 1 KB, scenario 0.3. Where all of them come to their bounds, or text
+/// is made of nothing but `<`, which is six times as long when escaped, pods that just ran are left out, and then pods are
+/// counted by owner and minute.
 pub const BYTES_MAX: usize = 10_000_000;
 
 /// Scenario text shown in the page; the rest stays in scenario.yaml.
@@ -29,20 +33,56 @@ const SCENARIO_MAX_BYTES: usize = 256 << 10;
 /// Rows of "longest waits" on the first screen.
 const FIRST_WAITS: usize = 5;
 
-const STYLE: &str = include_str!("../../assets/report.css");
-const SCRIPT: &str = include_str!("../../assets/report.js");
+const SCRIPTS: [&str; 6] = [
+    include_str!("../../assets/run.js"),
+    include_str!("../../assets/tables.js"),
+    include_str!("../../assets/picture.js"),
+    include_str!("../../assets/nodes.js"),
+    include_str!("../../assets/explore.js"),
+    include_str!("../../assets/report.js"),
+];
 
-/// The whole page. `scenario`: the resolved scenario, as it lies beside the report.
-pub fn render(analysis: &Analysis, judgement: &Judgement, scenario: Option<&str>) -> Result<String, serde_json::Error> {
-    let data = json_in_script(&serde_json::to_string(&data::of(analysis))?);
-    let title = format!("{} {}", judgement.mark.word(), markup(&analysis.meta.run_id));
-    let body = [
+/// The scenario as the page shows it.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked<'a> {
+    /// The resolved scenario, as it lies beside the report.
+    pub text: &'a str,
+    /// In which fields it differs from the defaults.
+    pub differs: &'a [Difference],
+}
+
+/// The whole page, with as much detail as fits.
+pub fn render(
+    analysis: &Analysis,
+    judgement: &Judgement,
+    asked: Option<Asked<'_>>,
+) -> Result<String, serde_json::Error> {
+    let title = format!("{} {}", judgement.mark.word(), analysis.meta.run_id);
+    let body = body(analysis, judgement, asked);
+    let page = |events: &Events| -> Result<String, serde_json::Error> {
+        let data = serde_json::to_string(&data::of(analysis, events))?;
+        let run = &analysis.meta.run_id;
+        Ok(Page { title: &title, run, body: &body, data: &data, style: "", scripts: &SCRIPTS }.render())
+    };
+    let mut text = page(&analysis.events)?;
+    for detail in [Detail::Eventful, Detail::Counted] {
+        if text.len() <= BYTES_MAX {
+            break;
+        }
+        text = page(&analysis.events.with(detail, analysis.window))?;
+    }
+    Ok(text)
+}
+
+fn body(analysis: &Analysis, judgement: &Judgement, asked: Option<Asked<'_>>) -> String {
+    [
         header(analysis, judgement),
         trust(analysis),
         five_figures(analysis),
         PICTURE.to_owned(),
+        STORY.to_owned(),
         waits(analysis),
-        DECISIONS.to_owned(),
+        EXPLORE.to_owned(),
         causes(analysis),
         nodes(analysis),
         LATENCY.to_owned(),
@@ -51,18 +91,10 @@ pub fn render(analysis: &Analysis, judgement: &Judgement, scenario: Option<&str>
         tables::workloads("Namespaces", "namespace", &analysis.summary.namespaces),
         tables::workloads("Owners", "owner", &analysis.summary.owners),
         assertions(judgement),
-        self::scenario(scenario),
+        scenario(asked),
         files(analysis),
     ]
-    .concat();
-    Ok(format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; \
-         script-src 'unsafe-inline'\">\n<meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}</title>\n\
-         <style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n{body}</main>\n\
-         <script type=\"application/json\" id=\"data\">{data}</script>\n<script>\n{SCRIPT}</script>\n</body>\n</html>\n"
-    ))
+    .concat()
 }
 
 fn header(analysis: &Analysis, judgement: &Judgement) -> String {
@@ -116,35 +148,43 @@ fn five_figures(analysis: &Analysis) -> String {
         }
         None => ("–".to_owned(), "no price, so no cost".to_owned()),
     };
+    let unschedulable = summary.unschedulable.pods;
     let figures = [
-        ("start latency p99", summary.start_latency.p99.to_string(), started, false),
-        ("longest wait", summary.pending.longest.to_string(), waited, false),
-        (
-            "unschedulable",
-            grouped(summary.unschedulable.pods),
-            "pods no node could take".to_owned(),
-            summary.unschedulable.pods > 0,
-        ),
-        ("node-hours", words::decimal(summary.node_hours.total), empty, false),
-        ("cost", cost, cost_note, false),
+        ("latency", "start latency p99", summary.start_latency.p99.to_string(), started),
+        ("wait", "longest wait", summary.pending.longest.to_string(), waited),
+        ("unschedulable", "unschedulable", grouped(unschedulable), "pods no node could take".to_owned()),
+        ("hours", "node-hours", words::decimal(summary.node_hours.total), empty),
+        ("cost", "cost", cost, cost_note),
     ];
-    let cards = figures.map(|(label, value, note, bad)| {
-        let class = if bad { "figure bad" } else { "figure" };
-        format!("<div class=\"{class}\"><dt>{label}</dt><dd>{}</dd><p>{}</p></div>\n", markup(&value), markup(&note))
+    let tiles = figures.map(|(id, label, value, note)| {
+        let class = if id == "unschedulable" && unschedulable > 0 { "figure bad" } else { "figure" };
+        let (value, note) = (markup(&value), markup(&note));
+        format!(
+            "<div class=\"{class}\" id=\"tile-{id}\"><dt>{label}</dt><dd>{value}</dd>\
+             <dd class=\"note\">{note}</dd></div>\n"
+        )
     });
-    format!("<dl class=\"figures\">\n{}</dl>\n", cards.concat())
+    format!(
+        "<p class=\"interval\" id=\"interval\" role=\"status\"></p>\n<dl class=\"figures\">\n{}</dl>\n",
+        tiles.concat()
+    )
 }
 
 const PICTURE: &str = "<section class=\"card\" aria-label=\"What happened when\">\n\
     <div class=\"legend\" id=\"legend\"></div>\n\
-    <div id=\"picture\" tabindex=\"0\" role=\"img\" aria-describedby=\"picture-help\"></div>\n\
-    <p class=\"help\" id=\"picture-help\">Drag to zoom everything below. Keys: ← → move, + − zoom, Esc whole run. \
-    <button type=\"button\" id=\"whole\" hidden>Whole run</button></p>\n\
+    <div id=\"picture\" tabindex=\"0\" role=\"img\" aria-label=\"What happened when\" aria-describedby=\"picture-help\"></div>\n\
+    <p class=\"unseen\" id=\"picture-says\" role=\"status\"></p>\n\
+    <p class=\"help\" id=\"picture-help\">Drag to zoom everything on this page. Keys: ← → move, + − zoom, Shift ← → shift, \
+    Esc whole run. <button type=\"button\" id=\"whole\" hidden>Whole run</button></p>\n\
     <noscript><p>The pictures need JavaScript; all figures and tables are here without it.</p></noscript>\n</section>\n";
 
-const DECISIONS: &str = "<section id=\"decisions\" hidden>\n<h2>Decisions <span class=\"count\" id=\"decisions-count\">\
-    </span></h2>\n<div class=\"scroll\"><table><thead><tr><th>when</th><th>pod</th><th>answer</th><th>why</th></tr></thead>\
-    <tbody id=\"decisions-rows\"></tbody></table></div>\n</section>\n";
+/// One pod's or node's page, by the address' fragment.
+const STORY: &str =
+    "<section id=\"story\" class=\"card\" aria-live=\"polite\" aria-label=\"One pod or node\" hidden></section>\n";
+
+const EXPLORE: &str = "<section id=\"pods\">\n<h2>Pods</h2>\n</section>\n\
+    <section id=\"minutes\" hidden>\n<h2>Waits by owner and minute</h2>\n</section>\n\
+    <section id=\"decisions\">\n<h2>Decisions of the scheduler</h2>\n</section>\n";
 
 const LATENCY: &str = "<section id=\"latency-section\">\n<h2>Start latency <span class=\"count\">share of pods running within a \
     time</span></h2>\n<div class=\"card\"><div id=\"latency\" role=\"img\" aria-label=\"Share of pods running within a time\">\
@@ -157,14 +197,16 @@ fn waits(analysis: &Analysis) -> String {
     }
     let row = |(place, incident): (usize, &Incident)| {
         let class = if place < FIRST_WAITS { "" } else { " class=\"more\"" };
-        let at = |time| words::moment(time, analysis.window.start, analysis.window.length());
+        let at = |time| words::clock(time, analysis.window);
         format!(
             "<tr{class} data-wait=\"{place}\"><td><a href=\"#wait={place}\">{}</a></td><td class=\"num\">{}</td>\
-             <td class=\"num\">{}–{}</td><td class=\"num\">{}</td><td>{}, {}</td></tr>\n",
+             <td class=\"num\" data-v=\"{}\">{}–{}</td><td class=\"num\" data-v=\"{}\">{}</td><td>{}, {}</td></tr>\n",
             markup(&incident.owner),
-            plural(incident.pods, "pod"),
+            grouped(incident.pods),
+            incident.from.as_micros(),
             at(incident.from),
             at(incident.to),
+            incident.longest.as_micros(),
             incident.longest,
             markup(&incident.reason),
             markup(&incident.ending.to_string()),
@@ -180,17 +222,19 @@ fn waits(analysis: &Analysis) -> String {
     };
     let count = tables::showing(shown, analysis.incidents_total, "");
     format!(
-        "<section id=\"waits\">\n<h2>Longest waits <span class=\"count\">{count}</span></h2>\n<div class=\"scroll\">\
-         <table><thead><tr><th>who</th><th class=\"num\"></th><th class=\"num\">when</th><th class=\"num\">longest</th>\
-         <th>why</th></tr></thead>\n<tbody>\n{rows}</tbody></table></div>\n{button}</section>\n",
+        "<section id=\"waits\">\n<h2>Longest waits <span class=\"count\">{count}</span></h2>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Longest waits\">\
+         <table class=\"live\"><thead><tr><th scope=\"col\">who</th><th scope=\"col\" class=\"num\">pods</th>\
+         <th scope=\"col\" class=\"num\">when</th><th scope=\"col\" class=\"num\">longest</th><th scope=\"col\">why</th></tr></thead>\n<tbody>\n{rows}</tbody></table></div>\n{button}</section>\n",
     )
 }
 
 fn nodes(analysis: &Analysis) -> String {
-    let count = tables::showing(analysis.nodes.len(), analysis.nodes_total, "nodes, those empty longest");
+    let shown = analysis.nodes.iter().filter(|story| !story.loads.is_empty()).count();
+    let count = tables::showing(shown, analysis.nodes_total, "nodes, those empty longest");
     format!(
-        "<section>\n<h2>Nodes <span class=\"count\">{count}</span></h2>\n<p class=\"help\">CPU asked for, as a share of \
-         what the node has to give. <span class=\"scale\" id=\"scale\"></span></p>\n<div class=\"card\"><div id=\"nodes\"></div></div>\n</section>\n"
+        "<section>\n<h2>Load of nodes <span class=\"count\">{count}</span></h2>\n<p class=\"help\">CPU asked for, as a share of \
+         what the node has to give. <span class=\"scale\" id=\"scale\"></span></p>\n<div class=\"card\"><div id=\"nodes\"></div></div>\n\
+         </section>\n<section id=\"node-table\">\n<h2>Nodes</h2>\n</section>\n"
     )
 }
 
@@ -257,14 +301,31 @@ fn assertions(judgement: &Judgement) -> String {
     )
 }
 
-fn scenario(scenario: Option<&str>) -> String {
-    let Some(text) = scenario else { return String::new() };
+fn scenario(asked: Option<Asked<'_>>) -> String {
+    let Some(Asked { text, differs }) = asked else { return String::new() };
     let mut end = text.len().min(SCENARIO_MAX_BYTES);
     while !text.is_char_boundary(end) {
         end -= 1;
     }
     let rest = if end < text.len() { "\n… the rest is in scenario.yaml" } else { "" };
-    format!("<section>\n<h2>Scenario</h2>\n<pre>{}{rest}</pre>\n</section>\n", markup(&text[..end]))
+    let row = |one: &Difference| {
+        let [path, old, new] = [&one.path, &one.old, &one.new].map(|text| markup(text));
+        format!("<tr><td><code>{path}</code></td><td>{old}</td><td>{new}</td></tr>\n")
+    };
+    let rows: String = differs.iter().map(row).collect();
+    let differs = if rows.is_empty() {
+        String::new()
+    } else {
+        format!(
+            "<div class=\"scroll\"><table><thead><tr><th scope=\"col\">differs from the defaults in</th><th scope=\"col\">default</th>\
+             <th scope=\"col\">here</th></tr></thead>\n<tbody>\n{rows}</tbody></table></div>\n"
+        )
+    };
+    format!(
+        "<section>\n<h2>Scenario</h2>\n{differs}<details><summary>All of it, resolved</summary><pre tabindex=\"0\">{}{rest}</pre>\
+         </details>\n</section>\n",
+        markup(&text[..end])
+    )
 }
 
 fn files(analysis: &Analysis) -> String {
@@ -280,7 +341,7 @@ fn files(analysis: &Analysis) -> String {
     let rows = FILES.map(|(file, about)| format!("<li><a href=\"{file}\">{file}</a> {about}</li>\n"));
     let meta = &analysis.meta;
     format!(
-        "<section>\n<h2>Files beside this report</h2>\n<ul class=\"files\">\n{}</ul>\n<pre>duckdb -c \"select owner, \
+        "<section>\n<h2>Files beside this report</h2>\n<ul class=\"files\">\n{}</ul>\n<pre tabindex=\"0\">duckdb -c \"select owner, \
          max(pending_s) wait_s from 'pods.parquet' group by 1 order by 2 desc limit 5\"</pre>\n</section>\n\
          <footer>SimKube {} · trace {} ({}) · {} to {}</footer>\n",
         rows.concat(),

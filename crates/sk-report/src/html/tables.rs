@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 
 use crate::analysis::Analysis;
 use crate::escape::markup;
-use crate::figures::PodFigures;
+use crate::figure::{Figure, ToFigure};
+use crate::figures::{GROUP_COLUMNS, POD_COLUMNS, PodFigures};
 use crate::gaps::Size;
+use crate::shown::Shown;
 use crate::verdict::Judgement;
-use crate::words::{self, grouped};
+use crate::words::grouped;
 
 /// Rows of a table in the page; all of them are in summary.json.
 const ROWS_MAX: usize = 200;
@@ -52,61 +54,41 @@ pub(super) fn groups(analysis: &Analysis) -> String {
     let groups = &analysis.summary.groups;
     let row = |(name, figures): (&String, &crate::figures::GroupFigures)| {
         let name = if name.is_empty() { "(no group)" } else { name };
-        let cost = figures.cost.as_ref().map(|cost| words::money(cost.total, &analysis.meta.currency));
-        let cells = [
-            format!("{} / {} / {}", figures.nodes.min, words::decimal(figures.nodes.mean), figures.nodes.max),
-            words::decimal(figures.node_hours.total),
-            words::decimal(figures.node_hours.empty),
-            cost.unwrap_or_else(|| "–".into()),
-            words::percent(figures.requested.cpu),
-            words::percent(figures.requested.memory),
-        ];
-        row(name, &cells)
+        row(name, &GROUP_COLUMNS, &figures.figure(), &analysis.meta.currency)
     };
     let rows: String = groups.iter().take(ROWS_MAX).map(row).collect();
-    let heads = ["nodes min / mean / max", "node-hours", "of them empty", "cost", "CPU requested", "memory requested"];
-    table("Node groups", "group", &showing(groups.len().min(ROWS_MAX), groups.len(), "groups"), &heads, &rows)
+    let count = showing(groups.len().min(ROWS_MAX), groups.len(), "groups");
+    table("Node groups", "group", &count, &GROUP_COLUMNS, &rows)
 }
 
 pub(super) fn workloads(title: &str, noun: &str, all: &BTreeMap<String, PodFigures>) -> String {
     let mut worst: Vec<(&String, &PodFigures)> = all.iter().collect();
     worst.sort_by_key(|(_, figures)| std::cmp::Reverse((figures.unschedulable.pods, figures.pending.longest)));
     worst.truncate(ROWS_MAX);
-    let rows: String = worst
-        .iter()
-        .map(|(name, figures)| {
-            let cells = [
-                grouped(figures.pods.created),
-                grouped(figures.pods.ran),
-                grouped(figures.pending.pods),
-                figures.pending.longest.to_string(),
-                figures.start_latency.p50.to_string(),
-                figures.start_latency.p99.to_string(),
-                grouped(figures.unschedulable.pods),
-                grouped(figures.evicted.pods),
-                grouped(figures.preempted.pods),
-            ];
-            row(name, &cells)
-        })
-        .collect();
-    let heads =
-        ["pods", "ran", "waited", "longest wait", "start p50", "start p99", "unschedulable", "evicted", "preempted"];
+    let rows: String = worst.iter().map(|(name, figures)| row(name, &POD_COLUMNS, &figures.figure(), "")).collect();
     let count = showing(worst.len(), all.len(), &format!("{noun}s, longest waits first"));
-    table(title, noun, &count, &heads, &rows)
+    table(title, noun, &count, &POD_COLUMNS, &rows)
 }
 
-fn table(title: &str, noun: &str, count: &str, heads: &[&str], rows: &str) -> String {
+fn table(title: &str, noun: &str, count: &str, columns: &[Shown], rows: &str) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    let heads: String = heads.iter().map(|head| format!("<th class=\"num\">{head}</th>")).collect();
+    let head = |shown: &Shown| format!("<th scope=\"col\" class=\"num\">{}</th>", shown.label);
+    let heads: String = columns.iter().map(head).collect();
     format!(
-        "<section>\n<h2>{title} <span class=\"count\">{count}</span></h2>\n<div class=\"scroll\"><table><thead><tr>\
-         <th>{noun}</th>{heads}</tr></thead>\n<tbody>\n{rows}</tbody></table></div>\n</section>\n"
+        "<section>\n<h2>{title} <span class=\"count\">{count}</span></h2>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" \
+         aria-label=\"{title}\"><table class=\"live\"><thead><tr><th scope=\"col\">{noun}</th>{heads}</tr></thead>\n<tbody>\n{rows}\
+         </tbody></table></div>\n</section>\n"
     )
 }
 
-fn row(name: &str, cells: &[String]) -> String {
-    let cells: String = cells.iter().map(|cell| format!("<td class=\"num\">{}</td>", markup(cell))).collect();
+/// A row: what it is about, and each figure with what it sorts by.
+fn row(name: &str, columns: &[Shown], figures: &Figure, currency: &str) -> String {
+    let cell = |shown: &Shown| {
+        let value = shown.value(figures, 0.0).unwrap_or(-1.0);
+        format!("<td class=\"num\" data-v=\"{value}\">{}</td>", markup(&shown.text(figures, 0.0, currency)))
+    };
+    let cells: String = columns.iter().map(cell).collect();
     format!("<tr><td>{}</td>{cells}</tr>\n", markup(name))
 }

@@ -61,10 +61,22 @@ fn is_of(pod: &PodRow, name: &str) -> bool {
     pod.owner == name || (pod.namespace == namespace && (pod.name == rest || owner_name == rest))
 }
 
+/// The owner in this run of a pod that another run or a recording has: a pod's name is its owner's with one or two more
+/// words behind it, which no two runs share.
+pub(super) fn owner_of_another(name: &str, pod: &PodRow) -> bool {
+    let Some((namespace, rest)) = name.split_once('/') else { return false };
+    let owner_name = pod.owner.splitn(3, '/').nth(2).unwrap_or_default();
+    let more = rest.strip_prefix(owner_name).and_then(|more| more.strip_prefix('-'));
+    let is_near = more.is_some_and(|more| !more.is_empty() && more.matches('-').count() <= 1);
+    pod.namespace == namespace && is_near
+}
+
 /// What else there is, for the message when nothing was found.
 #[derive(Debug, Default)]
 pub(super) struct Known {
     found: bool,
+    /// The owner of a pod that only another run has.
+    pub(super) instead: Option<String>,
     owners: std::collections::BTreeSet<String>,
 }
 
@@ -72,8 +84,19 @@ pub(super) struct Known {
 const NEAR_MAX: usize = 3;
 
 impl Known {
+    /// The object to answer about instead of one that the run does not have.
+    pub(super) fn instead_of_nothing(&self) -> Option<Subject> {
+        if self.found { None } else { self.instead.clone().map(Subject::Object) }
+    }
+
     pub(super) fn see(&mut self, subject: &Subject, pod: &PodRow) {
         self.found |= subject.takes(pod);
+        if let Subject::Object(name) = subject
+            && self.instead.is_none()
+            && owner_of_another(name, pod)
+        {
+            self.instead = Some(pod.owner.clone());
+        }
         if !self.found && self.owners.len() < NEAR_MAX {
             self.owners.insert(pod.owner.clone());
         }

@@ -2,7 +2,7 @@
 
 use sk_core::SimTime;
 
-use super::{Event, Why};
+use super::{Event, Said, Why};
 use crate::step::Window;
 use crate::words::{plural, printable};
 
@@ -42,20 +42,32 @@ fn waits(why: &Why, clock: Clock) -> String {
         let longest =
             if waited.pods > 1 { format!(", the longest {}", waited.longest) } else { format!(", {}", waited.longest) };
         text.push_str(&format!("\n{}   {pods} pending {when}{longest}\n", printable(&waited.owner)));
-        for said in waited.said.iter().take(SAID_SHOWN) {
-            text.push_str(&format!("  said ×{:<4} {}\n", said.times, printable(&said.message)));
-        }
-        if waited.said.len() > SAID_SHOWN {
-            text.push_str(&format!("             and {} other messages\n", waited.said.len() - SAID_SHOWN));
-        }
+        let whose = if why.is_recorded { "recorded" } else { "simulated" };
+        text.push_str(&said(whose, &waited.said));
         for full in &waited.at_max {
             let since = clock.short(full.since);
             text.push_str(&format!("  autoscaler {} at its max {} since {since}\n", printable(&full.group), full.max));
+        }
+        if !waited.would_have_fitted.is_empty() {
+            let fitting: Vec<String> = waited.would_have_fitted.iter().map(|group| printable(group)).collect();
+            text.push_str(&format!("  would have fitted  {}\n", fitting.join(" · ")));
         }
         text.push_str(&format!("  ended      {}\n", printable(&waited.ended)));
     }
     if why.waits.len() > WAITS_SHOWN {
         text.push_str(&format!("\n… and {} shorter waits; -o json has them all\n", why.waits.len() - WAITS_SHOWN));
+    }
+    text
+}
+
+/// What one of them said, with how often.
+fn said(whose: &str, all: &[Said]) -> String {
+    let mut text = String::new();
+    for said in all.iter().take(SAID_SHOWN) {
+        text.push_str(&format!("  {whose:<10} {} (×{})\n", printable(&said.message), said.times));
+    }
+    if all.len() > SAID_SHOWN {
+        text.push_str(&format!("  {:10} and {} other messages\n", "", all.len() - SAID_SHOWN));
     }
     text
 }

@@ -5,22 +5,23 @@
 //! observations is among the runs: it reads as the run `recorded`, over the window of the first simulated one.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Result, anyhow, bail};
 use serde_json::Value;
 use sk_api::Scenario;
-use sk_record::Run;
+use sk_record::{Group, Run};
 use sk_replay::plan::Window as TraceWindow;
 use sk_replay::recorded::{self, Recorded};
-use sk_report::compare::fidelity::Lives;
 use sk_report::compare::{Comparison, Member, html, json, markdown, table};
+use sk_report::fidelity::Lives;
 use sk_report::figure::ToFigure;
-use sk_report::{Analysis, Source, Summary, Tables};
+use sk_report::{Analysis, Assertion, Scope, Source, Summary, Tables};
 
 use crate::cli::{CompareArgs, CompareFormat, Global};
+use crate::confined::assertions;
 use crate::failure::Outcome;
-use crate::runs::RUNS;
+use crate::runs::{self, Found};
 use crate::traces;
 
 /// How wide a table is where nobody says how wide the terminal is.
@@ -28,7 +29,7 @@ const COLUMNS: usize = 80;
 
 /// One of the things that were named.
 enum Named {
-    Run(PathBuf),
+    Run(Found),
     Trace,
 }
 
@@ -44,10 +45,11 @@ pub(crate) fn run(args: &CompareArgs, global: &Global) -> Result<Outcome> {
     };
     let window = window(&named)?;
     let members = args.runs.iter().zip(&named).map(|(text, named)| match named {
-        Named::Run(dir) => of_run(text, dir, needs),
+        Named::Run(found) => of_run(text, found.dir(), needs),
         Named::Trace => of_trace(text, window, needs, global),
     });
-    let comparison = Comparison::of(members.collect::<Result<_>>()?);
+    let mut comparison = Comparison::of(members.collect::<Result<_>>()?);
+    judge(args, &mut comparison)?;
     let text = match args.output {
         CompareFormat::Table => table::render(&comparison, terminal_columns()),
         CompareFormat::Json => json::render(&comparison)?,
@@ -55,7 +57,26 @@ pub(crate) fn run(args: &CompareArgs, global: &Global) -> Result<Outcome> {
         CompareFormat::Html => html::render(&comparison)?,
     };
     anstream::stdout().write_all(text.as_bytes())?;
-    Ok(Outcome::Good)
+    Ok(comparison.exit().into())
+}
+
+/// Judges every run but the baseline's by what was asserted.
+fn judge(args: &CompareArgs, comparison: &mut Comparison) -> Result<()> {
+    let assertions = args.assert.iter().map(|text| Assertion { name: None, text: text.clone() });
+    let metas = comparison.columns.iter().flat_map(|column| &column.members).map(|member| &member.meta);
+    let mut groups: Vec<Group> = metas.flat_map(|meta| meta.groups.clone()).collect();
+    groups.sort_by(|a, b| a.name.cmp(&b.name));
+    groups.dedup_by(|a, b| a.name == b.name);
+    let scope = Scope { compared: true, recorded: comparison.has_recording(), mean: false };
+    let checked = assertions::check(assertions.collect(), &groups, scope)?;
+    if checked.is_empty() {
+        return Ok(());
+    }
+    for asked in comparison.asked() {
+        let verdicts = checked.judge(&asked.figures)?;
+        comparison.assertions.extend(verdicts.into_iter().map(|verdict| asked.asserted(verdict)));
+    }
+    Ok(())
 }
 
 pub(crate) fn terminal_columns() -> usize {
@@ -64,10 +85,10 @@ pub(crate) fn terminal_columns() -> usize {
 
 /// A run; if there is none of that name, a trace.
 fn find(text: &str) -> Result<Named> {
-    match sk_record::resolve(text, Path::new(RUNS)) {
-        Ok(dir) => Ok(Named::Run(dir)),
+    match runs::resolve(text) {
+        Ok(found) => Ok(Named::Run(found)),
         Err(_) if traces::is_one(text) => Ok(Named::Trace),
-        Err(error) => Err(anyhow!(error)),
+        Err(error) => Err(error),
     }
 }
 
@@ -81,7 +102,7 @@ struct Needs {
 /// The window of the first simulated run: what was recorded outside of it cannot be compared.
 fn window(named: &[Named]) -> Result<Option<TraceWindow>> {
     let first = named.iter().find_map(|named| match named {
-        Named::Run(dir) => Some(dir),
+        Named::Run(found) => Some(found.dir()),
         Named::Trace => None,
     });
     let Some(dir) = first else { return Ok(None) };
@@ -136,6 +157,7 @@ fn scenario(run: &Run, dir: &Path) -> Result<Option<Value>> {
 fn label(text: &str, dir: &Path) -> String {
     let folder = dir.file_name().map(|folder| folder.to_string_lossy().into_owned());
     match folder {
+        _ if text.contains("://") => text.trim_end_matches('/').rsplit('/').next().unwrap_or(text).to_owned(),
         Some(folder) if text.starts_with('@') || text.contains('/') => folder,
         _ => text.to_owned(),
     }

@@ -1,7 +1,7 @@
 //! `skctl report [RUN]`: shows a run in any format; with `--cluster`, fetches the record of a Simulation first.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result, anyhow, bail};
 use serde_json::Value;
@@ -9,8 +9,9 @@ use sk_api::scenario::Scenario;
 use sk_api::simulation::names::SCENARIO_ANNOTATION;
 use sk_api::simulation::{Simulation, State};
 use sk_record::Run;
+use sk_report::html::Asked;
 use sk_report::terminal::Occasion;
-use sk_report::{Analysis, Judgement, Scope, Terms};
+use sk_report::{Analysis, Judgement, Scope, Terms, fidelity};
 
 use super::run::baseline::Baseline;
 use super::run::conclude::{self, Judge};
@@ -20,15 +21,20 @@ use crate::cluster::simulations::Simulations;
 use crate::cluster::{self, Cluster};
 use crate::confined::assertions::{self, Checked};
 use crate::failure::Outcome;
-use crate::runs::{self, RUNS};
-use crate::scenarios::ASSUMED;
+use crate::runs::{self, Found};
+use crate::scenarios::{self, ASSUMED};
 use crate::simulation::{name_of, why_it_failed, words};
 use crate::{output, records};
 
 pub(crate) fn run(args: &ReportArgs, global: &Global) -> Result<Outcome> {
-    let dir = if args.cluster { fetched(args, global)? } else { sk_record::resolve(&args.run, Path::new(RUNS))? };
-    let run = Run::open(&dir)?;
-    let analysis = Analysis::of(&run)?;
+    let found = if args.cluster { Found::Here(fetched(args, global)?) } else { runs::resolve(&args.run)? };
+    let dir = found.dir();
+    let run = Run::open(dir)?;
+    let mut analysis = Analysis::of(&run)?;
+    if let Some(kept) = run.file(fidelity::FILE)? {
+        let broken = || format!("the run's {} cannot be read; run it again", fidelity::FILE);
+        fidelity::from_json(&mut analysis, &kept).with_context(broken)?;
+    }
     let scenario = scenario_text(&run)?;
     let name = dir.join("scenario.yaml").display().to_string();
     let baseline = Baseline::kept(&run)?;
@@ -45,7 +51,10 @@ pub(crate) fn run(args: &ReportArgs, global: &Global) -> Result<Outcome> {
         ReportFormat::Json => sk_report::json::render(&analysis, &judgement)?,
         ReportFormat::Markdown => sk_report::markdown::render(&analysis, &judgement),
         ReportFormat::Junit => sk_report::junit::render(&analysis, &judgement),
-        ReportFormat::Html => sk_report::html::render(&analysis, &judgement, Some(&scenario))?,
+        ReportFormat::Html => {
+            let differs = scenarios::differences(&scenario)?;
+            sk_report::html::render(&analysis, &judgement, Some(Asked { text: &scenario, differs: &differs }))?
+        }
     };
     anstream::stdout().write_all(text.as_bytes())?;
     Ok(judgement.exit().into())
@@ -66,7 +75,7 @@ fn scenario_text(run: &Run) -> Result<String> {
 /// The run's own assertions and what it accepts, to be judged from its record.
 fn check(name: &str, scenario: &str, analysis: &Analysis, compared: bool) -> Result<(Checked, Terms)> {
     let scenario = Scenario::parse(name, scenario)?;
-    let scope = Scope { compared, mean: false };
+    let scope = Scope { compared, recorded: analysis.recorded.is_some(), mean: false };
     let checked = assertions::check(for_report(&scenario.assertions), &analysis.meta.groups, scope)?;
     Ok((checked, Terms { accept: scenario.accept, strict: false }))
 }

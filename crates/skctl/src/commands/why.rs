@@ -12,14 +12,14 @@ use sk_report::{Source, Tables};
 
 use crate::cli::{Global, NEWEST, WhyArgs, WhyFormat};
 use crate::failure::Outcome;
-use crate::runs::RUNS;
+use crate::runs::{self, RUNS};
 use crate::times::{Asked, Clock};
 use crate::{output, traces};
 
 pub(crate) fn run(args: &WhyArgs, global: &Global) -> Result<Outcome> {
     let (run, object) = words(args);
-    match sk_record::resolve(run, Path::new(RUNS)) {
-        Ok(dir) => answer(&Run::open(&dir)?, object, args, global),
+    match runs::resolve(run) {
+        Ok(found) => answer(&Run::open(found.dir())?, object, args, global),
         Err(_) if traces::is_one(run) => {
             let trace = traces::open(run, global)?;
             let (start, end) = trace.span().ok_or_else(|| anyhow!("{run} holds nothing"))?;
@@ -28,7 +28,7 @@ pub(crate) fn run(args: &WhyArgs, global: &Global) -> Result<Outcome> {
                 Recorded::of(&trace, window, env!("CARGO_PKG_VERSION"))?;
             answer(&Tables { meta, pods, nodes, series, decisions }, object, args, global)
         }
-        Err(error) => Err(anyhow!(error)),
+        Err(error) => Err(error),
     }
 }
 

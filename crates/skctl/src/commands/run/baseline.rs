@@ -2,15 +2,13 @@
 //!
 //! A run that was judged by them keeps them in its folder, so that a report of it says the same when the other run is gone.
 
-use std::path::Path;
-
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 use sk_record::Run;
 use sk_report::Analysis;
 use sk_report::figure::{Figure, ToFigure, Typed};
 
-use crate::runs::RUNS;
+use crate::runs;
 
 /// What it is called in the folder of a run that was compared with it.
 pub(crate) const FILE: &str = "baseline.json";
@@ -31,8 +29,8 @@ struct Kept {
 impl Baseline {
     /// The run that people name: a folder, a name under ./runs, `@` for the newest.
     pub(crate) fn of_run(typed: &str) -> Result<Self> {
-        let dir = sk_record::resolve(typed, Path::new(RUNS)).context("--baseline")?;
-        let run = Run::open(&dir)?;
+        let found = runs::resolve(typed).context("--baseline")?;
+        let run = Run::open(found.dir())?;
         if run.meta().partial {
             bail!(
                 "--baseline {typed}: that run was stopped before its end, so nothing can be compared with it; run it again"

@@ -8,6 +8,7 @@ use sk_api::Scenario;
 use sk_record::Staged;
 use sk_report::baseline::compared;
 use sk_report::figure::{Figure, ToFigure};
+use sk_report::html::Asked;
 use sk_report::terminal::Occasion;
 use sk_report::{Analysis, Judgement, Terms};
 
@@ -15,7 +16,7 @@ use super::baseline::{self, Baseline};
 use crate::cli::RunArgs;
 use crate::confined::assertions::Checked;
 use crate::failure::Outcome;
-use crate::progress;
+use crate::{progress, scenarios};
 
 /// By what a run is judged.
 #[derive(Clone, Copy)]
@@ -51,14 +52,25 @@ pub(crate) struct Concluded {
 
 /// Judges the staged run and publishes it with its reports. A run that cannot be judged is published all the same, and
 /// says so.
-pub(crate) fn publish(mut staged: Staged, judge: Judge<'_>, scenario: &str) -> Result<Concluded> {
+pub(crate) fn publish(staged: Staged, judge: Judge<'_>, scenario: &str) -> Result<Concluded> {
     let analysis = Analysis::of(&staged.run()?)?;
+    publish_analysed(staged, analysis, judge, scenario)
+}
+
+/// The same for a run whose figures are known.
+pub(super) fn publish_analysed(
+    mut staged: Staged,
+    analysis: Analysis,
+    judge: Judge<'_>,
+    scenario: &str,
+) -> Result<Concluded> {
     let judgement = Judgement::of(&analysis, judge.checked.judge(&judge.figures(&analysis))?, judge.terms);
     // Whoever reports on the run later judges it by the same figures.
     if let Some(baseline) = judge.baseline.filter(|_| judge.checked.name_baseline()) {
         staged.add_file(baseline::FILE, &baseline.to_json()?)?;
     }
-    for (name, text) in sk_report::files(&analysis, &judgement, scenario)? {
+    let differs = scenarios::differences(scenario)?;
+    for (name, text) in sk_report::files(&analysis, &judgement, Asked { text: scenario, differs: &differs })? {
         staged.add_file(name, text.as_bytes())?;
     }
     let dir = staged.publish()?;

@@ -10,7 +10,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use sk_api::scenario::{Nodes, Scenario};
-use sk_replay::plan::Overlay;
+use sk_replay::plan::{Overlay, Window};
+use sk_replay::recorded::{Recorded, RecordedError};
+use sk_report::Tables;
+use sk_report::fidelity::Recording;
 use sk_store::trace::{self, Change, Format, Object, Trace};
 use sk_trace::transform::transform;
 
@@ -34,6 +37,27 @@ pub(super) struct Material {
     pub(super) nodes: Vec<Value>,
     /// What goes into the run's folder, by name.
     pub(super) files: Vec<(&'static str, Vec<u8>)>,
+}
+
+impl Material {
+    /// Does the trace say what really happened?
+    pub(super) fn is_recorded(&self) -> Result<bool> {
+        Ok(self.trace.observations()?.next().transpose()?.is_some())
+    }
+
+    /// What was recorded in a window; nothing where the trace does not say, or says more than can be compared.
+    pub(super) fn recording(&self, window: Window) -> Result<Option<Recording>> {
+        if !self.is_recorded()? {
+            return Ok(None);
+        }
+        match Recorded::of(&self.trace, window, env!("CARGO_PKG_VERSION")) {
+            Ok(Recorded { meta, pods, nodes, series, decisions }) => {
+                Ok(Some(Recording::of(&Tables { meta, pods, nodes, series, decisions })?))
+            }
+            Err(RecordedError::NoObservations(_) | RecordedError::TooManyPods(_)) => Ok(None),
+            Err(error @ RecordedError::Trace(_)) => Err(error.into()),
+        }
+    }
 }
 
 /// What tells one material from another.

@@ -110,7 +110,8 @@ pub(super) fn plan(args: &RunArgs, resolved: &Resolved, has_baseline: bool, glob
         let place = |text: &str| place(text).map(|place| format!("{place}: ")).unwrap_or_default();
         let assertions = scenario.assertions.iter().map(|assertion| assertion.that.as_str());
         named::refuse_unknown(assertions, planned.materials.get(material), place)?;
-        planned.variants.push(variant(args, resolved, &member.label, &scenario, compared)?);
+        let scope = Scope { compared, recorded: planned.materials.get(material).is_recorded()?, mean: false };
+        planned.variants.push(variant(args, resolved, &member.label, &scenario, scope)?);
         let run = Variant { args, resolved, member, material, typed: &typed, global };
         let window = run.window(&mut scenario, planned.materials.get(material))?;
         for repetition in 0..repetitions {
@@ -128,13 +129,13 @@ fn variant(
     resolved: &Resolved,
     label: &str,
     scenario: &Scenario,
-    compared: bool,
+    scope: Scope,
 ) -> Result<PlannedVariant> {
     let is_repeated = scenario.repetitions > 1;
     let check = |holds: fn(&Holds) -> bool, mean: bool| {
         let some = those(&scenario.assertions, holds, is_repeated);
         let groups = Setup::new(scenario).groups();
-        let checked = assertions::check(for_report(&some), &groups, Scope { compared, mean });
+        let checked = assertions::check(for_report(&some), &groups, Scope { mean, ..scope });
         checked.map_err(|error| in_file(&resolved.scenario, args.assert.len(), error))
     };
     Ok(PlannedVariant {

@@ -7,12 +7,15 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 use serde_json::{Value, json};
+use sk_record::Staged;
+use sk_replay::plan::Window;
 use sk_report::baseline::{compared, mean};
+use sk_report::fidelity::Recording;
 use sk_report::figure::{Figure, ToFigure};
 use sk_report::junit::{self, Suite};
 use sk_report::side_by_side::{self, Across, Beside};
 use sk_report::verdict::Judged;
-use sk_report::{Evaluated, Exit, Mark, Verdict};
+use sk_report::{Analysis, Evaluated, Exit, Mark, Verdict};
 
 use super::baseline::Baseline;
 use super::conclude::{self, Concluded, Judge};
@@ -32,6 +35,8 @@ pub(super) struct Results<'a> {
     of_first: Vec<Option<Baseline>>,
     /// Ended before what they are compared with.
     waiting: Vec<Ended>,
+    /// What was recorded, by material and window; most commands have one.
+    recordings: Vec<(usize, Window, Option<Recording>)>,
     finished: Vec<Option<Finished>>,
     failures: Vec<anyhow::Error>,
 }
@@ -57,7 +62,7 @@ impl<'a> Results<'a> {
         let repetitions = planned.runs.iter().filter(|run| run.variant == 0).count();
         let finished = planned.runs.iter().map(|_| None).collect();
         let of_first = vec![None; repetitions];
-        Self { planned, named, of_first, waiting: Vec::new(), finished, failures: Vec::new() }
+        Self { planned, named, of_first, waiting: Vec::new(), recordings: Vec::new(), finished, failures: Vec::new() }
     }
 
     /// Takes in a run that has ended.
@@ -87,8 +92,9 @@ impl<'a> Results<'a> {
     }
 
     fn judge(&mut self, Ended { number, staged, wall }: Ended) -> Result<()> {
-        let run = &self.planned.runs[number];
-        let variant = &self.planned.variants[run.variant];
+        let planned = self.planned;
+        let run = &planned.runs[number];
+        let variant = &planned.variants[run.variant];
         let staged = match staged {
             Ok(staged) => staged,
             Err(error) => {
@@ -96,7 +102,7 @@ impl<'a> Results<'a> {
                 return Ok(());
             }
         };
-        let analysis = sk_report::Analysis::of(&staged.run()?)?;
+        let analysis = self.analysed(run, &staged)?;
         if run.variant == 0 {
             self.of_first[run.repetition as usize] = Some(Baseline::of(&analysis));
         }
@@ -105,11 +111,11 @@ impl<'a> Results<'a> {
         let judge = Judge { checked: &variant.checked, terms: &variant.terms, baseline };
         let any = variant.any.judge(&judge.figures(&analysis))?;
         let figures = (!variant.mean.is_empty()).then(|| analysis.summary.figure());
-        let concluded = conclude::publish(staged, judge, &run.text)?;
+        let concluded = conclude::publish_analysed(staged, analysis, judge, &run.text)?;
         let is_only = self.planned.runs.len() == 1;
         self.finished[number] = Some(Finished {
             beside: beside(run, &concluded),
-            suite: junit::suite(&concluded.analysis, &concluded.judgement),
+            suite: junit::suite(&concluded.analysis, &concluded.judgement).labelled(&run.label),
             outcome: conclude::outcome(&concluded),
             summary: sk_report::json::render(&concluded.analysis, &concluded.judgement)?,
             any,
@@ -117,6 +123,22 @@ impl<'a> Results<'a> {
             whole: is_only.then_some((concluded, wall)),
         });
         Ok(())
+    }
+
+    /// The run's figures, beside what was recorded where the trace says what that was.
+    fn analysed(&mut self, run: &PlannedRun, staged: &Staged) -> Result<Analysis> {
+        let source = staged.run()?;
+        let mut analysis = Analysis::of(&source)?;
+        let window = Window { start: analysis.window.start, end: analysis.window.end, includes_end: true };
+        let is_known = |(material, of, _): &&(usize, Window, _)| *material == run.material && *of == window;
+        if !self.recordings.iter().any(|known| is_known(&known)) {
+            let recording = self.planned.materials.get(run.material).recording(window)?;
+            self.recordings.push((run.material, window, recording));
+        }
+        if let Some((_, _, Some(recording))) = self.recordings.iter().find(is_known) {
+            recording.beside(&mut analysis, &source)?;
+        }
+        Ok(analysis)
     }
 
     /// Prints everything; what the caller gets back.
@@ -289,5 +311,5 @@ fn suite_across(across: &[Across]) -> Option<Suite> {
         (format!("{label} {name} (for: {how})").trim_start().to_owned(), verdict.with_values(), judged)
     };
     let cases: Vec<_> = across.iter().map(case).collect();
-    (!cases.is_empty()).then(|| Suite { name: "all repetitions".to_owned(), cases })
+    (!cases.is_empty()).then(|| Suite { name: "all repetitions".to_owned(), properties: Vec::new(), cases })
 }

@@ -1,14 +1,15 @@
 //! `make record-fixtures`: records anew what the real control plane does with each scenario, what the real scheduler
 //! does with each family of scheduling scenarios, which kinds it serves, and what the oracles answer. Arguments name what
-//! to record (`job`, `scheduler/preemption`, `discovery`, `oracle-cron`, or `scheduler` for all its families); without
-//! any, all are.
+//! to record (`job`, `scheduler/preemption`, `api/pods`, `discovery`, `oracle-cron`, or `scheduler` and `api` for all their
+//! families); without any, all are.
 
 use std::process::ExitCode;
 use std::time::Instant;
 
 use sk_testkit::Scenario;
 use sk_testkit::recorder::{
-    ORACLES, RecordError, record, record_discovery, record_oracle, write, write_discovery, write_oracle,
+    ApiArena, ORACLES, RecordError, record, record_discovery, record_oracle, write, write_api, write_discovery,
+    write_oracle,
 };
 use sk_testkit::scheduling::Family;
 use sk_testkit::scheduling::live::{self, Arena, PlayError};
@@ -56,9 +57,27 @@ async fn record_wanted(wanted: &[String]) -> Result<usize, Error> {
         println!("{} ({:.0} s)", path.display(), began.elapsed().as_secs_f64());
         recorded += 1;
     }
+    let requests = sk_testkit::api::Family::all().map_err(RecordError::from)?;
+    let of_api = |family: &&sk_testkit::api::Family| is_wanted("api") || is_wanted(&format!("api/{}", family.name));
+    recorded += record_api(requests.iter().filter(of_api)).await?;
     let families = Family::all().map_err(RecordError::from)?;
     let of_scheduler = |family: &&Family| is_wanted("scheduler") || is_wanted(&format!("scheduler/{}", family.name));
     Ok(recorded + record_families(families.iter().filter(of_scheduler)).await?)
+}
+
+/// One API server answers all families of requests, each in a namespace of its own.
+async fn record_api(families: impl Iterator<Item = &sk_testkit::api::Family>) -> Result<usize, Error> {
+    let (mut arena, mut recorded) = (None, 0);
+    for family in families {
+        let arena = match &mut arena {
+            Some(arena) => arena,
+            none => none.insert(ApiArena::start().await?),
+        };
+        let path = write_api(&family.name, &arena.record(family).await?)?;
+        println!("{} ({} requests)", path.display(), family.calls.len());
+        recorded += 1;
+    }
+    Ok(recorded)
 }
 
 /// One API server serves all families; the scheduler is started anew for each scenario.

@@ -477,7 +477,11 @@ fn node_term(term: &Value, at: &str, errors: &mut Errors) {
             }
             "In" | "NotIn" | "Exists" | "DoesNotExist" | "Gt" | "Lt" => {}
             _ => {
-                errors.push(invalid(format!("{at}.operator"), &expression["operator"], "not a valid selector operator"))
+                errors.push(invalid(
+                    format!("{at}.operator"),
+                    &expression["operator"],
+                    "not a valid selector operator",
+                ));
             }
         }
         text::label_key(text_of(&expression["key"]), &format!("{at}.key"), errors);
@@ -511,7 +515,11 @@ pub(super) fn label_selector(selector: &Value, at: &str, errors: &mut Errors) {
             }
             "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
             _ => {
-                errors.push(invalid(format!("{at}.operator"), &expression["operator"], "not a valid selector operator"))
+                errors.push(invalid(
+                    format!("{at}.operator"),
+                    &expression["operator"],
+                    "not a valid selector operator",
+                ));
             }
         }
         text::label_key(text_of(&expression["key"]), &format!("{at}.key"), errors);

@@ -100,8 +100,10 @@ fn selector(spec: &Value, empty: &str, unreadable: &str, errors: &mut Errors) {
         return;
     }
     label_selector(selector, "spec.selector", errors);
-    let count =
-        |name: &str| selector[name].as_array().map(Vec::len).or(selector[name].as_object().map(|map| map.len()));
+    let count = |name: &str| {
+        let entries = selector[name].as_object().map(serde_json::Map::len);
+        entries.or_else(|| selector[name].as_array().map(Vec::len))
+    };
     if count("matchLabels").unwrap_or(0) + count("matchExpressions").unwrap_or(0) == 0 {
         errors.push(invalid("spec.selector", selector, empty));
     }
@@ -152,7 +154,7 @@ pub(super) fn stateful_set(spec: &Value, old: Option<&Value>, errors: &mut Error
         }
         "OnDelete" => {}
         "RollingUpdate" => {
-            not_negative(&strategy["rollingUpdate"], "partition", "spec.updateStrategy.rollingUpdate", errors)
+            not_negative(&strategy["rollingUpdate"], "partition", "spec.updateStrategy.rollingUpdate", errors);
         }
         _ => errors.push(invalid("spec.updateStrategy", &in_go(strategy), "must be 'RollingUpdate' or 'OnDelete'")),
     }

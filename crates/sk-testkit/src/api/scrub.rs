@@ -23,9 +23,10 @@ fn clean(value: &mut Value) {
             }
             for (name, field) in fields.iter_mut() {
                 let is_given = *field == "None" || *field == "";
-                if MADE_UP.contains(&name.as_str()) && !is_given && !field.is_array() && !field.is_object() {
-                    *field = "<made up>".into();
-                } else if name == "clusterIPs" && *field != serde_json::json!(["None"]) {
+                let is_plain = !field.is_array() && !field.is_object();
+                let is_made_up = MADE_UP.contains(&name.as_str()) && !is_given && is_plain;
+                let is_address = name == "clusterIPs" && *field != serde_json::json!(["None"]);
+                if is_made_up || is_address {
                     *field = "<made up>".into();
                 } else {
                     clean(field);

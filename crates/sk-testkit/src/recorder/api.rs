@@ -64,7 +64,7 @@ impl ApiArena {
         };
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let body = match is_watch && code == 200 {
-            true => text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect(),
+            true => text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()).collect(),
             false => serde_json::from_str(&text).unwrap_or(Value::String(text)),
         };
         Ok(Answered { code, body })

@@ -5,9 +5,13 @@
 //! query by hand; they are written and never read back. A group's column is called `node_group`, because `group` is a
 //! word of SQL. Text longer than [`crate::TEXT_MAX_BYTES`] is cut.
 
+mod autoscaler;
+
 use sk_core::{SimDuration, SimTime};
 
 use crate::column::{Column, Kind, Malformed, Row, RowReader, RowWriter};
+
+pub use autoscaler::{AutoscalerRow, Decided, Trigger};
 
 /// The life of one pod, from creation to removal; pushed once, when the pod is gone or the run ends.
 #[derive(Clone, Debug, PartialEq)]
@@ -359,5 +363,6 @@ mod tests {
         check::<NodeRow>();
         check::<SeriesRow>();
         check::<DecisionRow>();
+        check::<AutoscalerRow>();
     }
 }

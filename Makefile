@@ -6,7 +6,7 @@ E2E_JOBS ?= 2
 E2E_THREADS ?= 2
 # The tests that have required-features; a test in skctl compares this with the manifests.
 # The longest come first, so that no long one is left alone at the end.
-E2E_TESTS = simulation controller replays tracer cluster_e2e recorder control_plane process_runner smoke s3 accepted webhook
+E2E_TESTS = simulation controller replays tracer cluster_e2e recorder control_plane process_runner smoke s3 accepted webhook api_live
 # These compare what happens within microseconds, so nothing else runs beside them.
 E2E_ALONE = differential_live
 
@@ -80,6 +80,7 @@ docs: ## write the generated pages of docs/ anew
 	UPDATE_DOCS=1 cargo test -p sk-report --test figures
 	UPDATE_DOCS=1 cargo test -p sk-testkit --test fixtures
 	UPDATE_DOCS=1 cargo test -p skctl --test tutorial
+	UPDATE_DOCS=1 cargo test -p sk-apiserver --test corpus
 
 ci: ## everything, as CI does it
 	.ci/run

@@ -7,13 +7,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sk_core::memo::Memo;
-use sk_core::{ObjectKey, SimTime, SmolStr, TaintEffect, Toleration};
+use sk_core::{ObjectKey, SimTime, SmolStr, Taint, TaintEffect, Toleration};
 
 use crate::Object;
 use crate::directives;
 use crate::error::{ApiError, Invalid};
-use crate::kinds::{self, Body, Container, PodSpec};
+use crate::kinds::{self, Body, Container, PodSpec, qos};
 use crate::store::Store;
+use crate::validation::Errors;
+use crate::{defaults, schema, service, validation};
 
 /// Seconds a pod stays on a node that is not ready or not reachable (DefaultTolerationSeconds).
 const DEFAULT_TOLERATION_SECS: i64 = 300;
@@ -24,6 +26,11 @@ const SYSTEM_PRIORITIES: [(&str, i32); 2] =
     [("system-cluster-critical", 2_000_000_000), ("system-node-critical", 2_000_001_000)];
 /// How many admitted specs are remembered; one per pod template in use. A spec is 1 to 2 KB, so at most 8 MB.
 const SPEC_MEMORY: usize = 4096;
+
+/// What pods do that say nothing else.
+const PREEMPT: &str = "PreemptLowerPriority";
+/// The taint of a node that nobody has found ready yet.
+const NOT_READY: &str = "node.kubernetes.io/not-ready";
 
 /// The driver's say in every new pod: what the mutating webhook is on a real cluster.
 pub trait AdmitPod: Send {
@@ -46,8 +53,12 @@ pub enum Notice {
 /// The state admission keeps between requests.
 pub(crate) struct Admission {
     pub(crate) hook: Option<Box<dyn AdmitPod>>,
+    /// Must an object have everything that a server wants, or may it be of a recording?
+    pub(crate) is_strict: bool,
     pub(crate) notices: BTreeMap<Notice, u64>,
     specs: Memo<PodSpec, Arc<PodSpec>>,
+    /// What was found wrong with admitted specs.
+    checked: Memo<PodSpec, Errors>,
     /// The class of pods that name none, once somebody has asked.
     default_class: Option<Priority>,
 }
@@ -59,8 +70,10 @@ impl Clone for Admission {
     fn clone(&self) -> Self {
         Self {
             hook: self.hook.as_ref().map(|hook| hook.fork()),
+            is_strict: self.is_strict,
             notices: self.notices.clone(),
             specs: self.specs.clone(),
+            checked: self.checked.clone(),
             default_class: self.default_class.clone(),
         }
     }
@@ -68,7 +81,14 @@ impl Clone for Admission {
 
 impl Admission {
     pub(crate) fn new() -> Self {
-        Self { hook: None, notices: BTreeMap::new(), specs: Memo::new(SPEC_MEMORY), default_class: None }
+        Self {
+            hook: None,
+            is_strict: false,
+            notices: BTreeMap::new(),
+            specs: Memo::new(SPEC_MEMORY),
+            checked: Memo::new(SPEC_MEMORY),
+            default_class: None,
+        }
     }
 
     /// Readies a new object for storing, or refuses it.
@@ -78,16 +98,98 @@ impl Admission {
         if let Body::Job(job) = &mut object.body {
             job.generate_selector(&name, uid, &mut object.meta.labels);
         }
-        validate(object)?;
         object.body.prepare_for_create();
+        if self.is_strict {
+            self.check_priority(object, store)?;
+            protect(object);
+        }
         if let Body::Pod(pod) = &mut object.body {
             pod.spec = self.admitted_spec(&pod.spec, store);
+        }
+        self.complete(object, None)?;
+        if let Body::Pod(pod) = &mut object.body {
+            if self.is_strict {
+                pod.status.rest = Some(qos::status_of(&pod.spec));
+            }
             if let Some(hook) = &mut self.hook {
                 hook.admit(object, now);
             }
             self.notice_assumed_lifetime(object);
         }
         Ok(())
+    }
+
+    /// Writes defaults into an object and says what a server would find wrong with it. Specs of pods were given theirs
+    /// when they were admitted, and one that was seen before is not looked at again.
+    ///
+    /// Objects of a recording are checked for what a controller or the scheduler could not bear, and get the defaults that
+    /// placement and lifecycles depend on: they come from a server that has written the others.
+    pub(crate) fn complete(&mut self, object: &mut Object, stored: Option<&Object>) -> Result<(), ApiError> {
+        if !self.is_strict {
+            return validate(object);
+        }
+        validate_metadata(object)?;
+        if let (true, Body::Pod(pod), Some(Body::Pod(known))) =
+            (true, &mut object.body, stored.map(|stored| &stored.body))
+        {
+            pod.spec = Arc::new(updated_spec(&pod.spec, &known.spec));
+        }
+        if let Body::Pod(pod) = &object.body {
+            let invalid = self.check_pod_spec(&pod.spec);
+            let fixed = stored.and_then(Object::pod).and_then(|known| validation::fixed(pod, known));
+            return judge(object, &invalid.into_iter().chain(fixed).collect());
+        }
+        if let Body::Node(node) = &mut object.body {
+            node.default_allocatable();
+            let invalid = validation::node(node);
+            return judge(object, &invalid);
+        }
+        let Some(of) = schema::find(&object.gvk) else { return Ok(()) };
+        let in_kind = |why: String| ApiError::in_kind(&object.gvk, &why);
+        let mut json = schema::decode(&object.gvk, of, object.to_json()).map_err(in_kind)?;
+        defaults::apply(&object.gvk, &mut json);
+        let before = stored.map(Object::to_json);
+        if object.gvk.kind == "Service" {
+            service::allot(&mut json, before.as_ref());
+        }
+        judge(object, &validation::check(&object.gvk, &json, before.as_ref()))?;
+        let mut read = Object::from_json(json)?;
+        read.body.share_template(&object.body);
+        (object.body, object.meta.labels) = (read.body, read.meta.labels);
+        Ok(())
+    }
+
+    /// Priority: the class must be there, and decides what else the spec may say of it.
+    fn check_priority(&mut self, object: &Object, store: &Store) -> Result<(), ApiError> {
+        let Some(pod) = object.pod() else { return Ok(()) };
+        let class = &pod.spec.priority_class_name;
+        let found = match class.is_empty() {
+            true => Some(self.default_class.get_or_insert_with(|| find_default_class(store)).clone()),
+            false => find_class(class, store),
+        };
+        let refuse = |why: String| ApiError::forbidden(&object.gvk, &object.key.name, &why);
+        let Some((value, policy)) = found else {
+            return Err(refuse(format!("no PriorityClass with name {class} was found")));
+        };
+        let computed = policy.unwrap_or(SmolStr::new_static(PREEMPT));
+        if let Some(said) = pod.spec.preemption_policy.as_ref().filter(|said| **said != computed) {
+            return Err(refuse(format!(
+                "the string value of PreemptionPolicy ({said}) must not be provided in pod spec; priority admission \
+                 controller computed {computed} from the given PriorityClass name"
+            )));
+        }
+        match pod.spec.priority.filter(|said| *said != value) {
+            None => Ok(()),
+            Some(said) => Err(refuse(format!(
+                "the integer value of priority ({said}) must not be provided in pod spec; priority admission controller \
+                 computed {value} from the given PriorityClass name"
+            ))),
+        }
+    }
+
+    /// Is a pod's spec one that a server takes? Each is looked at once.
+    fn check_pod_spec(&mut self, spec: &Arc<PodSpec>) -> Errors {
+        self.checked.get_or_insert_with(spec, |spec| validation::pod_spec(&serde_json::json!(*spec)))
     }
 
     /// A pod of a Job ends after a time that nobody recorded, unless somebody did.
@@ -109,8 +211,9 @@ impl Admission {
         if priority.is_none() {
             *self.notices.entry(Notice::UnknownPriorityClass(class.clone())).or_default() += 1;
         }
+        let is_strict = self.is_strict;
         self.specs.get_or_insert_with(source, |source| {
-            let mut spec = source.clone();
+            let mut spec = if is_strict { defaults::of_pod(source) } else { source.clone() };
             default_requests(&mut spec);
             default_tolerations(&mut spec);
             default_priority(&mut spec, priority);
@@ -155,7 +258,37 @@ fn find_default_class(store: &Store) -> Priority {
 fn default_priority(spec: &mut PodSpec, found: Option<Priority>) {
     let (value, policy) = found.unwrap_or((spec.priority.unwrap_or(0), None));
     spec.priority = Some(value);
-    spec.preemption_policy.get_or_insert(policy.unwrap_or(SmolStr::new_static("PreemptLowerPriority")));
+    spec.preemption_policy.get_or_insert(policy.unwrap_or(SmolStr::new_static(PREEMPT)));
+}
+
+/// What an update makes of a pod's spec: defaults, and the priority that the pod has.
+fn updated_spec(wanted: &PodSpec, known: &PodSpec) -> PodSpec {
+    let mut spec = defaults::of_pod(wanted);
+    spec.priority = known.priority;
+    spec.preemption_policy.clone_from(&known.preemption_policy);
+    default_tolerations(&mut spec);
+    spec
+}
+
+/// Marks that somebody else takes off again: of a claim in use (StorageObjectInUseProtection), of a node that is not ready
+/// (TaintNodesByCondition). In a simulation there is nobody who would; its nodes and claims have their own ways.
+fn protect(object: &mut Object) {
+    let mark = |object: &mut Object, name: &'static str| {
+        let known = object.meta.finalizers.iter().cloned();
+        object.meta.finalizers = known.chain([SmolStr::new_static(name)]).collect();
+    };
+    match object.gvk.kind.as_str() {
+        "PersistentVolumeClaim" => mark(object, "kubernetes.io/pvc-protection"),
+        "PersistentVolume" => mark(object, "kubernetes.io/pv-protection"),
+        _ => {}
+    }
+    if let Body::Node(node) = &mut object.body
+        && !node.spec.taints.iter().any(|taint| taint.key == NOT_READY && taint.effect == TaintEffect::NoSchedule)
+    {
+        let key = SmolStr::new_static(NOT_READY);
+        let taint = Taint { key, value: SmolStr::default(), effect: TaintEffect::NoSchedule, time_added: None };
+        Arc::make_mut(&mut node.spec).taints.push(taint);
+    }
 }
 
 /// NamespaceLifecycle: new objects need a namespace, and one that is not going.
@@ -181,7 +314,7 @@ pub(crate) fn validate(object: &Object) -> Result<(), ApiError> {
         let why = format!("Invalid value: {shown:?}: a name has up to 253 lower case letters, digits, '-' and '.'");
         Err(Invalid::new("metadata.name", why))
     };
-    checked.map_err(|invalid| ApiError::invalid(&object.gvk, &object.key, &invalid))
+    checked.map_err(|invalid| ApiError::invalid(&object.gvk, &object.key.name, &[invalid]))
 }
 
 /// A limit without a request is also the request (`SetDefaults_Pod`).
@@ -193,6 +326,16 @@ fn default_requests(spec: &mut PodSpec) {
     };
     spec.containers.iter_mut().for_each(fill);
     spec.init_containers.iter_mut().for_each(fill);
+}
+
+/// Names, labels and annotations as a server takes them.
+pub(crate) fn validate_metadata(object: &Object) -> Result<(), ApiError> {
+    judge(object, &validation::metadata(object))
+}
+
+/// Refuses an object for what is wrong with it.
+fn judge(object: &Object, invalid: &Errors) -> Result<(), ApiError> {
+    if invalid.is_empty() { Ok(()) } else { Err(ApiError::invalid(&object.gvk, &object.key.name, invalid)) }
 }
 
 /// A pod that says nothing of a lost node leaves it after five minutes.

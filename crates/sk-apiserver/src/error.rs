@@ -1,8 +1,8 @@
 //! What the API server says when it refuses: the parts of Kubernetes' `Status` that clients act on.
 
 use serde_json::{Value, json};
+use sk_core::Gvk;
 use sk_core::registry::GroupResource;
-use sk_core::{Gvk, ObjectKey};
 
 /// Why a request was refused, by Kubernetes' own names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +31,8 @@ pub enum Reason {
     TooManyRequests,
     /// 500
     InternalError,
+    /// 500, of an error that has no name
+    Unknown,
 }
 
 /// A refusal.
@@ -41,18 +43,78 @@ pub struct ApiError {
     pub reason: Reason,
     /// The sentence, in Kubernetes' words.
     pub message: String,
+    /// Which object it is about, and which of its fields.
+    pub about: Option<Box<About>>,
 }
 
-/// One field of an object that is not valid, and why.
+/// What a refusal is about.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct About {
+    /// The object's name.
+    pub name: String,
+    /// Its fields that are not valid.
+    pub causes: Vec<Cause>,
+}
+
+/// Why one field is not valid.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cause {
+    /// By Kubernetes' own names, `FieldValueInvalid` and the like.
+    pub reason: &'static str,
+    /// The sentence.
+    pub message: String,
+    /// The field.
+    pub field: String,
+}
+
+/// One field of an object that is not valid, and why: `Required value`, `Invalid value: "x": must be ...`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Invalid {
     field: String,
     why: String,
 }
 
+/// How reasons begin, and what a cause calls them (`apimachinery/pkg/util/validation/field/errors.go`, 1.36).
+const CAUSES: [(&str, &str); 9] = [
+    ("Required value", "FieldValueRequired"),
+    ("Invalid value", "FieldValueInvalid"),
+    ("Unsupported value", "FieldValueNotSupported"),
+    ("Duplicate value", "FieldValueDuplicate"),
+    ("Forbidden", "FieldValueForbidden"),
+    ("Too long", "FieldValueTooLong"),
+    ("Too many", "FieldValueTooMany"),
+    ("Not found", "FieldValueNotFound"),
+    ("Internal error", "InternalError"),
+];
+
 impl Invalid {
     pub(crate) fn new(field: impl Into<String>, why: impl Into<String>) -> Self {
         Self { field: field.into(), why: why.into() }
+    }
+
+    fn cause(&self) -> Cause {
+        let named = CAUSES.iter().find(|(begin, _)| self.why.starts_with(begin));
+        let reason = named.map_or("FieldValueInvalid", |(_, reason)| reason);
+        Cause { reason, message: self.why.clone(), field: self.field.clone() }
+    }
+}
+
+impl Cause {
+    /// As the API server would send it.
+    pub fn to_json(&self) -> Value {
+        json!({"reason": self.reason, "message": self.message, "field": self.field})
+    }
+}
+
+/// What Go's decoder calls a JSON value.
+pub(crate) fn json_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
     }
 }
 
@@ -70,7 +132,7 @@ impl Reason {
             Self::UnsupportedMediaType => 415,
             Self::Invalid => 422,
             Self::TooManyRequests => 429,
-            Self::InternalError => 500,
+            Self::InternalError | Self::Unknown => 500,
         }
     }
 
@@ -89,22 +151,33 @@ impl Reason {
             Self::Invalid => "Invalid",
             Self::TooManyRequests => "TooManyRequests",
             Self::InternalError => "InternalError",
+            Self::Unknown => "",
         }
     }
 }
 
 impl ApiError {
+    /// A refusal that is about no object in particular.
+    pub fn new(reason: Reason, message: impl Into<String>) -> Self {
+        Self { reason, message: message.into(), about: None }
+    }
+
+    pub(crate) fn named(reason: Reason, name: &str, message: String) -> Self {
+        let about = About { name: name.to_owned(), causes: Vec::new() };
+        Self { reason, message, about: Some(Box::new(about)) }
+    }
+
     pub(crate) fn not_found(gvk: &Gvk, name: &str) -> Self {
-        Self { reason: Reason::NotFound, message: format!("{} \"{name}\" not found", GroupResource(gvk)) }
+        Self::named(Reason::NotFound, name, format!("{} \"{name}\" not found", GroupResource(gvk)))
     }
 
     pub(crate) fn already_exists(gvk: &Gvk, name: &str) -> Self {
-        Self { reason: Reason::AlreadyExists, message: format!("{} \"{name}\" already exists", GroupResource(gvk)) }
+        Self::named(Reason::AlreadyExists, name, format!("{} \"{name}\" already exists", GroupResource(gvk)))
     }
 
     pub(crate) fn conflict(gvk: &Gvk, name: &str, what: &str) -> Self {
         let message = format!("Operation cannot be fulfilled on {} \"{name}\": {what}", GroupResource(gvk));
-        Self { reason: Reason::Conflict, message }
+        Self::named(Reason::Conflict, name, message)
     }
 
     pub(crate) fn stale(gvk: &Gvk, name: &str) -> Self {
@@ -113,30 +186,49 @@ impl ApiError {
     }
 
     pub(crate) fn forbidden(gvk: &Gvk, name: &str, why: &str) -> Self {
-        Self { reason: Reason::Forbidden, message: format!("{} \"{name}\" is forbidden: {why}", GroupResource(gvk)) }
+        let message = format!("{} \"{name}\" is forbidden: {why}", GroupResource(gvk));
+        Self::named(Reason::Forbidden, name, message)
     }
 
-    pub(crate) fn invalid(gvk: &Gvk, key: &ObjectKey, invalid: &Invalid) -> Self {
+    /// One field is named as it is, several in brackets (`NewInvalid`); what is said twice is said once.
+    pub(crate) fn invalid(gvk: &Gvk, name: &str, invalid: &[Invalid]) -> Self {
+        let mut said: Vec<String> = Vec::new();
+        for Invalid { field, why } in invalid {
+            let sentence = format!("{field}: {why}");
+            if !said.contains(&sentence) {
+                said.push(sentence);
+            }
+        }
+        let sentence = if said.len() == 1 { said.remove(0) } else { format!("[{}]", said.join(", ")) };
         let group = if gvk.group.is_empty() { String::new() } else { format!(".{}", gvk.group) };
-        let Invalid { field, why } = invalid;
-        let message = format!("{}{group} \"{}\" is invalid: {field}: {why}", gvk.kind, key.name);
-        Self { reason: Reason::Invalid, message }
+        let message = format!("{}{group} \"{name}\" is invalid: {sentence}", gvk.kind);
+        let about = About { name: name.to_owned(), causes: invalid.iter().map(Invalid::cause).collect() };
+        Self { reason: Reason::Invalid, message, about: Some(Box::new(about)) }
+    }
+
+    /// What does not fit the type of its kind, in the decoder's words.
+    pub(crate) fn in_kind(gvk: &Gvk, why: &str) -> Self {
+        let (kind, version) = (&gvk.kind, &gvk.version);
+        Self::bad_request(format!("{kind} in version \"{version}\" cannot be handled as a {kind}: {why}"))
     }
 
     pub(crate) fn bad_request(message: impl Into<String>) -> Self {
-        Self { reason: Reason::BadRequest, message: message.into() }
+        Self::new(Reason::BadRequest, message)
     }
 
     /// As the API server would send it.
     pub fn to_json(&self) -> Value {
-        json!({
+        let mut status = json!({
             "kind": "Status",
             "apiVersion": "v1",
             "metadata": {},
             "status": "Failure",
             "message": self.message,
-            "reason": self.reason.as_str(),
             "code": self.reason.code(),
-        })
+        });
+        if self.reason != Reason::Unknown {
+            status["reason"] = self.reason.as_str().into();
+        }
+        status
     }
 }

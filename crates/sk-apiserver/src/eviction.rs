@@ -46,7 +46,7 @@ impl ApiServer {
             _ => {
                 let message =
                     "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
-                return Err(ApiError { reason: Reason::InternalError, message: message.to_owned() });
+                return Err(ApiError::new(Reason::InternalError, message));
             }
         };
         let Body::Other(other) = &budget.body else { return Ok(()) };
@@ -62,7 +62,7 @@ impl ApiServer {
         }
         if count("observedGeneration") < budget.meta.generation || count("disruptionsAllowed") <= 0 {
             let message = "Cannot evict pod as it would violate the pod's disruption budget.";
-            return Err(ApiError { reason: Reason::TooManyRequests, message: message.to_owned() });
+            return Err(ApiError::new(Reason::TooManyRequests, message));
         }
         let mut taken = status.clone();
         taken["disruptionsAllowed"] = json!(count("disruptionsAllowed") - 1);

@@ -7,9 +7,10 @@ use serde_json::{Map, Value, json};
 use sk_core::{Gvk, ObjectKey, SimTime, SmolStr};
 
 use crate::directives;
-use crate::error::ApiError;
+use crate::error::{ApiError, Reason};
 use crate::kinds::{self, Body};
 use crate::object::Identity;
+use crate::schema;
 use crate::{Deletion, Labels, Meta, Object, OwnerRef, Uid};
 
 /// Times as `metav1.Time` writes them: whole seconds, UTC.
@@ -31,23 +32,40 @@ impl Object {
     /// Reads an object. The server's own fields (uid, times, versions) are read if present, so that a stored object can
     /// be sent back with a change in it.
     pub fn from_json(value: Value) -> Result<Self, ApiError> {
+        let gvk = gvk_of(&value)?;
         let Value::Object(mut fields) = value else {
             return Err(ApiError::bad_request("an object must be a JSON object with apiVersion, kind and metadata"));
         };
-        let text = |fields: &mut Map<String, Value>, name: &str| match fields.remove(name) {
-            Some(Value::String(text)) => Ok(text),
-            _ => Err(ApiError::bad_request(format!("Object '{name}' is missing"))),
-        };
-        let (api_version, kind) = (text(&mut fields, "apiVersion")?, text(&mut fields, "kind")?);
-        let gvk =
-            Gvk::from_api_version(&api_version, &kind).map_err(|error| ApiError::bad_request(error.to_string()))?;
+        fields.retain(|name, _| name != "apiVersion" && name != "kind");
         let (identity, resource_version, meta) = read_meta(&gvk, fields.remove("metadata"))?;
-        let body = Body::read(&gvk, &mut fields).map_err(|error| in_kind(&gvk, &error))?;
+        let body = Body::read(&gvk, &mut fields).map_err(|error| ApiError::in_kind(&gvk, &error.to_string()))?;
         let mut object = Self::new(gvk, ObjectKey::cluster(""), meta, body);
         *object.identity_mut() = Identity { gvk: object.gvk.clone(), ..identity };
         object.resource_version = resource_version;
         object.rest = (!fields.is_empty()).then(|| Arc::new(fields));
         Ok(object)
+    }
+
+    /// Reads what a client sent: by the type table, and into the namespace that the path names.
+    pub(crate) fn read(mut value: Value, namespace: Option<&SmolStr>) -> Result<Self, ApiError> {
+        let gvk = gvk_of(&value)?;
+        if let Some(of) = schema::find(&gvk) {
+            value = schema::decode(&gvk, of, value).map_err(|why| ApiError::in_kind(&gvk, &why))?;
+        }
+        let metadata = value.get_mut("metadata").and_then(Value::as_object_mut);
+        if let (Some(metadata), Some(namespace)) = (metadata, namespace) {
+            let known = metadata.entry("namespace").or_insert(Value::Null);
+            if known.is_null() || known == "" {
+                *known = namespace.as_str().into();
+            }
+        }
+        // A word that no field has is no typed body, but a server has words for it.
+        Self::from_json(value.clone()).map_err(|error| {
+            crate::defaults::apply(&gvk, &mut value);
+            let invalid = crate::validation::check(&gvk, &value, None);
+            let name = value.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+            if invalid.is_empty() { error } else { ApiError::invalid(&gvk, name, &invalid) }
+        })
     }
 
     /// Writes the object as the API server would send it.
@@ -71,8 +89,16 @@ impl Object {
     }
 }
 
-fn in_kind(gvk: &Gvk, error: &serde_json::Error) -> ApiError {
-    ApiError::bad_request(format!("{} in version \"{}\" cannot be handled: {error}", gvk.kind, gvk.api_version()))
+fn gvk_of(value: &Value) -> Result<Gvk, ApiError> {
+    if !value.is_object() {
+        return Err(ApiError::bad_request("an object must be a JSON object with apiVersion, kind and metadata"));
+    }
+    let text = |name: &str, called: &str| match value.get(name) {
+        Some(Value::String(text)) => Ok(text.as_str()),
+        _ => Err(ApiError::bad_request(format!("Object '{called}' is missing"))),
+    };
+    let (api_version, kind) = (text("apiVersion", "apiVersion")?, text("kind", "Kind")?);
+    Gvk::from_api_version(api_version, kind).map_err(|error| ApiError::bad_request(error.to_string()))
 }
 
 #[derive(Deserialize, Default)]
@@ -126,10 +152,7 @@ fn read_owner(owner: OwnerJson) -> Result<OwnerRef, ApiError> {
 }
 
 fn read_meta(gvk: &Gvk, value: Option<Value>) -> Result<(Identity, u64, Meta), ApiError> {
-    let json: MetaJson = kinds::read(value).map_err(|error| in_kind(gvk, &error))?;
-    if json.name.is_empty() && json.generate_name.is_none() {
-        return Err(ApiError::bad_request("resource name may not be empty"));
-    }
+    let json: MetaJson = kinds::read(value).map_err(|error| ApiError::in_kind(gvk, &error.to_string()))?;
     let owners = json.owner_references.unwrap_or_default().into_iter().map(read_owner);
     let meta = Meta {
         generation: json.generation,
@@ -142,8 +165,13 @@ fn read_meta(gvk: &Gvk, value: Option<Value>) -> Result<(Identity, u64, Meta), A
         finalizers: json.finalizers.unwrap_or_default().into(),
         rest: (!json.rest.is_empty()).then(|| Arc::new(json.rest)),
     };
-    let resource_version = json.resource_version.as_deref().unwrap_or("0").parse();
-    let resource_version = resource_version.map_err(|_| ApiError::bad_request("resourceVersion is no number"))?;
+    let version = json.resource_version.as_deref().filter(|version| !version.is_empty());
+    let resource_version = version.unwrap_or("0").parse();
+    let unreadable = |_: std::num::ParseIntError| {
+        let text = json.resource_version.clone().unwrap_or_default();
+        ApiError::new(Reason::Unknown, format!("strconv.ParseUint: parsing {text:?}: invalid syntax"))
+    };
+    let resource_version = resource_version.map_err(unreadable)?;
     let identity = Identity {
         gvk: gvk.clone().into(),
         key: kinds::place(gvk, json.namespace, json.name),
@@ -173,7 +201,10 @@ fn write_meta(object: &Object) -> Value {
     put("creationTimestamp", object.created.to_rfc3339_secs().into());
     if let Some(deletion) = meta.deletion {
         put("deletionTimestamp", deletion.at.to_rfc3339_secs().into());
-        put("deletionGracePeriodSeconds", deletion.grace_secs.into());
+        // A namespace ends when it is empty, however long that takes.
+        if object.namespace().is_none() {
+            put("deletionGracePeriodSeconds", deletion.grace_secs.into());
+        }
     }
     for (name, labels) in [("labels", &meta.labels), ("annotations", &object.annotations())] {
         if !labels.is_empty() {
@@ -190,7 +221,7 @@ fn write_meta(object: &Object) -> Value {
     Value::Object(fields)
 }
 
-fn write_owner(owner: &OwnerRef) -> Value {
+pub(crate) fn write_owner(owner: &OwnerRef) -> Value {
     json!(OwnerJson {
         api_version: owner.gvk.api_version(),
         kind: owner.gvk.kind.clone(),
@@ -274,10 +305,9 @@ mod tests {
         let refuse = |json: Value| Object::from_json(json).unwrap_err().message;
         assert!(refuse(json!([])).contains("JSON object"));
         assert!(refuse(json!({"kind": "Pod"})).contains("'apiVersion' is missing"));
-        assert!(refuse(json!({"apiVersion": "v1", "kind": "Pod"})).contains("name may not be empty"));
         let wrong_type = json!({
             "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "x"}, "spec": {"replicas": "many"}
         });
-        assert!(refuse(wrong_type).contains("Deployment in version \"apps/v1\" cannot be handled"));
+        assert!(refuse(wrong_type).contains("Deployment in version \"v1\" cannot be handled as a Deployment"));
     }
 }

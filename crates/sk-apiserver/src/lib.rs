@@ -4,7 +4,7 @@
 //! `Store::commit`, and the resource version it hands out is the order of the run.
 //!
 //! ```text
-//! Request ──► server (verbs) ──► admission ──► store: commit ──► log ──► whoever reads it, as of a cursor (view)
+//! (Call ──► rest ──►) Request ──► server (verbs) ──► admission ──► store: commit ──► log ──► whoever reads it, as of a cursor (view)
 //!    ▲             │
 //!    └── ApiError ─┘
 //! ```
@@ -12,28 +12,42 @@
 //! Read in this order: [`object`] (what is stored), [`kinds`] (the bodies that are understood; every other kind is kept
 //! as it came), [`request`], [`server`], [`store`], [`view`]. All of it is `Clone + Send`: a server can be forked.
 //!
-//! Not here yet: patches other than apply, field managers, webhooks, quota, conversion between versions.
+//! Clients that speak HTTP are answered by [`rest`], which reads by the type table (`schema`), patches (`patch`) and reads
+//! (`read`). A server that is [`ApiServer::strict`] writes every default (`defaults`) and keeps every rule (`validation`).
+//!
+//! Not here yet: field managers, webhooks, quota, conversion between versions.
 
 pub mod admission;
+mod defaults;
 pub mod directives;
 pub mod error;
 mod eviction;
+mod generation;
 mod index;
 mod json;
 pub mod kinds;
 mod labels;
 pub mod object;
+mod patch;
+pub mod read;
 pub mod request;
+pub mod rest;
+mod scale;
+mod schema;
 pub mod server;
+mod service;
 pub mod store;
+mod validation;
 pub mod view;
 
 pub use admission::{AdmitPod, Notice};
-pub use error::{ApiError, Reason};
+pub use error::{About, ApiError, Cause, Reason};
 pub use kinds::{Body, KindTag};
 pub use labels::Labels;
 pub use object::{Deletion, GvkRef, Identity, Meta, Object, OwnerRef, Uid};
-pub use request::{Answer, DeleteOptions, Propagation, Request, Verb};
+pub use patch::Patch;
+pub use read::{ListOptions, Page, Watched};
+pub use request::{Answer, DeleteOptions, Propagation, Request, Subresource, Verb};
 pub use server::ApiServer;
 pub use store::{Change, Expired, ObjectId, Store, WatchEvent};
 pub use view::View;

@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
 use sk_core::{ObjectKey, ObjectRef, SmolStr};
 
 use crate::kinds::{Condition, NAMESPACE, POD};
-use crate::{ApiError, Object, Uid};
+use crate::{ApiError, Object, Patch, Uid};
 
 /// The object as committed (for a removal, as it last was), or why not.
 pub type Answer = Result<Arc<Object>, ApiError>;
 
-/// One request that changes something. Reading needs no request: [`crate::Store::now`], [`crate::Store::list`] and
-/// [`crate::Store::watch`] read.
+/// One request that changes something. Reading needs no request: [`crate::ApiServer::get`], [`crate::ApiServer::list`] and
+/// [`crate::ApiServer::watch`] read, and [`crate::ApiServer::delete_collection`] deletes what a list would show.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Request {
     /// A new object; without a name, one is made from `generateName`.
@@ -55,6 +56,22 @@ pub enum Request {
         /// How.
         options: DeleteOptions,
     },
+    /// Changes an object, or a part of it that has a path of its own.
+    Patch {
+        /// Which object.
+        target: ObjectRef,
+        /// The part.
+        below: Option<Subresource>,
+        /// The change.
+        patch: Box<Patch>,
+    },
+    /// Makes a workload as large as an `autoscaling/v1.Scale` says.
+    Scale {
+        /// Which workload.
+        target: ObjectRef,
+        /// Its size.
+        scale: Box<Value>,
+    },
     /// Takes one finalizer off, whatever else has changed meanwhile: a patch.
     RemoveFinalizer {
         /// Which object.
@@ -69,6 +86,15 @@ pub enum Request {
         /// Which namespace.
         name: SmolStr,
     },
+}
+
+/// A part of an object that has a path of its own and is changed apart from the rest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subresource {
+    /// What is.
+    Status,
+    /// How many.
+    Scale,
 }
 
 /// What a request wants, without what it is about.
@@ -90,6 +116,10 @@ pub enum Verb {
     Evict,
     /// [`Request::Delete`]
     Delete,
+    /// [`Request::Patch`]
+    Patch,
+    /// [`Request::Scale`]
+    Scale,
     /// [`Request::RemoveFinalizer`]
     RemoveFinalizer,
     /// [`Request::FinalizeNamespace`]
@@ -101,6 +131,8 @@ pub enum Verb {
 pub struct DeleteOptions {
     /// Only if this is still the object's uid.
     pub uid: Option<Uid>,
+    /// Only if this is still the object's version.
+    pub resource_version: Option<u64>,
     /// Seconds of grace instead of the object's own; 0 deletes at once.
     pub grace_secs: Option<i64>,
     /// What becomes of its dependents.
@@ -131,6 +163,8 @@ impl Request {
             Self::Bind { .. } => Verb::Bind,
             Self::Evict { .. } => Verb::Evict,
             Self::Delete { .. } => Verb::Delete,
+            Self::Patch { .. } => Verb::Patch,
+            Self::Scale { .. } => Verb::Scale,
             Self::RemoveFinalizer { .. } => Verb::RemoveFinalizer,
             Self::FinalizeNamespace { .. } => Verb::FinalizeNamespace,
         }
@@ -145,7 +179,10 @@ impl Request {
             Self::PatchPodStatus { pod, .. } | Self::Bind { pod, .. } | Self::Evict { pod } => {
                 ObjectRef::new(POD.clone(), pod.clone())
             }
-            Self::Delete { target, .. } | Self::RemoveFinalizer { target, .. } => target.clone(),
+            Self::Delete { target, .. }
+            | Self::Patch { target, .. }
+            | Self::Scale { target, .. }
+            | Self::RemoveFinalizer { target, .. } => target.clone(),
             Self::FinalizeNamespace { name } => ObjectRef::new(NAMESPACE.clone(), ObjectKey::cluster(name.clone())),
         }
     }

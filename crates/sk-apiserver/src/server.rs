@@ -7,10 +7,14 @@ use sk_core::rng::Stream;
 use sk_core::{Gvk, ObjectKey, ObjectRef, SimDuration, SimTime, SmolStr};
 
 use crate::admission::{self, Admission};
+use crate::error::Invalid;
 use crate::kinds::{self, Body, Condition, NamespacePhase};
-use crate::request::Answer;
+use crate::read::{ListOptions, Page};
+use crate::request::{Answer, Subresource};
 use crate::store::{MAX_OBJECTS, ObjectId, Store};
-use crate::{AdmitPod, ApiError, DeleteOptions, Deletion, Notice, Object, Propagation, Request, Uid};
+use crate::{
+    AdmitPod, ApiError, DeleteOptions, Deletion, Notice, Object, Patch, Propagation, Reason, Request, Uid, generation,
+};
 
 /// Kubernetes appends this many random characters to a `generateName`.
 const GENERATED_SUFFIX_LEN: usize = 5;
@@ -40,6 +44,13 @@ impl ApiServer {
             suffixes: Stream::new(seed, "name-suffix"),
             budgets: BTreeSet::new(),
         }
+    }
+
+    /// The same for objects that clients write: every default is written and every rule is kept. Recordings leave out what
+    /// is not needed to simulate (images, for one) and have their defaults already, so a replay does without.
+    pub fn strict(mut self) -> Self {
+        self.admission.is_strict = true;
+        self
     }
 
     /// Lets `hook` see every new pod before it is stored.
@@ -75,6 +86,8 @@ impl ApiServer {
             Request::Bind { pod, uid, node } => self.bind(now, &pod, uid, node),
             Request::Evict { pod } => self.evict(now, pod),
             Request::Delete { target, options } => self.delete(now, &target, options),
+            Request::Patch { target, below, patch } => self.patch(now, &target, below, &patch),
+            Request::Scale { target, scale } => self.scale(now, &target, &scale),
             Request::RemoveFinalizer { target, uid, finalizer } => self.remove_finalizer(now, &target, uid, &finalizer),
             Request::FinalizeNamespace { name } => self.finalize_namespace(now, &name),
         }
@@ -92,7 +105,7 @@ impl ApiServer {
         let uid = Uid::from_random_bits(self.uids.next_u128());
         let identity = object.identity_mut();
         (identity.uid, identity.created) = (uid, now);
-        object.meta.generation = 1;
+        object.meta.generation = i64::from(!self.admission.is_strict || generation::is_counted(&object.gvk));
         object.meta.deletion = None;
         self.admission.admit(&mut object, &self.store, now)?;
         Ok(self.commit(now, None, object))
@@ -104,7 +117,8 @@ impl ApiServer {
             return Ok(());
         }
         let Some(prefix) = object.generate_name.clone() else {
-            return Err(ApiError::bad_request("name or generateName is required"));
+            let missing = [Invalid::new("metadata.name", "Required value: name or generateName is required")];
+            return Err(ApiError::invalid(&object.gvk, "", &missing));
         };
         let prefix: String = prefix.chars().take(MAX_GENERATED_NAME_LEN - GENERATED_SUFFIX_LEN).collect();
         for _ in 0..GENERATED_NAME_ATTEMPTS {
@@ -175,13 +189,21 @@ impl ApiServer {
             return Ok(stored.clone());
         }
         if !wanted.body.same_desire(&stored.body) {
-            admission::validate(&wanted)?;
+            self.admission.complete(&mut wanted, Some(stored))?;
             let changed = wanted.body.validate_update(&stored.body);
-            changed.map_err(|invalid| ApiError::invalid(&wanted.gvk, &wanted.key, &invalid))?;
-            wanted.meta.generation += 1;
+            changed.map_err(|invalid| ApiError::invalid(&wanted.gvk, &wanted.key.name, &[invalid]))?;
+            if wanted == **stored {
+                return Ok(stored.clone());
+            }
+            if !wanted.body.same_desire(&stored.body) && stored.meta.generation > 0 {
+                wanted.meta.generation += 1;
+            }
+        } else if self.admission.is_strict && !same_metadata(&wanted, stored) {
+            admission::validate_metadata(&wanted)?;
         }
         if wanted.meta.deletion.is_some_and(|deletion| deletion.grace_secs == 0) && is_released(&wanted) {
-            return self.remove(now, id, stored);
+            wanted.resource_version = self.remove(now, id, stored)?.resource_version;
+            return Ok(Arc::new(wanted));
         }
         Ok(self.commit(now, Some(id), wanted))
     }
@@ -222,8 +244,11 @@ impl ApiServer {
         let mut bound = Object::clone(stored);
         let Some(pod) = bound.pod_mut() else { return Err(ApiError::not_found(&kinds::POD, &key.name)) };
         if let Some(taken) = &pod.node_name {
-            let why = format!("pod {} is already assigned to node \"{taken}\"", key.name);
-            return Err(ApiError::conflict(&kinds::POD, &key.name, &why));
+            let message = format!(
+                "Operation cannot be fulfilled on pods/binding \"{0}\": pod {0} is already assigned to node \"{taken}\"",
+                key.name
+            );
+            return Err(ApiError::named(Reason::Conflict, &key.name, message));
         }
         pod.node_name = Some(node);
         pod.status.set_condition(Condition::new("PodScheduled", true, now));
@@ -234,7 +259,15 @@ impl ApiServer {
         let (id, stored) = self.find(&target.gvk, &target.key)?;
         let stored = stored.clone();
         if let Some(uid) = options.uid.filter(|uid| *uid != stored.uid) {
-            return Err(wrong_uid(&stored, uid));
+            let (kind, name, known) = (&stored.gvk.kind, &stored.key.name, stored.uid);
+            let message = format!(
+                "Operation cannot be fulfilled on {kind} \"{name}\": the UID in the precondition ({uid}) does not match the \
+                 UID in record ({known}). The object might have been deleted and then recreated"
+            );
+            return Err(ApiError::named(Reason::Conflict, name, message));
+        }
+        if let Some(version) = options.resource_version.filter(|version| *version != stored.resource_version) {
+            return Err(wrong_version(&stored, version));
         }
         let mut going = Object::clone(&stored);
         match options.propagation {
@@ -251,12 +284,50 @@ impl ApiServer {
         if going.meta.deletion.is_none_or(|deletion| grace_secs < deletion.grace_secs) {
             going.meta.deletion = Some(Deletion { at, grace_secs });
             // Kubernetes counts the deletion as a change of what is desired.
-            going.meta.generation += 1;
+            going.meta.generation += i64::from(going.meta.generation > 0);
         }
         if let Body::Namespace(namespace) = &mut going.body {
             namespace.phase = NamespacePhase::Terminating;
         }
         if going == *stored { Ok(stored) } else { Ok(self.commit(now, Some(id), going)) }
+    }
+
+    /// Deletes every object that is selected: as they last were.
+    pub fn delete_collection(
+        &mut self,
+        now: SimTime,
+        gvk: &Gvk,
+        which: &ListOptions,
+        options: DeleteOptions,
+    ) -> Result<Page, ApiError> {
+        let mut page = self.list(gvk, which)?;
+        for object in &mut page.items {
+            *object = self.delete(now, &object.reference(), options)?;
+        }
+        Ok(page)
+    }
+
+    /// Applies a patch to the object as it is now, and stores what comes out as an update would.
+    fn patch(&mut self, now: SimTime, target: &ObjectRef, below: Option<Subresource>, patch: &Patch) -> Answer {
+        let (_, stored) = self.find(&target.gvk, &target.key)?;
+        let stored = stored.clone();
+        if below == Some(Subresource::Scale) {
+            let scale = patch.apply(&crate::scale::GVK, crate::scale::of(&stored))?;
+            return self.scale(now, target, &scale);
+        }
+        let patched = patch.apply(&target.gvk, stored.to_json())?;
+        let wanted = Object::read(patched, target.key.namespace.as_ref())?;
+        if wanted.key != target.key {
+            let message = format!(
+                "the name of the object ({}) does not match the name on the URL ({})",
+                wanted.key.name, target.key.name
+            );
+            return Err(ApiError::bad_request(message));
+        }
+        match below {
+            Some(Subresource::Status) => self.update_status(now, &wanted),
+            Some(Subresource::Scale) | None => self.update(now, wanted),
+        }
     }
 
     /// A patch that takes one finalizer off, whatever else has changed meanwhile; without it, nothing happens.
@@ -311,8 +382,28 @@ impl ApiServer {
 }
 
 fn wrong_uid(stored: &Object, asked: Uid) -> ApiError {
-    let what = format!("Precondition failed: UID in precondition: {asked}, UID in object meta: {}", stored.uid);
+    let (plural, namespace) = (sk_core::registry::plural(&stored.gvk), stored.key.namespace.as_deref());
+    let place = namespace.map(|namespace| format!("{namespace}/")).unwrap_or_default();
+    let what = format!(
+        "StorageError: invalid object, Code: 4, Key: /registry/{plural}/{place}{}, ResourceVersion: 0, AdditionalErrorMsg: \
+         Precondition failed: UID in precondition: {asked}, UID in object meta: {}",
+        stored.key.name, stored.uid
+    );
     ApiError::conflict(&stored.gvk, &stored.key.name, &what)
+}
+
+fn wrong_version(stored: &Object, asked: u64) -> ApiError {
+    let (kind, name, known) = (&stored.gvk.kind, &stored.key.name, stored.resource_version);
+    let message = format!(
+        "Operation cannot be fulfilled on {kind} \"{name}\": the ResourceVersion in the precondition ({asked}) does not match \
+         the ResourceVersion in record ({known}). The object might have been modified"
+    );
+    ApiError::named(Reason::Conflict, name, message)
+}
+
+/// Labels and annotations that are the very same were looked at before.
+fn same_metadata(one: &Object, other: &Object) -> bool {
+    one.meta.labels.is_same(&other.meta.labels) && one.meta.annotations.is_same(&other.meta.annotations)
 }
 
 fn add(labels: &mut crate::Labels, more: &crate::Labels) {

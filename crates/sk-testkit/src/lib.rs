@@ -12,6 +12,7 @@
 //! | [`canonical`] | what happened, told so that two clusters can be compared |
 //! | [`compare`] | what two recordings must agree on |
 //! | [`fixture`] | recorded answers on disk |
+//! | [`api`] | requests to an API server, and what a real one answered |
 //! | [`options`] | how a control plane is to be started (sk-lab's) |
 //! | [`states`] | what the engine and a recording must agree on |
 //! | [`scheduling`] | scenarios for the scheduler alone, and what the real one answered |
@@ -20,6 +21,7 @@
 //! | `process_runner` | running chosen pods as local processes, in place of a kubelet (sk-lab's, with the feature) |
 //! | `recorder` | playing a scenario against it and keeping what happened (with the feature) |
 
+pub mod api;
 pub mod autoscaling;
 pub mod canonical;
 pub mod compare;

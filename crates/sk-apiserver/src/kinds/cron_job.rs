@@ -148,6 +148,11 @@ impl CronJobSpec {
     }
 }
 
+/// What is wrong with the spec of a CronJob.
+pub(crate) fn invalid_cron_job(spec: &CronJobSpec) -> Option<Invalid> {
+    CronJob { spec: Arc::new(spec.clone()), status: Arc::default() }.validate().err()
+}
+
 impl Kind for CronJob {
     fn read(fields: &mut Map<String, Value>) -> Result<Self, serde_json::Error> {
         Ok(Self { spec: Arc::new(read(fields.remove("spec"))?), status: Arc::new(read(fields.remove("status"))?) })

@@ -22,6 +22,11 @@ const MAX_RULES: usize = 20;
 
 type Checked = Result<(), Invalid>;
 
+/// What is wrong with the spec of a Job.
+pub(crate) fn invalid_job(spec: &JobSpec) -> Option<Invalid> {
+    validate(spec, "spec").and_then(|()| validate_selector(spec)).err()
+}
+
 /// The spec of a Job, or of a CronJob's template; `at` is where it stands.
 pub(super) fn validate(spec: &JobSpec, at: &str) -> Checked {
     let numbers = [

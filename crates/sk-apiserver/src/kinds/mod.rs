@@ -17,6 +17,7 @@ mod namespace;
 mod node;
 mod other;
 mod pod;
+pub(crate) mod qos;
 mod replication_controller;
 mod requests;
 mod stateful_set;
@@ -29,6 +30,7 @@ use sk_core::{Gvk, ObjectKey};
 use crate::error::Invalid;
 
 pub use condition::{Condition, ConditionStatus, Why};
+pub(crate) use cron_job::invalid_cron_job;
 pub use cron_job::{ActiveJob, ConcurrencyPolicy, CronJob, CronJobSpec, CronJobStatus, JobTemplate};
 pub use daemon_set::{DaemonSet, DaemonSetSpec, DaemonSetStatus, DaemonSetSteps, DaemonSetStrategy};
 pub use job::{
@@ -40,6 +42,7 @@ pub use job_policy::{
     ExitCodeOperator, OnExitCodes, OnPodCondition, PodFailureAction, PodFailurePolicy, PodFailureRule, SuccessPolicy,
     SuccessRule,
 };
+pub(crate) use job_validation::invalid_job;
 pub(crate) use namespace::KUBERNETES_FINALIZER;
 pub use namespace::{Namespace, NamespacePhase};
 pub use node::{Node, NodeSpec, NodeStatus};
@@ -81,7 +84,7 @@ pub(crate) trait Kind: PartialEq + Sized {
     /// Do both desire the same? Then the generation stays.
     fn same_desire(&self, other: &Self) -> bool;
 
-    /// Would a server take it?
+    /// Would a server take it? The rules without which a controller or the scheduler would run wild.
     fn validate(&self) -> Result<(), Invalid>;
 
     /// Would a server take it in place of what is `stored`? Most fields may change; those that may not are named here.
@@ -226,6 +229,55 @@ kinds! {
     DaemonSet(DAEMON_SET = "apps", "DaemonSet"),
     /// `v1.ReplicationController`
     ReplicationController(REPLICATION_CONTROLLER = "", "ReplicationController"),
+}
+
+impl Body {
+    /// Are its insides understood?
+    pub(crate) fn is_typed(&self) -> bool {
+        self.tag() != KindTag::Other
+    }
+
+    /// The template of the pods that it makes, to change.
+    fn template_mut(&mut self) -> Option<&mut PodTemplate> {
+        use std::sync::Arc;
+        match self {
+            Self::Deployment(body) => Some(&mut Arc::make_mut(&mut body.spec).template),
+            Self::ReplicaSet(body) | Self::ReplicationController(ReplicationController(body)) => {
+                Some(&mut Arc::make_mut(&mut body.spec).template)
+            }
+            Self::StatefulSet(body) => Some(&mut Arc::make_mut(&mut body.spec).template),
+            Self::DaemonSet(body) => Some(&mut Arc::make_mut(&mut body.spec).template),
+            Self::Job(body) => Some(&mut Arc::make_mut(&mut body.spec).template),
+            Self::CronJob(body) => {
+                let job = &mut Arc::make_mut(&mut body.spec).job_template.spec;
+                Some(&mut Arc::make_mut(job).template)
+            }
+            Self::Pod(_) | Self::Node(_) | Self::Namespace(_) | Self::Other(_) => None,
+        }
+    }
+
+    fn template(&self) -> Option<&PodTemplate> {
+        match self {
+            Self::Deployment(body) => Some(&body.spec.template),
+            Self::ReplicaSet(body) | Self::ReplicationController(ReplicationController(body)) => {
+                Some(&body.spec.template)
+            }
+            Self::StatefulSet(body) => Some(&body.spec.template),
+            Self::DaemonSet(body) => Some(&body.spec.template),
+            Self::Job(body) => Some(&body.spec.template),
+            Self::CronJob(body) => Some(&body.spec.job_template.spec.template),
+            Self::Pod(_) | Self::Node(_) | Self::Namespace(_) | Self::Other(_) => None,
+        }
+    }
+
+    /// Holds the same pod spec as `other` where both say the same, so that a template is kept once.
+    pub(crate) fn share_template(&mut self, other: &Self) {
+        let Some(known) = other.template() else { return };
+        let Some(template) = self.template_mut() else { return };
+        if template.spec == known.spec {
+            template.spec = known.spec.clone();
+        }
+    }
 }
 
 /// A missing or null section reads as an empty one.

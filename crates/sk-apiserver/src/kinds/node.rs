@@ -65,6 +65,16 @@ impl Node {
     }
 }
 
+impl Node {
+    /// What nobody says to be kept back is left for pods (`SetDefaults_NodeStatus`).
+    pub(crate) fn default_allocatable(&mut self) {
+        if self.status.allocatable.is_empty() && !self.status.capacity.is_empty() {
+            let status = Arc::make_mut(&mut self.status);
+            status.allocatable.clone_from(&status.capacity);
+        }
+    }
+}
+
 impl Kind for Node {
     fn read(fields: &mut Map<String, Value>) -> Result<Self, serde_json::Error> {
         Ok(Self { spec: Arc::new(read(fields.remove("spec"))?), status: Arc::new(read(fields.remove("status"))?) })

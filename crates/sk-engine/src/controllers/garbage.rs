@@ -139,7 +139,7 @@ fn orphan_dependents(object: &Arc<Object>, view: View<'_>) -> Plan {
 }
 
 fn delete(object: &Object, propagation: Propagation) -> Request {
-    let options = DeleteOptions { uid: Some(object.uid), propagation, grace_secs: None };
+    let options = DeleteOptions { uid: Some(object.uid), propagation, ..DeleteOptions::default() };
     Request::Delete { target: object.reference(), options }
 }
 

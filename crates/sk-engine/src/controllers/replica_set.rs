@@ -117,6 +117,8 @@ impl Reconciler for ReplicaSets {
             | Verb::PatchPodStatus
             | Verb::Bind
             | Verb::Evict
+            | Verb::Patch
+            | Verb::Scale
             | Verb::RemoveFinalizer
             | Verb::FinalizeNamespace => {}
         }

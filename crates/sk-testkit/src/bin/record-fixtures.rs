@@ -1,7 +1,7 @@
 //! `make record-fixtures`: records anew what the real control plane does with each scenario, what the real scheduler
 //! does with each family of scheduling scenarios, which kinds it serves, and what the oracles answer. Arguments name what
-//! to record (`job`, `scheduler/preemption`, `discovery`, `oracle-cron`, or `scheduler` for all its families); without
-//! any, all are.
+//! to record (`job`, `scheduler/preemption`, `api/pods`, `discovery`, `oracle-cron`, or `scheduler` and `api` for all their
+//! families); without any, all are.
 
 use std::collections::VecDeque;
 use std::process::ExitCode;
@@ -12,7 +12,8 @@ use futures::future::join_all;
 
 use sk_testkit::Scenario;
 use sk_testkit::recorder::{
-    ORACLES, RecordError, Recorder, record_discovery, record_oracle, write, write_discovery, write_oracle,
+    ApiArena, ORACLES, RecordError, Recorder, record_discovery, record_oracle, write, write_api, write_discovery,
+    write_oracle,
 };
 use sk_testkit::scheduling::Family;
 use sk_testkit::scheduling::live::{self, Arena, PlayError};
@@ -61,6 +62,9 @@ async fn record_wanted(wanted: &[String]) -> Result<usize, Error> {
     }
     let scenarios = Scenario::all().map_err(RecordError::from)?;
     recorded += record_scenarios(scenarios.into_iter().filter(|scenario| is_wanted(&scenario.name)).collect()).await?;
+    let requests = sk_testkit::api::Family::all().map_err(RecordError::from)?;
+    let of_api = |family: &&sk_testkit::api::Family| is_wanted("api") || is_wanted(&format!("api/{}", family.name));
+    recorded += record_api(requests.iter().filter(of_api)).await?;
     let families = Family::all().map_err(RecordError::from)?;
     let of_scheduler = |family: &&Family| is_wanted("scheduler") || is_wanted(&format!("scheduler/{}", family.name));
     Ok(recorded + record_families(families.iter().filter(of_scheduler)).await?)
@@ -84,6 +88,21 @@ async fn record_scenarios(scenarios: VecDeque<Scenario>) -> Result<usize, Error>
     let at_once = std::env::var("AT_ONCE").ok().and_then(|count| count.parse().ok()).unwrap_or(AT_ONCE);
     let failed: Vec<_> = join_all((0..at_once).map(record_one_after_the_other)).await.into_iter().flatten().collect();
     if failed.is_empty() { Ok(count) } else { Err(Error::Failed(failed.join("\n"))) }
+}
+
+/// One API server answers all families of requests, each in a namespace of its own.
+async fn record_api(families: impl Iterator<Item = &sk_testkit::api::Family>) -> Result<usize, Error> {
+    let (mut arena, mut recorded) = (None, 0);
+    for family in families {
+        let arena = match &mut arena {
+            Some(arena) => arena,
+            none => none.insert(ApiArena::start().await?),
+        };
+        let path = write_api(&family.name, &arena.record(family).await?)?;
+        println!("{} ({} requests)", path.display(), family.calls.len());
+        recorded += 1;
+    }
+    Ok(recorded)
 }
 
 /// One API server serves all families; the scheduler is started anew for each scenario.

@@ -4,6 +4,7 @@
 //! would leave a gap in it (a watch that ends, an event too many, a condition that never holds) is an error:
 //! a fixture is either whole or not written.
 
+mod api;
 mod discovery;
 mod layout;
 mod live;
@@ -19,6 +20,7 @@ use serde::Serialize;
 use serde_json::Value;
 use sk_core::Gvk;
 
+pub use api::{ApiArena, write_api};
 pub use discovery::{record_discovery, write_discovery};
 pub use oracle::{ORACLES, record_oracle};
 

@@ -120,7 +120,14 @@ impl Reconciler for Jobs {
             Verb::Delete => self.expectations.deletion_seen(*id),
             Verb::RemoveFinalizer => drop(self.removals.remove(id)),
             Verb::UpdateStatus => drop(self.pending.remove(id)),
-            Verb::Apply | Verb::Update | Verb::PatchPodStatus | Verb::Bind | Verb::Evict | Verb::FinalizeNamespace => {}
+            Verb::Apply
+            | Verb::Update
+            | Verb::PatchPodStatus
+            | Verb::Bind
+            | Verb::Evict
+            | Verb::Patch
+            | Verb::Scale
+            | Verb::FinalizeNamespace => {}
         }
     }
 }

@@ -1,0 +1,47 @@
+//! The quality-of-service class that a pod's requests and limits make (`ComputePodQOS`, 1.36).
+
+use std::sync::{Arc, LazyLock};
+
+use serde_json::{Map, Value};
+use sk_core::Quantity;
+
+use super::{Container, PodSpec};
+
+type Status = Arc<Map<String, Value>>;
+
+/// The three statuses that there are, each shared by all pods that have it.
+static STATUSES: LazyLock<[Status; 3]> = LazyLock::new(|| {
+    ["Guaranteed", "Burstable", "BestEffort"]
+        .map(|class| Arc::new(Map::from_iter([("qosClass".to_owned(), Value::from(class))])))
+});
+
+/// What the status of a new pod says besides its phase.
+pub(crate) fn status_of(spec: &PodSpec) -> Status {
+    STATUSES[class_of(spec)].clone()
+}
+
+fn class_of(spec: &PodSpec) -> usize {
+    let containers = || spec.containers.iter().chain(&spec.init_containers);
+    let counted =
+        |name: &str, amount: &Quantity| ["cpu", "memory"].contains(&name) && *amount > Quantity::from_value(0);
+    let whole = spec.resources.as_ref().filter(|whole| !whole.requests.is_empty() || !whole.limits.is_empty());
+    let sections: Vec<(&_, &_)> = match whole {
+        Some(whole) => vec![(&whole.requests, &whole.limits)],
+        None => containers().map(|Container { resources, .. }| (&resources.requests, &resources.limits)).collect(),
+    };
+    let asks = sections
+        .iter()
+        .any(|(requests, limits)| requests.iter().chain(limits.iter()).any(|(name, amount)| counted(name, amount)));
+    let is_guaranteed = sections.iter().all(|(requests, limits)| {
+        ["cpu", "memory"].iter().all(|name| {
+            limits
+                .get(*name)
+                .is_some_and(|limit| counted(name, limit) && requests.get(*name).is_none_or(|r| r == limit))
+        })
+    });
+    match (asks, is_guaranteed) {
+        (false, _) => 2,
+        (true, true) => 0,
+        (true, false) => 1,
+    }
+}

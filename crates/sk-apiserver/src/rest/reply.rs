@@ -1,0 +1,144 @@
+//! What goes back to a client.
+
+use serde_json::{Map, Value, json};
+
+use super::path::Place;
+use crate::read::{Page, Watched};
+use crate::store::Change;
+use crate::{ApiError, Object, Reason};
+
+/// A status code and a body.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reply {
+    /// The HTTP status code.
+    pub code: u16,
+    /// The body: an object, a list, a `Status`; of a watch, a list of events.
+    pub body: Value,
+}
+
+impl Reply {
+    pub(super) fn object(code: u16, object: &Object) -> Self {
+        Self { code, body: written(object) }
+    }
+
+    /// Nothing is served at the path: a server answers with a plain page.
+    pub(super) fn no_such_page() -> Self {
+        Self { code: 404, body: Value::from("404 page not found\n") }
+    }
+
+    /// The group is served, and this is not.
+    pub(super) fn not_served() -> Self {
+        let error = ApiError::new(Reason::NotFound, "the server could not find the requested resource");
+        let mut body = error.to_json();
+        body["details"] = json!({});
+        Self { code: 404, body }
+    }
+
+    pub(super) fn refused(error: &ApiError, place: &Place) -> Self {
+        let mut body = error.to_json();
+        if let (Some(details), Some(fields)) = (details(error, place), body.as_object_mut()) {
+            fields.insert("details".to_owned(), details);
+        }
+        Self { code: error.reason.code(), body }
+    }
+
+    /// `Success`, where a server returns no object.
+    pub(super) fn success(code: u16, details: Option<Value>) -> Self {
+        let mut body = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"});
+        match details {
+            Some(details) => body["details"] = details,
+            None => body["code"] = code.into(),
+        }
+        Self { code, body }
+    }
+
+    pub(super) fn page(place: &Place, page: &Page) -> Self {
+        let mut metadata = Map::from_iter([("resourceVersion".to_owned(), page.resource_version.to_string().into())]);
+        if let Some(next) = &page.next {
+            metadata.insert("continue".to_owned(), next.as_str().into());
+        }
+        if let Some(remaining) = page.remaining {
+            metadata.insert("remainingItemCount".to_owned(), remaining.into());
+        }
+        // The items of a list do not say again what they are.
+        let item = |object: &Object| {
+            let mut json = written(object);
+            if let Some(fields) = json.as_object_mut().filter(|_| sk_core::registry::find(&place.gvk).is_some()) {
+                fields.retain(|name, _| name != "apiVersion" && name != "kind");
+            }
+            json
+        };
+        let items: Vec<Value> = page.items.iter().map(|object| item(object)).collect();
+        let kind = format!("{}List", place.gvk.kind);
+        let body = json!({
+            "kind": kind, "apiVersion": place.gvk.api_version(), "metadata": metadata, "items": items,
+        });
+        Self { code: 200, body }
+    }
+
+    pub(super) fn events(events: &[Watched]) -> Self {
+        let event = |event: &Watched| {
+            let change = match event.change {
+                Change::Added => "ADDED",
+                Change::Modified => "MODIFIED",
+                Change::Deleted => "DELETED",
+            };
+            json!({"type": change, "object": written(&event.object)})
+        };
+        Self { code: 200, body: events.iter().map(event).collect() }
+    }
+
+    /// The event that tells a watcher how far it has come.
+    pub(super) fn bookmark(mut self, place: &Place, version: u64) -> Self {
+        let bookmark = json!({"type": "BOOKMARK", "object": {
+            "kind": place.gvk.kind, "apiVersion": place.gvk.api_version(),
+            "metadata": {"resourceVersion": version.to_string()},
+        }});
+        if let Value::Array(events) = &mut self.body {
+            events.push(bookmark);
+        }
+        self
+    }
+}
+
+/// An object as a server writes it: every field as its type says.
+fn written(object: &Object) -> Value {
+    let json = object.to_json();
+    match crate::schema::find(&object.gvk) {
+        Some(of) => crate::schema::decode(&object.gvk, of, json.clone()).unwrap_or(json),
+        None => json,
+    }
+}
+
+/// Which object, and of an invalid one, which fields.
+fn details(error: &ApiError, place: &Place) -> Option<Value> {
+    let mut details = Map::new();
+    match error.reason {
+        Reason::BadRequest
+        | Reason::Expired
+        | Reason::RequestEntityTooLarge
+        | Reason::InternalError
+        | Reason::Unknown => return None,
+        Reason::MethodNotAllowed | Reason::UnsupportedMediaType => return Some(json!({})),
+        Reason::Forbidden
+        | Reason::NotFound
+        | Reason::AlreadyExists
+        | Reason::Conflict
+        | Reason::Invalid
+        | Reason::TooManyRequests => {}
+    }
+    let about = error.about.as_deref();
+    if let Some(about) = about.filter(|about| !about.name.is_empty()) {
+        details.insert("name".to_owned(), about.name.as_str().into());
+    }
+    let group = place.gvk.group.as_str();
+    if !group.is_empty() {
+        details.insert("group".to_owned(), group.into());
+    }
+    let kind = if error.reason == Reason::Invalid { place.gvk.kind.as_str() } else { place.plural.as_str() };
+    details.insert("kind".to_owned(), kind.into());
+    if let Some(about) = about.filter(|about| !about.causes.is_empty()) {
+        details.insert("causes".to_owned(), about.causes.iter().map(crate::error::Cause::to_json).collect());
+    }
+    Some(Value::Object(details))
+}

@@ -1,0 +1,69 @@
+//! The `scale` subresource: the size of a workload, whatever its kind, as `autoscaling/v1.Scale`.
+
+use serde_json::{Value, json};
+use sk_core::{Gvk, LabelSelector, ObjectRef, SimTime};
+
+use crate::error::Invalid;
+use crate::kinds::Body;
+use crate::request::Answer;
+use crate::server::ApiServer;
+use crate::{ApiError, Object, Request};
+
+/// The kind of a size.
+pub(crate) static GVK: Gvk = Gvk::new_static("autoscaling", "v1", "Scale");
+
+/// The size of a workload.
+pub(crate) fn of(object: &Object) -> Value {
+    let json = object.to_json();
+    let at = |pointer: &str| json.pointer(pointer).cloned();
+    let mut metadata = json!({});
+    for name in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
+        if let Some(value) = at(&format!("/metadata/{name}")) {
+            metadata[name] = value;
+        }
+    }
+    let mut spec = json!({});
+    if let Some(replicas) = at("/spec/replicas").filter(|replicas| *replicas != 0) {
+        spec["replicas"] = replicas;
+    }
+    let mut status = json!({"replicas": at("/status/replicas").unwrap_or_else(|| 0.into())});
+    let selector = at("/spec/selector").and_then(|selector| LabelSelector::from_json(&selector).ok());
+    if let Some(selector) = selector {
+        status["selector"] = selector.to_string().into();
+    }
+    json!({"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": metadata, "spec": spec, "status": status})
+}
+
+impl ApiServer {
+    /// Makes a workload as large as `scale` says.
+    pub(crate) fn scale(&mut self, now: SimTime, target: &ObjectRef, scale: &Value) -> Answer {
+        let (_, stored) = self.find(&target.gvk, &target.key)?;
+        let mut wanted = Object::clone(stored);
+        let replicas = scale.pointer("/spec/replicas").and_then(Value::as_i64).unwrap_or(0);
+        let refuse = |why: String| ApiError::invalid(&GVK, &target.key.name, &[Invalid::new("spec.replicas", why)]);
+        let replicas = i32::try_from(replicas)
+            .ok()
+            .filter(|replicas| *replicas >= 0)
+            .ok_or_else(|| refuse(format!("Invalid value: {replicas}: must be greater than or equal to 0")))?;
+        let version = scale.pointer("/metadata/resourceVersion").and_then(Value::as_str).unwrap_or_default();
+        wanted.resource_version = version.parse().unwrap_or(0);
+        match &mut wanted.body {
+            Body::Deployment(deployment) => std::sync::Arc::make_mut(&mut deployment.spec).replicas = replicas,
+            Body::ReplicaSet(set) => std::sync::Arc::make_mut(&mut set.spec).replicas = replicas,
+            Body::StatefulSet(set) => std::sync::Arc::make_mut(&mut set.spec).replicas = replicas,
+            Body::Other(other) => {
+                let fields = std::sync::Arc::make_mut(&mut other.fields);
+                fields.entry("spec").or_insert_with(|| json!({}))["replicas"] = replicas.into();
+            }
+            Body::Pod(_)
+            | Body::Node(_)
+            | Body::Namespace(_)
+            | Body::Job(_)
+            | Body::CronJob(_)
+            | Body::DaemonSet(_) => {
+                return Err(ApiError::not_found(&target.gvk, &target.key.name));
+            }
+        }
+        self.handle(now, Request::update(wanted))
+    }
+}

@@ -1,0 +1,173 @@
+//! The type table: which fields the kinds of Kubernetes have, of what type, and how lists of them merge.
+//!
+//! One table drives decoding (a text where a number belongs is refused in the server's own words), normalisation (what
+//! goes in and what comes out of a Go struct), and strategic merge. It holds names and types as Kubernetes 1.36
+//! declares them; defaults and rules stand elsewhere. A kind that is not here is kept as it came.
+
+mod core;
+mod decode;
+mod meta;
+mod others;
+mod pod;
+mod volume;
+mod workloads;
+
+use sk_core::Gvk;
+
+pub(crate) use decode::{decode, decode_part};
+
+/// The type of a field.
+#[derive(Clone, Copy)]
+pub(crate) enum Type {
+    Bool,
+    Int32,
+    Int64,
+    String,
+    /// Base64.
+    Bytes,
+    Quantity,
+    IntOrString,
+    Time,
+    /// Whatever JSON there is.
+    Any,
+    Struct(&'static Struct),
+    List(&'static Type),
+    Map(&'static Type),
+}
+
+/// A struct: its name in Go, and its fields in the order of declaration.
+pub(crate) struct Struct {
+    pub(crate) name: &'static str,
+    pub(crate) fields: &'static [Field],
+}
+
+/// A field.
+pub(crate) struct Field {
+    pub(crate) name: &'static str,
+    pub(crate) of: Type,
+    pub(crate) written: Written,
+    pub(crate) merge: Merge,
+}
+
+/// When a field is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Written {
+    /// Always; a list that is not there as `null`.
+    Always,
+    /// Always, as `null` if it is not there.
+    Nullable,
+    /// If it is not empty, not zero and not false.
+    Omitted,
+    /// If it is there, also if it is empty, zero or false.
+    Pointer,
+}
+
+/// How a strategic merge patch treats a field.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Merge {
+    /// Lists are replaced, structs merged field by field.
+    Default,
+    /// Lists are merged: structs by this key, plain values (no key) as a set.
+    By(&'static str),
+    /// Also structs are replaced.
+    Replace,
+    /// Fields that the patch does not name go.
+    RetainKeys,
+    /// Both.
+    ByRetainingKeys(&'static str),
+}
+
+const fn field(name: &'static str, of: Type, written: Written) -> Field {
+    Field { name, of, written, merge: Merge::Default }
+}
+
+const fn always(name: &'static str, of: Type) -> Field {
+    field(name, of, Written::Always)
+}
+
+const fn nullable(name: &'static str, of: Type) -> Field {
+    field(name, of, Written::Nullable)
+}
+
+const fn omitted(name: &'static str, of: Type) -> Field {
+    field(name, of, Written::Omitted)
+}
+
+const fn pointer(name: &'static str, of: Type) -> Field {
+    field(name, of, Written::Pointer)
+}
+
+impl Field {
+    const fn merge(mut self, key: &'static str) -> Self {
+        self.merge = Merge::By(key);
+        self
+    }
+
+    const fn retain_keys(mut self) -> Self {
+        self.merge = match self.merge {
+            Merge::By(key) => Merge::ByRetainingKeys(key),
+            Merge::Default | Merge::Replace | Merge::RetainKeys | Merge::ByRetainingKeys(_) => Merge::RetainKeys,
+        };
+        self
+    }
+
+    const fn replace(mut self) -> Self {
+        self.merge = Merge::Replace;
+        self
+    }
+}
+
+impl Struct {
+    const fn new(name: &'static str, fields: &'static [Field]) -> Self {
+        Self { name, fields }
+    }
+
+    /// The field of this name.
+    pub(crate) fn field(&self, name: &str) -> Option<&'static Field> {
+        self.fields.iter().find(|field| field.name == name)
+    }
+}
+
+/// What a binding says.
+pub(crate) static BINDING: &Struct = &core::BINDING;
+/// What an eviction says.
+pub(crate) static EVICTION: &Struct = &workloads::EVICTION;
+/// The size of a workload.
+pub(crate) static SCALE: &Struct = &others::SCALE;
+/// How to delete.
+pub(crate) static DELETE_OPTIONS: &Struct = &meta::DELETE_OPTIONS;
+
+/// The fields of a kind, if they are in the table. Other versions of a kind than the preferred one are not.
+pub(crate) fn find(gvk: &Gvk) -> Option<&'static Struct> {
+    let found = match (gvk.group.as_str(), gvk.version.as_str(), gvk.kind.as_str()) {
+        ("", "v1", "Pod") => &core::POD,
+        ("", "v1", "Node") => &core::NODE,
+        ("", "v1", "Namespace") => &core::NAMESPACE,
+        ("", "v1", "Service") => &core::SERVICE,
+        ("", "v1", "PersistentVolumeClaim") => &core::PERSISTENT_VOLUME_CLAIM,
+        ("", "v1", "PersistentVolume") => &core::PERSISTENT_VOLUME,
+        ("", "v1", "ResourceQuota") => &core::RESOURCE_QUOTA,
+        ("", "v1", "LimitRange") => &core::LIMIT_RANGE,
+        ("", "v1", "ConfigMap") => &core::CONFIG_MAP,
+        ("", "v1", "Secret") => &core::SECRET,
+        ("", "v1", "ServiceAccount") => &core::SERVICE_ACCOUNT,
+        ("", "v1", "ReplicationController") => &core::REPLICATION_CONTROLLER,
+        ("", "v1", "PodTemplate") => &core::POD_TEMPLATE,
+        ("apps", "v1", "Deployment") => &workloads::DEPLOYMENT,
+        ("apps", "v1", "ReplicaSet") => &workloads::REPLICA_SET,
+        ("apps", "v1", "StatefulSet") => &workloads::STATEFUL_SET,
+        ("apps", "v1", "DaemonSet") => &workloads::DAEMON_SET,
+        ("apps", "v1", "ControllerRevision") => &workloads::CONTROLLER_REVISION,
+        ("batch", "v1", "Job") => &workloads::JOB,
+        ("batch", "v1", "CronJob") => &workloads::CRON_JOB,
+        ("policy", "v1", "PodDisruptionBudget") => &workloads::POD_DISRUPTION_BUDGET,
+        ("autoscaling", "v2", "HorizontalPodAutoscaler") => &others::HORIZONTAL_POD_AUTOSCALER,
+        ("scheduling.k8s.io", "v1", "PriorityClass") => &others::PRIORITY_CLASS,
+        ("rbac.authorization.k8s.io", "v1", "ClusterRole") => &others::CLUSTER_ROLE,
+        ("admissionregistration.k8s.io", "v1", "MutatingWebhookConfiguration") => {
+            &others::MUTATING_WEBHOOK_CONFIGURATION
+        }
+        _ => return None,
+    };
+    Some(found)
+}

@@ -1,0 +1,51 @@
+//! What a server allots to a Service: its address and the ports of nodes.
+//!
+//! Addresses follow from the name, so that a run is the same each time. Two Services could get one address; nobody here
+//! sends a packet to either.
+
+use serde_json::{Value, json};
+use sk_core::lookup::hash_of;
+
+/// Where the ports of nodes begin, and how many there are.
+const NODE_PORTS: (u64, u64) = (30_000, 2_768);
+
+/// Gives a Service what it has not, or what it had before.
+pub(crate) fn allot(service: &mut Value, before: Option<&Value>) {
+    let kind = service["spec"]["type"].as_str().unwrap_or_default().to_owned();
+    if kind == "ExternalName" {
+        return;
+    }
+    let hash = hash_of(&(service["metadata"]["namespace"].as_str(), service["metadata"]["name"].as_str()));
+    let [_, a, b, c, ..] = hash.to_be_bytes();
+    let address = format!("10.{a}.{b}.{c}");
+    let spec = &mut service["spec"];
+    if let Some(before) = before.map(|before| &before["spec"]) {
+        for name in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
+            keep(spec, name, &before[name]);
+        }
+    }
+    keep(spec, "clusterIP", &json!(address));
+    let is_headless = spec["clusterIP"] == "None";
+    let is_dual = is_headless && spec["selector"].as_object().is_none_or(serde_json::Map::is_empty);
+    let clusters = json!([spec["clusterIP"]]);
+    keep(spec, "clusterIPs", &clusters);
+    keep(spec, "ipFamilies", &if is_dual { json!(["IPv4", "IPv6"]) } else { json!(["IPv4"]) });
+    keep(spec, "ipFamilyPolicy", &json!(if is_dual { "RequireDualStack" } else { "SingleStack" }));
+    if kind == "NodePort" || kind == "LoadBalancer" {
+        let (first, count) = NODE_PORTS;
+        for (index, port) in spec["ports"].as_array_mut().into_iter().flatten().enumerate() {
+            keep(port, "nodePort", &json!(first + (hash.wrapping_add(index as u64)) % count));
+        }
+    }
+}
+
+fn keep(parent: &mut Value, name: &str, value: &Value) {
+    let Some(fields) = parent.as_object_mut() else { return };
+    let known = fields.entry(name).or_insert(Value::Null);
+    if (known.is_null() || *known == "" || *known == 0) && !value.is_null() {
+        *known = value.clone();
+    }
+    if known.is_null() {
+        fields.remove(name);
+    }
+}

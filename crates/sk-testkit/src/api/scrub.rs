@@ -1,0 +1,69 @@
+//! Takes out of an answer what no two servers have in common: uids, versions, times, addresses, generated names.
+
+use serde_json::Value;
+
+/// Fields that go.
+const GONE: [&str; 3] = ["managedFields", "resourceVersion", "selfLink"];
+/// Fields whose value is another each time: an address, a port, a token.
+const MADE_UP: [&str; 4] = ["clusterIP", "nodePort", "healthCheckNodePort", "continue"];
+
+/// The answer without them.
+pub fn scrub(mut answer: Value) -> Value {
+    clean(&mut answer);
+    answer
+}
+
+fn clean(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|name, _| !GONE.contains(&name.as_str()));
+            let prefix = fields.get("generateName").and_then(Value::as_str).map(str::to_owned);
+            if let (Some(prefix), Some(name)) = (prefix, fields.get_mut("name")) {
+                *name = format!("{prefix}<made up>").into();
+            }
+            for (name, field) in fields.iter_mut() {
+                let is_given = *field == "None" || *field == "";
+                let is_plain = !field.is_array() && !field.is_object();
+                let is_made_up = MADE_UP.contains(&name.as_str()) && !is_given && is_plain;
+                let is_address = name == "clusterIPs" && *field != serde_json::json!(["None"]);
+                if is_made_up || is_address {
+                    *field = "<made up>".into();
+                } else {
+                    clean(field);
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(clean),
+        Value::String(text) => clean_text(text),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+fn clean_text(text: &mut String) {
+    if text.parse::<jiff::Timestamp>().is_ok() {
+        *text = "<time>".to_owned();
+        return;
+    }
+    while let Some(at) = find_uid(text) {
+        text.replace_range(at..at + UID_LEN, "<uid>");
+    }
+    for before in ["ResourceVersion in the precondition (", "ResourceVersion in record (", "too old resource version: "]
+    {
+        if let Some((head, rest)) = text.clone().split_once(before) {
+            let tail = rest.trim_start_matches(|digit: char| digit.is_ascii_digit());
+            *text = format!("{head}{before}<version>{tail}");
+        }
+    }
+}
+
+const UID_LEN: usize = 36;
+
+fn find_uid(text: &str) -> Option<usize> {
+    let is_uid = |part: &[u8]| {
+        part.iter().enumerate().all(|(at, byte)| match at {
+            8 | 13 | 18 | 23 => *byte == b'-',
+            _ => byte.is_ascii_hexdigit() && !byte.is_ascii_uppercase(),
+        })
+    };
+    text.as_bytes().windows(UID_LEN).position(is_uid)
+}

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use sk_core::{Gvk, LabelSelector, ObjectRef, SimTime};
 
 use crate::error::Invalid;
-use crate::kinds::Body;
+use crate::kinds::{Body, ReplicationController};
 use crate::request::Answer;
 use crate::server::ApiServer;
 use crate::{ApiError, Object, Request};
@@ -49,11 +49,16 @@ impl ApiServer {
         wanted.resource_version = version.parse().unwrap_or(0);
         match &mut wanted.body {
             Body::Deployment(deployment) => std::sync::Arc::make_mut(&mut deployment.spec).replicas = replicas,
-            Body::ReplicaSet(set) => std::sync::Arc::make_mut(&mut set.spec).replicas = replicas,
+            Body::ReplicaSet(set) | Body::ReplicationController(ReplicationController(set)) => {
+                std::sync::Arc::make_mut(&mut set.spec).replicas = replicas;
+            }
             Body::StatefulSet(set) => std::sync::Arc::make_mut(&mut set.spec).replicas = replicas,
             Body::Other(other) => {
                 let fields = std::sync::Arc::make_mut(&mut other.fields);
-                fields.entry("spec").or_insert_with(|| json!({}))["replicas"] = replicas.into();
+                // Kinds without a body of their own may hold anything under `spec`.
+                let spec = fields.entry("spec").or_insert_with(|| json!({})).as_object_mut();
+                let spec = spec.ok_or_else(|| refuse("the object's spec is no JSON object".into()))?;
+                spec.insert("replicas".into(), replicas.into());
             }
             Body::Pod(_)
             | Body::Node(_)

@@ -128,7 +128,7 @@ mod tests {
     }
 
     fn read(judge: &Judge) -> Scenario {
-        Scenario::parse("scenario.yaml", &judge.scenario).unwrap()
+        Scenario::parse("scenario.yaml", &judge.scenario.to_yaml()).unwrap()
     }
 
     #[test]

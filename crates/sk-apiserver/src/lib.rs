@@ -32,7 +32,7 @@ pub use admission::{AdmitPod, Notice};
 pub use error::{ApiError, Reason};
 pub use kinds::{Body, KindTag};
 pub use labels::Labels;
-pub use object::{Deletion, GvkRef, Identity, Meta, Object, OwnerRef, Uid};
+pub use object::{Deletion, GvkRef, Identity, Meta, Object, OwnerRef, Uid, UidText};
 pub use request::{Answer, DeleteOptions, Propagation, Request, Verb};
 pub use server::ApiServer;
 pub use store::{Change, Expired, ObjectId, Store, WatchEvent};

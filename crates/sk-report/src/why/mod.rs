@@ -180,6 +180,7 @@ impl Why {
                 is_cut = true;
             }
         }
+        fleet.settle();
         subject::check(subject, &known, &fleet, source.meta())?;
         let (answers, more) = answers(source, &pods, window)?;
         let of_pods = !matches!(subject, Subject::Node(_) | Subject::Group(_));
@@ -359,7 +360,7 @@ fn nodes(subject: &Subject, fleet: &Fleet, pods: &[PodRow], window: Window) -> V
             let what = format!("first of {} pods came; owners: {}", there.count(), owners.join(", "));
             events.push(Event { at: first, what });
         }
-        for idle in fleet.idle(node).take(STRETCHES_MAX) {
+        for idle in node.idle().take(STRETCHES_MAX) {
             let how = match idle.end {
                 IdleEnd::Removed => "until it was removed",
                 IdleEnd::RunEnd => "until the run's end",

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use sk_core::{SimDuration, SimTime};
 use sk_record::{PodRow, RunMeta};
 
-use crate::fleet::{Fleet, IdleEnd};
+use crate::fleet::{Fleet, IdleEnd, Node};
 use crate::step::{Window, hours};
 use crate::tally::{end_of, wait_end};
 
@@ -165,7 +165,7 @@ pub struct Stretch {
 /// The causes of empty node-hours, the weightiest first.
 pub(crate) fn empty_causes(fleet: &Fleet, meta: &RunMeta, window: Window) -> Vec<EmptyCause> {
     let mut by_end: BTreeMap<IdleEnd, Vec<Window>> = BTreeMap::new();
-    for idle in fleet.nodes().flat_map(|node| node.idle()) {
+    for idle in fleet.nodes().flat_map(Node::idle) {
         by_end.entry(idle.end).or_default().push(idle.window);
     }
     let cause = |(end, windows): (IdleEnd, Vec<Window>)| {

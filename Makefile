@@ -26,8 +26,8 @@ lint: ## format and lints, warnings are errors
 fmt: ## format everything
 	cargo fmt --all
 
-deny: ## licences, bans and sources of dependencies (needs cargo-deny)
-	cargo deny check bans licenses sources
+deny: ## licences, bans, duplicates and sources of dependencies; builds cargo-deny once, into the cache
+	@tools/deny
 
 control-plane: ## build the real control plane's binaries into the cache (once; needs Go)
 	@tools/control-plane/build

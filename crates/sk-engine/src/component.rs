@@ -39,9 +39,17 @@ pub(crate) trait Component: Send + CloneComponent {
     /// The answer to a request that the component sent.
     fn answered(&mut self, _tag: u64, _answer: Answer, _ctx: &mut Context<'_>) {}
 
+    /// The cloud has no nodes of this group until then.
+    fn stock_out(&mut self, _group: &str, _until: SimTime) {}
+
     /// What it decided since it was last asked.
     fn take_decisions(&mut self) -> Vec<Decision> {
         Vec::new()
+    }
+
+    /// How many decisions were lost because nobody took them.
+    fn dropped_decisions(&self) -> u64 {
+        0
     }
 }
 

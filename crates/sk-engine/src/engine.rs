@@ -216,6 +216,20 @@ impl Engine {
         components.flat_map(|member| member.component.take_decisions()).collect()
     }
 
+    /// How many decisions were lost because nobody took them for too long.
+    pub fn dropped_decisions(&self) -> u64 {
+        let components = self.processes.iter().flat_map(|process| &process.components);
+        components.map(|member| member.component.dropped_decisions()).sum()
+    }
+
+    /// Lets the cloud have no nodes of a group until then: those that the autoscaler asks for do not come, and it leaves the
+    /// group alone for a while, as after any failure. A time that has passed ends a stock-out; of a group that nobody
+    /// has, nothing is known. Nodes that are there, or were asked for before, are not touched.
+    pub fn set_stock_out(&mut self, group: &str, until: SimTime) {
+        let components = self.processes.iter_mut().flat_map(|process| &mut process.components);
+        components.for_each(|member| member.component.stock_out(group, until));
+    }
+
     /// What the API server decided without knowing, and how often.
     pub fn notices(&self) -> &BTreeMap<Notice, u64> {
         self.api.notices()

@@ -1,7 +1,7 @@
 //! Columns: the few types a table knows, the buffers rows are gathered in, and the way into and out of Parquet.
 //!
 //! Parquet stores column by column, people think row by row; this file is the only place where the two meet. It uses
-//! the `parquet` crate's column API directly, because the arrow layer would triple what we compile for four flat tables.
+//! the `parquet` crate's column API directly, because the arrow layer would triple what we compile for five flat tables.
 
 use std::ops::Range;
 

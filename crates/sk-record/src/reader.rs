@@ -17,7 +17,7 @@ use siphasher::sip128::{Hasher128, SipHasher13};
 use crate::column::{Batch, Column, Row};
 use crate::error::Error;
 use crate::meta::{Manifest, ManifestVersion, RECORD_VERSION, RunMeta, TableFile};
-use crate::rows::{DecisionRow, NodeRow, PodRow, SeriesRow};
+use crate::rows::{AutoscalerRow, DecisionRow, NodeRow, PodRow, SeriesRow};
 
 /// A `run.json` above this is not ours: a thousand groups and a thousand warnings of 1 KiB are under 2 MiB.
 const META_MAX_BYTES: u64 = 16 << 20;
@@ -25,7 +25,10 @@ const META_MAX_BYTES: u64 = 16 << 20;
 /// Rows decoded at a time: 4,096 × 17 columns × 40 bytes, plus their text, stays under 10 MiB.
 const BATCH_ROWS: usize = 4096;
 
-pub(crate) const TABLES: [&str; 4] = [PodRow::TABLE, NodeRow::TABLE, SeriesRow::TABLE, DecisionRow::TABLE];
+pub(crate) const TABLES: [&str; 5] =
+    [PodRow::TABLE, NodeRow::TABLE, SeriesRow::TABLE, DecisionRow::TABLE, AutoscalerRow::TABLE];
+/// Tables that records of earlier versions do not have: to a reader they are empty.
+const LATER_TABLES: [&str; 1] = [AutoscalerRow::TABLE];
 
 /// A run record opened for reading.
 #[derive(Debug)]
@@ -39,7 +42,10 @@ impl Run {
     pub fn open(dir: &Path) -> Result<Self, Error> {
         let manifest = read_manifest(dir)?;
         for table in TABLES {
-            check_table(&dir.join(table_file(table)), manifest.tables.get(table))?;
+            let expected = manifest.tables.get(table);
+            if expected.is_some() || !LATER_TABLES.contains(&table) {
+                check_table(&dir.join(table_file(table)), expected)?;
+            }
         }
         Ok(Self { dir: dir.to_owned(), manifest })
     }
@@ -74,6 +80,11 @@ impl Run {
         self.rows()
     }
 
+    /// All decisions of the cluster autoscaler, in the order they were pushed; none in a record of an earlier version.
+    pub fn autoscaler(&self) -> Result<Rows<AutoscalerRow>, Error> {
+        self.rows()
+    }
+
     /// The content of a file beside the tables, e.g. `scenario.yaml`; nothing if the record has none of that name.
     pub fn file(&self, name: &str) -> Result<Option<Vec<u8>>, Error> {
         let path = self.dir.join(name);
@@ -85,7 +96,8 @@ impl Run {
     }
 
     fn rows<R: Row>(&self) -> Result<Rows<R>, Error> {
-        Rows::open(self.dir.join(table_file(R::TABLE)))
+        let path = self.dir.join(table_file(R::TABLE));
+        if self.manifest.tables.contains_key(R::TABLE) { Rows::open(path) } else { Ok(Rows::none(path)) }
     }
 }
 
@@ -153,7 +165,8 @@ pub(crate) fn table_file(table: &str) -> String {
 /// The rows of one table. Ends after the first error.
 pub struct Rows<R> {
     path: PathBuf,
-    file: SerializedFileReader<File>,
+    /// Nothing: the record has no such table.
+    file: Option<SerializedFileReader<File>>,
     /// Where in the file each of the row's columns stands.
     places: Vec<usize>,
     next_group: usize,
@@ -181,7 +194,23 @@ impl<R: Row> Rows<R> {
             places.collect::<Result<_, _>>().map_err(|problem| Error::Foreign { path: path.clone(), problem })?;
         let batch = Batch::new(&columns);
         let row = PhantomData;
+        let file = Some(file);
         Ok(Self { path, file, places, next_group: 0, readers: Vec::new(), batch, count: 0, ended: false, row })
+    }
+
+    fn none(path: PathBuf) -> Self {
+        let (file, places, readers) = (None, Vec::new(), Vec::new());
+        Self {
+            path,
+            file,
+            places,
+            next_group: 0,
+            readers,
+            batch: Batch::new(&[]),
+            count: 0,
+            ended: false,
+            row: PhantomData,
+        }
     }
 
     /// Fills the batch with the next rows of this row group or the first ones of the next; false at the end.
@@ -191,10 +220,10 @@ impl<R: Row> Rows<R> {
             if self.batch.has_rows() {
                 return Ok(true);
             }
-            if self.next_group == self.file.num_row_groups() {
+            let Some(file) = self.file.as_ref().filter(|file| self.next_group < file.num_row_groups()) else {
                 return Ok(false);
-            }
-            let group = self.file.get_row_group(self.next_group)?;
+            };
+            let group = file.get_row_group(self.next_group)?;
             self.readers =
                 self.places.iter().map(|place| group.get_column_reader(*place)).collect::<ParquetResult<_>>()?;
             self.next_group += 1;

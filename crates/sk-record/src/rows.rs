@@ -8,9 +8,13 @@
 //! Of pods and decisions there are many, so their rows come in two sorts: `PodRow` has texts of its own, `PodRow<&str>`
 //! shows somebody else's, and neither writing nor looking at it allocates.
 
+mod autoscaler;
+
 use sk_core::{SimDuration, SimTime};
 
 use crate::column::{Column, Kind, Malformed, Row, RowReader, RowWriter};
+
+pub use autoscaler::{AutoscalerRow, Decided, Trigger};
 
 /// The life of one pod, from creation to removal; pushed once, when the pod is gone or the run ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -468,5 +472,6 @@ mod tests {
         check::<NodeRow>();
         check::<SeriesRow>();
         check::<DecisionRow>();
+        check::<AutoscalerRow>();
     }
 }

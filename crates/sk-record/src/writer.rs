@@ -23,10 +23,10 @@ use crate::error::Error;
 use crate::folder::{Folder, META_FILE, write_file};
 use crate::meta::{Manifest, RECORD_VERSION, RunMeta, TableFile};
 use crate::reader::{Run, digest_of, table_file};
-use crate::rows::{DecisionRow, NodeRow, PodRow, SeriesRow};
+use crate::rows::{AutoscalerRow, DecisionRow, NodeRow, PodRow, SeriesRow};
 
-/// A row group is closed at this many rows or this much text, whichever comes first. What the four tables hold in
-/// memory is then at most 4 × (8 MiB of text + 8,192 rows × 19 columns × 10 bytes per cell ≈ 1.5 MiB) ≈ 38 MiB;
+/// A row group is closed at this many rows or this much text, whichever comes first. What the five tables hold in
+/// memory is then at most 5 × (8 MiB of text + 8,192 rows × 19 columns × 10 bytes per cell ≈ 1.5 MiB) ≈ 48 MiB;
 /// in practice, with pods and decisions as the wide tables and some 100 bytes of text in a row, about 4 MiB.
 const ROW_GROUP_ROWS: usize = 8_192;
 const ROW_GROUP_TEXT_BYTES: usize = 8 << 20;
@@ -43,6 +43,7 @@ pub struct Writer {
     nodes: Table,
     series: Table,
     decisions: Table,
+    autoscaler: Table,
 }
 
 impl Writer {
@@ -54,6 +55,7 @@ impl Writer {
             nodes: Table::create::<NodeRow>(folder.staging(), run_id)?,
             series: Table::create::<SeriesRow>(folder.staging(), run_id)?,
             decisions: Table::create::<DecisionRow>(folder.staging(), run_id)?,
+            autoscaler: Table::create::<AutoscalerRow>(folder.staging(), run_id)?,
             run_id: run_id.to_owned(),
             folder,
         })
@@ -69,6 +71,7 @@ impl Writer {
             nodes: self.nodes.fork::<NodeRow>(folder.staging(), run_id)?,
             series: self.series.fork::<SeriesRow>(folder.staging(), run_id)?,
             decisions: self.decisions.fork::<DecisionRow>(folder.staging(), run_id)?,
+            autoscaler: self.autoscaler.fork::<AutoscalerRow>(folder.staging(), run_id)?,
             run_id: run_id.to_owned(),
             folder,
         })
@@ -94,6 +97,11 @@ impl Writer {
         self.decisions.push::<DecisionRow>(&row.borrowed())
     }
 
+    /// Adds a decision of the cluster autoscaler.
+    pub fn push_autoscaler(&mut self, row: &AutoscalerRow) -> Result<(), Error> {
+        self.autoscaler.push::<AutoscalerRow>(row)
+    }
+
     /// Adds a whole file beside the tables, e.g. `scenario.yaml`.
     pub fn add_file(&mut self, name: &str, content: &[u8]) -> Result<(), Error> {
         self.folder.add_file(name, content)
@@ -105,7 +113,7 @@ impl Writer {
             return Err(Error::OtherRun { begun: self.run_id, finished: meta.run_id.clone() });
         }
         let mut tables = BTreeMap::new();
-        for table in [self.pods, self.nodes, self.series, self.decisions] {
+        for table in [self.pods, self.nodes, self.series, self.decisions, self.autoscaler] {
             tables.insert(table.name.to_owned(), table.finish()?);
         }
         let manifest = Manifest { record: RECORD_VERSION, meta: meta.clone(), tables, files: Vec::new() };

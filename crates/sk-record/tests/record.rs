@@ -100,6 +100,26 @@ fn decision() -> DecisionRow {
     }
 }
 
+fn autoscaler() -> AutoscalerRow {
+    AutoscalerRow {
+        time: SimTime::from_secs(10),
+        loop_number: 1,
+        trigger: Trigger::AfterScaleUp,
+        decision: Decided::ScaleUp,
+        namespace: Some("default".into()),
+        pod: Some("nginx-1".into()),
+        owner: Some("default/Deployment/nginx".into()),
+        node: None,
+        group: Some("small".into()),
+        nodes_before: Some(0),
+        nodes_after: Some(2),
+        pods: Some(3),
+        options: Some("small: 2 nodes for 3 pods, waste 0.25".into()),
+        event: Some("TriggeredScaleUp".into()),
+        message: Some("pod triggered scale-up: [{small 0->2 (max: 10)}]".into()),
+    }
+}
+
 fn write(dir: &Path, pods: i64) {
     let mut writer = Writer::create(dir, "nginx-3fa91c").unwrap();
     for number in 0..pods {
@@ -108,6 +128,7 @@ fn write(dir: &Path, pods: i64) {
     writer.push_node(&node()).unwrap();
     writer.push_series(&series()).unwrap();
     writer.push_decision(&decision()).unwrap();
+    writer.push_autoscaler(&autoscaler()).unwrap();
     writer.add_file("scenario.yaml", b"kind: Scenario\n").unwrap();
     let mut staged = writer.finish(&meta("nginx-3fa91c")).unwrap();
     assert_eq!(staged.run().unwrap().pods().unwrap().count() as i64, pods);
@@ -132,6 +153,7 @@ fn what_was_written_is_read_back_across_row_groups() {
     assert_eq!(run.nodes().unwrap().collect::<Result<Vec<_>, _>>().unwrap(), [node()]);
     assert_eq!(run.series().unwrap().collect::<Result<Vec<_>, _>>().unwrap(), [series()]);
     assert_eq!(run.decisions().unwrap().collect::<Result<Vec<_>, _>>().unwrap(), [decision()]);
+    assert_eq!(run.autoscaler().unwrap().collect::<Result<Vec<_>, _>>().unwrap(), [autoscaler()]);
     assert_eq!(run.file("scenario.yaml").unwrap().unwrap(), b"kind: Scenario\n");
     assert_eq!(run.file("junit.xml").unwrap(), None);
 }
@@ -175,7 +197,24 @@ fn the_same_run_twice_gives_the_same_bytes() {
         assert_eq!(fs::read(one.join(&name)).unwrap(), fs::read(two.join(&name)).unwrap(), "{name:?}");
         files += 1;
     }
-    assert_eq!(files, 7);
+    assert_eq!(files, 8);
+}
+
+#[test]
+fn a_record_of_an_earlier_version_has_no_decisions_of_the_autoscaler() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path().join("nginx");
+    write(&dir, 3);
+    fs::remove_file(dir.join("autoscaler.parquet")).unwrap();
+    let error = Run::open(&dir).unwrap_err().to_string();
+    assert!(error.contains("autoscaler.parquet"), "this version's record has one: {error}");
+    let path = dir.join("run.json");
+    let mut json: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    json["tables"].as_object_mut().unwrap().remove("autoscaler");
+    fs::write(&path, json.to_string()).unwrap();
+    let run = Run::open(&dir).unwrap();
+    assert_eq!(run.autoscaler().unwrap().count(), 0);
+    assert_eq!(run.pods().unwrap().count(), 3);
 }
 
 #[test]

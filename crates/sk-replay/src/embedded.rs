@@ -350,10 +350,17 @@ impl Replay {
 
     fn catch_up(&mut self) -> Result<(), RunError> {
         self.engine.take_explained().into_iter().for_each(|explained| self.recorder.explain(explained));
+        // Each decision between the changes before and after it, so that pods and nodes are known by their names.
+        let decisions = self.engine.take_decisions();
+        let mut decisions = decisions.iter().peekable();
         for event in self.engine.watch(self.cursor)? {
+            while let Some(decision) = decisions.next_if(|decision| decision.at < event.at) {
+                self.recorder.decide(decision)?;
+            }
             self.recorder.see_event(event)?;
             self.cursor = event.object.resource_version;
         }
+        decisions.try_for_each(|decision| self.recorder.decide(decision))?;
         self.engine.forget(self.cursor);
         Ok(())
     }
@@ -420,6 +427,15 @@ impl Replay {
                 kind: WarningKind::Gap,
                 message: "records out of order, or held back by a namespace, were replayed late".to_owned(),
                 count: self.late,
+            });
+        }
+        let left_out = self.engine.dropped_decisions() + self.recorder.undecided();
+        if left_out > 0 {
+            warnings.push(Warning {
+                code: "autoscaler-rows".to_owned(),
+                kind: WarningKind::Gap,
+                message: "decisions of the autoscaler beyond the first million are not in the record".to_owned(),
+                count: left_out,
             });
         }
         warnings.extend(assumed);

@@ -23,6 +23,7 @@
 //! | [`fingerprint`] | the same question has the same name |
 
 mod beginning;
+mod decided;
 pub mod embedded;
 pub mod fingerprint;
 pub mod fit;

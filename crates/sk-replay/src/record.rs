@@ -18,6 +18,7 @@ use sk_engine::kinds::{Condition, ConditionStatus, Node, Pod, PodPhase, PodSpec}
 use sk_record::{DecisionRow, EndedBy, Error, Explained, NodeRow, Outcome, PodRow, SeriesRow, Writer};
 use sk_store::trace::{Trace, TraceError};
 
+use crate::decided::{self, Names};
 use crate::plan::{OWNER_ANNOTATION, Window, parse_owner};
 
 /// What a run record says of the trace that was replayed, the same for both targets.
@@ -50,6 +51,10 @@ const REPLICAS: &str = "replicas";
 /// Of how many specs it is remembered what they ask for: 4,096 × 100 bytes are 0.4 MB, and the specs are those of pods.
 const SPEC_MEMORY: usize = 1 << 12;
 
+/// At most so many rows of the autoscaler's decisions are kept of one run: a loop that names a hundred pods every ten
+/// seconds fills them in half a day, and a million rows are some 20 MB on disk.
+const MAX_AUTOSCALER_ROWS: u64 = 1_000_000;
+
 /// Turns changes into rows.
 pub struct Recorder {
     writer: Writer,
@@ -67,6 +72,8 @@ pub struct Recorder {
     explained: BTreeMap<(Uid, Option<SmolStr>), Explained>,
     /// Reused between rows: what a pod that owns itself is called.
     own_name: String,
+    /// How many rows of the autoscaler's decisions there would be without a limit.
+    autoscaler_rows: u64,
 }
 
 /// The pods that are alive, by name.
@@ -152,6 +159,7 @@ impl Recorder {
             requests: Memo::new(SPEC_MEMORY),
             explained: BTreeMap::new(),
             own_name: String::new(),
+            autoscaler_rows: 0,
         }
     }
 
@@ -167,6 +175,7 @@ impl Recorder {
             requests: self.requests.clone(),
             explained: self.explained.clone(),
             own_name: String::new(),
+            autoscaler_rows: self.autoscaler_rows,
         })
     }
 
@@ -198,6 +207,23 @@ impl Recorder {
             self.writer.push_node(&row)?;
         }
         Ok(self.writer)
+    }
+
+    /// Takes in a decision of the cluster autoscaler. Pods and nodes are named as they are known now: changes before the
+    /// decision come first.
+    pub fn decide(&mut self, decision: &sk_engine::Decision) -> Result<(), Error> {
+        for row in decided::rows(decision, self) {
+            self.autoscaler_rows += 1;
+            if self.autoscaler_rows <= MAX_AUTOSCALER_ROWS {
+                self.writer.push_autoscaler(&row)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// How many rows of the autoscaler's decisions were left out because there were too many.
+    pub fn undecided(&self) -> u64 {
+        self.autoscaler_rows.saturating_sub(MAX_AUTOSCALER_ROWS)
     }
 
     /// What the scheduler says of a decision whose outcome is yet to be seen.
@@ -321,6 +347,18 @@ impl Recorder {
         let above = object.controller().and_then(|owner| self.owners.get(&owner.uid)).cloned();
         // Who watches only pods, as on a live cluster, knows their owners by the stamp on their template.
         above.or_else(|| stamped_owner(object))
+    }
+}
+
+impl Names for Recorder {
+    fn owner(&self, pod: &ObjectKey) -> Option<SmolStr> {
+        let place = self.pods.place(pod)?;
+        let pod = self.pods.pods[place as usize].as_ref()?;
+        Some(pod.owner.clone().unwrap_or_else(|| owner_name(&pod.object.reference()).into()))
+    }
+
+    fn group(&self, node: &str) -> Option<String> {
+        self.nodes.get(node).and_then(|node| node.group.clone())
     }
 }
 

@@ -155,12 +155,14 @@ fn ready_delay(ready: Ready) -> SimDuration {
 fn autoscaler(scenario: &Scenario) -> Autoscaler {
     let written = &scenario.autoscaler;
     let limits = |range: Range| Limits { least: range.least.into(), most: range.most.into() };
+    let milli = |share: f64| (share * 1000.0).round() as i64;
     let expander = |expander: &Expander| match expander {
         Expander::Random => sk_engine::Expander::Random,
         Expander::LeastWaste => sk_engine::Expander::LeastWaste,
         Expander::MostPods => sk_engine::Expander::MostPods,
         Expander::LeastNodes => sk_engine::Expander::LeastNodes,
         Expander::Priority => sk_engine::Expander::Priority,
+        Expander::Price => sk_engine::Expander::Price,
     };
     Autoscaler {
         expander: written.expander.0.iter().map(expander).collect(),
@@ -168,7 +170,8 @@ fn autoscaler(scenario: &Scenario) -> Autoscaler {
         cores_total: limits(written.cores_total),
         memory_total_gib: limits(written.memory_total),
         balancing_ignore_label: written.balancing_ignore_label.0.clone(),
-        scale_down_utilization_threshold_milli: (written.scale_down_utilization_threshold * 1000.0).round() as i64,
+        scale_down_utilization_threshold_milli: milli(written.scale_down_utilization_threshold),
+        scale_down_gpu_utilization_threshold_milli: milli(written.scale_down_gpu_utilization_threshold),
         max_graceful_termination: SimDuration::from_secs(written.max_graceful_termination_sec.into()),
         min_replica_count: written.min_replica_count.into(),
         max_nodes_total: written.max_nodes_total as usize,
@@ -186,6 +189,10 @@ fn autoscaler(scenario: &Scenario) -> Autoscaler {
         balance_similar_node_groups: written.balance_similar_node_groups,
         enforce_node_group_min_size: written.enforce_node_group_min_size,
         max_node_startup_time: written.max_node_startup_time,
+        max_node_provision_time: written.max_node_provision_time,
+        initial_node_group_backoff_duration: written.initial_node_group_backoff_duration,
+        max_node_group_backoff_duration: written.max_node_group_backoff_duration,
+        node_group_backoff_reset_timeout: written.node_group_backoff_reset_timeout,
         scale_down_enabled: written.scale_down_enabled,
         scale_down_unneeded_time: written.scale_down_unneeded_time,
         scale_down_unready_enabled: written.scale_down_unready_enabled,

@@ -130,6 +130,23 @@ pub fn flag_defaults() -> BTreeMap<String, String> {
     serde_json::from_str(&read(&path)).unwrap_or_else(|error| panic!("parse {}: {error}", path.display()))
 }
 
+/// Writes a whole file of the docs, if `UPDATE_DOCS` is set; else says whether it is up to date.
+///
+/// # Panics
+///
+/// If it cannot be written.
+pub fn docs_file(name: &str, text: &str) -> Result<(), String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name);
+    if fs::read_to_string(&path).is_ok_and(|before| before == text) {
+        return Ok(());
+    }
+    if std::env::var_os("UPDATE_DOCS").is_none() {
+        return Err(format!("docs/{name} is not what the test found; run it with UPDATE_DOCS=1"));
+    }
+    fs::write(&path, text).unwrap_or_else(|error| panic!("write {}: {error}", path.display()));
+    Ok(())
+}
+
 /// Writes a page of the docs between two marks, if `UPDATE_DOCS` is set; else says whether it is up to date.
 ///
 /// # Panics

@@ -87,6 +87,22 @@ pub struct Autoscaler {
     #[serde(with = "spelling::duration")]
     #[schemars(schema_with = "schema::duration")]
     pub max_node_startup_time: SimDuration,
+    /// Nodes that are awaited for longer are a failure of their group, which then backs off. Default: `15m`.
+    #[serde(with = "spelling::duration")]
+    #[schemars(schema_with = "schema::duration")]
+    pub max_node_provision_time: SimDuration,
+    /// How long a group that could not make a node is left alone; twice as long after each failure. Default: `5m`.
+    #[serde(with = "spelling::duration")]
+    #[schemars(schema_with = "schema::duration")]
+    pub initial_node_group_backoff_duration: SimDuration,
+    /// How long at most. Default: `30m`.
+    #[serde(with = "spelling::duration")]
+    #[schemars(schema_with = "schema::duration")]
+    pub max_node_group_backoff_duration: SimDuration,
+    /// A group that has not failed for so long begins anew. Default: `3h`.
+    #[serde(with = "spelling::duration")]
+    #[schemars(schema_with = "schema::duration")]
+    pub node_group_backoff_reset_timeout: SimDuration,
     /// So many nodes may be not ready, whatever their share. Default: 3.
     #[serde(with = "spelling::flag")]
     #[schemars(schema_with = "schema::flag_number")]
@@ -127,6 +143,10 @@ pub struct Autoscaler {
     #[serde(with = "spelling::flag")]
     #[schemars(schema_with = "schema::flag_number")]
     pub scale_down_utilization_threshold: f64,
+    /// The same of nodes with GPUs, of which only the share of the GPUs counts. Default: 0.5.
+    #[serde(with = "spelling::flag")]
+    #[schemars(schema_with = "schema::flag_number")]
+    pub scale_down_gpu_utilization_threshold: f64,
     /// Whether pods of DaemonSets are left out of that share. Default: false.
     #[serde(with = "spelling::flag")]
     #[schemars(schema_with = "schema::flag_switch")]
@@ -211,6 +231,10 @@ impl Default for Autoscaler {
             balancing_ignore_label: Names::default(),
             enforce_node_group_min_size: false,
             max_node_startup_time: SimDuration::from_mins(15),
+            max_node_provision_time: SimDuration::from_mins(15),
+            initial_node_group_backoff_duration: SimDuration::from_mins(5),
+            max_node_group_backoff_duration: SimDuration::from_mins(30),
+            node_group_backoff_reset_timeout: SimDuration::from_mins(180),
             ok_total_unready_count: 3,
             max_total_unready_percentage: 45,
             scale_down_enabled: true,
@@ -221,6 +245,7 @@ impl Default for Autoscaler {
             scale_down_delay_after_delete: SimDuration::ZERO,
             scale_down_delay_type_local: false,
             scale_down_utilization_threshold: 0.5,
+            scale_down_gpu_utilization_threshold: 0.5,
             ignore_daemonsets_utilization: false,
             ignore_mirror_pods_utilization: false,
             unremovable_node_recheck_timeout: SimDuration::from_mins(5),
@@ -273,7 +298,7 @@ pub(crate) fn refuse_unmodelled(document: &Document) -> Result<(), ScenarioError
                 let text = shown(text);
                 format!(
                     "cluster-autoscaler's `{text}` is not modelled: use `random`, `least-waste`, `most-pods`, `least-nodes`, \
-                     `priority`, or several of them with commas"
+                     `priority`, `price`, or several of them with commas"
                 )
             }
             _ => continue,
@@ -285,11 +310,11 @@ pub(crate) fn refuse_unmodelled(document: &Document) -> Result<(), ScenarioError
 }
 
 fn is_unmodelled_expander(text: &str) -> bool {
-    text.split(',').map(str::trim).any(|name| ["price", "grpc"].contains(&name))
+    text.split(',').map(str::trim).any(|name| name == "grpc")
 }
 
 /// Takes out the flags that change nothing in a simulation, whatever their values: about logging, leader election,
-/// credentials and the autoscaler's own speed, and about groups that fail, which ours never do. Their names.
+/// credentials and the autoscaler's own speed. Their names.
 pub(crate) fn take_ignored(document: &mut Document) -> Vec<String> {
     let mut ignored = Vec::new();
     if let Some(section) = document.root.get_mut("autoscaler") {

@@ -2,6 +2,7 @@
 //!
 //! All faults are found at once, because people mend files and not lines.
 
+mod autoscaler;
 mod cluster;
 
 use std::collections::BTreeSet;
@@ -15,7 +16,7 @@ use super::path::Path;
 use super::suggest::did_you_mean;
 use super::timeline::Happening;
 use super::yaml::Document;
-use super::{Assertion, Autoscaler, Expander, Holds, Scenario};
+use super::{Assertion, Holds, Scenario};
 use crate::simulation::names::MAX_REPETITIONS;
 
 /// A name that becomes part of node names and folders is at most this long (RFC 1123).
@@ -24,9 +25,6 @@ const MAX_NAME_BYTES: usize = 63;
 /// The longest name of a gap: a namespace, a kind and a name of 63, 63 and 253 bytes, and two slashes.
 const MAX_GAP_BYTES: usize = 381;
 
-/// The shortest time between two looks at the cluster: a week then has 604,800 of them.
-const MIN_SCAN_INTERVAL: SimDuration = SimDuration::from_secs(1);
-
 pub(crate) fn check(scenario: &Scenario, document: &Document) -> Result<(), ScenarioError> {
     let mut faults = Faults { document, found: Vec::new() };
     if let Some(name) = &scenario.name {
@@ -34,7 +32,7 @@ pub(crate) fn check(scenario: &Scenario, document: &Document) -> Result<(), Scen
     }
     check_trace(scenario, &mut faults);
     cluster::check_cluster(scenario, &mut faults);
-    check_autoscaler(scenario, &mut faults);
+    autoscaler::check_autoscaler(scenario, &mut faults);
     check_timeline(scenario, &mut faults);
     let repetitions = scenario.repetitions;
     faults.unless((1..=MAX_REPETITIONS).contains(&repetitions), Path::of(["repetitions"]), || {
@@ -103,54 +101,6 @@ fn check_trace(scenario: &Scenario, faults: &mut Faults<'_>) {
         _ => true,
     };
     faults.unless(ordered, at.field("end"), || "the end must come after the start".to_owned());
-}
-
-fn check_autoscaler(scenario: &Scenario, faults: &mut Faults<'_>) {
-    let at = Path::of(["autoscaler"]);
-    let autoscaler = &scenario.autoscaler;
-    faults.unless(autoscaler.scan_interval >= MIN_SCAN_INTERVAL, at.field("scan-interval"), || {
-        format!("scans come at least {MIN_SCAN_INTERVAL} apart: write that or more")
-    });
-    let threshold = autoscaler.scale_down_utilization_threshold;
-    faults.unless((0.0..=1.0).contains(&threshold), at.field("scale-down-utilization-threshold"), || {
-        format!("{threshold} is no share: write one from 0 to 1, such as 0.5")
-    });
-    let counts = [
-        ("max-scale-down-parallelism", autoscaler.max_scale_down_parallelism),
-        ("max-drain-parallelism", autoscaler.max_drain_parallelism),
-    ];
-    for (flag, count) in counts {
-        faults.unless(count > 0, at.field(flag), || {
-            "0 would never remove a node: write at least 1, or scale-down-enabled: false".to_owned()
-        });
-    }
-    faults.unless(autoscaler.max_nodes_per_scaleup > 0, at.field("max-nodes-per-scaleup"), || {
-        "0 would never add a node: write at least 1".to_owned()
-    });
-    let percentage = autoscaler.max_total_unready_percentage;
-    faults.unless(percentage <= 100, at.field("max-total-unready-percentage"), || {
-        format!("{percentage} is no percentage: write one from 0 to 100")
-    });
-    check_priorities(autoscaler, &at, faults);
-}
-
-/// The priority expander needs priorities, and they need to be numbers with patterns that compile.
-fn check_priorities(autoscaler: &Autoscaler, at: &Path, faults: &mut Faults<'_>) {
-    let is_asked = autoscaler.expander.0.contains(&Expander::Priority);
-    faults.unless(!is_asked || !autoscaler.priorities.is_empty(), at.field("expander"), || {
-        "the expander `priority` needs `priorities`: what its ConfigMap says, such as {10: [.*spot.*]}".to_owned()
-    });
-    for (priority, patterns) in &autoscaler.priorities {
-        let at = at.field("priorities").field(priority);
-        faults.unless(priority.parse::<i64>().is_ok(), at.clone(), || {
-            format!("`{}` is no priority: write a whole number", shown(priority))
-        });
-        for (index, pattern) in patterns.iter().enumerate() {
-            faults.unless(regex_lite::Regex::new(pattern).is_ok(), at.index(index), || {
-                format!("`{}` is no regular expression", shown(pattern))
-            });
-        }
-    }
 }
 
 fn check_timeline(scenario: &Scenario, faults: &mut Faults<'_>) {

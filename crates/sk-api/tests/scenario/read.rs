@@ -94,13 +94,13 @@ fn flags_of_cluster_autoscaler_are_taken_as_pasted_or_refused_by_name() {
     assert_eq!((autoscaler.scale_down_enabled, autoscaler.max_drain_parallelism), (false, 3));
     assert_eq!((autoscaler.scale_down_utilization_threshold, autoscaler.skip_nodes_with_system_pods), (0.65, false));
 
-    let known = "autoscaler: {scan-interval: 5s, nodes: 1:3:a, parallel-scale-up: true, expander: \"price,random\"}";
+    let known = "autoscaler: {scan-interval: 5s, nodes: 1:3:a, parallel-scale-up: true, expander: \"grpc,random\"}";
     let said = error(&format!("{SMALLEST}{known}"));
     let lines: Vec<_> = said.lines().collect();
     assert_eq!(lines.len(), 3, "{said}");
     assert!(lines[0].starts_with("pack.yaml:10:33: autoscaler.nodes: this flag"), "{said}");
     assert!(lines[0].contains("is not modelled"), "{said}");
-    assert!(lines[2].contains("`price,random` is not modelled"), "{said}");
+    assert!(lines[2].contains("`grpc,random` is not modelled"), "{said}");
 
     let unknown = error(&format!("{SMALLEST}autoscaler: {{scan-intervall: 5s}}"));
     assert!(unknown.starts_with("pack.yaml:10:14: autoscaler.scan-intervall: there is no such field"), "{unknown}");
@@ -131,6 +131,46 @@ fn every_flag_has_the_default_that_the_real_one_prints() {
         compared += 1;
     }
     assert!(compared >= 35, "{compared}");
+}
+
+#[test]
+fn every_flag_of_the_real_one_is_a_field_or_has_its_own_words() {
+    let fields = serde_json::to_value(sk_api::scenario::Autoscaler::default()).unwrap();
+    let mut counts = [0; 3];
+    for flag in sk_testkit::autoscaling::flag_defaults().keys() {
+        if fields.get(flag).is_some() {
+            counts[0] += 1;
+            continue;
+        }
+        match Scenario::parse("pack.yaml", &format!("{SMALLEST}autoscaler: {{{flag}: x}}")) {
+            Ok(scenario) => {
+                assert_eq!(scenario.autoscaler.ignored, [flag.as_str()]);
+                counts[1] += 1;
+            }
+            Err(error) => {
+                let said = error.to_string();
+                assert!(
+                    said.contains(&format!("autoscaler.{flag}: this flag of cluster-autoscaler is not modelled")),
+                    "{said}"
+                );
+                counts[2] += 1;
+            }
+        }
+    }
+    assert!(counts[0] >= 40, "fields, ignored, not modelled: {counts:?}");
+}
+
+#[test]
+fn every_flag_of_the_recordings_is_taken() {
+    for seen in sk_testkit::autoscaling::all() {
+        let mut text = format!("{SMALLEST}autoscaler:\n");
+        for (flag, value) in &seen.flags {
+            text.push_str(&format!("  {flag}: \"{value}\"\n"));
+        }
+        text.push_str("  priorities: {10: [.*]}\n");
+        let scenario = Scenario::parse("pack.yaml", &text);
+        assert!(scenario.is_ok(), "{}: {}", seen.scenario, scenario.unwrap_err());
+    }
 }
 
 #[test]

@@ -10,17 +10,15 @@ use sk_core::{LabelSelector, ObjectKey, SmolStr};
 use sk_scheduler::PodClass;
 
 /// Budgets and daemons.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Beside {
     budgets: BTreeMap<ObjectKey, Budget>,
     daemons: BTreeMap<ObjectKey, PodClass>,
     replicas: BTreeMap<Uid, i64>,
-    /// Counts changes of the DaemonSets: templates made before one are made anew.
-    pub(super) daemons_changed: u64,
 }
 
 /// A PodDisruptionBudget.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 struct Budget {
     selector: LabelSelector,
     /// `status.disruptionsAllowed`.
@@ -64,11 +62,10 @@ impl Beside {
         let parts = json.pointer("/spec/template/metadata").zip(json.pointer("/spec/template/spec"));
         let class = parts
             .and_then(|(metadata, spec)| PodClass::from_json(object.key.namespace_or_empty(), metadata, spec).ok());
-        let before = match class {
-            Some(class) => self.daemons.insert(object.key.clone(), class.clone()).is_none_or(|before| before != class),
-            None => self.daemons.remove(&object.key).is_some(),
-        };
-        self.daemons_changed += u64::from(before);
+        match class {
+            Some(class) => drop(self.daemons.insert(object.key.clone(), class)),
+            None => drop(self.daemons.remove(&object.key)),
+        }
     }
 
     fn learn_replicas(&mut self, object: &Object, is_there: bool) {

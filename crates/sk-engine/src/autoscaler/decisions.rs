@@ -17,6 +17,8 @@ pub(super) const MAX_PODS: usize = 100;
 pub struct Decision {
     /// When.
     pub at: SimTime,
+    /// The number of the loop, from 1.
+    pub loop_number: u64,
     /// What started the loop.
     pub trigger: Trigger,
     /// What was decided.
@@ -60,6 +62,13 @@ pub enum Verdict {
         more_pods: usize,
         /// In the words of the event `NotTriggerScaleUp`.
         reason: String,
+    },
+    /// A group did not make the nodes that were asked of it, and is left alone for a while.
+    ScaleUpFailed {
+        /// Its name.
+        group: SmolStr,
+        /// Reason and message of the event that says so.
+        event: (&'static str, String),
     },
     /// All pods without a place are so new that more may come.
     WaitsForMorePods,
@@ -114,6 +123,8 @@ pub struct Choice {
     pub pods: usize,
     /// Unused share of CPU plus unused share of memory on the new nodes, in millionths.
     pub waste: i64,
+    /// The score of the price expander, if it was asked: the least wins.
+    pub price: Option<f64>,
 }
 
 /// A group that grows.
@@ -157,6 +168,9 @@ impl Decision {
                 let message = format!("failed to drain and delete node: {reason}");
                 vec![("ScaleDownFailed", format!("Node/{node}"), message)]
             }
+            Verdict::ScaleUpFailed { event: (reason, message), .. } => {
+                vec![(reason, STATUS.to_owned(), message.clone())]
+            }
             Verdict::MaxNodesTotal { most } => {
                 vec![("MaxNodesTotalReached", STATUS.to_owned(), format!("Max total nodes in cluster reached: {most}"))]
             }
@@ -177,6 +191,8 @@ const STATUS: &str = "ConfigMap/cluster-autoscaler-status";
 pub(super) struct Decisions {
     kept: Vec<Decision>,
     dropped: u64,
+    /// The number of the loop that decides now.
+    loop_number: u64,
     /// Why each node could not go, when that was last said.
     unremovable: BTreeMap<SmolStr, String>,
     /// The pods that were told that they made a group grow, and those that were told that they did not.
@@ -187,9 +203,14 @@ pub(super) struct Decisions {
 }
 
 impl Decisions {
+    /// A loop begins.
+    pub(super) fn next_loop(&mut self) {
+        self.loop_number += 1;
+    }
+
     pub(super) fn push(&mut self, at: SimTime, trigger: Trigger, verdict: Verdict) {
         if self.kept.len() < MAX_KEPT {
-            self.kept.push(Decision { at, trigger, verdict });
+            self.kept.push(Decision { at, loop_number: self.loop_number, trigger, verdict });
         } else {
             self.dropped += 1;
         }
@@ -235,6 +256,11 @@ impl Decisions {
     /// The same of `max-nodes-total`.
     pub(super) fn fullness_begins(&mut self, full: bool) -> bool {
         !std::mem::replace(&mut self.full, full) && full
+    }
+
+    /// How many did not fit.
+    pub(super) fn dropped(&self) -> u64 {
+        self.dropped
     }
 
     /// Hands out what was decided since the last time.

@@ -1,7 +1,7 @@
 //! Which of several groups grows.
 //!
 //! Each expander of the chain keeps the options that are best by its own measure; among those that are left at the end one
-//! is drawn, as cluster-autoscaler does (`expander/factory/chain.go`). Refused elsewhere: `price` and `grpc`.
+//! is drawn, as cluster-autoscaler does (`expander/factory/chain.go`). Refused elsewhere: `grpc`.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -19,6 +19,8 @@ pub(super) struct Offer {
     pub(super) pods: usize,
     /// Unused share of CPU plus unused share of memory on the new nodes, in millionths.
     pub(super) waste: i64,
+    /// The score of the price expander; `None`: the group has no price.
+    pub(super) price: Option<f64>,
 }
 
 /// The place of the chosen offer.
@@ -37,10 +39,18 @@ pub(super) fn choose(
             Expander::LeastNodes => keep_best(left, |place| Reverse(offers[place].nodes)),
             // A group that the ConfigMap does not name is worth less than any that it does.
             Expander::Priority => keep_best(left, |place| priorities.get(&offers[place].name)),
+            Expander::Price => cheapest(left, offers),
         };
     }
     let index = if left.len() > 1 { choice.below(left.len() as u64) as usize } else { 0 };
     left.get(index).copied()
+}
+
+/// Groups without a price are no option, as in cluster-autoscaler.
+fn cheapest(left: Vec<usize>, offers: &[Offer]) -> Vec<usize> {
+    let price = |place: &usize| offers[*place].price;
+    let Some(best) = left.iter().filter_map(price).min_by(f64::total_cmp) else { return Vec::new() };
+    left.into_iter().filter(|place| price(place).is_some_and(|price| price.total_cmp(&best).is_eq())).collect()
 }
 
 fn keep_best<K: Ord>(left: Vec<usize>, worth: impl Fn(usize) -> K) -> Vec<usize> {
@@ -53,7 +63,8 @@ mod tests {
     use super::*;
 
     fn offer(name: &'static str, nodes: usize, pods: usize, waste: i64) -> Offer {
-        Offer { name: name.into(), nodes, pods, waste }
+        let price = (["a", "d"].contains(&name)).then_some(waste as f64);
+        Offer { name: name.into(), nodes, pods, waste, price }
     }
 
     fn chosen(chain: &[Expander]) -> &'static str {
@@ -73,6 +84,7 @@ mod tests {
         assert_eq!(chosen(&[Expander::MostPods]), "b");
         assert_eq!(chosen(&[Expander::LeastWaste]), "c");
         assert_eq!(chosen(&[Expander::LeastNodes]), "d");
+        assert_eq!(chosen(&[Expander::Price]), "d", "of those with a price");
     }
 
     #[test]
@@ -85,6 +97,8 @@ mod tests {
     #[test]
     fn the_same_seed_draws_the_same_and_nothing_is_drawn_from_nothing() {
         assert_eq!(chosen(&[Expander::Random]), chosen(&[Expander::Random]));
+        let priceless = [Offer { price: None, ..offer("a", 1, 1, 1) }];
+        assert_eq!(choose(&priceless, &[Expander::Price], &BTreeMap::new(), &mut Stream::new(1, "expander")), None);
         assert_eq!(choose(&[], &[Expander::Random], &BTreeMap::new(), &mut Stream::new(1, "expander")), None);
     }
 }

@@ -42,6 +42,14 @@ pub struct Autoscaler {
     pub enforce_node_group_min_size: bool,
     /// `max-node-startup-time`: a node that is not ready by then no longer counts as coming.
     pub max_node_startup_time: SimDuration,
+    /// `max-node-provision-time`: nodes that are awaited for longer are a failure of their group.
+    pub max_node_provision_time: SimDuration,
+    /// `initial-node-group-backoff-duration`: how long a group is left alone after its first failure.
+    pub initial_node_group_backoff_duration: SimDuration,
+    /// `max-node-group-backoff-duration`
+    pub max_node_group_backoff_duration: SimDuration,
+    /// `node-group-backoff-reset-timeout`: a failure that is older is forgotten.
+    pub node_group_backoff_reset_timeout: SimDuration,
     /// `ok-total-unready-count`
     pub ok_total_unready_count: usize,
     /// `max-total-unready-percentage`
@@ -62,6 +70,8 @@ pub struct Autoscaler {
     pub scale_down_delay_type_local: bool,
     /// `scale-down-utilization-threshold`, in thousandths.
     pub scale_down_utilization_threshold_milli: i64,
+    /// `scale-down-gpu-utilization-threshold`, in thousandths: of nodes with GPUs that alone counts.
+    pub scale_down_gpu_utilization_threshold_milli: i64,
     /// `ignore-daemonsets-utilization`
     pub ignore_daemonsets_utilization: bool,
     /// `ignore-mirror-pods-utilization`
@@ -125,6 +135,10 @@ impl Default for Autoscaler {
             balancing_ignore_label: Vec::new(),
             enforce_node_group_min_size: false,
             max_node_startup_time: SimDuration::from_mins(15),
+            max_node_provision_time: SimDuration::from_mins(15),
+            initial_node_group_backoff_duration: SimDuration::from_mins(5),
+            max_node_group_backoff_duration: SimDuration::from_mins(30),
+            node_group_backoff_reset_timeout: SimDuration::from_mins(180),
             ok_total_unready_count: 3,
             max_total_unready_percentage: 45,
             scale_down_enabled: true,
@@ -135,6 +149,7 @@ impl Default for Autoscaler {
             scale_down_delay_after_delete: SimDuration::ZERO,
             scale_down_delay_type_local: false,
             scale_down_utilization_threshold_milli: 500,
+            scale_down_gpu_utilization_threshold_milli: 500,
             ignore_daemonsets_utilization: false,
             ignore_mirror_pods_utilization: false,
             unremovable_node_recheck_timeout: SimDuration::from_mins(5),
@@ -170,4 +185,6 @@ pub enum Expander {
     LeastNodes,
     /// The one with the highest of [`Autoscaler::priorities`].
     Priority,
+    /// The one whose price buys most; a group without a price is no option.
+    Price,
 }

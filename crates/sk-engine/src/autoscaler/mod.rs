@@ -7,21 +7,23 @@
 //! | this one | the component: what is seen, asked for and carried out |
 //! | `schedule` | when a loop runs |
 //! | `view`, `beside` | the cluster as it is known, kept change by change |
-//! | `template`, `estimator`, `expander`, `similar`, `scale_up` | which group grows and by how much: pure |
+//! | `template`, `estimator`, `expander`, `price`, `similar`, `scale_up` | which group grows and by how much: pure |
 //! | `drain`, `scale_down` | which nodes could go and which go now: pure |
 //! | `removal` | the steps in which a node goes |
+//! | `failing` | groups that do not make the nodes they are asked for, and their back-off |
 //! | `flags`, `rules`, `decisions` | what can be set, what was observed, what is handed out |
 //!
-//! Not modelled: groups that fail to make nodes and their back-off, the price and grpc expanders, GPU utilisation,
-//! provisioning requests.
+//! Not modelled: the grpc expander, provisioning requests, and what `sk_api` lists as such.
 
 mod beside;
 mod decisions;
 mod drain;
 mod estimator;
 mod expander;
+mod failing;
 mod flags;
 mod groups;
+mod price;
 mod removal;
 mod rules;
 mod scale_down;
@@ -50,6 +52,7 @@ pub use rules::Rule;
 
 use decisions::Decisions;
 use estimator::Turn;
+use failing::Failing;
 use groups::Group;
 use removal::{EVICTION_RETRY, EVICTION_TIME, Mark, Next, Removals};
 use scale_down::{Look, Planner};
@@ -75,6 +78,7 @@ pub(crate) fn process(settings: Settings) -> Process {
         turn: Turn::default(),
         planner: Planner::default(),
         removals: Removals::default(),
+        failing: Failing::default(),
         asked: BTreeMap::new(),
         last_added: BTreeMap::new(),
         last_deleted: BTreeMap::new(),
@@ -96,6 +100,7 @@ struct ClusterAutoscaler {
     turn: Turn,
     planner: Planner,
     removals: Removals,
+    failing: Failing,
     /// Nodes that were asked for and have not been seen yet, with their groups.
     asked: BTreeMap<SmolStr, usize>,
     /// When each group was last enlarged.
@@ -146,7 +151,7 @@ impl Component for ClusterAutoscaler {
         if self.groups.is_empty() {
             return;
         }
-        let is_new = self.view.learn(seen, ctx.view);
+        self.view.learn(seen, ctx.view);
         let name = &seen.object.key.name;
         if seen.object.node().is_some() {
             self.asked.remove(name);
@@ -158,8 +163,10 @@ impl Component for ClusterAutoscaler {
         } else if seen.object.pod().is_some_and(|pod| seen.change == Change::Deleted || pod.node_name.is_some()) {
             self.decisions.forget_pod(&seen.object.key);
         }
-        let next =
-            if is_new { self.schedule.pod_appeared(ctx.now, &self.flags) } else { self.schedule.changed(ctx.now) };
+        let next = match view::starts_loop(seen, ctx.now) {
+            true => self.schedule.pod_appeared(ctx.now, &self.flags),
+            false => self.schedule.changed(ctx.now),
+        };
         self.set_loop(next, ctx);
     }
 
@@ -179,7 +186,11 @@ impl Component for ClusterAutoscaler {
 
     fn answered(&mut self, tag: u64, answer: Answer, ctx: &mut Context<'_>) {
         match (self.sent.remove(&tag), answer) {
-            (Some(Sent::Node(name)), Err(_)) => drop(self.asked.remove(&name)),
+            (Some(Sent::Node(name)), Err(error)) => {
+                if let Some(group) = self.asked.remove(&name) {
+                    self.failing.refused(group, error.to_string());
+                }
+            }
             (Some(Sent::Mark(node, mark)), Err(error)) if error.reason == Reason::Conflict => {
                 self.alarms.set(ctx, ctx.now + RETRY, Alarm::Mark(node, mark));
             }
@@ -195,8 +206,18 @@ impl Component for ClusterAutoscaler {
         }
     }
 
+    fn stock_out(&mut self, group: &str, until: SimTime) {
+        if let Some(group) = self.groups.iter().position(|known| known.settings.name == group) {
+            self.failing.stock_out(group, until);
+        }
+    }
+
     fn take_decisions(&mut self) -> Vec<Decision> {
         self.decisions.take()
+    }
+
+    fn dropped_decisions(&self) -> u64 {
+        self.decisions.dropped()
     }
 }
 
@@ -204,9 +225,24 @@ impl ClusterAutoscaler {
     /// One loop.
     fn run(&mut self, trigger: Trigger, ctx: &mut Context<'_>) {
         debug_assert!(self.view.is_true(ctx.view), "changes lead to the picture that looking at everything gives");
+        self.decisions.next_loop();
+        self.notice_failures(trigger, ctx.now);
         let done = if self.is_healthy(trigger, ctx.now) { self.decide(trigger, ctx) } else { Done::default() };
         let next = self.next_loop(&done, ctx.now);
         self.set_loop(next, ctx);
+    }
+
+    /// Groups whose scale-up failed, or takes too long, are left alone from now on.
+    fn notice_failures(&mut self, trigger: Trigger, now: SimTime) {
+        let comes = |created: SimTime| now.since(created) < self.flags.max_node_startup_time;
+        let starting = self.view.nodes.values().filter(|node| node.ready.is_none() && comes(node.created));
+        let awaited: BTreeSet<usize> =
+            starting.filter_map(|node| node.group).chain(self.asked.values().copied()).collect();
+        for failure in self.failing.notice(|group| awaited.contains(&group), &self.flags, now) {
+            let group = self.groups[failure.group].settings.name.clone();
+            let event = failure.why.event(&group);
+            self.decisions.push(now, trigger, Verdict::ScaleUpFailed { group, event });
+        }
     }
 
     /// Too many nodes that are not ready, and not because they are new, stop everything.
@@ -230,7 +266,7 @@ impl ClusterAutoscaler {
             (&mut self.view, &self.groups),
             (&self.flags, ctx.now),
             (&mut self.choice, &mut self.turn),
-            &self.asked,
+            (&self.asked, &self.failing),
         );
         let mut found = search.run(&draining);
         if found.rounds.is_empty() && self.flags.enforce_node_group_min_size {
@@ -277,6 +313,9 @@ impl ClusterAutoscaler {
 
     fn grow(&mut self, group: usize, resize: &Resize, ctx: &mut Context<'_>) {
         self.last_added.insert(group, ctx.now);
+        if !self.failing.ask(group, resize.to - resize.from, ctx.now) {
+            return;
+        }
         for _ in resize.from..resize.to {
             let node = self.groups[group].make_node(ctx.now);
             let name = node.key.name.clone();
@@ -408,7 +447,8 @@ impl ClusterAutoscaler {
         ];
         let late = self.view.nodes.values().filter(|node| node.ready.is_none());
         let late = late.map(|node| node.created + self.flags.max_node_startup_time).min();
-        let moments = cooldowns.into_iter().flatten().chain(late).filter(|at| *at > now);
+        let failing = self.failing.next_interest(&self.flags, now);
+        let moments = cooldowns.into_iter().flatten().chain(late).chain(failing).filter(|at| *at > now);
         let quiet_until = moments.chain(self.planner.next_interest(&self.flags, now)).min();
         self.schedule.by_timer(now, if busy { Some(now) } else { quiet_until })
     }

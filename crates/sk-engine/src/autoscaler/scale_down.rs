@@ -15,6 +15,7 @@ use super::drain::{self, Drainability, Rules};
 use super::estimator::Turn;
 use super::flags::Autoscaler;
 use super::groups::Group;
+use super::price;
 use super::rules::Rule;
 use super::scale_up::shuffle;
 use super::view::{NodeView, PodView, View};
@@ -290,8 +291,38 @@ impl Look<'_> {
         node.ready.is_some() || (is_late && self.flags.scale_down_unready_enabled)
     }
 
-    /// Why a node is used too much to go: its larger share of CPU and memory is above the threshold.
+    /// Why a node is used too much to go: its larger share of CPU and memory is above the threshold; of a node with GPUs
+    /// their share alone counts (`simulator/utilization/info.go`).
     fn is_used(&self, node: &NodeView) -> Option<String> {
+        let cluster = &self.view.what_if.cluster;
+        let (name, used, threshold) = match price::gpu_of(cluster.node(node.id)) {
+            Some(gpu) => {
+                (gpu.as_str(), self.share_of_gpus(node, gpu), self.flags.scale_down_gpu_utilization_threshold_milli)
+            }
+            None => {
+                let (name, used) = self.larger_share(node);
+                (name, used, self.flags.scale_down_utilization_threshold_milli)
+            }
+        };
+        (used > threshold as f64 / 1000.0).then(|| {
+            let percent = significant(used * 100.0);
+            format!("{name} requested ({percent}% of allocatable) is above the scale-down utilization threshold")
+        })
+    }
+
+    fn share_of_gpus(&self, node: &NodeView, gpu: &SmolStr) -> f64 {
+        let cluster = &self.view.what_if.cluster;
+        let asked = |pod: PodId| {
+            let scalars = &cluster.class(cluster.pod(pod).class).shape.requests.scalars;
+            scalars.iter().find(|(name, _)| name == gpu).map_or(0, |(_, amount)| *amount)
+        };
+        let left_out: i64 = node.pods().filter(|pod| self.is_left_out(pod)).map(|pod| asked(pod.id)).sum();
+        let used: i64 = cluster.pods_on(node.id).iter().map(|pod| asked(*pod)).sum();
+        let all = cluster.node(node.id).scalars.get(gpu).copied().unwrap_or(0);
+        part(used - left_out, all - left_out)
+    }
+
+    fn larger_share(&self, node: &NodeView) -> (&'static str, f64) {
         let cluster = &self.view.what_if.cluster;
         let (mut cpu, mut memory) = (0_i64, 0_i64);
         for pod in cluster.pods_on(node.id) {
@@ -306,12 +337,7 @@ impl Look<'_> {
             all_memory -= pod.requests.memory;
         }
         let shares = [("cpu", part(cpu, all_cpu)), ("memory", part(memory, all_memory))];
-        let (name, used) = if shares[0].1 > shares[1].1 { shares[0] } else { shares[1] };
-        let threshold = self.flags.scale_down_utilization_threshold_milli as f64 / 1000.0;
-        (used > threshold).then(|| {
-            let percent = significant(used * 100.0);
-            format!("{name} requested ({percent}% of allocatable) is above the scale-down utilization threshold")
-        })
+        if shares[0].1 > shares[1].1 { shares[0] } else { shares[1] }
     }
 
     fn is_left_out(&self, pod: &PodView) -> bool {

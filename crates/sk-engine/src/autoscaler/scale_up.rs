@@ -12,8 +12,10 @@ use sk_scheduler::NodeId;
 use super::decisions::{Choice, MAX_PODS, Resize};
 use super::estimator::{Alike, Turn, estimate, share};
 use super::expander::{self, Offer};
-use super::flags::Autoscaler;
+use super::failing::Failing;
+use super::flags::{Autoscaler, Expander};
 use super::groups::Group;
+use super::price::Prices;
 use super::rules::Rule;
 use super::template::Template;
 use super::view::{Amount, PodView, View};
@@ -61,6 +63,10 @@ pub(super) struct Search<'a> {
     upcoming: Vec<NodeId>,
     /// Nodes that were asked for and have not been seen yet, with their groups.
     asked: &'a BTreeMap<SmolStr, usize>,
+    /// Groups that are left alone because they failed.
+    backed_off: BTreeSet<usize>,
+    /// Groups of which too many nodes are not ready.
+    sick: BTreeSet<usize>,
 }
 
 /// A group that could grow.
@@ -77,11 +83,14 @@ impl<'a> Search<'a> {
         (view, groups): (&'a mut View, &'a [Group]),
         (flags, now): (&'a Autoscaler, SimTime),
         (choice, turn): (&'a mut Stream, &'a mut Turn),
-        asked: &'a BTreeMap<SmolStr, usize>,
+        (asked, failing): (&'a BTreeMap<SmolStr, usize>, &Failing),
     ) -> Self {
         let mut sizes = view.sizes();
         asked.values().for_each(|group| sizes[*group] += 1);
-        Self { view, groups, flags, now, choice, turn, templates: Vec::new(), sizes, upcoming: Vec::new(), asked }
+        let backed_off = failing.backed_off(now);
+        let sick = sick(view, &sizes, failing, flags);
+        let (templates, upcoming) = (Vec::new(), Vec::new());
+        Self { view, groups, flags, now, choice, turn, templates, sizes, upcoming, asked, backed_off, sick }
     }
 
     /// Decides. Pods that will have a place stay there in the scheduler that is asked, until [`Self::leave`].
@@ -265,6 +274,12 @@ impl<'a> Search<'a> {
 
     /// Why a group is not even asked.
     fn skips(&self, group: usize) -> Option<String> {
+        if self.sick.contains(&group) {
+            return Some("not ready for scale-up".to_owned());
+        }
+        if self.backed_off.contains(&group) {
+            return Some("in backoff after failed scale-up".to_owned());
+        }
         if self.room(group) == 0 {
             return Some("max node group size reached".to_owned());
         }
@@ -319,21 +334,30 @@ impl<'a> Search<'a> {
 
     /// The expander's choice, within the limits of the cluster.
     fn choose(&mut self, mut options: Vec<ExpansionOption>) -> Option<Round> {
+        let wants_price = self.flags.expander.contains(&Expander::Price);
+        let prices = wants_price.then(|| Prices::of(self.groups, self.view.nodes.len()));
         let offer = |option: &ExpansionOption| Offer {
             name: self.groups[option.group].settings.name.clone(),
             nodes: option.nodes,
             pods: option.pods.len(),
             waste: option.waste,
+            price: prices.and_then(|prices| self.price(option, &prices)),
         };
         let offers: Vec<Offer> = options.iter().map(offer).collect();
         let place = expander::choose(&offers, &self.flags.expander, &self.flags.priorities, self.choice)?;
         let option = options.swap_remove(place);
         let nodes = (0..=option.nodes).rev().find(|nodes| self.exceeded(option.group, *nodes).is_empty())?;
         let plan = self.split(&option, nodes);
-        let choice =
-            |offer: Offer| Choice { group: offer.name, nodes: offer.nodes, pods: offer.pods, waste: offer.waste };
+        let choice = |Offer { name, nodes, pods, waste, price }| Choice { group: name, nodes, pods, waste, price };
         let options = offers.into_iter().map(choice).collect();
         (!plan.is_empty()).then_some(Round { options, plan, pods: option.pods })
+    }
+
+    fn price(&self, option: &ExpansionOption, prices: &Prices) -> Option<f64> {
+        let price = self.groups[option.group].settings.price_per_hour?;
+        let template = &self.templates[option.group];
+        let pods = Amount::sum(option.pods.iter().map(|pod| pod.requests));
+        Some(prices.score(price, option.nodes, template.spec(), template.total, pods))
     }
 
     fn split(&self, option: &ExpansionOption, nodes: usize) -> Vec<(usize, Resize)> {
@@ -354,6 +378,18 @@ impl<'a> Search<'a> {
         let below = (0..self.groups.len()).filter(|group| self.sizes[*group] < self.groups[*group].min());
         below.map(|group| (group, self.resize(group, self.sizes[group], self.groups[group].min()))).collect()
     }
+}
+
+/// Groups of which too many nodes are not ready, and not because they are new (`IsNodeGroupHealthy`).
+fn sick(view: &View, sizes: &[usize], failing: &Failing, flags: &Autoscaler) -> BTreeSet<usize> {
+    let mut ready = vec![0; sizes.len()];
+    let nodes = view.nodes.values().filter(|node| node.ready.is_some());
+    nodes.filter_map(|node| node.group).for_each(|group| ready[group] += 1);
+    let is_sick = |group: &usize| {
+        let missing = sizes[*group].saturating_sub(failing.awaited(*group)).saturating_sub(ready[*group]);
+        missing > flags.ok_total_unready_count && missing * 100 > flags.max_total_unready_percentage * sizes[*group]
+    };
+    (0..sizes.len()).filter(is_sick).collect()
 }
 
 /// For pods that are alike, by place: the reasons of all groups.

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use sk_apiserver::directives::NODE_GROUP;
 use sk_apiserver::{self as api, Change, Object, WatchEvent};
-use sk_core::{ObjectKey, SimTime, SmolStr, Taint};
-use sk_scheduler::{ClassId, NodeId, NodeSpec, PodId, Scheduler};
+use sk_core::{ObjectKey, SimDuration, SimTime, SmolStr, Taint};
+use sk_scheduler::{ClassId, Cluster, NodeId, NodeSpec, PodClass, PodId, Scheduler};
 
 use super::beside::Beside;
 use super::flags::Autoscaler;
@@ -130,8 +130,8 @@ impl View {
         }
     }
 
-    /// Takes in one change. `true`: a pod has just been found to fit nowhere.
-    pub(super) fn learn(&mut self, event: &WatchEvent, view: api::View<'_>) -> bool {
+    /// Takes in one change.
+    pub(super) fn learn(&mut self, event: &WatchEvent, view: api::View<'_>) {
         let is_there = event.change != Change::Deleted;
         let object = &event.object;
         if object.node().is_some() {
@@ -140,14 +140,13 @@ impl View {
                 false => self.forget_node(&object.key.name),
             }
         } else if object.pod().is_some() {
-            return self.pod_changed(event.before.as_ref(), is_there.then_some(object));
+            self.pod_changed(event.before.as_ref(), is_there.then_some(object));
         } else if object.namespace().is_some() {
             let labels = is_there.then(|| (*object.meta.labels).clone());
             self.what_if.cluster.objects.set_namespace(object.key.name.clone(), labels);
         } else {
             self.beside.learn(object, is_there);
         }
-        false
     }
 
     fn learn_node(&mut self, object: &Arc<Object>, view: api::View<'_>) {
@@ -194,7 +193,7 @@ impl View {
         self.what_if.cluster.remove_node(node.id);
     }
 
-    fn pod_changed(&mut self, before: Option<&Arc<Object>>, after: Option<&Arc<Object>>) -> bool {
+    fn pod_changed(&mut self, before: Option<&Arc<Object>>, after: Option<&Arc<Object>>) {
         let (was, is) = (before.and_then(|pod| role(pod)), after.and_then(|pod| role(pod)));
         if let (Some(before), Some(after)) = (before, after)
             && was == is
@@ -203,7 +202,7 @@ impl View {
             if let Some(known) = self.pod_mut(after, is.as_ref()) {
                 known.object = after.clone();
             }
-            return false;
+            return;
         }
         if let (Some(before), Some(role)) = (before, &was) {
             self.forget_pod(before, role);
@@ -211,7 +210,6 @@ impl View {
         if let (Some(after), Some(role)) = (after, &is) {
             self.learn_pod(after, role);
         }
-        is == Some(Role::Pending) && was != Some(Role::Pending)
     }
 
     fn pod_mut(&mut self, object: &Object, role: Option<&Role>) -> Option<&mut PodView> {
@@ -232,6 +230,7 @@ impl View {
         };
         let cluster = &mut self.what_if.cluster;
         let Ok(class) = self.classes.of(object, pod, cluster) else { return };
+        let class = anywhere(class, cluster);
         let requests = &cluster.class(class).shape.requests;
         let requests = Amount { cpu_milli: requests.cpu, memory: requests.memory };
         let priority = cluster.class(class).priority;
@@ -279,9 +278,11 @@ impl View {
                 anew.learn_node(object, view);
             } else if role(object) == Some(Role::Pending) {
                 anew.pod_changed(None, Some(object));
+            } else {
+                anew.beside.learn(object, true);
             }
         }
-        anew.facts() == self.facts()
+        anew.facts() == self.facts() && anew.beside == self.beside
     }
 
     /// All that decisions are made of.
@@ -338,6 +339,30 @@ pub(super) enum Likeness {
 }
 
 const SCALE_DOWN_DISABLED: &str = "cluster-autoscaler.kubernetes.io/scale-down-disabled";
+
+/// A pod without a place starts a loop when it changes, as long as it has been without one no longer than this
+/// (`maxPodChangeAge`). A change is, for one, that the scheduler has tried it again and says something else.
+const MAX_POD_CHANGE_AGE: SimDuration = SimDuration::from_secs(10);
+
+/// Does the change of a pod start a loop (`isRecentUnschedulablePod` of `loop/trigger.go`)?
+pub(super) fn starts_loop(event: &WatchEvent, now: SimTime) -> bool {
+    let object = &event.object;
+    let since = || object.pod()?.status.condition("PodScheduled")?.last_transition_time;
+    // Kubernetes keeps it in whole seconds.
+    let is_recent = |since: SimTime| now.since(SimTime::from_secs(since.as_secs())) <= MAX_POD_CHANGE_AGE;
+    event.change != Change::Deleted && role(object) == Some(Role::Pending) && since().is_some_and(is_recent)
+}
+
+/// The class without the name of a node: what would fit where is asked as if the pod were made again, even if its template
+/// names a node.
+fn anywhere(class: ClassId, cluster: &mut Cluster) -> ClassId {
+    if cluster.class(class).shape.node_name.is_none() {
+        return class;
+    }
+    let mut free = PodClass::clone(cluster.class(class));
+    free.shape.node_name = None;
+    cluster.intern(free)
+}
 
 fn age_of(object: &Object) -> (SimTime, ObjectKey) {
     (object.created, object.key.clone())

@@ -95,7 +95,7 @@ pub(crate) fn of(scenario: &str) -> Option<Allowed> {
         "b-least-waste-equal-groups" | "b-random-equal-groups" => Allowed::tie(TIES, &["ga", "gb"]),
         "b-least-waste-small-capped" => Allowed::drawn(WHO, 2),
         "b-most-pods-small-big" => Allowed::drawn(TIES, 8),
-        "c1-binpack-mixed" => Allowed::drawn(PACKING, 12).in_other_steps().until(47.0),
+        "c1-binpack-mixed" => Allowed::drawn(PACKING, 20).in_other_steps().until(47.0),
         "c10-one-size-slow-nodes" => {
             let mut allowed = Allowed::drawn("a fault of the rig: m-7 never became ready", 2).until(59.0);
             allowed.any_told = true;
@@ -105,7 +105,7 @@ pub(crate) fn of(scenario: &str) -> Option<Allowed> {
         "c11-mixed-from-zero-1" | "c11-mixed-from-zero-3" => Allowed::drawn(PACKING, 1).until(27.0),
         "c5-two-groups-needed" => Allowed::drawn(TIES, 4),
         "c8-salvo" => Allowed::drawn(TIES, 4),
-        "c9-binpack-old-node" => Allowed::drawn(PACKING, 1).until(27.0),
+        "c9-binpack-old-node" => Allowed::drawn(PACKING, 2).until(27.0),
         "d3-order-drain1" => Allowed::drawn(ORDER, 5),
         "e1-blockers" => Allowed::drawn(ORDER, 3),
         "e2-blockers-skip-off" => Allowed::drawn(ORDER, 5),
@@ -120,31 +120,23 @@ pub(crate) fn of(scenario: &str) -> Option<Allowed> {
         "g3-nospread-balance-true" => Allowed::drawn(TIES, 4),
         "g6-spread-zones-one-each-balance-false" => Allowed::drawn(TIES, 107),
         "g6-spread-zones-one-each-balance-true" => Allowed::drawn(TIES, 196),
+        // In the tenth of a second in which two nodes were ready and had no pods yet, a loop packed p3500 onto one of them (its
+        // 87.5 % of CPU stand in the log), where it fits as long as no DaemonSet pod is there; so p3400 got a node of its own.
+        "k1-daemonset-in-template" => Allowed::drawn(PACKING, 1).until(20.0),
         _ => return None,
     };
     Some(allowed)
 }
 
-const SECOND_BUDGET: &str = "of two budgets for one pod the recording's second one had a stale status, which blocked its node; the \
-                             engine's disruption controller counts both";
-
 /// Scenarios that are known to differ, and why.
 pub(crate) const DIFFERENT: &[(&str, &str)] = &[
     (
         "a2-nginx-from-zero-full-cpu",
-        "the first new node goes to zero-900 and not to zero-1000, which was tried first in the recording; its cause was not \
-         determined",
+        "kube-scheduler tried zero-900 a moment before z-1 lost its taint and zero-1000 a moment after; here both are tried after \
+         it, and zero-900 goes first",
     ),
-    ("e1-blockers", SECOND_BUDGET),
-    ("e2-blockers-skip-off", SECOND_BUDGET),
     (
         "e5-more-pods",
-        "the recording's StatefulSet pins its pod to a node by nodeName, so that the node's drain never ends; the player does not \
-         pin it",
-    ),
-    (
-        "k1-daemonset-in-template",
-        "the real one asked for a third node in the second in which two became ready, before pods were bound to them; its \
-         cause was not determined",
+        "a template that names a node: its pods go there without asking the scheduler, here the scheduler places them",
     ),
 ];

@@ -6,8 +6,10 @@ mod compare;
 mod flags;
 mod objects;
 mod outcome;
+mod picture;
 mod player;
 mod swarm;
+mod unrecorded;
 
 use std::fmt::Write as _;
 

@@ -1,6 +1,7 @@
 //! The objects of a recording's set-up and steps, from the short form in which it names them.
 
 use serde_json::{Map, Value, json};
+use sk_engine::api::directives::READY_DELAY;
 
 /// What pods of the rig ask for unless a step says otherwise.
 const CPU: &str = "100m";
@@ -62,10 +63,12 @@ pub(crate) fn workload(kind: &str, op: &Value, replicas: i64, quick: bool) -> Va
         spec["replicas"] = json!(replicas);
     }
     if kind == "Job" {
-        // Its pods are made by hand, on the node that the recording put them on.
-        let template = template(op, quick);
-        spec = json!({"managedBy": "example.com/by-hand", "template": template});
+        spec = json!({"template": spec["template"]});
         spec["template"]["spec"]["restartPolicy"] = json!("Never");
+    }
+    if let Some(node) = text(op, "nodeName") {
+        // The recording pins pods by their template: they come back to the same node.
+        spec["template"]["spec"]["nodeName"] = json!(node);
     }
     if kind == "StatefulSet" {
         spec["serviceName"] = json!(name(op));
@@ -76,6 +79,7 @@ pub(crate) fn workload(kind: &str, op: &Value, replicas: i64, quick: bool) -> Va
 /// A pod of a workload, on a node or not.
 pub(crate) fn pod(op: &Value, pod: &str, node: Option<&str>, owner: Option<Value>, quick: bool) -> Value {
     let mut made = template(op, quick);
+    made["metadata"]["annotations"][READY_DELAY.as_str()] = json!("200ms");
     made["apiVersion"] = json!("v1");
     made["kind"] = json!("Pod");
     made["metadata"]["name"] = json!(pod);
@@ -89,18 +93,8 @@ pub(crate) fn pod(op: &Value, pod: &str, node: Option<&str>, owner: Option<Value
     made
 }
 
-/// A disruption budget with the status that the disruption controller would give it.
-///
-/// Of two budgets over one pod the controller only keeps one up to date when the pod becomes ready; the other goes on
-/// saying that nothing may be disrupted.
-pub(crate) fn budget(op: &Value, pods: i64, is_second: bool) -> Value {
-    let at_most = op.get("maxUnavailable").and_then(Value::as_i64);
-    let at_least = op.get("minAvailable").and_then(Value::as_i64);
-    let allowed = match (at_most, at_least) {
-        _ if is_second => 0,
-        (Some(most), _) => most,
-        (None, least) => (pods - least.unwrap_or(0)).max(0),
-    };
+/// A disruption budget; its status is the disruption controller's.
+pub(crate) fn budget(op: &Value) -> Value {
     let app = text(op, "app").expect("a budget is over an app");
     let mut spec = json!({"selector": {"matchLabels": {"app": app}}});
     for field in ["maxUnavailable", "minAvailable"] {
@@ -110,7 +104,6 @@ pub(crate) fn budget(op: &Value, pods: i64, is_second: bool) -> Value {
     }
     json!({
         "apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
-        "metadata": {"name": name(op), "namespace": namespace(op)},
-        "spec": spec, "status": {"disruptionsAllowed": allowed},
+        "metadata": {"name": name(op), "namespace": namespace(op)}, "spec": spec,
     })
 }

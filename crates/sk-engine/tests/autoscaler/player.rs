@@ -1,8 +1,9 @@
 //! Plays a recording on the engine: the same cluster, the same steps at the same times, and the autoscaler with the same
 //! flags.
 //!
-//! What the engine does not act on yet is played by hand as the real cluster did it: pods of DaemonSets on every node, of
-//! Jobs and StatefulSets in place of those that went, and the status of disruption budgets.
+//! All controllers are the engine's own. Pods of the set-up take a moment to be ready, as KWOK's did: of two budgets over
+//! one pod only the first is looked at again then (`getPdbForPod` of the disruption controller), and the other goes on saying
+//! that nothing may be disrupted.
 
 use std::collections::BTreeMap;
 
@@ -25,26 +26,9 @@ const LONG_LEAD: SimDuration = SimDuration::from_secs(80);
 const STEP_LATENCY: SimDuration = SimDuration::from_millis(100);
 /// From the end of a pod to its going, unless a step says otherwise.
 const TERMINATION: SimDuration = SimDuration::from_millis(600);
-/// How much later a Job makes a pod again.
-const JOB_BACK_OFF: SimDuration = SimDuration::from_millis(8_600);
-/// How often what is played by hand is looked after.
-const BEAT: SimDuration = SimDuration::from_millis(100);
-
 pub(crate) struct Player {
     pub(crate) engine: Engine,
-    /// Workloads whose pods are made by hand.
-    by_hand: Vec<ByHand>,
     quick: bool,
-}
-
-/// A workload whose pods are made by hand.
-#[derive(Clone)]
-struct ByHand {
-    op: Value,
-    owner: Value,
-    kind: &'static str,
-    /// Since when its one pod is missing.
-    missing: Option<SimTime>,
 }
 
 /// Plays it to its end.
@@ -62,7 +46,7 @@ pub(crate) fn play(seen: &Observation, seed: u64, change: impl FnOnce(&mut Autos
     let groups = seen.groups.iter().map(group).collect();
     let settings = Settings { seed, timing, groups, autoscaler, ..Settings::default() };
     let engine = Engine::new(&settings, ZERO - lead);
-    let mut player = Player { engine, by_hand: Vec::new(), quick: termination.is_some() };
+    let mut player = Player { engine, quick: termination.is_some() };
     player.prepare(seen);
     for step in &seen.steps {
         let at = step["at"].as_f64().expect("a step has its time");
@@ -123,11 +107,7 @@ fn priorities(seen: &Observation) -> BTreeMap<SmolStr, i64> {
 
 impl Player {
     fn until(&mut self, end: SimTime) {
-        while self.engine.now() < end {
-            let next = if self.by_hand.is_empty() { end } else { end.min(self.engine.now() + BEAT) };
-            self.engine.advance_to(next);
-            self.keep_by_hand();
-        }
+        self.engine.advance_to(end);
     }
 
     fn prepare(&mut self, seen: &Observation) {
@@ -141,16 +121,11 @@ impl Player {
         }
         for op in &seen.setup {
             if op["op"] == "pdb" {
-                let app = objects::text(op, "app").unwrap_or_default();
-                let pods = seen.initial_pods.keys().filter(|pod| pod.split('#').next() == Some(app)).count();
-                let mut earlier = seen.setup.iter().take_while(|other| *other != op);
-                let is_second = earlier.any(|other| other["op"] == "pdb" && other["app"] == op["app"]);
-                self.create(objects::budget(op, pods as i64, is_second));
+                self.create(objects::budget(op));
             } else {
                 self.act(op);
             }
         }
-        self.keep_by_hand();
     }
 
     fn dress(&mut self, node: &str, what: &str, with: &BTreeMap<String, String>) {
@@ -172,8 +147,8 @@ impl Player {
                 self.create(objects::pod(op, objects::name(op), on, owner, quick));
             }
             "daemonset" => drop(self.create(objects::workload("DaemonSet", op, 1, self.quick))),
-            "job" => self.keep("Job", op),
-            "statefulset" => self.keep("StatefulSet", op),
+            "job" => drop(self.create(objects::workload("Job", op, 1, quick))),
+            "statefulset" => drop(self.create(objects::workload("StatefulSet", op, count(op), quick))),
             "scale" => self.scale(op),
             "delete" => self.delete(op),
             "priorityclass" => drop(self.create(json!({
@@ -208,45 +183,6 @@ impl Player {
             "metadata": {"name": owner["name"], "namespace": "default"},
         }));
         reference(&made)
-    }
-
-    fn keep(&mut self, kind: &'static str, op: &Value) {
-        let made = self.create(objects::workload(kind, op, 1, self.quick));
-        self.by_hand.push(ByHand { op: op.clone(), owner: reference(&made), kind, missing: None });
-    }
-
-    /// Makes the pods that controllers would make which the engine does not have.
-    fn keep_by_hand(&mut self) {
-        for place in 0..self.by_hand.len() {
-            let is_job = self.by_hand[place].kind == "Job";
-            self.one(place, if is_job { JOB_BACK_OFF } else { SimDuration::ZERO });
-        }
-    }
-
-    /// The nodes that the workload has pods on.
-    fn nodes_of(&self, owner: &Value) -> Vec<Option<SmolStr>> {
-        let uid = owner["uid"].as_str().unwrap_or_default();
-        let is_mine = |pod: &&std::sync::Arc<Object>| pod.meta.owners.iter().any(|by| by.uid.to_string() == uid);
-        let node = |pod: &std::sync::Arc<Object>| pod.pod().and_then(|pod| pod.node_name.clone());
-        self.engine.list(&POD).filter(is_mine).map(node).collect()
-    }
-
-    /// The one pod of a Job or StatefulSet, on the node that its template names.
-    fn one(&mut self, place: usize, back_off: SimDuration) {
-        let ByHand { op, owner, missing, .. } = self.by_hand[place].clone();
-        let now = self.engine.now();
-        let is_there = !self.nodes_of(&owner).is_empty();
-        let since = missing.unwrap_or(now);
-        // The first comes at once.
-        let waits = missing.is_some() || self.by_hand[place].missing.is_some();
-        let is_first = now < ZERO && !waits;
-        self.by_hand[place].missing = (!is_there).then_some(since);
-        if !is_there && (is_first || now.since(since) >= back_off) {
-            let pod = format!("{}-0", objects::name(&op));
-            let made = objects::pod(&op, &pod, objects::text(&op, "nodeName"), Some(owner), self.quick);
-            self.create(made);
-            self.by_hand[place].missing = None;
-        }
     }
 
     fn scale(&mut self, op: &Value) {

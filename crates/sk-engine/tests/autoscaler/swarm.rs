@@ -28,6 +28,7 @@ fn group(name: &str, cpu: u64, min: u32, max: u32, ready_secs: i64) -> NodeGroup
         capacity: amounts.clone(),
         allocatable: amounts,
         ready_delay: SimDuration::from_secs(ready_secs),
+        price_per_hour: Some(cpu as f64 / 20.0),
         ..NodeGroup::default()
     }
 }
@@ -54,11 +55,12 @@ fn deployment(name: &str, replicas: u64, cpu_milli: u64, kind: u64) -> Value {
 
 fn flags(draw: &mut Stream) -> Autoscaler {
     let secs = |draw: &mut Stream, most: u64| SimDuration::from_secs(1 + draw.below(most) as i64);
-    let expanders = [Expander::Random, Expander::LeastWaste, Expander::MostPods, Expander::LeastNodes];
+    let expanders = [Expander::Random, Expander::LeastWaste, Expander::MostPods, Expander::LeastNodes, Expander::Price];
     Autoscaler {
         scan_interval: secs(draw, 10),
         frequent_loops_enabled: draw.below(4) > 0,
-        expander: vec![expanders[draw.below(4) as usize]],
+        expander: vec![expanders[draw.below(5) as usize]],
+        initial_node_group_backoff_duration: secs(draw, 60),
         scale_down_unneeded_time: secs(draw, 60),
         scale_down_delay_after_add: secs(draw, 30),
         unremovable_node_recheck_timeout: secs(draw, 30),
@@ -76,6 +78,8 @@ struct Referee {
     nodes: BTreeMap<ObjectKey, SimTime>,
     evicted: usize,
     removed: usize,
+    /// From when until when the cloud has had no nodes of a group.
+    stock_outs: BTreeMap<SmolStr, (SimTime, SimTime)>,
 }
 
 impl Referee {
@@ -109,6 +113,12 @@ impl Referee {
         let name = object.meta.labels.get(&NODE_GROUP).expect("every node has its group");
         let group = settings.groups.iter().find(|group| group.name == *name).expect("the group is known");
         let size = of_group(name);
+        if let Some((from, until)) = self.stock_outs.get(name) {
+            // What was asked for just before comes all the same.
+            let comes =
+                event.change == Change::Added && event.at > *from + SimDuration::from_secs(1) && event.at < *until;
+            assert!(!comes, "{name} has no stock and makes {}", object.key);
+        }
         assert!(size <= group.max as usize, "{name} has {size} nodes of at most {}", group.max);
         assert!(
             size >= group.min as usize || event.change == Change::Added,
@@ -150,6 +160,12 @@ fn play(seed: u64) -> Referee {
     let (mut referee, mut read) = (Referee::default(), 0);
     for second in 1..=SECONDS {
         engine.advance_to(START + SimDuration::from_secs(second));
+        if draw.below(150) == 0 {
+            let group = &settings.groups[draw.below(settings.groups.len() as u64) as usize].name;
+            let until = engine.now() + SimDuration::from_secs(draw.below(120) as i64);
+            engine.set_stock_out(group, until);
+            referee.stock_outs.insert(group.clone(), (engine.now(), until));
+        }
         if draw.below(12) == 0 {
             let name = format!("d{}", draw.below(5));
             let key = ObjectKey::namespaced("default", name.clone());

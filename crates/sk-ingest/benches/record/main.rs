@@ -74,6 +74,13 @@ fn compare(objects: usize) {
         ],
     );
     table::print(
+        ["events per processor-second", "plain", "SimKube", "ratio", "goal"],
+        &[
+            Row::work("recorded and synced every 100 ms", &plain, &record, ""),
+            Row::work("the same in one thread", &plain, &one_thread, ""),
+        ],
+    );
+    table::print(
         ["memory", "plain", "SimKube", "ratio", "goal"],
         &[Row::memory("peak while recording", &plain, &record, "at most 0.050 ×")],
     );

@@ -11,6 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use crate::server::{Served, Server};
+use crate::steps::processor_time;
 use crate::table;
 
 /// A tracer that has not taken the stream by then is stopped.
@@ -21,20 +22,26 @@ const PORT: &str = "17777";
 
 /// Prints how both do, if there is another.
 pub(crate) fn compare(stream: &Path, events: u64, folder: &Path) {
-    let Some(peer) = std::env::var_os("SIMKUBE_PEER_TRACER") else {
-        return println!("\nname another tracer in SIMKUBE_PEER_TRACER to compare with it");
-    };
     let ours = std::env::var_os("SIMKUBE_TRACER").map_or_else(beside, PathBuf::from);
+    let peer = std::env::var_os("SIMKUBE_PEER_TRACER").map(PathBuf::from);
+    if peer.is_none() || !ours.exists() {
+        println!("\nSIMKUBE_PEER_TRACER names another tracer to compare with, SIMKUBE_TRACER ours");
+    }
     let data = folder.join("tracer-data");
     let own_flags = ["--insecure".into(), "--data-dir".into(), data.into_os_string()];
-    println!("\n| tracer | events per second | peak memory |\n| ------ | ----------------: | ----------: |");
-    for (name, program, flags) in [("another", PathBuf::from(peer), &[][..]), ("SimKube", ours, &own_flags)] {
+    println!(
+        "\n| tracer | events per second | per processor-second | peak memory |\n| ------ | ----------------: | -------------------: | ----------: |"
+    );
+    let programs = [("another", peer, &[][..]), ("SimKube", Some(ours), &own_flags)];
+    for (name, program, flags) in programs {
+        let Some(program) = program.filter(|program| program.exists()) else { continue };
         match run(&program, flags, stream, folder) {
-            Some((took, peak_kib)) => {
-                let rate = events as f64 / took.as_secs_f64();
-                println!("| {name} | {rate:.0} | {} |", table::mebibytes(peak_kib));
+            Some(Cost { took, processor, peak_kib }) => {
+                let rate = |time: Duration| events as f64 / time.as_secs_f64().max(0.01);
+                let (wall, work) = (rate(took), rate(processor));
+                println!("| {name} | {wall:.0} | {work:.0} | {} |", table::mebibytes(peak_kib));
             }
-            None => println!("| {name} | did not take the stream in {} s | |", LIMIT.as_secs()),
+            None => println!("| {name} | did not take the stream in {} s | | |", LIMIT.as_secs()),
         }
     }
 }
@@ -45,8 +52,17 @@ fn beside() -> PathBuf {
     own.parent().and_then(Path::parent).unwrap().join("sk-tracer")
 }
 
-/// How long the tracer took for the stream, and the most memory that it had.
-fn run(program: &Path, flags: &[OsString], stream: &Path, folder: &Path) -> Option<(Duration, u64)> {
+/// What a stream cost a tracer.
+struct Cost {
+    /// Until it had taken the last byte.
+    took: Duration,
+    /// Processor time of the whole process, its start and its rest afterwards included.
+    processor: Duration,
+    peak_kib: u64,
+}
+
+/// Lets a tracer record the stream.
+fn run(program: &Path, flags: &[OsString], stream: &Path, folder: &Path) -> Option<Cost> {
     let server = Server::start(stream);
     let (kubeconfig, config) = (folder.join("kubeconfig"), folder.join("tracer.yaml"));
     fs::write(&kubeconfig, server.kubeconfig()).unwrap();
@@ -58,9 +74,9 @@ fn run(program: &Path, flags: &[OsString], stream: &Path, folder: &Path) -> Opti
     let Served { took } = server.wait(LIMIT)?;
     // It has the last bytes but may not have written them; its memory is looked at when it has come to rest.
     std::thread::sleep(Duration::from_secs(2));
-    let peak_kib = peak_kib(tracer.0.id());
+    let (processor, peak_kib) = (processor_time(&tracer.0.id().to_string()), peak_kib(tracer.0.id()));
     assert!(tracer.0.try_wait().unwrap().is_none(), "the tracer has ended by itself");
-    Some((took, peak_kib))
+    Some(Cost { took, processor, peak_kib })
 }
 
 fn peak_kib(process: u32) -> u64 {

@@ -34,6 +34,8 @@ pub(crate) enum Step {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Measured {
     pub(crate) took: Duration,
+    /// Processor time of all threads: on a busy machine this compares better than time on the wall.
+    pub(crate) processor: Duration,
     /// The most memory that the process ever had.
     pub(crate) peak_kib: u64,
     pub(crate) events: u64,
@@ -46,6 +48,7 @@ impl Measured {
     pub(crate) fn improve(best: &mut Option<Self>, other: Self) {
         let known = best.get_or_insert(other);
         known.took = known.took.min(other.took);
+        known.processor = known.processor.min(other.processor);
         known.peak_kib = known.peak_kib.min(other.peak_kib);
     }
 }
@@ -77,12 +80,12 @@ impl Step {
 }
 
 fn measure<T>(work: impl FnOnce() -> T, told: impl FnOnce(T) -> Recorded) -> Measured {
-    let begin = Instant::now();
+    let (begin, before) = (Instant::now(), processor_time("self"));
     let done = black_box(work());
-    let took = begin.elapsed();
+    let (took, processor) = (begin.elapsed(), processor_time("self") - before);
     let peak_kib = peak_kib();
     let Recorded { events, disk } = told(done);
-    Measured { took, peak_kib, events, disk }
+    Measured { took, processor, peak_kib, events, disk }
 }
 
 fn export(folder: &Path) -> Recorded {
@@ -94,6 +97,15 @@ fn export(folder: &Path) -> Recorded {
     let exported = reader.export(&query, Format::Native, file.as_file()).unwrap();
     // Two of the records are the marks at the edges of the window.
     Recorded { events: exported.records - 2, disk: file.as_file().metadata().unwrap().len() }
+}
+
+/// What a process has used of processors so far, as Linux counts it: in hundredths of a second, of all its threads.
+pub(crate) fn processor_time(process: &str) -> Duration {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).expect("processor time is asked of Linux");
+    // The name before it may hold blanks and parentheses. User and system time are the 14th and 15th fields of all.
+    let (_, fields) = stat.rsplit_once(") ").expect("the name of a program is in parentheses");
+    let ticks: u64 = fields.split(' ').skip(11).take(2).map(|ticks| ticks.parse::<u64>().unwrap()).sum();
+    Duration::from_millis(ticks * 10)
 }
 
 /// The high-water mark of this process.

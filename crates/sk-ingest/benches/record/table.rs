@@ -14,6 +14,14 @@ impl Row {
         Self([figure.into(), shown(against), shown(ours), ratio, goal.into()])
     }
 
+    /// Events per second of processor time; the ratio says how many times as many ours are.
+    pub(crate) fn work(figure: &str, against: &Measured, ours: &Measured, goal: &str) -> Self {
+        let rate = |measured: &Measured| measured.events as f64 / measured.processor.as_secs_f64().max(0.01);
+        let ratio = format!("{:.2} × as many", rate(ours) / rate(against));
+        let shown = |measured: &Measured| format!("{:.0}", rate(measured));
+        Self([figure.into(), shown(against), shown(ours), ratio, goal.into()])
+    }
+
     /// Peak memory; the ratio says how many times as much ours is.
     pub(crate) fn memory(figure: &str, against: &Measured, ours: &Measured, goal: &str) -> Self {
         let ratio = format!("{:.3} ×", ours.peak_kib as f64 / against.peak_kib as f64);

@@ -2,7 +2,7 @@
 //! it shares with others, and a few that older Helm values still carry.
 
 /// Not modelled, sorted by name.
-pub(super) const UNMODELLED_FLAGS: [&str; 61] = [
+pub(super) const UNMODELLED_FLAGS: [&str; 60] = [
     "allowed-scheduler-names",
     "async-node-groups",
     "balancing-label",
@@ -55,7 +55,6 @@ pub(super) const UNMODELLED_FLAGS: [&str; 61] = [
     "provisioning-request-max-backoff-time",
     "scale-down-candidates-pool-min-count",
     "scale-down-candidates-pool-ratio",
-    "scale-down-gpu-utilization-threshold",
     "scale-down-non-empty-candidates-count",
     "scale-from-unschedulable",
     "scale-up-from-zero",
@@ -66,10 +65,9 @@ pub(super) const UNMODELLED_FLAGS: [&str; 61] = [
     "status-taint",
 ];
 
-/// Taken and ignored, sorted by name: they are about logging, leader election, credentials and the autoscaler's own speed,
-/// or about groups that fail to make nodes, which those of a simulation never do. `scale-down-delay-after-failure` was seen to
-/// have no effect on failed drains, and nothing else fails.
-pub(super) const IGNORED_FLAGS: [&str; 55] = [
+/// Taken and ignored, sorted by name: they are about logging, leader election, credentials and the autoscaler's own speed.
+/// `scale-down-delay-after-failure` was seen to have no effect on failed drains, and no other removal of a node fails here.
+pub(super) const IGNORED_FLAGS: [&str; 51] = [
     "address",
     "alsologtostderr",
     "aws-use-static-instance-list",
@@ -83,7 +81,6 @@ pub(super) const IGNORED_FLAGS: [&str; 55] = [
     "emit-per-nodegroup-metrics",
     "gce-concurrent-refreshes",
     "gce-mig-instances-min-refresh-wait-time",
-    "initial-node-group-backoff-duration",
     "kube-api-content-type",
     "kube-client-burst",
     "kube-client-qps",
@@ -102,13 +99,10 @@ pub(super) const IGNORED_FLAGS: [&str; 55] = [
     "max-bulk-soft-taint-time",
     "max-failing-time",
     "max-inactivity",
-    "max-node-group-backoff-duration",
-    "max-node-provision-time",
     "max-node-skip-eval-time-tracker-enabled",
     "max-nodegroup-binpacking-duration",
     "max-startup-time",
     "namespace",
-    "node-group-backoff-reset-timeout",
     "node-info-cache-expire-time",
     "node-removal-latency-tracking-enabled",
     "predicate-parallelism",

@@ -21,15 +21,18 @@ pub enum Expander {
     LeastNodes,
     /// The one with the highest of the `priorities`.
     Priority,
+    /// The one whose price buys most room for pods.
+    Price,
 }
 
 /// How each is written.
-const NAMES: [(Expander, &str); 5] = [
+const NAMES: [(Expander, &str); 6] = [
     (Expander::Random, "random"),
     (Expander::LeastWaste, "least-waste"),
     (Expander::MostPods, "most-pods"),
     (Expander::LeastNodes, "least-nodes"),
     (Expander::Priority, "priority"),
+    (Expander::Price, "price"),
 ];
 
 /// Expanders, one after the other.
@@ -54,7 +57,7 @@ impl fmt::Display for Expanders {
 
 impl Flag for Expanders {
     const WHAT: &'static str =
-        "one of random, least-waste, most-pods, least-nodes and priority, or several of them with commas";
+        "one of random, least-waste, most-pods, least-nodes, priority and price, or several of them with commas";
 }
 
 /// A least and a most, written `MIN:MAX`.

@@ -1,0 +1,202 @@
+//! What no recording shows, because the provider of the rig never fails, knows no prices and has no GPUs: groups without stock,
+//! nodes that come late, the price expander and the share of GPUs, as cluster-autoscaler's source has them; and that a
+//! quiet cluster has no loops at all.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use sk_core::{Quantity, SimDuration, SimTime, SmolStr};
+use sk_engine::api::directives::NODE_GROUP;
+use sk_engine::api::{Object, Request};
+use sk_engine::kinds::NODE;
+use sk_engine::{Autoscaler, Decision, Engine, Expander, NodeGroup, Settings, Verdict};
+
+const START: SimTime = SimTime::from_secs(1_767_600_000);
+
+fn group(name: &'static str, cpu: u32, price: f64) -> NodeGroup {
+    let amounts: BTreeMap<SmolStr, Quantity> =
+        [("cpu", cpu.to_string()), ("memory", format!("{}Gi", cpu * 4)), ("pods", "110".to_owned())]
+            .map(|(name, amount)| (name.into(), amount.parse().expect("a quantity")))
+            .into();
+    NodeGroup {
+        name: name.into(),
+        max: 20,
+        capacity: amounts.clone(),
+        allocatable: amounts,
+        ready_delay: SimDuration::from_secs(30),
+        price_per_hour: Some(price),
+        ..NodeGroup::default()
+    }
+}
+
+fn engine(groups: Vec<NodeGroup>, autoscaler: Autoscaler) -> Engine {
+    Engine::new(&Settings { groups, autoscaler, ..Settings::default() }, START)
+}
+
+fn after(mins: i64) -> SimTime {
+    START + SimDuration::from_mins(mins)
+}
+
+fn deploy(engine: &mut Engine, name: &str, replicas: u32, requests: &Value) {
+    let spec = json!({"containers": [{
+        "name": "main", "image": "app:1", "resources": {"requests": requests, "limits": requests},
+    }]});
+    let deployment = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "replicas": replicas, "selector": {"matchLabels": {"app": name}},
+            "template": {"metadata": {"labels": {"app": name}}, "spec": spec},
+        },
+    });
+    engine.handle(Request::apply(Object::from_json(deployment).expect("a deployment"))).expect("it is taken");
+}
+
+/// How many nodes each group has.
+fn sizes(engine: &Engine) -> BTreeMap<String, usize> {
+    let mut sizes = BTreeMap::new();
+    for node in engine.list(&NODE) {
+        let group = node.meta.labels.get(&NODE_GROUP).expect("every node has its group");
+        *sizes.entry(group.to_string()).or_insert(0) += 1;
+    }
+    sizes
+}
+
+/// Reasons and messages of the events, with the minute in which they came.
+fn events(decisions: &[Decision]) -> Vec<(i64, &'static str, String)> {
+    let minute = |decision: &Decision| decision.at.since(START).as_micros() / 60_000_000;
+    let of = |decision: &Decision| -> Vec<_> {
+        decision.events().into_iter().map(|(reason, _, message)| (minute(decision), reason, message)).collect()
+    };
+    decisions.iter().flat_map(of).collect()
+}
+
+#[test]
+fn a_group_without_stock_is_left_alone_and_another_one_helps() {
+    let flags = Autoscaler {
+        expander: vec![Expander::Priority],
+        priorities: BTreeMap::from([("first".into(), 50), ("second".into(), 10)]),
+        ..Autoscaler::default()
+    };
+    let mut engine = engine(vec![group("first", 4, 1.0), group("second", 4, 1.0)], flags);
+    engine.set_stock_out("first", after(60));
+    engine.set_stock_out("nobody", after(60));
+    deploy(&mut engine, "web", 2, &json!({"cpu": "3"}));
+    engine.advance_to(after(3));
+    assert_eq!(sizes(&engine), BTreeMap::from([("second".to_owned(), 2)]));
+    let decisions = engine.take_decisions();
+    let told = events(&decisions);
+    let failed = told.iter().find(|(_, reason, _)| *reason == "ScaleUpFailed").expect("somebody is told");
+    assert!(failed.2.starts_with("Failed adding 2 nodes to group first due to OutOfResource"), "{failed:?}");
+    let chosen = |decision: &Decision| {
+        let Verdict::ScaleUp { plan, .. } = &decision.verdict else { return None };
+        Some(plan[0].group.to_string())
+    };
+    let chosen: Vec<String> = decisions.iter().filter_map(chosen).collect();
+    assert_eq!(chosen, ["first", "second"]);
+}
+
+#[test]
+fn a_failing_group_is_tried_again_after_ever_longer_times() {
+    let mut engine = engine(vec![group("only", 4, 1.0)], Autoscaler::default());
+    engine.set_stock_out("only", after(60));
+    deploy(&mut engine, "web", 1, &json!({"cpu": "3"}));
+    engine.advance_to(after(59));
+    let decisions = engine.take_decisions();
+    let told = events(&decisions);
+    let failures: Vec<i64> =
+        told.iter().filter(|(_, reason, _)| *reason == "ScaleUpFailed").map(|(at, ..)| *at).collect();
+    assert_eq!(failures, [0, 5, 15, 35], "after 5, 10 and 20 minutes");
+    let refused = told.iter().find(|(_, reason, _)| *reason == "NotTriggerScaleUp").expect("the pod is told");
+    assert_eq!(refused.2, "pod didn't trigger scale-up: 1 in backoff after failed scale-up");
+    assert!(sizes(&engine).is_empty());
+    engine.advance_to(after(67));
+    assert_eq!(sizes(&engine), BTreeMap::from([("only".to_owned(), 1)]), "there is stock again at the next try");
+}
+
+#[test]
+fn nodes_that_take_too_long_are_a_failure_of_their_group() {
+    let mut slow = group("slow", 4, 1.0);
+    slow.ready_delay = SimDuration::from_mins(40);
+    let flags = Autoscaler {
+        max_node_provision_time: SimDuration::from_mins(10),
+        max_node_startup_time: SimDuration::from_mins(60),
+        ..Autoscaler::default()
+    };
+    let mut engine = engine(vec![slow], flags);
+    deploy(&mut engine, "web", 1, &json!({"cpu": "3"}));
+    engine.advance_to(after(12));
+    let decisions = engine.take_decisions();
+    let told = events(&decisions);
+    let late: Vec<_> = told.iter().filter(|(_, reason, _)| *reason == "ScaleUpTimedOut").collect();
+    assert_eq!(late.len(), 1, "{told:?}");
+    assert!(late[0].2.starts_with("Nodes added to group slow failed to register within 10m"), "{late:?}");
+    deploy(&mut engine, "more", 1, &json!({"cpu": "3"}));
+    engine.advance_to(after(14));
+    assert_eq!(sizes(&engine), BTreeMap::from([("slow".to_owned(), 1)]), "it is left alone");
+    engine.advance_to(after(45));
+    assert!(sizes(&engine)["slow"] > 1, "and then asked again");
+}
+
+#[test]
+fn the_price_expander_takes_the_group_whose_money_is_best_spent() {
+    let grown = |dear: f64, flags: Autoscaler| {
+        let mut engine = engine(vec![group("cheap", 4, 0.2), group("dear", 4, dear), group("huge", 32, 1.6)], flags);
+        deploy(&mut engine, "web", 3, &json!({"cpu": "3", "memory": "12Gi"}));
+        engine.advance_to(after(2));
+        sizes(&engine)
+    };
+    let by_price = || Autoscaler { expander: vec![Expander::Price], ..Autoscaler::default() };
+    assert_eq!(grown(0.4, by_price()), BTreeMap::from([("cheap".to_owned(), 3)]));
+    assert_eq!(grown(0.1, by_price()), BTreeMap::from([("dear".to_owned(), 3)]), "now that one is cheaper");
+}
+
+#[test]
+fn of_a_node_with_gpus_only_their_share_counts() {
+    let removed = |gpus: u32, threshold: i64| {
+        let mut accelerated = group("gpu", 8, 1.0);
+        for amounts in [&mut accelerated.capacity, &mut accelerated.allocatable] {
+            amounts.insert("nvidia.com/gpu".into(), "4".parse().expect("a quantity"));
+        }
+        accelerated.initial = Some(2);
+        let flags = Autoscaler { scale_down_gpu_utilization_threshold_milli: threshold, ..Autoscaler::default() };
+        let mut engine = engine(vec![accelerated], flags);
+        // Little CPU: by that the nodes could go.
+        deploy(&mut engine, "train", 2, &json!({"cpu": "100m", "nvidia.com/gpu": gpus.to_string()}));
+        engine.advance_to(after(30));
+        2 - sizes(&engine)["gpu"]
+    };
+    assert_eq!(removed(1, 500), 1, "both fit onto one node");
+    assert_eq!(removed(3, 500), 0, "three quarters of the GPUs are used");
+    assert_eq!(removed(2, 400), 0, "half is more than the threshold");
+    assert_eq!(removed(2, 500), 1, "half is not");
+}
+
+#[test]
+fn a_quiet_cluster_has_no_loops() {
+    let mut calm = group("calm", 4, 1.0);
+    (calm.min, calm.initial) = (3, Some(3));
+    let mut engine = engine(vec![calm], Autoscaler::default());
+    deploy(&mut engine, "web", 6, &json!({"cpu": "1"}));
+    engine.advance_to(after(60));
+    assert_eq!(engine.next_deadline(), None, "nobody wakes up where nothing can happen");
+    deploy(&mut engine, "more", 8, &json!({"cpu": "1"}));
+    engine.advance_to(after(62));
+    assert_eq!(sizes(&engine)["calm"], 4, "a change sets the timer again");
+}
+
+#[test]
+fn a_group_of_fifty_thousand_is_asked_for_no_more_than_it_needs() {
+    let mut vast = group("vast", 4, 1.0);
+    vast.max = 50_000;
+    let mut engine = engine(vec![vast], Autoscaler::default());
+    deploy(&mut engine, "web", 40, &json!({"cpu": "3"}));
+    engine.advance_to(after(3));
+    assert_eq!(sizes(&engine)["vast"], 40);
+    let nobodys = NodeGroup { max: 0, ..group("none", 4, 1.0) };
+    let mut engine = self::engine(vec![nobodys], Autoscaler::default());
+    deploy(&mut engine, "web", 2, &json!({"cpu": "3"}));
+    engine.advance_to(after(3));
+    assert!(sizes(&engine).is_empty());
+    let told = engine.take_decisions();
+    assert!(events(&told).iter().any(|(_, _, message)| message.ends_with("1 max node group size reached")));
+}

@@ -1,0 +1,162 @@
+//! What the cluster autoscaler decided, as rows of the run record: one per decision and object that it was about.
+
+use std::collections::BTreeMap;
+
+use sk_core::{ObjectKey, SmolStr};
+use sk_engine::{Choice, Decision, Resize, Trigger, Verdict};
+use sk_record::{AutoscalerRow, Decided, Trigger as TriggerWord};
+
+/// Who owns a pod, and which group a node is of, as far as that is known.
+pub(crate) trait Names {
+    /// The top-most owner of a pod.
+    fn owner(&self, pod: &ObjectKey) -> Option<SmolStr>;
+    /// The group of a node.
+    fn group(&self, node: &str) -> Option<String>;
+}
+
+/// The rows of one decision.
+pub(crate) fn rows(decision: &Decision, names: &impl Names) -> Vec<AutoscalerRow> {
+    let events = Events::of(decision);
+    let row = |decided: Decided| AutoscalerRow {
+        time: decision.at,
+        loop_number: i64::try_from(decision.loop_number).unwrap_or(i64::MAX),
+        trigger: trigger(decision.trigger),
+        decision: decided,
+        namespace: None,
+        pod: None,
+        owner: None,
+        node: None,
+        group: None,
+        nodes_before: None,
+        nodes_after: None,
+        pods: None,
+        options: None,
+        event: None,
+        message: None,
+    };
+    let of_pod = |decided: Decided, pod: &ObjectKey| AutoscalerRow {
+        namespace: pod.namespace.as_ref().map(SmolStr::to_string),
+        pod: Some(pod.name.to_string()),
+        owner: names.owner(pod).map(|owner| owner.to_string()),
+        ..events.tell(&format!("Pod/{pod}"), row(decided))
+    };
+    let of_node = |decided: Decided, node: &SmolStr| AutoscalerRow {
+        node: Some(node.to_string()),
+        group: names.group(node),
+        ..events.tell(&format!("Node/{node}"), row(decided))
+    };
+    match &decision.verdict {
+        Verdict::ScaleUp { options, plan, pods, more_pods, .. } => {
+            let count = Some(number(pods.len() + more_pods));
+            let grown =
+                |resize: &Resize| AutoscalerRow { options: listed(options), ..growth(row(Decided::ScaleUp), resize) };
+            let helped = |pod: &ObjectKey| {
+                let row = of_pod(Decided::ScaleUp, pod);
+                plan.first().map_or(row.clone(), |resize| growth(row, resize))
+            };
+            let rows = plan.iter().map(grown).chain(pods.iter().map(helped));
+            rows.map(|row| AutoscalerRow { pods: count, ..row }).collect()
+        }
+        Verdict::NoScaleUp { pods, more_pods, reason } => {
+            let count = Some(number(pods.len() + more_pods));
+            let row = |pod: &ObjectKey| {
+                let row = of_pod(Decided::NoScaleUp, pod);
+                let message = row.message.clone().or_else(|| Some(reason.clone()));
+                AutoscalerRow { pods: count, message, ..row }
+            };
+            pods.iter().map(row).collect()
+        }
+        Verdict::ScaleUpFailed { group, event: (reason, message) } => {
+            let (event, message) = (Some((*reason).to_owned()), Some(message.clone()));
+            vec![AutoscalerRow { group: Some(group.to_string()), event, message, ..row(Decided::ScaleUpFailed) }]
+        }
+        Verdict::WaitsForMorePods => vec![row(Decided::WaitsForMorePods)],
+        Verdict::Unhealthy { unready } => {
+            let message = Some(format!("{unready} nodes are not ready"));
+            vec![AutoscalerRow { event: events.any(), message, ..row(Decided::Unhealthy) }]
+        }
+        Verdict::MaxNodesTotal { most } => {
+            let message = Some(format!("Max total nodes in cluster reached: {most}"));
+            vec![AutoscalerRow { event: events.any(), message, ..row(Decided::MaxNodesTotal) }]
+        }
+        Verdict::Unremovable { node, reason } => {
+            vec![AutoscalerRow { message: Some(reason.clone()), ..of_node(Decided::Unremovable, node) }]
+        }
+        Verdict::Unneeded { node } => vec![of_node(Decided::Unneeded, node)],
+        Verdict::Cooldown => vec![row(Decided::Cooldown)],
+        Verdict::ScaleDown { node, pods } => {
+            let count = Some(number(pods.len()));
+            let moved = |pod: &ObjectKey| AutoscalerRow {
+                node: Some(node.to_string()),
+                group: names.group(node),
+                ..of_pod(Decided::ScaleDown, pod)
+            };
+            let rows = std::iter::once(of_node(Decided::ScaleDown, node)).chain(pods.iter().map(moved));
+            rows.map(|row| AutoscalerRow { pods: count, ..row }).collect()
+        }
+        Verdict::ScaleDownFailed { node, .. } => vec![of_node(Decided::ScaleDownFailed, node)],
+    }
+}
+
+fn growth(row: AutoscalerRow, resize: &Resize) -> AutoscalerRow {
+    AutoscalerRow {
+        group: Some(resize.group.to_string()),
+        nodes_before: Some(number(resize.from)),
+        nodes_after: Some(number(resize.to)),
+        ..row
+    }
+}
+
+/// The Kubernetes events of a decision, by object.
+struct Events(BTreeMap<String, (&'static str, String)>);
+
+impl Events {
+    fn of(decision: &Decision) -> Self {
+        Self(decision.events().into_iter().map(|(reason, object, message)| (object, (reason, message))).collect())
+    }
+
+    /// The row with the event that tells this object.
+    fn tell(&self, object: &str, row: AutoscalerRow) -> AutoscalerRow {
+        match self.0.get(object) {
+            Some((reason, message)) => {
+                AutoscalerRow { event: Some((*reason).to_owned()), message: Some(message.clone()), ..row }
+            }
+            None => row,
+        }
+    }
+
+    /// The reason of the only event there is.
+    fn any(&self) -> Option<String> {
+        self.0.values().next().map(|(reason, _)| (*reason).to_owned())
+    }
+}
+
+fn number(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+fn trigger(trigger: Trigger) -> TriggerWord {
+    match trigger {
+        Trigger::Timer => TriggerWord::Timer,
+        Trigger::Pod => TriggerWord::Pod,
+        Trigger::AfterScaleUp => TriggerWord::AfterScaleUp,
+        Trigger::AfterScaleDown => TriggerWord::AfterScaleDown,
+    }
+}
+
+/// Each option with its scores: `small: 3 nodes for 7 pods, waste 0.24; big: 1 node for 9 pods, waste 0.61`.
+fn listed(options: &[Choice]) -> Option<String> {
+    let one = |choice: &Choice| {
+        let plural = |count: usize| if count == 1 { "" } else { "s" };
+        let waste = choice.waste as f64 / 1e6;
+        let (nodes, pods) = (choice.nodes, choice.pods);
+        let price = choice.price.map_or_else(String::new, |price| format!(", price score {price:.3}"));
+        format!(
+            "{}: {nodes} node{} for {pods} pod{}, waste {waste:.2}{price}",
+            choice.group,
+            plural(nodes),
+            plural(pods)
+        )
+    };
+    (!options.is_empty()).then(|| options.iter().map(one).collect::<Vec<_>>().join("; "))
+}

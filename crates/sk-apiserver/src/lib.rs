@@ -44,7 +44,7 @@ pub use admission::{AdmitPod, Notice};
 pub use error::{About, ApiError, Cause, Reason};
 pub use kinds::{Body, KindTag};
 pub use labels::Labels;
-pub use object::{Deletion, GvkRef, Identity, Meta, Object, OwnerRef, Uid};
+pub use object::{Deletion, GvkRef, Identity, Meta, Object, OwnerRef, Uid, UidText};
 pub use patch::Patch;
 pub use read::{ListOptions, Page, Watched};
 pub use request::{Answer, DeleteOptions, Propagation, Request, Subresource, Verb};

@@ -285,8 +285,18 @@ impl From<Gvk> for GvkRef {
 impl fmt::Display for Uid {
     /// As a random (version 4) UUID.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let hex = format!("{:032x}", self.0);
-        write!(f, "{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
+        f.write_str(self.text().as_str())
+    }
+}
+
+/// A uid as it is written, without an allocation.
+#[derive(Clone, Copy, Debug)]
+pub struct UidText([u8; 36]);
+
+impl UidText {
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.0).expect("digits and hyphens are UTF-8")
     }
 }
 
@@ -296,6 +306,17 @@ impl Uid {
         const VERSION: u128 = 0xf << 76;
         const VARIANT: u128 = 0x3 << 62;
         Self(bits & !(VERSION | VARIANT) | (0x4 << 76) | (0x2 << 62))
+    }
+
+    /// As a UUID is written: 8, 4, 4, 4 and 12 hexadecimal digits.
+    pub fn text(self) -> UidText {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let mut text = [b'-'; 36];
+        let places = (0..8).chain(9..13).chain(14..18).chain(19..23).chain(24..36);
+        for (digit, place) in places.enumerate() {
+            text[place] = DIGITS[(self.0 >> (124 - 4 * digit)) as usize & 0xf];
+        }
+        UidText(text)
     }
 }
 

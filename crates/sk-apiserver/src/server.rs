@@ -68,6 +68,11 @@ impl ApiServer {
         self.store.reclaim(seen_by_all);
     }
 
+    /// Nobody asks again for changes up to `read_by_all`.
+    pub fn forget(&mut self, read_by_all: u64) {
+        self.store.forget(read_by_all);
+    }
+
     /// What was decided without knowing, and how often.
     pub fn notices(&self) -> &BTreeMap<Notice, u64> {
         &self.admission.notices

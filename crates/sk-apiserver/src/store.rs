@@ -222,6 +222,13 @@ impl Store {
         }
     }
 
+    /// Lets go of the log up to version `read_by_all`, which no reader asks for again. Otherwise it keeps
+    /// [`LOG_CAPACITY`] changes for whoever may come.
+    pub fn forget(&mut self, read_by_all: u64) {
+        let read = usize::try_from(read_by_all.saturating_sub(self.oldest())).unwrap_or(usize::MAX);
+        self.log.drain(..read.min(self.log.len()));
+    }
+
     /// Every id that was ever given.
     pub(crate) fn ids(&self) -> impl Iterator<Item = ObjectId> + use<> {
         (0..u32::try_from(self.slots.len()).unwrap_or(u32::MAX)).map(ObjectId)
@@ -360,6 +367,21 @@ mod tests {
         }
         assert_eq!(store.watch(9).map(Iterator::count), Err(Expired { asked: 9, oldest: 10 }));
         assert_eq!(store.watch(10).map(Iterator::count), Ok(LOG_CAPACITY));
+    }
+
+    #[test]
+    fn what_every_reader_has_read_is_forgotten_and_the_rest_is_not() {
+        let mut store = Store::default();
+        for name in ["a", "b", "c"] {
+            store.commit(SimTime::EPOCH, None, widget(name));
+        }
+        store.forget(2);
+        assert_eq!(store.watch(2).map(Iterator::count), Ok(1));
+        assert_eq!(store.watch(1).map(Iterator::count), Err(Expired { asked: 1, oldest: 2 }));
+        assert!(store.event(3).is_some() && store.event(2).is_none());
+        store.forget(99);
+        store.commit(SimTime::EPOCH, None, widget("d"));
+        assert_eq!(store.watch(3).map(Iterator::count), Ok(1));
     }
 
     #[test]

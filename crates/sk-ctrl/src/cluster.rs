@@ -14,8 +14,10 @@ use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams
 use kube::{Client, ResourceExt};
 use serde_json::Value;
 use sk_api::simulation::{Simulation, names};
+use sk_cluster::certificate;
+use sk_cluster::lease::{Holder, Liveness};
+use tokio::time::Instant;
 
-use crate::lease_liveness::LeaseLiveness;
 use crate::observed::{Left, Offer, Part, Rival, Seen};
 use crate::parts::{Place, Plan};
 
@@ -41,7 +43,7 @@ pub(crate) enum ClusterError {
     },
     /// A certificate could not be made.
     #[error("make the webhook's certificate: {0}")]
-    Certificate(#[from] rcgen::Error),
+    Certificate(#[from] certificate::Error),
     /// The records' folder does not do it.
     #[error(transparent)]
     Records(#[from] crate::records::StoreError),
@@ -79,7 +81,7 @@ impl ClusterError {
 pub(crate) struct Cluster {
     client: Client,
     /// Of the Leases that drivers without a controller may hold, by namespace: our own, and the drivers'.
-    silences: Arc<Mutex<BTreeMap<String, LeaseLiveness>>>,
+    silences: Arc<Mutex<BTreeMap<String, Liveness>>>,
 }
 
 impl Cluster {
@@ -217,9 +219,15 @@ impl Cluster {
     /// The driver without a controller that holds a Lease, if it lives.
     fn living_driver(&self, namespace: &str, lease: &Lease) -> Option<Rival> {
         let mut silences = self.silences.lock().unwrap_or_else(PoisonError::into_inner);
-        let lease_liveness = silences.entry(namespace.to_owned()).or_default();
-        let holder = lease_liveness.living_driver(lease, Timestamp::now())?;
-        Some(Rival { holder, namespace: namespace.to_owned() })
+        let liveness = silences.entry(namespace.to_owned()).or_default();
+        match liveness.look(lease, Instant::now(), Timestamp::now()) {
+            Holder::Renews | Holder::Unknown => {
+                let holder = holder(lease)?.to_owned();
+                Some(Rival { holder, namespace: namespace.to_owned() })
+            }
+            // A Lease that says nothing of time is a Simulation's, which holds it until it gives it back.
+            Holder::Nobody | Holder::Untimed | Holder::Silent => None,
+        }
     }
 
     /// A driver that runs on this cluster without a controller. Its Lease is where such drivers have it, or, of those

@@ -13,12 +13,12 @@ use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams};
 use kube::runtime::events::{Event, EventType, Recorder};
 use serde_json::{Value, json};
 use sk_api::simulation::{Simulation, State, names};
+use sk_cluster::certificate::{Authority, SERVING_DAYS};
+use sk_cluster::hook;
 use tracing::{info, warn};
 
-use crate::certificate::Authority;
 use crate::cluster::{Cluster, ClusterError, holder};
 use crate::decide::{Action, Report, Stage, hook_failure};
-use crate::hooks;
 use crate::observe::{authorities, root_uid, secret};
 use crate::observed::{CONCLUDED, Observed, Offer, Part, Verdict};
 use crate::parts::Plan;
@@ -108,10 +108,10 @@ impl Executor {
             return Ok(());
         }
         info!(simulation = observed.name(), ?stage, index, cmd = hook.cmd, "hook started");
-        let result = hooks::run(hook, &observed.simulation).await;
+        let result = hook::run(hook, &observed.simulation).await.map_err(|failure| failure.to_string());
         let failure = result.as_ref().err().and_then(|words| hook_failure(hook, words));
         match &result {
-            Ok(()) => {
+            Ok(_) => {
                 let words = format!("{stage:?} hook `{}` is done", hook.cmd);
                 self.tell(&observed.simulation, EventType::Normal, "HookDone", &words).await;
             }
@@ -203,7 +203,7 @@ impl Executor {
     async fn new_certificate(&self, plan: &Plan<'_>) -> Result<Value, ClusterError> {
         let now = Timestamp::now();
         let authority = Authority::new(&names::driver_certificate(plan.name()), now)?;
-        let serving = authority.serving(&plan.webhook_names(), now)?;
+        let serving = authority.serving(&plan.webhook_names(), now, SERVING_DAYS)?;
         let before = authorities(secret(&self.cluster, plan).await?.as_ref()).unwrap_or_default();
         // Of those before, the last one only: two are good at a time.
         let before = String::from_utf8_lossy(&before);

@@ -14,11 +14,11 @@ use kube::api::{Api, DeleteParams, PostParams, Preconditions};
 use kube::{Client, ResourceExt};
 use serde_json::json;
 use sk_api::simulation::names;
+use sk_cluster::lease::Liveness;
 use tokio::time::Instant;
 use tracing::{info, warn};
 
 use crate::cluster::holder;
-use crate::lease_liveness::LeaseLiveness;
 
 /// How long a Lease is held, and how often it is looked at.
 #[derive(Clone, Copy, Debug)]
@@ -56,10 +56,10 @@ impl LeaderElection {
 
     /// Waits until this controller is the one that acts.
     pub(crate) async fn acquire(&self) {
-        let mut lease_liveness = LeaseLiveness::default();
+        let mut liveness = Liveness::default();
         let mut told = None;
         loop {
-            match self.try_acquire(&mut lease_liveness).await {
+            match self.try_acquire(&mut liveness).await {
                 Ok(None) => return info!(identity = self.identity, "this controller acts"),
                 Ok(by) if by != told => {
                     info!(?by, "another controller acts: waiting until it ends, or is silent for {:?}", PACE.good_for);
@@ -79,7 +79,7 @@ impl LeaderElection {
             let left = || PACE.acts_for.saturating_sub(renewed.elapsed());
             tokio::time::sleep(PACE.renewal.min(left())).await;
             let asked = Instant::now();
-            match tokio::time::timeout(left(), self.try_acquire(&mut LeaseLiveness::default())).await {
+            match tokio::time::timeout(left(), self.try_acquire(&mut Liveness::default())).await {
                 Ok(Ok(None)) => renewed = asked,
                 Ok(Ok(Some(by))) => return warn!(by, "another controller has taken over"),
                 Ok(Err(error)) => warn!(%error, "the Lease {} was not renewed", names::CONTROLLER_NAME),
@@ -102,11 +102,11 @@ impl LeaderElection {
     }
 
     /// Takes or renews the Lease, or says who has it. Of two who try, the API server lets one.
-    async fn try_acquire(&self, lease_liveness: &mut LeaseLiveness) -> Result<Option<String>, kube::Error> {
+    async fn try_acquire(&self, liveness: &mut Liveness) -> Result<Option<String>, kube::Error> {
         let found = self.api.get_opt(names::CONTROLLER_NAME).await?;
         let other = found.as_ref().and_then(holder).filter(|by| *by != self.identity).map(str::to_owned);
         let version = found.as_ref().and_then(ResourceExt::resource_version);
-        if other.is_some() && !lease_liveness.is_silent(version.clone(), PACE.good_for) {
+        if other.is_some() && !liveness.is_silent(version.clone(), PACE.good_for, Instant::now()) {
             return Ok(other);
         }
         let lease = self.lease(version.as_deref());
@@ -212,7 +212,7 @@ mod tests {
 
     /// Takes the Lease at the first look, or says who has it.
     async fn take(leader_election: &LeaderElection) -> Option<String> {
-        leader_election.try_acquire(&mut LeaseLiveness::default()).await.unwrap()
+        leader_election.try_acquire(&mut Liveness::default()).await.unwrap()
     }
 
     #[tokio::test(start_paused = true)]

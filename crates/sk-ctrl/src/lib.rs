@@ -15,25 +15,19 @@
 //! | [`decide`] | what follows from it |
 //! | [`driver`] | how a driver does, and in what words |
 //! | [`parts`], `job` | the objects of a run |
-//! | [`certificate`] | certificates that the controller makes itself |
 //! | [`records`] | the records that it keeps, and who gets them |
 //! | `leader_election` | the Lease by which one controller acts at a time |
-//! | `lease_liveness` | whether the holder of a Lease still renews it |
 //! | [`install`] | the manifests of an installation, with the smallest rights that do |
 //! | [`cli`] | the binary's flags, and the start of all of it |
 
-pub mod certificate;
 pub mod cli;
 mod cluster;
 pub mod decide;
 pub mod driver;
 mod execute;
-mod hooks;
 pub mod install;
-
 mod job;
 mod leader_election;
-mod lease_liveness;
 mod observe;
 pub mod observed;
 pub mod parts;

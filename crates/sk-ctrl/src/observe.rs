@@ -9,8 +9,8 @@ use k8s_openapi::api::core::v1::{Event, Pod, Secret};
 use kube::ResourceExt;
 use kube::api::{Api, DynamicObject, ListParams};
 use sk_api::simulation::{Simulation, names};
+use sk_cluster::certificate;
 
-use crate::certificate;
 use crate::cluster::{Cluster, ClusterError, parse, recognise};
 use crate::driver::{self, Driver};
 use crate::observed::{Left, Observed, Offer, Offers, Part, SecretRefusal, Seen, Turn, turn};

@@ -156,7 +156,7 @@ impl<'a> Plan<'a> {
 
     /// A certificate that the controller has made itself. `authorities` are the new one, and after a renewal the one
     /// before, because a mounted Secret changes a minute later.
-    pub fn own_certificate(&self, serving: &crate::certificate::Serving, authorities: &str) -> Value {
+    pub fn own_certificate(&self, serving: &sk_cluster::certificate::Serving, authorities: &str) -> Value {
         let bytes = |text: &str| ByteString(text.as_bytes().to_vec());
         let rest = json!({
             "type": "kubernetes.io/tls",

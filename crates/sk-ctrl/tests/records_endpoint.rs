@@ -9,8 +9,11 @@ use std::time::Duration;
 use axum::body::Body;
 use kube::Client;
 use rustls::crypto::ring;
-use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer, ServerName};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{RootCertStore, ServerConfig};
+use sk_cluster::certificate::SelfSigned;
+use sk_cluster::tls;
 use sk_ctrl::records::{Server, Store, Traces};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -22,19 +25,13 @@ const LIMIT: Duration = Duration::from_secs(60);
 
 /// A certificate of the test's own, and who trusts it.
 fn identity() -> (Arc<ServerConfig>, TlsConnector) {
-    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-    let certificate: CertificateDer<'static> = made.cert.der().clone();
-    let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()).into();
-    let provider = Arc::new(ring::default_provider());
-    let served = ServerConfig::builder_with_provider(Arc::clone(&provider))
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(vec![certificate.clone()], key)
-        .unwrap();
+    let made = SelfSigned::new("localhost", vec!["localhost".to_owned()]).unwrap();
+    let certificate = CertificateDer::from_pem_slice(made.certificate.as_bytes()).unwrap();
+    let key = PrivateKeyDer::from_pem_slice(made.key.as_bytes()).unwrap();
+    let served = tls::server_config(vec![certificate.clone()], key).unwrap();
     let mut roots = RootCertStore::empty();
     roots.add(certificate).unwrap();
-    let trusting = rustls::ClientConfig::builder_with_provider(provider)
+    let trusting = rustls::ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_root_certificates(roots)

@@ -263,6 +263,13 @@ impl Engine {
         self.api.store().watch(since)
     }
 
+    /// The reader of [`Self::watch`] has read up to version `cursor`, and there is no other: what every process has read,
+    /// too, need not be kept.
+    pub fn forget(&mut self, cursor: u64) {
+        let slowest = self.processes.iter().map(|process| process.cursor).min();
+        self.api.forget(cursor.min(slowest.unwrap_or(cursor)));
+    }
+
     /// The version of the newest change.
     pub fn resource_version(&self) -> u64 {
         self.api.store().resource_version()

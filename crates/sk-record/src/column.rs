@@ -20,14 +20,18 @@ pub const TEXT_MAX_BYTES: usize = 1024;
 
 /// One table's row: its columns, and how to put and take them in that order.
 pub trait Row: Sized {
+    /// The row with texts that are somebody else's: as it is written, and as it stands in what was read.
+    type Borrowed<'a>;
     /// The table's name; its file is `<TABLE>.parquet`.
     const TABLE: &'static str;
     /// All columns after `run_id`, in order; derived ones last.
     const COLUMNS: &'static [Column];
     /// Puts one cell per column.
-    fn write(&self, row: &mut RowWriter<'_>);
+    fn write(cells: &Self::Borrowed<'_>, row: &mut RowWriter<'_>);
     /// Takes one cell per column that is not derived.
-    fn read(row: &mut RowReader<'_>) -> Result<Self, Malformed>;
+    fn read<'a>(row: &mut RowReader<'a>) -> Result<Self::Borrowed<'a>, Malformed>;
+    /// The row with texts of its own.
+    fn own(borrowed: Self::Borrowed<'_>) -> Self;
 }
 
 /// What a column is called and holds.
@@ -107,14 +111,14 @@ impl Column {
 
 /// The cells of one column that wait to be written or taken. `present` is Parquet's definition level of a flat
 /// column: 1 where there is a value, 0 where there is none; empty for a column that always has one.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Cells {
     values: Values,
     present: Vec<i16>,
     optional: bool,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Values {
     /// Texts that wait to be written.
     Gathered(Texts),
@@ -125,33 +129,42 @@ enum Values {
 }
 
 /// Texts one behind the other, so that a row allocates nothing.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Texts {
     bytes: Vec<u8>,
-    places: Vec<Range<usize>>,
+    /// From where to where each stands; a row group's texts are far below 4 GiB.
+    places: Vec<(u32, u32)>,
 }
 
 impl Texts {
     /// A text like the one above it, which most are, shares its bytes.
     fn push(&mut self, text: &str) {
         let place = match self.places.last() {
-            Some(last) if self.bytes[last.clone()] == *text.as_bytes() => last.clone(),
+            Some(last) if self.bytes[range(*last)] == *text.as_bytes() => *last,
             _ => {
-                let start = self.bytes.len();
+                let start = self.end();
                 let (text, mark) = cut(text);
                 self.bytes.extend_from_slice(text.as_bytes());
                 self.bytes.extend_from_slice(mark.as_bytes());
-                start..self.bytes.len()
+                (start, self.end())
             }
         };
         self.places.push(place);
     }
 
+    fn end(&self) -> u32 {
+        u32::try_from(self.bytes.len()).expect("a row group is closed at ROW_GROUP_TEXT_BYTES")
+    }
+
     /// The texts as Parquet takes them: parts of one buffer.
     fn values(&self) -> Vec<ByteArray> {
         let all = Bytes::copy_from_slice(&self.bytes);
-        self.places.iter().map(|place| ByteArray::from(all.slice(place.clone()))).collect()
+        self.places.iter().map(|place| ByteArray::from(all.slice(range(*place)))).collect()
     }
+}
+
+fn range((start, end): (u32, u32)) -> Range<usize> {
+    start as usize..end as usize
 }
 
 impl Values {
@@ -173,16 +186,16 @@ impl Values {
         }
     }
 
-    fn as_text(&mut self) -> Option<&mut Vec<ByteArray>> {
-        if let Self::Text(values) = self { Some(values) } else { None }
+    fn as_text(&self) -> &[ByteArray] {
+        if let Self::Text(values) = self { values } else { &[] }
     }
 
-    fn as_int(&mut self) -> Option<&mut Vec<i64>> {
-        if let Self::Int(values) = self { Some(values) } else { None }
+    fn as_int(&self) -> &[i64] {
+        if let Self::Int(values) = self { values } else { &[] }
     }
 
-    fn as_double(&mut self) -> Option<&mut Vec<f64>> {
-        if let Self::Double(values) = self { Some(values) } else { None }
+    fn as_double(&self) -> &[f64] {
+        if let Self::Double(values) = self { values } else { &[] }
     }
 }
 
@@ -375,7 +388,7 @@ impl Batch {
     }
 
     /// Takes one row.
-    pub(crate) fn next<R: Row>(&mut self) -> Result<R, Malformed> {
+    pub(crate) fn next<R: Row>(&mut self) -> Result<R::Borrowed<'_>, Malformed> {
         self.taken += 1;
         R::read(&mut RowReader { columns: self.columns.iter_mut() })
     }
@@ -387,12 +400,12 @@ pub struct RowReader<'a> {
     columns: std::slice::IterMut<'a, (Column, Cells, Cursor)>,
 }
 
-impl RowReader<'_> {
-    pub(crate) fn text(&mut self) -> Result<String, Malformed> {
+impl<'a> RowReader<'a> {
+    pub(crate) fn text(&mut self) -> Result<&'a str, Malformed> {
         self.required(Self::opt_text_named)
     }
 
-    pub(crate) fn opt_text(&mut self) -> Result<Option<String>, Malformed> {
+    pub(crate) fn opt_text(&mut self) -> Result<Option<&'a str>, Malformed> {
         self.opt_text_named().map(|(_, text)| text)
     }
 
@@ -401,19 +414,19 @@ impl RowReader<'_> {
     }
 
     pub(crate) fn opt_time(&mut self) -> Result<Option<SimTime>, Malformed> {
-        self.take(Values::as_int).map(|(_, micros)| micros.map(SimTime::from_micros))
+        self.take(Values::as_int).map(|(_, micros)| micros.copied().map(SimTime::from_micros))
     }
 
     pub(crate) fn int(&mut self) -> Result<i64, Malformed> {
-        self.required(|row| row.take(Values::as_int))
+        self.required(|row| row.take(Values::as_int)).copied()
     }
 
     pub(crate) fn opt_int(&mut self) -> Result<Option<i64>, Malformed> {
-        self.take(Values::as_int).map(|(_, value)| value)
+        self.take(Values::as_int).map(|(_, value)| value.copied())
     }
 
     pub(crate) fn opt_double(&mut self) -> Result<Option<f64>, Malformed> {
-        self.take(Values::as_double).map(|(_, value)| value)
+        self.take(Values::as_double).map(|(_, value)| value.copied())
     }
 
     /// One of a few known words.
@@ -439,12 +452,12 @@ impl RowReader<'_> {
         }
     }
 
-    fn opt_text_named(&mut self) -> Result<(&'static str, Option<String>), Malformed> {
+    fn opt_text_named(&mut self) -> Result<(&'static str, Option<&'a str>), Malformed> {
         let (column, bytes) = self.take(Values::as_text)?;
         let Some(bytes) = bytes else { return Ok((column, None)) };
         let text = std::str::from_utf8(bytes.data());
         let text = text.map_err(|_| Malformed { column, problem: "the text is not UTF-8".into() })?;
-        Ok((column, Some(text.into())))
+        Ok((column, Some(text)))
     }
 
     fn required<T>(
@@ -455,18 +468,15 @@ impl RowReader<'_> {
         value.ok_or_else(|| Malformed { column, problem: "the cell is empty".into() })
     }
 
-    fn take<T: Clone>(
-        &mut self,
-        typed: impl Fn(&mut Values) -> Option<&mut Vec<T>>,
-    ) -> Result<(&'static str, Option<T>), Malformed> {
-        let no_column = Malformed { column: "?", problem: "the table has no more columns".into() };
-        let (column, cells, cursor) = self.columns.next().ok_or(no_column)?;
+    fn take<T>(&mut self, typed: impl Fn(&'a Values) -> &'a [T]) -> Result<(&'static str, Option<&'a T>), Malformed> {
+        let no_column = || Malformed { column: "?", problem: "the table has no more columns".into() };
+        let (column, cells, cursor) = self.columns.next().ok_or_else(no_column)?;
         let present = !cells.optional || cells.present.get(cursor.row).copied().unwrap_or(0) == 1;
         cursor.row += 1;
         if !present {
             return Ok((column.name, None));
         }
-        let value = typed(&mut cells.values).and_then(|values| values.get(cursor.value).cloned());
+        let value = typed(&cells.values).get(cursor.value);
         cursor.value += 1;
         Ok((column.name, value))
     }

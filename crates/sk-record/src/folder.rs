@@ -57,6 +57,18 @@ impl Folder {
         write_file(&self.staging.join(name), content)
     }
 
+    /// Copies what stands beside the tables into another folder.
+    pub(crate) fn copy_files_to(&self, other: &Self) -> Result<(), Error> {
+        for name in entries(&self.staging)? {
+            if !TABLES.iter().any(|table| table_file(table) == name) {
+                let path = self.staging.join(&name);
+                let content = fs::read(&path).map_err(|source| Error::Read { path, source })?;
+                write_file(&other.staging.join(name), &content)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Two renames: between them, for a moment, there is no record of that name, but never a half-made one.
     pub(crate) fn publish(mut self) -> Result<PathBuf, Error> {
         check_replaceable(&self.target)?;

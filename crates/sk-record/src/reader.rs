@@ -173,7 +173,8 @@ pub struct Rows<R> {
     readers: Vec<ColumnReader>,
     batch: Batch,
     count: u64,
-    failed: bool,
+    /// After the last row, or after an error.
+    ended: bool,
     row: PhantomData<fn() -> R>,
 }
 
@@ -194,7 +195,7 @@ impl<R: Row> Rows<R> {
         let batch = Batch::new(&columns);
         let row = PhantomData;
         let file = Some(file);
-        Ok(Self { path, file, places, next_group: 0, readers: Vec::new(), batch, count: 0, failed: false, row })
+        Ok(Self { path, file, places, next_group: 0, readers: Vec::new(), batch, count: 0, ended: false, row })
     }
 
     fn none(path: PathBuf) -> Self {
@@ -207,7 +208,7 @@ impl<R: Row> Rows<R> {
             readers,
             batch: Batch::new(&[]),
             count: 0,
-            failed: false,
+            ended: false,
             row: PhantomData,
         }
     }
@@ -229,16 +230,25 @@ impl<R: Row> Rows<R> {
         }
     }
 
-    fn try_next(&mut self) -> Result<Option<R>, Error> {
-        if !self.batch.has_rows() && !self.refill().map_err(|error| foreign(&self.path, &error))? {
+    /// The next row as it stands in the columns that were read: without an allocation, and only until the one after it.
+    pub fn next_borrowed(&mut self) -> Result<Option<R::Borrowed<'_>>, Error> {
+        if self.ended {
             return Ok(None);
         }
+        if !self.batch.has_rows() {
+            self.ended = true;
+            if !self.refill().map_err(|error| foreign(&self.path, &error))? {
+                return Ok(None);
+            }
+            self.ended = false;
+        }
         self.count += 1;
-        let row = self.batch.next().map_err(|bad| {
-            let problem = format!("column {} of row {}: {}", bad.column, self.count, bad.problem);
-            Error::Foreign { path: self.path.clone(), problem }
-        })?;
-        Ok(Some(row))
+        let Self { batch, count, path, ended, .. } = self;
+        batch.next::<R>().map(Some).map_err(|bad| {
+            *ended = true;
+            let problem = format!("column {} of row {count}: {}", bad.column, bad.problem);
+            Error::Foreign { path: path.clone(), problem }
+        })
     }
 }
 
@@ -246,12 +256,7 @@ impl<R: Row> Iterator for Rows<R> {
     type Item = Result<R, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.failed {
-            return None;
-        }
-        let row = self.try_next();
-        self.failed = row.is_err();
-        row.transpose()
+        self.next_borrowed().map(|row| row.map(R::own)).transpose()
     }
 }
 

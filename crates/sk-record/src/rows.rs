@@ -4,6 +4,9 @@
 //! in one query. Columns ending in `_s` are lengths in seconds, derived from the times beside them for people who
 //! query by hand; they are written and never read back. A group's column is called `node_group`, because `group` is a
 //! word of SQL. Text longer than [`crate::TEXT_MAX_BYTES`] is cut.
+//!
+//! Of pods and decisions there are many, so their rows come in two sorts: `PodRow` has texts of its own, `PodRow<&str>`
+//! shows somebody else's, and neither writing nor looking at it allocates.
 
 mod autoscaler;
 
@@ -14,16 +17,16 @@ use crate::column::{Column, Kind, Malformed, Row, RowReader, RowWriter};
 pub use autoscaler::{AutoscalerRow, Decided, Trigger};
 
 /// The life of one pod, from creation to removal; pushed once, when the pod is gone or the run ends.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PodRow {
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PodRow<Text = String> {
     /// The original namespace, without any prefix a cluster run adds.
-    pub namespace: String,
+    pub namespace: Text,
     /// The pod's name.
-    pub name: String,
+    pub name: Text,
     /// Two pods of the same name (a StatefulSet's) differ here.
-    pub uid: String,
+    pub uid: Text,
     /// The top-most owner as `ns/Kind/name`; a bare pod owns itself: `ns/Pod/name`.
-    pub owner: String,
+    pub owner: Text,
     /// When the API server took it.
     pub created: SimTime,
     /// When it was bound to a node.
@@ -35,17 +38,17 @@ pub struct PodRow {
     /// When it left the API server.
     pub deleted: Option<SimTime>,
     /// Where it was bound.
-    pub node: Option<String>,
+    pub node: Option<Text>,
     /// The node group of that node.
-    pub group: Option<String>,
+    pub group: Option<Text>,
     /// Requested CPU in thousandths.
     pub cpu_m: i64,
     /// Requested memory.
     pub memory_bytes: i64,
     /// The last phase seen: `Pending`, `Running`, `Succeeded`, `Failed`.
-    pub phase: String,
+    pub phase: Text,
     /// The last message of `PodScheduled=False`; present exactly if the scheduler once refused the pod.
-    pub waited_for: Option<String>,
+    pub waited_for: Option<Text>,
     /// What ended it; nothing if it outlived the run.
     pub ended_by: Option<EndedBy>,
 }
@@ -111,37 +114,43 @@ impl SeriesRow {
 }
 
 /// One answer of the scheduler.
-#[derive(Clone, Debug, PartialEq)]
-pub struct DecisionRow {
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DecisionRow<Text = String> {
     /// When it was given.
     pub time: SimTime,
     /// The pod's namespace.
-    pub namespace: String,
+    pub namespace: Text,
     /// The pod's name.
-    pub pod: String,
+    pub pod: Text,
     /// The pod's top-most owner, as in [`PodRow::owner`].
-    pub owner: String,
+    pub owner: Text,
     /// Yes or no.
     pub outcome: Outcome,
     /// The chosen node.
-    pub node: Option<String>,
+    pub node: Option<Text>,
     /// Why not, in the scheduler's words.
-    pub message: Option<String>,
+    pub message: Option<Text>,
     /// Why so, as far as the scheduler was asked.
-    pub explained: Explained,
+    pub explained: Explained<Text>,
 }
 
 /// What a scheduler can say of a decision beyond its outcome. A real one is not asked.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Explained {
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Explained<Text = String> {
     /// How many nodes were looked at.
     pub evaluated: Option<i64>,
     /// How many of them the pod could have gone to.
     pub feasible: Option<i64>,
     /// The best nodes with their scores, plugin by plugin.
-    pub scores: Option<String>,
+    pub scores: Option<Text>,
     /// The pods that had to make room.
-    pub victims: Option<String>,
+    pub victims: Option<Text>,
+}
+
+impl<Text> Default for Explained<Text> {
+    fn default() -> Self {
+        Self { evaluated: None, feasible: None, scores: None, victims: None }
+    }
 }
 
 /// What the scheduler answered.
@@ -186,7 +195,33 @@ fn seconds_between(from: SimTime, to: Option<SimTime>) -> Option<f64> {
     to.map(|to| to.since(from)).map(SimDuration::as_secs_f64)
 }
 
+impl<Text: AsRef<str>> PodRow<Text> {
+    /// The same with borrowed texts.
+    pub fn borrowed(&self) -> PodRow<&str> {
+        PodRow {
+            namespace: self.namespace.as_ref(),
+            name: self.name.as_ref(),
+            uid: self.uid.as_ref(),
+            owner: self.owner.as_ref(),
+            created: self.created,
+            scheduled: self.scheduled,
+            started: self.started,
+            finished: self.finished,
+            deleted: self.deleted,
+            node: self.node.as_ref().map(AsRef::as_ref),
+            group: self.group.as_ref().map(AsRef::as_ref),
+            cpu_m: self.cpu_m,
+            memory_bytes: self.memory_bytes,
+            phase: self.phase.as_ref(),
+            waited_for: self.waited_for.as_ref().map(AsRef::as_ref),
+            ended_by: self.ended_by,
+        }
+    }
+}
+
 impl Row for PodRow {
+    type Borrowed<'a> = PodRow<&'a str>;
+
     const TABLE: &'static str = "pods";
     const COLUMNS: &'static [Column] = &[
         Column::required("namespace", Kind::Text),
@@ -209,19 +244,40 @@ impl Row for PodRow {
         Column::derived("start_latency_s"),
     ];
 
-    fn write(&self, row: &mut RowWriter<'_>) {
-        row.text(&self.namespace).text(&self.name).text(&self.uid).text(&self.owner);
-        row.time(self.created).opt_time(self.scheduled).opt_time(self.started);
-        row.opt_time(self.finished).opt_time(self.deleted);
-        row.opt_text(self.node.as_deref()).opt_text(self.group.as_deref());
-        row.int(self.cpu_m).int(self.memory_bytes).text(&self.phase);
-        row.opt_text(self.waited_for.as_deref()).opt_text(self.ended_by.map(EndedBy::as_str));
-        row.opt_double(seconds_between(self.created, self.scheduled));
-        row.opt_double(seconds_between(self.created, self.started));
+    fn write(pod: &PodRow<&str>, row: &mut RowWriter<'_>) {
+        row.text(pod.namespace).text(pod.name).text(pod.uid).text(pod.owner);
+        row.time(pod.created).opt_time(pod.scheduled).opt_time(pod.started);
+        row.opt_time(pod.finished).opt_time(pod.deleted);
+        row.opt_text(pod.node).opt_text(pod.group);
+        row.int(pod.cpu_m).int(pod.memory_bytes).text(pod.phase);
+        row.opt_text(pod.waited_for).opt_text(pod.ended_by.map(EndedBy::as_str));
+        row.opt_double(seconds_between(pod.created, pod.scheduled));
+        row.opt_double(seconds_between(pod.created, pod.started));
     }
 
-    fn read(row: &mut RowReader<'_>) -> Result<Self, Malformed> {
-        Ok(Self {
+    fn own(pod: PodRow<&str>) -> Self {
+        Self {
+            namespace: pod.namespace.into(),
+            name: pod.name.into(),
+            uid: pod.uid.into(),
+            owner: pod.owner.into(),
+            created: pod.created,
+            scheduled: pod.scheduled,
+            started: pod.started,
+            finished: pod.finished,
+            deleted: pod.deleted,
+            node: pod.node.map(Into::into),
+            group: pod.group.map(Into::into),
+            cpu_m: pod.cpu_m,
+            memory_bytes: pod.memory_bytes,
+            phase: pod.phase.into(),
+            waited_for: pod.waited_for.map(Into::into),
+            ended_by: pod.ended_by,
+        }
+    }
+
+    fn read<'a>(row: &mut RowReader<'a>) -> Result<PodRow<&'a str>, Malformed> {
+        Ok(PodRow {
             namespace: row.text()?,
             name: row.text()?,
             uid: row.text()?,
@@ -243,6 +299,9 @@ impl Row for PodRow {
 }
 
 impl Row for NodeRow {
+    /// There are few nodes: borrowing would spare nothing.
+    type Borrowed<'a> = Self;
+
     const TABLE: &'static str = "nodes";
     const COLUMNS: &'static [Column] = &[
         Column::required("name", Kind::Text),
@@ -257,17 +316,21 @@ impl Row for NodeRow {
         Column::derived("ready_s"),
     ];
 
-    fn write(&self, row: &mut RowWriter<'_>) {
-        row.text(&self.name).opt_text(self.group.as_deref());
-        row.time(self.created).opt_time(self.ready).opt_time(self.deleted);
-        row.int(self.cpu_m).int(self.memory_bytes).int(self.pods).opt_double(self.price_per_hour);
-        row.opt_double(seconds_between(self.created, self.ready));
+    fn write(node: &Self, row: &mut RowWriter<'_>) {
+        row.text(&node.name).opt_text(node.group.as_deref());
+        row.time(node.created).opt_time(node.ready).opt_time(node.deleted);
+        row.int(node.cpu_m).int(node.memory_bytes).int(node.pods).opt_double(node.price_per_hour);
+        row.opt_double(seconds_between(node.created, node.ready));
+    }
+
+    fn own(node: Self) -> Self {
+        node
     }
 
     fn read(row: &mut RowReader<'_>) -> Result<Self, Malformed> {
         Ok(Self {
-            name: row.text()?,
-            group: row.opt_text()?,
+            name: row.text()?.into(),
+            group: row.opt_text()?.map(Into::into),
             created: row.time()?,
             ready: row.opt_time()?,
             deleted: row.opt_time()?,
@@ -280,6 +343,8 @@ impl Row for NodeRow {
 }
 
 impl Row for SeriesRow {
+    type Borrowed<'a> = Self;
+
     const TABLE: &'static str = "series";
     const COLUMNS: &'static [Column] = &[
         Column::required("time", Kind::Time),
@@ -288,16 +353,45 @@ impl Row for SeriesRow {
         Column::optional("value", Kind::Double),
     ];
 
-    fn write(&self, row: &mut RowWriter<'_>) {
-        row.time(self.time).text(&self.series).text(&self.key).opt_double(self.value);
+    fn write(change: &Self, row: &mut RowWriter<'_>) {
+        row.time(change.time).text(&change.series).text(&change.key).opt_double(change.value);
+    }
+
+    fn own(change: Self) -> Self {
+        change
     }
 
     fn read(row: &mut RowReader<'_>) -> Result<Self, Malformed> {
-        Ok(Self { time: row.time()?, series: row.text()?, key: row.text()?, value: row.opt_double()? })
+        let (time, series, key) = (row.time()?, row.text()?.into(), row.text()?.into());
+        Ok(Self { time, series, key, value: row.opt_double()? })
+    }
+}
+
+impl<Text: AsRef<str>> DecisionRow<Text> {
+    /// The same with borrowed texts.
+    pub fn borrowed(&self) -> DecisionRow<&str> {
+        let Explained { evaluated, feasible, scores, victims } = &self.explained;
+        DecisionRow {
+            time: self.time,
+            namespace: self.namespace.as_ref(),
+            pod: self.pod.as_ref(),
+            owner: self.owner.as_ref(),
+            outcome: self.outcome,
+            node: self.node.as_ref().map(AsRef::as_ref),
+            message: self.message.as_ref().map(AsRef::as_ref),
+            explained: Explained {
+                evaluated: *evaluated,
+                feasible: *feasible,
+                scores: scores.as_ref().map(AsRef::as_ref),
+                victims: victims.as_ref().map(AsRef::as_ref),
+            },
+        }
     }
 }
 
 impl Row for DecisionRow {
+    type Borrowed<'a> = DecisionRow<&'a str>;
+
     const TABLE: &'static str = "decisions";
     const COLUMNS: &'static [Column] = &[
         Column::required("time", Kind::Time),
@@ -313,15 +407,30 @@ impl Row for DecisionRow {
         Column::optional("victims", Kind::Text),
     ];
 
-    fn write(&self, row: &mut RowWriter<'_>) {
-        row.time(self.time).text(&self.namespace).text(&self.pod).text(&self.owner);
-        row.text(self.outcome.as_str()).opt_text(self.node.as_deref()).opt_text(self.message.as_deref());
-        let Explained { evaluated, feasible, scores, victims } = &self.explained;
-        row.opt_int(*evaluated).opt_int(*feasible).opt_text(scores.as_deref()).opt_text(victims.as_deref());
+    fn write(decision: &DecisionRow<&str>, row: &mut RowWriter<'_>) {
+        row.time(decision.time).text(decision.namespace).text(decision.pod).text(decision.owner);
+        row.text(decision.outcome.as_str()).opt_text(decision.node).opt_text(decision.message);
+        let Explained { evaluated, feasible, scores, victims } = decision.explained;
+        row.opt_int(evaluated).opt_int(feasible).opt_text(scores).opt_text(victims);
     }
 
-    fn read(row: &mut RowReader<'_>) -> Result<Self, Malformed> {
-        Ok(Self {
+    fn own(decision: DecisionRow<&str>) -> Self {
+        let Explained { evaluated, feasible, scores, victims } = decision.explained;
+        let (scores, victims) = (scores.map(Into::into), victims.map(Into::into));
+        Self {
+            time: decision.time,
+            namespace: decision.namespace.into(),
+            pod: decision.pod.into(),
+            owner: decision.owner.into(),
+            outcome: decision.outcome,
+            node: decision.node.map(Into::into),
+            message: decision.message.map(Into::into),
+            explained: Explained { evaluated, feasible, scores, victims },
+        }
+    }
+
+    fn read<'a>(row: &mut RowReader<'a>) -> Result<DecisionRow<&'a str>, Malformed> {
+        Ok(DecisionRow {
             time: row.time()?,
             namespace: row.text()?,
             pod: row.text()?,

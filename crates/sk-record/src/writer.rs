@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use parquet::basic::{Compression, ZstdLevel};
+use parquet::column::writer::ColumnCloseResult;
 use parquet::errors::Result as ParquetResult;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
@@ -25,9 +26,9 @@ use crate::reader::{Run, digest_of, table_file};
 use crate::rows::{AutoscalerRow, DecisionRow, NodeRow, PodRow, SeriesRow};
 
 /// A row group is closed at this many rows or this much text, whichever comes first. What the five tables hold in
-/// memory is then at most 5 × (8 MiB of text + 32,768 rows × 19 columns × 40 bytes per cell ≈ 24 MiB) ≈ 160 MiB;
-/// in practice, with pods as the one wide table, about 30 MiB.
-const ROW_GROUP_ROWS: usize = 32_768;
+/// memory is then at most 5 × (8 MiB of text + 8,192 rows × 19 columns × 10 bytes per cell ≈ 1.5 MiB) ≈ 48 MiB;
+/// in practice, with pods and decisions as the wide tables and some 100 bytes of text in a row, about 4 MiB.
+const ROW_GROUP_ROWS: usize = 8_192;
 const ROW_GROUP_TEXT_BYTES: usize = 8 << 20;
 
 /// What `run_id` is called, as a column and in a table's key-value metadata.
@@ -60,29 +61,45 @@ impl Writer {
         })
     }
 
+    /// A second record that begins with all that this one holds and will be published as the folder `dir`. From here on
+    /// each goes its own way.
+    pub fn fork(&mut self, dir: &Path, run_id: &str) -> Result<Self, Error> {
+        let folder = Folder::create(dir)?;
+        self.folder.copy_files_to(&folder)?;
+        Ok(Self {
+            pods: self.pods.fork::<PodRow>(folder.staging(), run_id)?,
+            nodes: self.nodes.fork::<NodeRow>(folder.staging(), run_id)?,
+            series: self.series.fork::<SeriesRow>(folder.staging(), run_id)?,
+            decisions: self.decisions.fork::<DecisionRow>(folder.staging(), run_id)?,
+            autoscaler: self.autoscaler.fork::<AutoscalerRow>(folder.staging(), run_id)?,
+            run_id: run_id.to_owned(),
+            folder,
+        })
+    }
+
     /// Adds a pod.
-    pub fn push_pod(&mut self, row: &PodRow) -> Result<(), Error> {
-        self.pods.push(row)
+    pub fn push_pod(&mut self, row: &PodRow<impl AsRef<str>>) -> Result<(), Error> {
+        self.pods.push::<PodRow>(&row.borrowed())
     }
 
     /// Adds a node.
     pub fn push_node(&mut self, row: &NodeRow) -> Result<(), Error> {
-        self.nodes.push(row)
+        self.nodes.push::<NodeRow>(row)
     }
 
     /// Adds a change of a series.
     pub fn push_series(&mut self, row: &SeriesRow) -> Result<(), Error> {
-        self.series.push(row)
+        self.series.push::<SeriesRow>(row)
     }
 
     /// Adds an answer of the scheduler.
-    pub fn push_decision(&mut self, row: &DecisionRow) -> Result<(), Error> {
-        self.decisions.push(row)
+    pub fn push_decision(&mut self, row: &DecisionRow<impl AsRef<str>>) -> Result<(), Error> {
+        self.decisions.push::<DecisionRow>(&row.borrowed())
     }
 
     /// Adds a decision of the cluster autoscaler.
     pub fn push_autoscaler(&mut self, row: &AutoscalerRow) -> Result<(), Error> {
-        self.autoscaler.push(row)
+        self.autoscaler.push::<AutoscalerRow>(row)
     }
 
     /// Adds a whole file beside the tables, e.g. `scenario.yaml`.
@@ -166,10 +183,57 @@ impl Table {
         Ok(Self { name, path, writer, run_id: run_id.to_owned(), columns, rows: 0, text_bytes: 0, written: 0 })
     }
 
-    fn push<R: Row>(&mut self, row: &R) -> Result<(), Error> {
+    /// A table in another folder with the same rows under another run's id: what is on disk is copied as it is, but for
+    /// the id, and rows that wait wait there too.
+    fn fork<R: Row>(&mut self, folder: &Path, run_id: &str) -> Result<Self, Error> {
+        let mut other = Self::create::<R>(folder, run_id)?;
+        self.copy_row_groups_to(&mut other).map_err(|source| Error::Encode { table: self.name, source })?;
+        other.columns.clone_from(&self.columns);
+        other.columns[0] = other.run_ids(self.rows);
+        (other.rows, other.text_bytes, other.written) = (self.rows, self.text_bytes, self.written);
+        Ok(other)
+    }
+
+    /// The first column of so many rows.
+    fn run_ids(&self, rows: usize) -> Cells {
+        let mut ids = [Cells::to_write(&Column::required(RUN_ID, Kind::Text))];
+        for _ in 0..rows {
+            RowWriter::new(&mut ids).text(&self.run_id);
+        }
+        let [ids] = ids;
+        ids
+    }
+
+    fn copy_row_groups_to(&mut self, other: &mut Self) -> ParquetResult<()> {
+        self.writer.flush()?;
+        let written = File::open(&self.path)?;
+        for group in self.writer.flushed_row_groups() {
+            let ids = other.run_ids(usize::try_from(group.num_rows()).unwrap_or_default());
+            let mut copy = other.writer.next_row_group()?;
+            if let Some(mut column) = copy.next_column()? {
+                ids.write_to(column.untyped())?;
+                column.close()?;
+            }
+            for column in group.columns().iter().skip(1) {
+                let close = ColumnCloseResult {
+                    bytes_written: u64::try_from(column.compressed_size()).unwrap_or_default(),
+                    rows_written: u64::try_from(group.num_rows()).unwrap_or_default(),
+                    metadata: column.clone(),
+                    bloom_filter: None,
+                    column_index: None,
+                    offset_index: None,
+                };
+                copy.append_column(&written, close)?;
+            }
+            copy.close()?;
+        }
+        Ok(())
+    }
+
+    fn push<R: Row>(&mut self, row: &R::Borrowed<'_>) -> Result<(), Error> {
         let mut cells = RowWriter::new(&mut self.columns);
         cells.text(&self.run_id);
-        row.write(&mut cells);
+        R::write(row, &mut cells);
         self.text_bytes += cells.text_bytes();
         self.rows += 1;
         if self.rows >= ROW_GROUP_ROWS || self.text_bytes >= ROW_GROUP_TEXT_BYTES {
@@ -224,6 +288,8 @@ fn new_parquet(
     let schema = Type::group_type_builder(table).with_fields(fields).build()?;
     let mut properties = WriterProperties::builder()
         .set_statistics_enabled(EnabledStatistics::Chunk)
+        // Nobody looks for single pages, and a fork could not copy the index.
+        .set_offset_index_disabled(true)
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(3)?))
         .set_created_by("simkube".into())
         .set_key_value_metadata(Some(vec![KeyValue::new(RUN_ID.into(), run_id.to_owned())]));

@@ -160,6 +160,33 @@ fn what_was_written_is_read_back_across_row_groups() {
 }
 
 #[test]
+fn a_fork_begins_with_all_rows_and_then_has_its_own() {
+    let temp = tempfile::tempdir().unwrap();
+    let (one, fork, whole) = (temp.path().join("one"), temp.path().join("fork"), temp.path().join("whole"));
+    let begun = 40_000;
+    let mut writer = Writer::create(&one, "a-1").unwrap();
+    (0..begun).for_each(|number| writer.push_pod(&pod(number)).unwrap());
+    writer.add_file("scenario.yaml", b"kind: Scenario\n").unwrap();
+    let mut forked = writer.fork(&fork, "b-2").unwrap();
+    writer.push_pod(&pod(-1)).unwrap();
+    (begun..begun + 5).for_each(|number| forked.push_pod(&pod(number)).unwrap());
+    writer.finish(&meta("a-1")).unwrap().publish().unwrap();
+    forked.finish(&meta("b-2")).unwrap().publish().unwrap();
+
+    let read = |dir: &Path| Run::open(dir).unwrap().pods().unwrap().collect::<Result<Vec<_>, _>>().unwrap();
+    assert_eq!(read(&one).len() as i64, begun + 1);
+    assert!(read(&fork).into_iter().eq((0..begun + 5).map(pod)));
+    let mut unforked = Writer::create(&whole, "b-2").unwrap();
+    (0..begun + 5).for_each(|number| unforked.push_pod(&pod(number)).unwrap());
+    unforked.add_file("scenario.yaml", b"kind: Scenario\n").unwrap();
+    unforked.finish(&meta("b-2")).unwrap().publish().unwrap();
+    for file in ["pods.parquet", "run.json", "scenario.yaml"] {
+        let bytes = |dir: &Path| std::fs::read(dir.join(file)).unwrap();
+        assert!(bytes(&fork) == bytes(&whole), "{file} is as if nobody had forked");
+    }
+}
+
+#[test]
 fn the_same_run_twice_gives_the_same_bytes() {
     let temp = tempfile::tempdir().unwrap();
     let (one, two) = (temp.path().join("one"), temp.path().join("two"));

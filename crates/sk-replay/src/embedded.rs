@@ -8,10 +8,10 @@ use serde_json::Value;
 use sk_core::limits::{self, TooManyPods};
 use sk_core::{ObjectKey, ObjectRef, SimDuration, SimTime};
 use sk_engine::Engine;
-use sk_engine::api::{ApiError, Change, DeleteOptions, Expired, Notice, Reason, Request};
+use sk_engine::api::{Answer, ApiError, Change, DeleteOptions, Expired, Notice, Reason, Request};
 use sk_engine::kinds::{NAMESPACE, NODE};
 use sk_record::{Engine as EngineName, RunMeta, Staged, Warning, WarningKind, Writer};
-use sk_store::trace::{Trace, TraceError};
+use sk_store::trace::{Record, Trace, TraceError};
 
 use crate::beginning::Beginning;
 use crate::fingerprint::Fingerprint;
@@ -135,51 +135,117 @@ pub type Progress<'a> = dyn FnMut(Glance<'_>) -> ControlFlow<()> + 'a;
 /// Runs the simulation and leaves its record beside `dir`, to be published there. When `progress` breaks, the record is
 /// marked partial.
 pub fn run(request: &RunRequest<'_>, dir: &Path, progress: &mut Progress<'_>) -> Result<Staged, RunError> {
-    let run_id = request.run_id()?;
-    let mut writer = Writer::create(dir, &run_id)?;
-    writer.add_file("scenario.yaml", request.scenario.as_bytes())?;
-    let start = Start::of(request.trace, request.window.start, request.setup.placement.is_some())?;
-    let records = request.overlay.over(request.trace.records()?, request.window.start);
-    let schedulers = request.setup.settings.scheduler.profiles.iter().map(|profile| profile.scheduler_name.clone());
-    let mut plan = Plan::new(records, request.trace.config(), request.window)
-        .for_schedulers(schedulers)
-        .keep_volumes()
-        .for_engine()
-        .starting(start);
-    let mut beginning = Beginning::of(request, &start, plan.gather()?)?;
-    plan.begin_at(beginning.at);
-    let mut replay = Replay::new(request, writer, &mut beginning)?;
-    let mut finished = ControlFlow::Continue(());
-    while let Some(operation) = plan.next() {
+    let mut running = Running::begin(request, dir)?;
+    while running.step(progress)? {}
+    running.finish()
+}
+
+/// The trace's records, as a plan takes them.
+type Records<'a> = Box<dyn Iterator<Item = Result<Record, TraceError>> + 'a>;
+
+/// A simulation under way: what is still to be done, the cluster, and the record so far.
+pub struct Running<'a> {
+    request: &'a RunRequest<'a>,
+    run_id: String,
+    plan: Plan<'a, Records<'a>>,
+    replay: Replay,
+    /// Nothing is left to do; broken off if somebody wanted it to end early.
+    ended: Option<ControlFlow<()>>,
+    /// What is to be said of how it began.
+    warnings: Vec<Warning>,
+}
+
+impl<'a> Running<'a> {
+    /// Puts up the cluster; its record will be published as the folder `dir`.
+    pub fn begin(request: &'a RunRequest<'a>, dir: &Path) -> Result<Self, RunError> {
+        let run_id = request.run_id()?;
+        let mut writer = Writer::create(dir, &run_id)?;
+        writer.add_file("scenario.yaml", request.scenario.as_bytes())?;
+        let start = Start::of(request.trace, request.window.start, request.setup.placement.is_some())?;
+        let schedulers = request.setup.settings.scheduler.profiles.iter().map(|profile| profile.scheduler_name.clone());
+        let mut plan = Plan::new(records(request)?, request.trace.config(), request.window)
+            .for_schedulers(schedulers)
+            .keep_volumes()
+            .for_engine()
+            .starting(start);
+        let mut beginning = Beginning::of(request, &start, plan.gather()?)?;
+        plan.begin_at(beginning.at);
+        let replay = Replay::new(request, writer, &mut beginning)?;
+        Ok(Self { request, run_id, plan, replay, ended: None, warnings: beginning.warnings })
+    }
+
+    /// Lets the cluster live until the next operation is due and performs it; after the last one, until the end. `false`:
+    /// nothing is left to do.
+    pub fn step(&mut self, progress: &mut Progress<'_>) -> Result<bool, RunError> {
+        if self.ended.is_some() {
+            return Ok(false);
+        }
+        let Some(operation) = self.plan.next() else {
+            self.ended = Some(self.replay.advance(self.request.window.end, progress)?);
+            return Ok(false);
+        };
         let operation = operation?;
         check_pods(&operation)?;
-        finished = replay.advance(operation.at, progress)?;
-        if finished.is_break() {
-            break;
+        if self.replay.advance(operation.at, progress)?.is_break() {
+            self.ended = Some(ControlFlow::Break(()));
+            return Ok(false);
         }
-        if let Some((object, error)) = replay.perform(operation)? {
-            plan.refused(&object, &error.to_string());
+        if let Some((object, error)) = self.replay.perform(operation)? {
+            self.plan.refused(&object, &error.to_string());
         }
+        Ok(true)
     }
-    if finished.is_continue() {
-        finished = replay.advance(request.window.end, progress)?;
+
+    /// A second simulation that goes on from here by itself under the id `run_id`: the cluster, its record so far, which
+    /// will be published as the folder `dir`, and what is still to be done.
+    pub fn fork(&mut self, dir: &Path, run_id: &str) -> Result<Self, RunError> {
+        Ok(Self {
+            request: self.request,
+            run_id: run_id.to_owned(),
+            plan: self.plan.fork(records(self.request)?),
+            replay: self.replay.fork(dir, run_id)?,
+            ended: self.ended,
+            warnings: self.warnings.clone(),
+        })
     }
-    let end = replay.engine.now();
-    let mut warnings = request.assumptions.clone();
-    warnings.extend(request.overlay.warning());
-    warnings.extend(beginning.warnings);
-    warnings.extend(gaps(request.trace)?);
-    warnings.extend(plan.unmodelled().findings().map(|(finding, count)| Warning {
-        code: finding.code.to_owned(),
-        kind: WarningKind::Unmodelled,
-        message: finding.message.to_owned(),
-        count,
-    }));
-    let gaps = plan.into_gaps();
-    let lives = request.trace.lives()?.collect::<Result<Vec<_>, _>>()?;
-    let mut meta = meta(request, run_id, end, finished.is_break())?;
-    meta.missing = gaps.into_missing(&lives, request.window);
-    replay.finish(meta, warnings)
+
+    /// Asks the cluster for something that the trace does not, now.
+    pub fn handle(&mut self, request: Request) -> Result<Answer, RunError> {
+        let answer = self.replay.engine.handle(request);
+        self.replay.catch_up()?;
+        Ok(answer)
+    }
+
+    /// The simulated time.
+    pub fn now(&self) -> SimTime {
+        self.replay.engine.now()
+    }
+
+    /// Ends the record, which says that it is partial if anything was left to do.
+    pub fn finish(self) -> Result<Staged, RunError> {
+        let Self { request, run_id, plan, replay, ended, warnings: begun } = self;
+        let is_partial = ended.is_none_or(|ended| ended.is_break());
+        let mut warnings = request.assumptions.clone();
+        warnings.extend(request.overlay.warning());
+        warnings.extend(begun);
+        warnings.extend(gaps(request.trace)?);
+        warnings.extend(plan.unmodelled().findings().map(|(finding, count)| Warning {
+            code: finding.code.to_owned(),
+            kind: WarningKind::Unmodelled,
+            message: finding.message.to_owned(),
+            count,
+        }));
+        let gaps = plan.into_gaps();
+        let lives = request.trace.lives()?.collect::<Result<Vec<_>, _>>()?;
+        let mut meta = meta(request, run_id, replay.engine.now(), is_partial)?;
+        meta.missing = gaps.into_missing(&lives, request.window);
+        replay.finish(meta, warnings)
+    }
+}
+
+/// The records of a run from the beginning, with what is laid over them.
+fn records<'a>(request: &'a RunRequest<'a>) -> Result<Records<'a>, TraceError> {
+    Ok(Box::new(request.overlay.over(request.trace.records()?, request.window.start)))
 }
 
 /// A replay under way.
@@ -222,6 +288,21 @@ impl Replay {
         let world = World::new(&request.setup.timeline, request.setup);
         let refusals = BTreeMap::new();
         Ok(Self { engine, recorder, cursor, refusals, late: 0, job_duration, longest_step, nodes, world })
+    }
+
+    /// A replay that goes on from here by itself.
+    fn fork(&mut self, dir: &Path, run_id: &str) -> Result<Self, RunError> {
+        Ok(Self {
+            engine: self.engine.clone(),
+            recorder: self.recorder.fork(dir, run_id)?,
+            cursor: self.cursor,
+            refusals: self.refusals.clone(),
+            late: self.late,
+            job_duration: self.job_duration,
+            longest_step: self.longest_step,
+            nodes: self.nodes.clone(),
+            world: self.world.clone(),
+        })
     }
 
     /// Lets the cluster live until `until`, its nodes come and go, and happen what the timeline says.
@@ -296,10 +377,11 @@ impl Replay {
             while let Some(decision) = decisions.next_if(|decision| decision.at < event.at) {
                 self.recorder.decide(decision)?;
             }
-            self.recorder.see(&event.into())?;
+            self.recorder.see_event(event)?;
             self.cursor = event.object.resource_version;
         }
         decisions.try_for_each(|decision| self.recorder.decide(decision))?;
+        self.engine.forget(self.cursor);
         Ok(())
     }
 

@@ -6,6 +6,7 @@
 //! ends.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use sk_core::lookup::{Lookup, hash_of};
@@ -44,12 +45,6 @@ pub struct Seen {
     pub object: Arc<Object>,
 }
 
-impl From<&WatchEvent> for Seen {
-    fn from(event: &WatchEvent) -> Self {
-        Self { at: event.at, change: event.change, object: event.object.clone() }
-    }
-}
-
 /// The series of desired replicas.
 const REPLICAS: &str = "replicas";
 
@@ -74,13 +69,15 @@ pub struct Recorder {
     requests: Memo<PodSpec, Resources>,
     /// What the scheduler said of decisions that are yet to be seen: those by which a pod gets a node, and those by which
     /// it is told something.
-    explained: BTreeMap<(Uid, Option<String>), Explained>,
+    explained: BTreeMap<(Uid, Option<SmolStr>), Explained>,
+    /// Reused between rows: what a pod that owns itself is called.
+    own_name: String,
     /// How many rows of the autoscaler's decisions there would be without a limit.
     autoscaler_rows: u64,
 }
 
 /// The pods that are alive, by name.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct LivePods {
     pods: Vec<Option<LivePod>>,
     free: Vec<u32>,
@@ -88,16 +85,16 @@ struct LivePods {
 }
 
 /// A pod's row in the making: what its newest version does not say.
+#[derive(Clone)]
 struct LivePod {
-    /// Its newest version.
+    /// Its newest version, which also says where it is bound: that never changes.
     object: Arc<Object>,
-    owner: SmolStr,
+    /// What the top of its chain of controllers is called; `None`: it owns itself.
+    owner: Option<SmolStr>,
     created: SimTime,
     scheduled: Option<SimTime>,
     started: Option<SimTime>,
     finished: Option<SimTime>,
-    /// Where it was first bound.
-    node: Option<SmolStr>,
     group: Option<SmolStr>,
     /// As it was created.
     cpu_m: i64,
@@ -161,6 +158,7 @@ impl Recorder {
             replicas: BTreeMap::new(),
             requests: Memo::new(SPEC_MEMORY),
             explained: BTreeMap::new(),
+            own_name: String::new(),
             autoscaler_rows: 0,
         }
     }
@@ -170,12 +168,37 @@ impl Recorder {
         self.prices = prices;
     }
 
+    /// A recorder that goes on from here by itself, for a run of that id whose record will be the folder `dir`.
+    pub fn fork(&mut self, dir: &Path, run_id: &str) -> Result<Self, Error> {
+        Ok(Self {
+            writer: self.writer.fork(dir, run_id)?,
+            prices: self.prices.clone(),
+            pods: self.pods.clone(),
+            nodes: self.nodes.clone(),
+            owners: self.owners.clone(),
+            replicas: self.replicas.clone(),
+            requests: self.requests.clone(),
+            explained: self.explained.clone(),
+            own_name: String::new(),
+            autoscaler_rows: self.autoscaler_rows,
+        })
+    }
+
     /// Takes in one change.
-    pub fn see(&mut self, event: &Seen) -> Result<(), Error> {
-        match &event.object.body {
-            Body::Pod(pod) => self.see_pod(event, pod),
-            Body::Node(node) => self.see_node(event, node),
-            _ => self.see_owner(event),
+    pub fn see(&mut self, seen: &Seen) -> Result<(), Error> {
+        self.see_change(seen.at, seen.change, &seen.object)
+    }
+
+    /// Takes in one change of the engine's log.
+    pub fn see_event(&mut self, event: &WatchEvent) -> Result<(), Error> {
+        self.see_change(event.at, event.change, &event.object)
+    }
+
+    fn see_change(&mut self, at: SimTime, change: Change, object: &Arc<Object>) -> Result<(), Error> {
+        match &object.body {
+            Body::Pod(pod) => self.see_pod(at, change, object, pod),
+            Body::Node(node) => self.see_node(at, change, object, node),
+            _ => self.see_owner(at, change, object),
         }
     }
 
@@ -183,7 +206,7 @@ impl Recorder {
     pub fn finish(mut self) -> Result<Writer, Error> {
         for mut pod in std::mem::take(&mut self.pods).into_sorted() {
             pod.name_group(&self.nodes);
-            self.writer.push_pod(&pod.into_row(None))?;
+            pod.push(None, &mut self.own_name, &mut self.writer)?;
         }
         for row in std::mem::take(&mut self.nodes).into_values() {
             self.writer.push_node(&row)?;
@@ -217,38 +240,41 @@ impl Recorder {
             scores: joined(&said.scores, "; ", shown_scores),
             victims: joined(&said.victims, ", ", ToString::to_string),
         };
-        self.explained.insert((said.pod, said.message), explained);
+        self.explained.insert((said.pod, said.message.map(SmolStr::from)), explained);
     }
 
-    fn see_pod(&mut self, event: &Seen, pod: &Pod) -> Result<(), Error> {
-        let place = match self.pods.place(&event.object.key) {
+    fn see_pod(&mut self, at: SimTime, change: Change, object: &Arc<Object>, pod: &Pod) -> Result<(), Error> {
+        let place = match self.pods.place(&object.key) {
             Some(place) => place,
             None => {
-                let owner = self.owner_of(&event.object);
+                let owner = self.owner_above(object);
                 let requests = self.requests.get_or_insert_with(&pod.spec, PodSpec::requests);
-                self.pods.add(LivePod::new(&event.object, &requests, event.at, owner))
+                self.pods.add(LivePod::new(object, &requests, at, owner))
             }
         };
         let Some(live) = self.pods.get_mut(place) else { return Ok(()) };
-        live.object = event.object.clone();
-        if let Some(mut decision) = live.decide(event.at, pod) {
-            let about = (event.object.uid, decision.message.clone());
-            decision.explained = self.explained.remove(&about).unwrap_or_default();
-            self.writer.push_decision(&decision)?;
+        live.object.clone_from(object);
+        if let Some(outcome) = live.decide(at, pod) {
+            let message = live.waited_for.as_ref().filter(|_| outcome == Outcome::Unschedulable);
+            let explained = if self.explained.is_empty() {
+                Explained::default()
+            } else {
+                self.explained.remove(&(object.uid, message.cloned())).unwrap_or_default()
+            };
+            live.push_decision(at, outcome, &explained, &mut self.own_name, &mut self.writer)?;
         }
-        live.see(event.at, pod, &self.nodes);
-        if event.change == Change::Deleted {
-            forget(&mut self.explained, event.object.uid);
+        live.see(at, pod, &self.nodes);
+        if change == Change::Deleted {
+            forget(&mut self.explained, object.uid);
             live.ended_by.get_or_insert_with(|| end_of(pod, &self.nodes));
             if let Some(live) = self.pods.remove(place) {
-                self.writer.push_pod(&live.into_row(Some(event.at)))?;
+                live.push(Some(at), &mut self.own_name, &mut self.writer)?;
             }
         }
         Ok(())
     }
 
-    fn see_node(&mut self, event: &Seen, node: &Node) -> Result<(), Error> {
-        let (object, at) = (&event.object, event.at);
+    fn see_node(&mut self, at: SimTime, change: Change, object: &Object, node: &Node) -> Result<(), Error> {
         let group = object.meta.labels.get(&NODE_GROUP);
         let price_per_hour = group.and_then(|group| self.prices.get(group)).copied();
         let row = self.nodes.entry(object.key.name.clone()).or_insert_with(|| {
@@ -268,7 +294,7 @@ impl Recorder {
         if node.is_ready() {
             row.ready.get_or_insert(at);
         }
-        if event.change == Change::Deleted {
+        if change == Change::Deleted {
             row.deleted = Some(at);
             let row = self.nodes.remove(&object.key.name).expect("the row was there a moment ago");
             self.writer.push_node(&row)?;
@@ -276,13 +302,12 @@ impl Recorder {
         Ok(())
     }
 
-    fn see_owner(&mut self, event: &Seen) -> Result<(), Error> {
-        let object = &event.object;
+    fn see_owner(&mut self, at: SimTime, change: Change, object: &Object) -> Result<(), Error> {
         let owner = self.owner_of(object);
         if object.controller().is_none() {
-            self.see_replicas(event, &owner)?;
+            self.see_replicas(at, change, object, &owner)?;
         }
-        match event.change {
+        match change {
             Change::Deleted => self.owners.remove(&object.uid),
             _ => self.owners.insert(object.uid, owner),
         };
@@ -290,8 +315,8 @@ impl Recorder {
     }
 
     /// The desired replicas of what was replayed, as a step function.
-    fn see_replicas(&mut self, event: &Seen, owner: &SmolStr) -> Result<(), Error> {
-        let replicas = match &event.object.body {
+    fn see_replicas(&mut self, at: SimTime, change: Change, object: &Object, owner: &SmolStr) -> Result<(), Error> {
+        let replicas = match &object.body {
             Body::Deployment(deployment) => Some(i64::from(deployment.spec.replicas)),
             Body::ReplicaSet(set) => Some(i64::from(set.spec.replicas)),
             Body::ReplicationController(controller) => Some(i64::from(controller.0.spec.replicas)),
@@ -302,7 +327,7 @@ impl Recorder {
             _ => None,
         };
         let Some(replicas) = replicas else { return Ok(()) };
-        let value = (event.change != Change::Deleted).then_some(replicas);
+        let value = (change != Change::Deleted).then_some(replicas);
         let before = match value {
             Some(value) => self.replicas.insert(owner.clone(), value),
             None => self.replicas.remove(owner),
@@ -311,25 +336,31 @@ impl Recorder {
             return Ok(());
         }
         self.writer.push_series(&SeriesRow {
-            time: event.at,
+            time: at,
             series: REPLICAS.to_owned(),
             key: owner.to_string(),
             value: value.map(|value| value as f64),
         })
     }
 
-    /// `namespace/Kind/name` at the top of the object's chain of controllers.
+    /// `namespace/Kind/name` at the top of the object's chain of controllers, which may be the object itself.
     fn owner_of(&self, object: &Object) -> SmolStr {
+        self.owner_above(object).unwrap_or_else(|| owner_name(&object.reference()).into())
+    }
+
+    /// The same; nothing if it is the object itself.
+    fn owner_above(&self, object: &Object) -> Option<SmolStr> {
         let above = object.controller().and_then(|owner| self.owners.get(&owner.uid)).cloned();
         // Who watches only pods, as on a live cluster, knows their owners by the stamp on their template.
-        above.or_else(|| stamped_owner(object)).unwrap_or_else(|| owner_name(&object.reference()).into())
+        above.or_else(|| stamped_owner(object))
     }
 }
 
 impl Names for Recorder {
     fn owner(&self, pod: &ObjectKey) -> Option<SmolStr> {
         let place = self.pods.place(pod)?;
-        self.pods.pods[place as usize].as_ref().map(|pod| pod.owner.clone())
+        let pod = self.pods.pods[place as usize].as_ref()?;
+        Some(pod.owner.clone().unwrap_or_else(|| owner_name(&pod.object.reference()).into()))
     }
 
     fn group(&self, node: &str) -> Option<String> {
@@ -348,14 +379,22 @@ fn stamped_owner(object: &Object) -> Option<SmolStr> {
 
 /// What an object is called in the record: `namespace/Kind/name`.
 pub(crate) fn owner_name(owner: &ObjectRef) -> String {
-    match &owner.key.namespace {
-        Some(namespace) => format!("{namespace}/{}/{}", owner.gvk.kind, owner.key.name),
-        None => format!("{}/{}", owner.gvk.kind, owner.key.name),
+    let mut name = String::new();
+    write_name(&mut name, &owner.key, &owner.gvk.kind);
+    name
+}
+
+fn write_name(name: &mut String, key: &ObjectKey, kind: &str) {
+    let parts = key.namespace.as_deref().into_iter().chain([kind]);
+    for part in parts {
+        name.push_str(part);
+        name.push('/');
     }
+    name.push_str(&key.name);
 }
 
 impl LivePod {
-    fn new(object: &Arc<Object>, requests: &Resources, at: SimTime, owner: SmolStr) -> Self {
+    fn new(object: &Arc<Object>, requests: &Resources, at: SimTime, owner: Option<SmolStr>) -> Self {
         Self {
             object: object.clone(),
             owner,
@@ -363,7 +402,6 @@ impl LivePod {
             scheduled: None,
             started: None,
             finished: None,
-            node: None,
             group: None,
             cpu_m: requests.cpu_milli,
             memory_bytes: requests.memory,
@@ -373,33 +411,62 @@ impl LivePod {
     }
 
     /// The scheduler's word on the pod, as it stands in the pod itself, if it is news.
-    fn decide(&mut self, at: SimTime, pod: &Pod) -> Option<DecisionRow> {
+    fn decide(&mut self, at: SimTime, pod: &Pod) -> Option<Outcome> {
         if self.scheduled.is_some() {
             return None;
         }
-        if let Some(node) = &pod.node_name {
+        if pod.node_name.is_some() {
             self.scheduled = Some(at);
-            self.node = Some(node.clone());
-            return Some(self.decision(at, Outcome::Scheduled, None));
+            return Some(Outcome::Scheduled);
         }
         let refused = pod.status.condition("PodScheduled").filter(|c| c.status == ConditionStatus::False)?;
         if self.waited_for.as_deref() == Some(refused.message()) {
             return None;
         }
         self.waited_for = Some(refused.message().into());
-        Some(self.decision(at, Outcome::Unschedulable, self.waited_for.clone()))
+        Some(Outcome::Unschedulable)
     }
 
-    fn decision(&self, time: SimTime, outcome: Outcome, message: Option<SmolStr>) -> DecisionRow {
-        DecisionRow {
+    fn push_decision(
+        &self,
+        time: SimTime,
+        outcome: Outcome,
+        explained: &Explained,
+        own_name: &mut String,
+        writer: &mut Writer,
+    ) -> Result<(), Error> {
+        let Explained { evaluated, feasible, scores, victims } = explained;
+        writer.push_decision(&DecisionRow {
             time,
-            namespace: self.object.key.namespace_or_empty().to_owned(),
-            pod: self.object.key.name.to_string(),
-            owner: self.owner.to_string(),
+            namespace: self.object.key.namespace_or_empty(),
+            pod: &self.object.key.name,
+            owner: self.owner_name(own_name),
             outcome,
-            node: self.node.as_ref().map(SmolStr::to_string),
-            message: message.map(String::from),
-            explained: Explained::default(),
+            node: self.node(),
+            message: self.waited_for.as_deref().filter(|_| outcome == Outcome::Unschedulable),
+            explained: Explained {
+                evaluated: *evaluated,
+                feasible: *feasible,
+                scores: scores.as_deref(),
+                victims: victims.as_deref(),
+            },
+        })
+    }
+
+    /// Where it was bound.
+    fn node(&self) -> Option<&str> {
+        self.object.pod().and_then(|pod| pod.node_name.as_deref())
+    }
+
+    /// `namespace/Kind/name`; written into `own_name` if it is the pod's own.
+    fn owner_name<'a>(&'a self, own_name: &'a mut String) -> &'a str {
+        match &self.owner {
+            Some(owner) => owner,
+            None => {
+                own_name.clear();
+                write_name(own_name, &self.object.key, &self.object.gvk.kind);
+                own_name
+            }
         }
     }
 
@@ -419,30 +486,31 @@ impl LivePod {
     /// are two watches, and a pod may be seen on a new node before that node is.
     fn name_group(&mut self, nodes: &BTreeMap<SmolStr, NodeRow>) {
         if self.group.is_none() {
-            let node = self.node.as_ref().and_then(|name| nodes.get(name));
+            let node = self.node().and_then(|name| nodes.get(name));
             self.group = node.and_then(|node| node.group.as_deref().map(SmolStr::from));
         }
     }
 
-    fn into_row(self, deleted: Option<SimTime>) -> PodRow {
-        PodRow {
-            namespace: self.object.key.namespace_or_empty().to_owned(),
-            name: self.object.key.name.to_string(),
-            uid: self.object.uid.to_string(),
-            owner: self.owner.into(),
+    /// Writes its row.
+    fn push(&self, deleted: Option<SimTime>, own_name: &mut String, writer: &mut Writer) -> Result<(), Error> {
+        writer.push_pod(&PodRow {
+            namespace: self.object.key.namespace_or_empty(),
+            name: &self.object.key.name,
+            uid: self.object.uid.text().as_str(),
+            owner: self.owner_name(own_name),
             created: self.created,
             scheduled: self.scheduled,
             started: self.started,
             finished: self.finished,
             deleted,
-            node: self.node.map(String::from),
-            group: self.group.map(String::from),
+            node: self.node(),
+            group: self.group.as_deref(),
             cpu_m: self.cpu_m,
             memory_bytes: self.memory_bytes,
-            phase: self.object.pod().map_or("", |pod| pod.status.phase.as_str()).into(),
-            waited_for: self.waited_for.map(String::from),
+            phase: self.object.pod().map_or("", |pod| pod.status.phase.as_str()),
+            waited_for: self.waited_for.as_deref(),
             ended_by: self.ended_by,
-        }
+        })
     }
 }
 
@@ -457,8 +525,9 @@ fn end_of(pod: &Pod, nodes: &BTreeMap<SmolStr, NodeRow>) -> EndedBy {
         _ => EndedBy::Deleted,
     }
 }
+
 /// Forgets what was said of a pod.
-fn forget(explained: &mut BTreeMap<(Uid, Option<String>), Explained>, pod: Uid) {
+fn forget(explained: &mut BTreeMap<(Uid, Option<SmolStr>), Explained>, pod: Uid) {
     while let Some(key) = explained.range((pod, None)..).next().map(|(key, _)| key.clone()).filter(|key| key.0 == pod) {
         explained.remove(&key);
     }

@@ -215,7 +215,7 @@ fn marks(source: &impl Source, window: Window) -> Result<Option<Marks>, Error> {
 }
 
 fn node_stories(fleet: &Fleet) -> (Vec<NodeStory>, usize) {
-    let mut nodes: Vec<_> = fleet.nodes().map(|node| (fleet.idle_micros(node), node)).collect();
+    let mut nodes: Vec<_> = fleet.nodes().map(|node| (node.idle_micros(), node)).collect();
     let total = nodes.len();
     nodes.sort_by_key(|(idle, _)| std::cmp::Reverse(*idle));
     nodes.truncate(NODES_TOLD_MAX);

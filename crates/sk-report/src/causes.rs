@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use sk_core::{SimDuration, SimTime};
 use sk_record::{PodRow, RunMeta};
 
-use crate::fleet::{Fleet, IdleEnd};
+use crate::fleet::{Fleet, IdleEnd, Node};
 use crate::step::{Window, hours};
 use crate::tally::{end_of, wait_end};
 
@@ -23,12 +23,12 @@ pub enum Ending {
 }
 
 impl Ending {
-    fn of(pod: &PodRow, fleet: &Fleet, window: Window) -> Self {
+    fn of<Text: AsRef<str>>(pod: &PodRow<Text>, fleet: &Fleet, window: Window) -> Self {
         let bound = pod.scheduled.filter(|time| *time <= window.end);
         let (Some(time), Some(name)) = (bound, &pod.node) else {
             return if end_of(pod).is_some_and(|end| end <= window.end) { Self::Gone } else { Self::Never };
         };
-        let node = fleet.node_at(name, time);
+        let node = fleet.node_at(name.as_ref(), time);
         match node.filter(|node| node.row.ready.is_some_and(|ready| ready > pod.created)) {
             Some(node) => Self::NodeReady(node.group().to_owned()),
             None => Self::Room,
@@ -78,12 +78,12 @@ pub(crate) struct Wait {
 
 impl Wait {
     /// The wait of one pod.
-    pub(crate) fn of(pod: &PodRow, fleet: &Fleet, window: Window) -> Self {
+    pub(crate) fn of<Text: AsRef<str>>(pod: &PodRow<Text>, fleet: &Fleet, window: Window) -> Self {
         Self {
-            owner: pod.owner.clone(),
+            owner: pod.owner.as_ref().to_owned(),
             from: pod.created,
             to: wait_end(pod).map_or(window.end, |end| end.min(window.end)),
-            reason: pod.waited_for.as_deref().map(plain_reason).unwrap_or_default(),
+            reason: pod.waited_for.as_ref().map(|message| plain_reason(message.as_ref())).unwrap_or_default(),
             ending: Ending::of(pod, fleet, window),
         }
     }
@@ -179,7 +179,7 @@ pub struct Stretch {
 /// The causes of empty node-hours, the weightiest first.
 pub(crate) fn empty_causes(fleet: &Fleet, meta: &RunMeta, window: Window) -> Vec<EmptyCause> {
     let mut by_end: BTreeMap<IdleEnd, Vec<Window>> = BTreeMap::new();
-    for idle in fleet.nodes().flat_map(|node| fleet.idle(node)) {
+    for idle in fleet.nodes().flat_map(Node::idle) {
         by_end.entry(idle.end).or_default().push(idle.window);
     }
     let cause = |(end, windows): (IdleEnd, Vec<Window>)| {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use sk_core::SimTime;
+use sk_core::lookup::{Lookup, hash_of};
 use sk_record::{NodeRow, PodRow};
 
 use crate::figures::{Cost, GroupFigures, NodeHours, Nodes, Requested};
@@ -14,26 +15,31 @@ use crate::tally::end_of;
 pub(crate) struct Fleet {
     window: Window,
     nodes: Vec<Node>,
-    /// Which nodes had that name, one after the other.
-    by_name: BTreeMap<String, Vec<usize>>,
+    /// The nodes of each name, one after the other.
+    namesakes: Vec<Vec<usize>>,
+    /// Where the nodes of a name stand in `namesakes`.
+    names: Lookup<usize>,
 }
 
 /// One node and who stayed there.
 #[derive(Debug)]
 pub(crate) struct Node {
     pub(crate) row: NodeRow,
-    stays: Vec<Stay>,
+    /// Pods that came and went; in order of time once the fleet is settled.
+    changes: Vec<Change>,
+    idle: Vec<Idle>,
+    /// CPU and memory asked for, times microseconds, while it was ready.
+    asked: (i128, i128),
 }
 
-/// A pod's time on a node.
+/// A pod comes to a node, or goes: what is asked for from then on, more or less than before.
 #[derive(Clone, Copy, Debug)]
-struct Stay {
-    from: SimTime,
-    to: Option<SimTime>,
+struct Change {
+    at: SimTime,
     cpu_m: i64,
     memory_bytes: i64,
-    /// It asks for something and is no DaemonSet's: the node is there for it.
-    works: bool,
+    /// Pods that ask for something and are no DaemonSet's: the node is there for them.
+    working: i64,
 }
 
 /// A stretch in which a ready node had nothing to do.
@@ -56,12 +62,28 @@ pub(crate) enum IdleEnd {
 
 impl Fleet {
     pub(crate) fn new(rows: Vec<NodeRow>, window: Window) -> Self {
-        let mut by_name: BTreeMap<String, Vec<usize>> = BTreeMap::new();
-        for (index, row) in rows.iter().enumerate() {
-            by_name.entry(row.name.clone()).or_default().push(index);
+        let node = |row| Node { row, changes: Vec::new(), idle: Vec::new(), asked: (0, 0) };
+        let nodes = rows.into_iter().map(node).collect();
+        let mut fleet = Self { window, nodes, namesakes: Vec::new(), names: Lookup::default() };
+        for index in 0..fleet.nodes.len() {
+            match fleet.namesakes(&fleet.nodes[index].row.name) {
+                Some(place) => fleet.namesakes[place].push(index),
+                None => {
+                    fleet.namesakes.push(vec![index]);
+                    let Self { nodes, namesakes, names, .. } = &mut fleet;
+                    let hash = |place: &usize| hash_of(nodes[namesakes[*place][0]].row.name.as_str());
+                    let place = namesakes.len() - 1;
+                    names.insert(hash(&place), place, hash);
+                }
+            }
         }
-        let nodes = rows.into_iter().map(|row| Node { row, stays: Vec::new() }).collect();
-        Self { window, nodes, by_name }
+        fleet
+    }
+
+    /// Where the nodes of a name stand.
+    fn namesakes(&self, name: &str) -> Option<usize> {
+        let is_it = |place: &usize| self.nodes[self.namesakes[*place][0]].row.name == name;
+        self.names.find(hash_of(name), is_it).copied()
     }
 
     /// The node of that name that stood at that moment.
@@ -69,18 +91,48 @@ impl Fleet {
         self.index_at(name, time).map(|index| &self.nodes[index])
     }
 
-    /// Notes where a pod stayed.
-    pub(crate) fn add(&mut self, pod: &PodRow) {
+    /// Notes where a pod stayed. When all are noted, [`Self::settle`] follows.
+    pub(crate) fn add<Text: AsRef<str>>(&mut self, pod: &PodRow<Text>) {
         let (Some(name), Some(from)) = (&pod.node, pod.scheduled) else { return };
-        let Some(index) = self.index_at(name, from) else { return };
-        let daemon = pod.owner.split('/').nth(1) == Some("DaemonSet");
+        let Some(index) = self.index_at(name.as_ref(), from) else { return };
+        let daemon = pod.owner.as_ref().split('/').nth(1) == Some("DaemonSet");
         let works = !daemon && (pod.cpu_m > 0 || pod.memory_bytes > 0);
         let (cpu_m, memory_bytes) = (pod.cpu_m, pod.memory_bytes);
-        self.nodes[index].stays.push(Stay { from, to: end_of(pod), cpu_m, memory_bytes, works });
+        let to = end_of(pod);
+        // A stay that ends before it begins is none.
+        if to.is_some_and(|to| to <= from) {
+            return;
+        }
+        let changes = &mut self.nodes[index].changes;
+        let came = Change { at: from, cpu_m, memory_bytes, working: i64::from(works) };
+        changes.push(came);
+        changes.extend(to.map(|at| Change {
+            at,
+            cpu_m: cpu_m.saturating_neg(),
+            memory_bytes: memory_bytes.saturating_neg(),
+            working: -came.working,
+        }));
+    }
+
+    /// Every pod is noted: works out what each node did all the time.
+    pub(crate) fn settle(&mut self) {
+        for node in &mut self.nodes {
+            node.changes.sort_unstable_by_key(|change| change.at);
+            let Some(ready) = node.ready_window(self.window) else { continue };
+            let asked = |amount: fn(&Change) -> i64| node.asked(ready, amount);
+            let zeros = asked(|change| change.working).zeros().collect::<Vec<_>>();
+            node.asked = (asked(|change| change.cpu_m).integral(), asked(|change| change.memory_bytes).integral());
+            let end_of = |idle: Window| match idle.end {
+                end if node.row.deleted == Some(end) => IdleEnd::Removed,
+                end if end == self.window.end => IdleEnd::RunEnd,
+                _ => IdleEnd::PodCame,
+            };
+            node.idle = zeros.into_iter().map(|window| Idle { window, end: end_of(window) }).collect();
+        }
     }
 
     fn index_at(&self, name: &str, time: SimTime) -> Option<usize> {
-        let indexes = self.by_name.get(name)?;
+        let indexes = &self.namesakes[self.namesakes(name)?];
         let stood = |index: &&usize| {
             let row = &self.nodes[**index].row;
             row.created <= time && row.deleted.is_none_or(|deleted| time <= deleted)
@@ -105,7 +157,7 @@ impl Fleet {
     /// How many ready nodes had nothing to do.
     pub(crate) fn empty_curve(&self) -> Step {
         let mut changes = Changes::default();
-        for idle in self.nodes().flat_map(|node| self.idle(node)) {
+        for idle in self.nodes().flat_map(Node::idle) {
             let end = (idle.end != IdleEnd::RunEnd).then_some(idle.window.end);
             changes.add(idle.window.start, end, 1);
         }
@@ -132,7 +184,7 @@ impl Fleet {
 
     fn hours(&self, nodes: &[&Node]) -> NodeHours {
         let total: i128 = nodes.iter().map(|node| self.lifetime_micros(node)).sum();
-        let empty: i128 = nodes.iter().map(|node| self.idle_micros(node)).sum();
+        let empty: i128 = nodes.iter().map(|node| node.idle_micros()).sum();
         NodeHours { total: hours(total), empty: hours(empty) }
     }
 
@@ -142,7 +194,7 @@ impl Fleet {
         for node in nodes {
             let sums = by_price.entry(node.row.price_per_hour?.to_bits()).or_default();
             sums.0 += self.lifetime_micros(node);
-            sums.1 += self.idle_micros(node);
+            sums.1 += node.idle_micros();
         }
         let cost = by_price.iter().map(|(price, (total, empty))| {
             let price = f64::from_bits(*price);
@@ -157,19 +209,19 @@ impl Fleet {
     }
 
     fn requested(&self, nodes: &[&Node]) -> Requested {
-        let share = |asked: fn(&Stay) -> i64, allocatable: fn(&NodeRow) -> i64| {
+        let share = |asked: fn(&Node) -> i128, allocatable: fn(&NodeRow) -> i64| {
             let mut sums = (0_i128, 0_i128);
             for node in nodes {
                 let Some(ready) = node.ready_window(self.window) else { continue };
-                sums.0 += node.asked(ready, asked).integral();
+                sums.0 += asked(node);
                 let length = i128::from(ready.length().as_micros());
                 sums.1 = sums.1.saturating_add(i128::from(allocatable(&node.row)) * length);
             }
             if sums.1 == 0 { 0.0 } else { sums.0 as f64 / sums.1 as f64 }
         };
         Requested {
-            cpu: share(|stay| stay.cpu_m, |row| row.cpu_m),
-            memory: share(|stay| stay.memory_bytes, |row| row.memory_bytes),
+            cpu: share(|node| node.asked.0, |row| row.cpu_m),
+            memory: share(|node| node.asked.1, |row| row.memory_bytes),
         }
     }
 
@@ -178,32 +230,13 @@ impl Fleet {
         life.map_or(0, |life| i128::from(life.length().as_micros()))
     }
 
-    pub(crate) fn idle_micros(&self, node: &Node) -> i128 {
-        self.idle(node).map(|idle| i128::from(idle.window.length().as_micros())).sum()
-    }
-
-    /// The stretches in which a ready node had nothing to do.
-    pub(crate) fn idle(&self, node: &Node) -> impl Iterator<Item = Idle> {
-        let ready = node.ready_window(self.window);
-        let idle = ready.map(|ready| node.asked(ready, |stay| i64::from(stay.works)).zeros().collect::<Vec<_>>());
-        let deleted = node.row.deleted;
-        let run_end = self.window.end;
-        idle.unwrap_or_default().into_iter().map(move |window| {
-            let end = match window.end {
-                end if deleted == Some(end) => IdleEnd::Removed,
-                end if end == run_end => IdleEnd::RunEnd,
-                _ => IdleEnd::PodCame,
-            };
-            Idle { window, end }
-        })
-    }
-
     /// How much of a node's CPU was asked for in each of `count` parts of the window: mean share while it was ready,
     /// nothing while it was not.
     pub(crate) fn loads(&self, node: &Node, count: usize) -> Vec<Option<f64>> {
+        let all = node.ready_window(self.window).map(|ready| node.asked(ready, |change| change.cpu_m));
         let load = |part: Window| {
             let ready = node.ready_window(part).filter(|ready| ready.length().as_micros() > 0)?;
-            let asked = node.asked(ready, |stay| stay.cpu_m).mean();
+            let asked = all.as_ref()?.integral_within(ready) as f64 / ready.length().as_micros() as f64;
             Some(if node.row.cpu_m > 0 { asked / node.row.cpu_m as f64 } else { 0.0 })
         };
         self.window.parts(count).map(load).collect()
@@ -224,12 +257,17 @@ impl Node {
         window.clip(self.row.ready?, self.row.deleted)
     }
 
+    /// The stretches in which it was ready and had nothing to do.
+    pub(crate) fn idle(&self) -> impl Iterator<Item = Idle> + use<'_> {
+        self.idle.iter().copied()
+    }
+
+    pub(crate) fn idle_micros(&self) -> i128 {
+        self.idle.iter().map(|idle| i128::from(idle.window.length().as_micros())).sum()
+    }
+
     /// What the pods there asked for, added up over time.
-    fn asked(&self, window: Window, amount: impl Fn(&Stay) -> i64) -> Step {
-        let mut changes = Changes::default();
-        for stay in &self.stays {
-            changes.add(stay.from, stay.to, amount(stay));
-        }
-        changes.into_step(window)
+    fn asked(&self, window: Window, amount: impl Fn(&Change) -> i64) -> Step {
+        Step::of_sorted(self.changes.iter().map(|change| (change.at, amount(change))), window)
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use sk_core::SimDuration;
+use sk_core::lookup::{Lookup, hash_of};
 use sk_record::{EndedBy, Error, PodRow};
 
 use crate::causes::{PendingCause, PendingCauses, Wait};
@@ -38,11 +39,11 @@ impl Pods {
     /// Reads all pods and tells the fleet where they stayed.
     pub(crate) fn read(source: &impl Source, fleet: &mut Fleet, window: Window) -> Result<Self, Error> {
         let mut gathered = Gathered::default();
-        for pod in source.pods()? {
-            let pod = pod?;
-            fleet.add(&pod);
-            gathered.add(&pod, fleet, window);
-        }
+        source.each_pod(|pod| {
+            fleet.add(pod);
+            gathered.add(pod, fleet, window);
+        })?;
+        fleet.settle();
         Ok(gathered.finish(window))
     }
 }
@@ -51,10 +52,10 @@ impl Pods {
 #[derive(Default)]
 struct Gathered {
     total: Tally,
-    namespaces: BTreeMap<String, Tally>,
-    owners: BTreeMap<String, Tally>,
+    namespaces: Tallies,
+    owners: Tallies,
     /// The bare pods of each namespace, which own themselves.
-    bare: BTreeMap<String, Tally>,
+    bare: Tallies,
     running: Changes,
     pending: Changes,
     causes: PendingCauses,
@@ -65,7 +66,7 @@ struct Gathered {
 }
 
 impl Gathered {
-    fn add(&mut self, pod: &PodRow, fleet: &Fleet, window: Window) {
+    fn add(&mut self, pod: &PodRow<&str>, fleet: &Fleet, window: Window) {
         self.simulated += i64::from(pod.scheduled.is_some() || pod.waited_for.is_some());
         if let Some(started) = pod.started {
             self.running.add(started, end_of(pod), 1);
@@ -76,11 +77,11 @@ impl Gathered {
             return;
         }
         self.total.add(pod, window);
-        entry(&mut self.namespaces, &pod.namespace).add(pod, window);
+        self.namespaces.named(pod.namespace).add(pod, window);
         if owns_itself(pod) {
-            entry(&mut self.bare, &pod.namespace).add(pod, window);
+            self.bare.named(pod.namespace).add(pod, window);
         } else {
-            entry(&mut self.owners, &pod.owner).add(pod, window);
+            self.owners.named(pod.owner).add(pod, window);
         }
         self.lost_their_node += i64::from(pod.ended_by == Some(EndedBy::NodeLost));
         if pod.waited_for.is_some() {
@@ -95,7 +96,7 @@ impl Gathered {
         let (counts, waits) = (self.total.pods(&running), self.total.pending(&pending));
         let latency_percentiles = percentiles(self.total.sorted_latencies());
         let total = self.total.into_figures();
-        let bare = self.bare.into_iter().map(|(namespace, tally)| (format!("{namespace}/{BARE_PODS}"), tally));
+        let bare = self.bare.tallies.into_iter().map(|(namespace, tally)| (format!("{namespace}/{BARE_PODS}"), tally));
         let moved = total.evicted.pods + total.preempted.pods + self.lost_their_node;
         let figures = Summary {
             pods: counts,
@@ -105,8 +106,8 @@ impl Gathered {
             evicted: total.evicted,
             preempted: total.preempted,
             churn: Churn { nodes: 0, pods: moved },
-            namespaces: figures_of(self.namespaces),
-            owners: figures_of(self.owners.into_iter().chain(bare)),
+            namespaces: figures_of(self.namespaces.tallies),
+            owners: figures_of(self.owners.tallies.into_iter().chain(bare)),
             ..Summary::default()
         };
         let (causes, incidents) = (self.causes.into_sorted(), self.incidents.into_longest());
@@ -120,18 +121,40 @@ fn figures_of(tallies: impl IntoIterator<Item = (String, Tally)>) -> BTreeMap<St
     tallies.into_iter().map(|(name, tally)| (name, tally.into_figures())).collect()
 }
 
-/// The tally of this name; the name is copied only when it is new.
-fn entry<'t>(tallies: &'t mut BTreeMap<String, Tally>, name: &str) -> &'t mut Tally {
-    if !tallies.contains_key(name) {
-        tallies.insert(name.to_owned(), Tally::default());
+/// Tallies by name.
+#[derive(Default)]
+struct Tallies {
+    tallies: Vec<(String, Tally)>,
+    places: Lookup<usize>,
+    /// The one that was asked for last: pods of one owner come one after the other.
+    last: usize,
+}
+
+impl Tallies {
+    /// The tally of this name; the name is copied only when it is new.
+    fn named(&mut self, name: &str) -> &mut Tally {
+        if self.tallies.get(self.last).is_none_or(|(last, _)| last != name) {
+            self.last = self.place(name);
+        }
+        &mut self.tallies[self.last].1
     }
-    tallies.get_mut(name).expect("it was put there just above")
+
+    fn place(&mut self, name: &str) -> usize {
+        let Self { tallies, places, .. } = self;
+        if let Some(place) = places.find(hash_of(name), |place| tallies[*place].0 == name) {
+            return *place;
+        }
+        let place = tallies.len();
+        tallies.push((name.to_owned(), Tally::default()));
+        places.insert(hash_of(name), place, |place| hash_of(tallies[*place].0.as_str()));
+        place
+    }
 }
 
 /// Nobody made it but a person: its owner is `ns/Pod/` and its own name.
-pub(crate) fn owns_itself(pod: &PodRow) -> bool {
-    let kind_and_name = pod.owner.strip_prefix(pod.namespace.as_str());
-    kind_and_name.and_then(|rest| rest.strip_prefix("/Pod/")) == Some(pod.name.as_str())
+pub(crate) fn owns_itself(pod: &PodRow<&str>) -> bool {
+    let kind_and_name = pod.owner.strip_prefix(pod.namespace);
+    kind_and_name.and_then(|rest| rest.strip_prefix("/Pod/")) == Some(pod.name)
 }
 
 fn percentiles(sorted: &[SimDuration]) -> Vec<SimDuration> {

@@ -8,6 +8,8 @@ pub trait Source {
     fn meta(&self) -> &RunMeta;
     /// All pods.
     fn pods(&self) -> Result<impl Iterator<Item = Result<PodRow, Error>>, Error>;
+    /// Shows all pods, one after the other, without a copy of any.
+    fn each_pod(&self, show: impl FnMut(&PodRow<&str>)) -> Result<(), Error>;
     /// All nodes.
     fn nodes(&self) -> Result<impl Iterator<Item = Result<NodeRow, Error>>, Error>;
     /// All changes of series.
@@ -22,6 +24,13 @@ impl Source for Run {
     }
     fn pods(&self) -> Result<impl Iterator<Item = Result<PodRow, Error>>, Error> {
         Run::pods(self)
+    }
+    fn each_pod(&self, mut show: impl FnMut(&PodRow<&str>)) -> Result<(), Error> {
+        let mut rows = Run::pods(self)?;
+        while let Some(pod) = rows.next_borrowed()? {
+            show(&pod);
+        }
+        Ok(())
     }
     fn nodes(&self) -> Result<impl Iterator<Item = Result<NodeRow, Error>>, Error> {
         Run::nodes(self)
@@ -55,6 +64,10 @@ impl Source for Tables {
     }
     fn pods(&self) -> Result<impl Iterator<Item = Result<PodRow, Error>>, Error> {
         Ok(self.pods.iter().cloned().map(Ok))
+    }
+    fn each_pod(&self, mut show: impl FnMut(&PodRow<&str>)) -> Result<(), Error> {
+        self.pods.iter().for_each(|pod| show(&pod.borrowed()));
+        Ok(())
     }
     fn nodes(&self) -> Result<impl Iterator<Item = Result<NodeRow, Error>>, Error> {
         Ok(self.nodes.iter().cloned().map(Ok))

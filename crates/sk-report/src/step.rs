@@ -72,21 +72,7 @@ impl Changes {
     pub fn into_step(mut self, window: Window) -> Step {
         // In which order changes of one moment come does not matter: only what they add up to is kept.
         self.0.sort_unstable_by_key(|change| change.0);
-        let mut points = vec![(window.start, 0)];
-        let mut value = 0_i64;
-        for (time, change) in self.0 {
-            if time > window.end {
-                break;
-            }
-            value = value.saturating_add(change);
-            let time = time.max(window.start);
-            match points.last_mut() {
-                Some(last) if last.0 == time => last.1 = value,
-                _ => points.push((time, value)),
-            }
-        }
-        points.dedup_by_key(|point| point.1);
-        Step { points, end: window.end }
+        Step::of_sorted(self.0, window)
     }
 }
 
@@ -98,6 +84,25 @@ pub struct Step {
 }
 
 impl Step {
+    /// Of changes in order of time, inside the window.
+    pub(crate) fn of_sorted(changes: impl IntoIterator<Item = (SimTime, i64)>, window: Window) -> Self {
+        let mut points = vec![(window.start, 0)];
+        let mut value = 0_i64;
+        for (time, change) in changes {
+            if time > window.end {
+                break;
+            }
+            value = value.saturating_add(change);
+            let time = time.max(window.start);
+            match points.last_mut() {
+                Some(last) if last.0 == time => last.1 = value,
+                _ => points.push((time, value)),
+            }
+        }
+        points.dedup_by_key(|point| point.1);
+        Self { points, end: window.end }
+    }
+
     /// Several added up.
     pub fn sum<'a>(steps: impl Iterator<Item = &'a Self>, window: Window) -> Self {
         let mut changes = Changes::default();
@@ -130,6 +135,15 @@ impl Step {
     /// Value times microseconds over the whole window.
     pub fn integral(&self) -> i128 {
         self.pieces().map(|(from, to, value)| i128::from(value) * i128::from(to.since(from).as_micros())).sum()
+    }
+
+    /// The same over a part of the window.
+    pub(crate) fn integral_within(&self, part: Window) -> i128 {
+        let begun = self.points.partition_point(|point| point.0 <= part.start).saturating_sub(1);
+        let ends = self.points[begun..].iter().skip(1).map(|next| next.0).chain(std::iter::once(self.end));
+        let pieces = self.points[begun..].iter().zip(ends).take_while(|(point, _)| point.0 < part.end);
+        let inside = pieces.map(|(point, end)| (point.0.max(part.start), end.min(part.end), point.1));
+        inside.map(|(from, to, value)| i128::from(value) * i128::from(to.since(from).as_micros())).sum()
     }
 
     /// The mean over time; over no time, the value there.
@@ -187,6 +201,19 @@ mod tests {
         let expected = 20 + 3 * 10 + 2 * 20 + 5 * 10 + 3 * 40;
         assert_eq!(step.integral(), i128::from(expected) * 1_000_000);
         assert_eq!(step.mean(), expected as f64 / 100.0);
+    }
+
+    #[test]
+    fn the_parts_of_an_integral_add_up_to_it() {
+        let mut changes = Changes::default();
+        changes.add(at(120), Some(at(160)), 2);
+        changes.add(at(150), None, 3);
+        let step = changes.into_step(window());
+        assert_eq!(step.integral_within(Window::new(at(110), at(130))), 2 * 10_000_000);
+        for count in [1, 3, 7, 100] {
+            let parts: i128 = window().parts(count).map(|part| step.integral_within(part)).sum();
+            assert_eq!(parts, step.integral(), "{count} parts");
+        }
     }
 
     #[test]

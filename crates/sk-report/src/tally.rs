@@ -7,7 +7,7 @@ use crate::figures::{Counted, Latency, Pending, PodCounts, PodFigures, Pods, Wai
 use crate::step::{Step, Window};
 
 /// When a pod let go of its node, or of its place in the queue.
-pub(crate) fn end_of(pod: &PodRow) -> Option<SimTime> {
+pub(crate) fn end_of<Text>(pod: &PodRow<Text>) -> Option<SimTime> {
     match (pod.finished, pod.deleted) {
         (Some(finished), Some(deleted)) => Some(finished.min(deleted)),
         (finished, deleted) => finished.or(deleted),
@@ -15,7 +15,7 @@ pub(crate) fn end_of(pod: &PodRow) -> Option<SimTime> {
 }
 
 /// When a pod stopped waiting for a node: bound, gone, or not before the run's end.
-pub(crate) fn wait_end(pod: &PodRow) -> Option<SimTime> {
+pub(crate) fn wait_end<Text>(pod: &PodRow<Text>) -> Option<SimTime> {
     pod.scheduled.or_else(|| end_of(pod))
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct Tally {
 
 impl Tally {
     /// Counts a pod that was created in the window.
-    pub(crate) fn add(&mut self, pod: &PodRow, window: Window) {
+    pub(crate) fn add<Text>(&mut self, pod: &PodRow<Text>, window: Window) {
         let inside = |time: &SimTime| *time <= window.end;
         let refused = pod.waited_for.is_some();
         let bound = pod.scheduled.filter(inside);

@@ -10,10 +10,10 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rcgen::{CertificateParams, DnType, KeyPair};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use sha2::{Digest, Sha256};
+use sk_cluster::certificate::{self, SelfSigned};
 
 /// The name in the tracer's own certificate. It is the same wherever the tracer runs, because clients come through a
 /// port-forward and know it by no other name.
@@ -43,7 +43,7 @@ pub enum TlsError {
     },
     /// A certificate cannot be made.
     #[error("make a certificate: {0}")]
-    Make(#[from] rcgen::Error),
+    Make(#[from] certificate::Error),
     /// Certificate and key do not belong together, or are of no use.
     #[error("use the certificate {}: {source}", path.display())]
     Use {
@@ -91,14 +91,7 @@ impl Identity {
         let fingerprint = Sha256::digest(first).iter().map(|byte| format!("{byte:02x}")).collect();
         let certificate = fs::read_to_string(&files.certificate).unwrap_or_default();
         let wrong = |source| TlsError::Use { path: files.certificate.clone(), source };
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let mut config = rustls::ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .map_err(wrong)?
-            .with_no_client_auth()
-            .with_single_cert(chain, key)
-            .map_err(wrong)?;
-        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        let config = sk_cluster::tls::server_config(chain, key).map_err(wrong)?;
         Ok(Self { config: Arc::new(config), certificate, fingerprint })
     }
 
@@ -118,13 +111,10 @@ fn make(files: &Files, bind: IpAddr) -> Result<(), TlsError> {
     if !bind.is_unspecified() && bind != IpAddr::V4(Ipv4Addr::LOCALHOST) {
         names.push(bind.to_string());
     }
-    let mut params = CertificateParams::new(names)?;
-    params.distinguished_name.push(DnType::CommonName, SERVER_NAME);
-    let key = KeyPair::generate()?;
-    let certificate = params.self_signed(&key)?;
+    let SelfSigned { certificate, key } = SelfSigned::new(SERVER_NAME, names)?;
     // The key first: a certificate is only looked at when both are there.
-    write_private(&files.key, &key.serialize_pem())?;
-    write_private(&files.certificate, &certificate.pem())
+    write_private(&files.key, &key)?;
+    write_private(&files.certificate, &certificate)
 }
 
 /// Writes a file that only its owner may read. It is whole or as it was: a crash or a full disk leaves no half of it.

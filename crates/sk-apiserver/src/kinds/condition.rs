@@ -102,6 +102,8 @@ pub(crate) fn set(conditions: &mut Vec<Condition>, mut condition: Condition) -> 
             changed
         }
         None => {
+            // A pod has five in the end, and there are many pods: no room is kept for more.
+            conditions.reserve_exact(1);
             conditions.push(condition);
             true
         }

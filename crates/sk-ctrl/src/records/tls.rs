@@ -10,12 +10,12 @@ use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::{Api, ObjectMeta, PostParams};
 use kube::{Client, ResourceExt};
 use rustls::ServerConfig;
-use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use sk_api::simulation::names;
+use sk_cluster::certificate::{self, Authority, SERVING_DAYS, Serving, is_due};
+use sk_cluster::tls;
 
-use crate::certificate::{Authority, Serving, is_due};
 use crate::parts::NOT_AFTER_ANNOTATION;
 
 /// The Secret with the controller's authority and certificate.
@@ -37,7 +37,7 @@ pub enum IdentityError {
     },
     /// The certificate cannot be made.
     #[error("make the controller's certificate: {0}")]
-    Certificate(#[from] rcgen::Error),
+    Certificate(#[from] certificate::Error),
     /// What the Secret holds cannot be served.
     #[error("Secret {SECRET} holds no usable certificate ({0}): delete it, and the controller makes a new one")]
     Unusable(String),
@@ -65,10 +65,12 @@ impl Identity {
         let identity = match found.as_ref().and_then(Self::read) {
             Some(identity) if !is_due(identity.serving.not_after, now) && more_names.is_empty() => identity,
             // The authority stays, so that whoever trusts it goes on trusting.
-            Some(Self { authority, .. }) => Self { serving: authority.serving(&server_names, now)?, authority },
+            Some(Self { authority, .. }) => {
+                Self { serving: authority.serving(&server_names, now, SERVING_DAYS)?, authority }
+            }
             None => {
                 let authority = Authority::new(names::CONTROLLER_NAME, now)?;
-                Self { serving: authority.serving(&server_names, now)?, authority }
+                Self { serving: authority.serving(&server_names, now, SERVING_DAYS)?, authority }
             }
         };
         identity.keep(&secrets, found, namespace).await?;
@@ -92,11 +94,7 @@ impl Identity {
         let chain =
             CertificateDer::from_pem_slice(self.serving.certificate.as_bytes()).map_err(|error| unusable(&error))?;
         let key = PrivateKeyDer::from_pem_slice(self.serving.key.as_bytes()).map_err(|error| unusable(&error))?;
-        let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
-            .with_safe_default_protocol_versions()
-            .and_then(|builder| builder.with_no_client_auth().with_single_cert(vec![chain], key));
-        let mut config = config.map_err(|error| unusable(&error))?;
-        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        let config = tls::server_config(vec![chain], key).map_err(|error| unusable(&error))?;
         Ok(Arc::new(config))
     }
 

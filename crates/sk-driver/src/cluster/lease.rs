@@ -11,7 +11,7 @@
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::{Api, DeleteParams, ListParams, Preconditions};
@@ -19,7 +19,9 @@ use kube::{Client, ResourceExt};
 use serde_json::json;
 use sk_api::simulation::status::State;
 use sk_api::simulation::{Simulation, names};
+use sk_cluster::lease::{Holder, Liveness};
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
 use super::request::{Patience, Refusal, patiently};
 use super::stop::Stop;
@@ -30,10 +32,6 @@ const HELD: Duration = Duration::from_secs(15);
 const RENEW: Duration = Duration::from_secs(5);
 /// How often somebody who waits looks.
 const LOOK: Duration = Duration::from_millis(500);
-/// Between two looks at most so much counts as watched: while the API server is away, nobody can renew anything.
-const LONGEST_LOOK: Duration = Duration::from_secs(1);
-/// What was renewed so long ago is dead whatever the clocks say: they are minutes apart at most.
-const LONG_AGO: Duration = Duration::from_secs(600);
 
 use names::{DRIVER_LEASE_NAMESPACE as NAMESPACE, LEASE};
 
@@ -58,58 +56,6 @@ pub enum LeaseError {
     /// The API server refused.
     #[error("cannot take the Lease {NAMESPACE}/{LEASE}: {0}")]
     Refused(#[source] Refusal),
-}
-
-/// What one look at the Lease means for whoever wants it.
-#[derive(Debug, PartialEq, Eq)]
-enum Found {
-    /// Its holder is dead, or nobody holds it.
-    Free,
-    /// Its holder renews it, or never has to.
-    Alive,
-    /// Not known yet.
-    Wait,
-}
-
-/// What was seen of a Lease that somebody holds: in which version, and for how long it has stayed so.
-#[derive(Debug, Default)]
-struct Watched(Option<Seen>);
-
-#[derive(Debug)]
-struct Seen {
-    version: Option<String>,
-    last_look: Instant,
-    unchanged: Duration,
-}
-
-impl Watched {
-    /// What a look that was answered `now` means.
-    fn look(&mut self, lease: &Lease, now: Instant) -> Found {
-        let Some(spec) = &lease.spec else { return Found::Free };
-        if spec.holder_identity.as_deref().unwrap_or_default().is_empty() {
-            return Found::Free;
-        }
-        // Whoever says nothing of time holds it until it is deleted.
-        let (Some(renewed), Some(seconds)) = (&spec.renew_time, spec.lease_duration_seconds) else {
-            return Found::Alive;
-        };
-        let held = Duration::from_secs(u64::try_from(seconds).unwrap_or_default());
-        let version = lease.metadata.resource_version.clone();
-        let seen = self.0.get_or_insert(Seen { version: version.clone(), last_look: now, unchanged: Duration::ZERO });
-        if seen.version != version {
-            return Found::Alive;
-        }
-        seen.unchanged += now.saturating_duration_since(seen.last_look).min(LONGEST_LOOK);
-        seen.last_look = now;
-        let age = jiff::Timestamp::now().duration_since(renewed.0);
-        let is_long_ago = age > jiff::SignedDuration::try_from(held + LONG_AGO).unwrap_or_default();
-        if seen.unchanged >= held || is_long_ago { Found::Free } else { Found::Wait }
-    }
-
-    /// Somebody was quicker: whoever holds it now has not been seen before.
-    fn begin_anew(&mut self) {
-        self.0 = None;
-    }
 }
 
 /// The Lease while it is held. It is renewed until it is dropped.
@@ -168,18 +114,18 @@ impl Held {
 
 /// Waits until the Lease is free, and takes it.
 async fn acquire(api: &Api<Lease>, patience: &Patience, holder: &str) -> Result<Lease, LeaseError> {
-    let mut watched = Watched::default();
+    let mut liveness = Liveness::default();
     loop {
         let there = patiently(patience, || api.get_opt(LEASE)).await.map_err(LeaseError::Refused)?;
         let wanted = match &there {
             None => written(holder, None),
-            Some(lease) => match watched.look(lease, Instant::now()) {
-                Found::Free => written(holder, lease.metadata.resource_version.as_deref()),
-                Found::Alive => {
+            Some(lease) => match liveness.look(lease, Instant::now(), jiff::Timestamp::now()) {
+                Holder::Nobody | Holder::Silent => written(holder, lease.metadata.resource_version.as_deref()),
+                Holder::Untimed | Holder::Renews => {
                     let holder = lease.spec.as_ref().and_then(|spec| spec.holder_identity.clone());
                     return Err(LeaseError::Held { holder: holder.unwrap_or_default() });
                 }
-                Found::Wait => {
+                Holder::Unknown => {
                     if !patience.pause(LOOK).await {
                         let last = "the Lease is held".to_owned();
                         return Err(LeaseError::Refused(Refusal::Stopped { last }));
@@ -190,7 +136,8 @@ async fn acquire(api: &Api<Lease>, patience: &Patience, holder: &str) -> Result<
         };
         match put(api, &wanted, patience).await {
             Ok(Some(lease)) => return Ok(lease),
-            Ok(None) => watched.begin_anew(),
+            // Whoever was quicker has not been seen before.
+            Ok(None) => liveness = Liveness::default(),
             Err(refusal) => return Err(LeaseError::Refused(refusal)),
         }
     }
@@ -301,54 +248,6 @@ fn holder(simulation: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn at(version: &str) -> Lease {
-        written("s-1", Some(version))
-    }
-
-    /// Looks at the same Lease every half second for so long.
-    fn watch(watched: &mut Watched, lease: &Lease, from: Instant, length: Duration) -> (Found, Instant) {
-        let looks = (length.as_millis() / LOOK.as_millis()) as u32;
-        let mut found = watched.look(lease, from);
-        (1..=looks).for_each(|look| found = watched.look(lease, from + LOOK * look));
-        (found, from + LOOK * looks)
-    }
-
-    #[test]
-    fn a_holder_that_renews_is_alive_and_one_that_does_not_is_followed() {
-        let (now, mut watched) = (Instant::now(), Watched::default());
-        let (found, later) = watch(&mut watched, &at("1"), now, HELD - LOOK);
-        assert_eq!(found, Found::Wait);
-        assert_eq!(watched.look(&at("1"), later + LOOK), Found::Free);
-        assert_eq!(watched.look(&at("2"), later + LOOK), Found::Alive);
-        let mut old = at("1");
-        let long_ago = jiff::Timestamp::now() - jiff::SignedDuration::from_hours(1);
-        old.spec.as_mut().unwrap().renew_time =
-            Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime(long_ago));
-        assert_eq!(Watched::default().look(&old, now), Found::Free);
-        let mut endless = at("1");
-        endless.spec.as_mut().unwrap().renew_time = None;
-        assert_eq!(watch(&mut Watched::default(), &endless, now, HELD * 9).0, Found::Alive);
-        assert_eq!(Watched::default().look(&Lease::default(), now), Found::Free);
-    }
-
-    #[test]
-    fn whoever_was_quicker_is_watched_from_the_beginning() {
-        let mut watched = Watched::default();
-        let (found, later) = watch(&mut watched, &at("1"), Instant::now(), HELD);
-        assert_eq!(found, Found::Free);
-        watched.begin_anew();
-        let (found, later) = watch(&mut watched, &at("2"), later, HELD - LOOK);
-        assert_eq!(found, Found::Wait, "it was just taken");
-        assert_eq!(watched.look(&at("3"), later + LOOK), Found::Alive);
-    }
-
-    #[test]
-    fn an_api_server_that_was_away_does_not_make_the_holder_dead() {
-        let (now, mut watched) = (Instant::now(), Watched::default());
-        assert_eq!(watched.look(&at("1"), now), Found::Wait);
-        assert_eq!(watched.look(&at("1"), now + HELD * 10), Found::Wait, "nobody could renew it meanwhile");
-    }
 
     #[test]
     fn a_controllers_simulation_has_the_turn_as_soon_as_its_lease_is_taken_and_not_longer() {

@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, KeyUsagePurpose};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
+use sk_cluster::certificate::{self, Authority, LASTING_DAYS};
+use sk_cluster::tls;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinHandle;
@@ -37,7 +38,7 @@ pub enum TlsError {
     },
     /// None could be made.
     #[error("cannot make a certificate for the webhook: {0}")]
-    Make(#[from] rcgen::Error),
+    Make(#[from] certificate::Error),
     /// The port is taken, or not ours to take.
     #[error("cannot listen on {address}: {source}; choose another port")]
     Listen {
@@ -59,14 +60,10 @@ pub(crate) struct Certificate {
 impl Certificate {
     /// A new one for this host, from an authority that nobody else will ever use.
     pub(crate) fn for_host(host: &str) -> Result<Self, TlsError> {
-        let mut params = CertificateParams::new(Vec::new())?;
-        params.distinguished_name.push(DnType::CommonName, "sk-driver");
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
-        let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate()?)?;
-        let key = KeyPair::generate()?;
-        let chain = CertificateParams::new(vec![host.to_owned()])?.signed_by(&key, &issuer)?;
-        Ok(Self { chain: chain.pem(), key: key.serialize_pem(), authority: issuer.pem() })
+        let now = jiff::Timestamp::now();
+        let authority = Authority::new("sk-driver", now)?;
+        let serving = authority.serving(&[host.to_owned()], now, LASTING_DAYS)?;
+        Ok(Self { chain: serving.certificate, key: serving.key, authority: authority.certificate })
     }
 }
 
@@ -142,11 +139,7 @@ impl TlsListener {
         let refuse = |source| TlsError::Listen { address, source };
         let listener = TcpListener::bind(address).await.map_err(refuse)?;
         let bound = listener.local_addr().map_err(refuse)?;
-        let config = rustls::ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-            .with_safe_default_protocol_versions()
-            .map_err(|error| refuse(io::Error::other(error)))?;
-        let mut config = config.with_no_client_auth().with_cert_resolver(served);
-        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        let config = tls::server_config_resolving(served).map_err(|error| refuse(io::Error::other(error)))?;
         let (sender, streams) = mpsc::channel(MAX_HANDSHAKES);
         let accepting = tokio::spawn(accept(listener, TlsAcceptor::from(Arc::new(config)), sender));
         Ok((Self { streams, address: bound }, accepting))

@@ -51,8 +51,12 @@ pub(super) fn start(pod: &mut Pod, now: SimTime) {
     status.exit_code = 0;
     status.phase = PodPhase::Running;
     status.start_time.get_or_insert(now);
+    const CONDITIONS: [&str; 4] = ["PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady"];
+    if status.started.is_none() {
+        status.conditions.reserve_exact(CONDITIONS.len());
+    }
     status.started = Some(now);
-    for condition in ["PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady"] {
+    for condition in CONDITIONS {
         status.set_condition(Condition::new(condition, true, now));
     }
 }

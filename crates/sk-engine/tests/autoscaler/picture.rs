@@ -115,10 +115,6 @@ fn picture(seen: &Observation, run: &Outcome) -> String {
 }
 
 #[test]
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the picture is a file, and whether it is written anew is asked for from outside"
-)]
 fn the_picture_of_the_nginx_story_shows_what_comes_out() {
     let all = autoscaling::all();
     let seen = all.iter().find(|seen| seen.scenario == SCENARIO).expect("the story is there");

@@ -130,6 +130,8 @@ impl Decided {
 }
 
 impl Row for AutoscalerRow {
+    type Borrowed<'a> = Self;
+
     const TABLE: &'static str = "autoscaler";
     const COLUMNS: &'static [Column] = &[
         Column::required("time", Kind::Time),
@@ -149,12 +151,23 @@ impl Row for AutoscalerRow {
         Column::optional("message", Kind::Text),
     ];
 
-    fn write(&self, row: &mut RowWriter<'_>) {
-        row.time(self.time).int(self.loop_number).text(self.trigger.as_str()).text(self.decision.as_str());
-        row.opt_text(self.namespace.as_deref()).opt_text(self.pod.as_deref()).opt_text(self.owner.as_deref());
-        row.opt_text(self.node.as_deref()).opt_text(self.group.as_deref());
-        row.opt_int(self.nodes_before).opt_int(self.nodes_after).opt_int(self.pods);
-        row.opt_text(self.options.as_deref()).opt_text(self.event.as_deref()).opt_text(self.message.as_deref());
+    fn write(decision: &Self, row: &mut RowWriter<'_>) {
+        row.time(decision.time)
+            .int(decision.loop_number)
+            .text(decision.trigger.as_str())
+            .text(decision.decision.as_str());
+        row.opt_text(decision.namespace.as_deref())
+            .opt_text(decision.pod.as_deref())
+            .opt_text(decision.owner.as_deref());
+        row.opt_text(decision.node.as_deref()).opt_text(decision.group.as_deref());
+        row.opt_int(decision.nodes_before).opt_int(decision.nodes_after).opt_int(decision.pods);
+        row.opt_text(decision.options.as_deref())
+            .opt_text(decision.event.as_deref())
+            .opt_text(decision.message.as_deref());
+    }
+
+    fn own(decision: Self) -> Self {
+        decision
     }
 
     fn read(row: &mut RowReader<'_>) -> Result<Self, Malformed> {
@@ -163,17 +176,17 @@ impl Row for AutoscalerRow {
             loop_number: row.int()?,
             trigger: row.word(&Trigger::ALL, Trigger::as_str)?,
             decision: row.word(&Decided::ALL, Decided::as_str)?,
-            namespace: row.opt_text()?,
-            pod: row.opt_text()?,
-            owner: row.opt_text()?,
-            node: row.opt_text()?,
-            group: row.opt_text()?,
+            namespace: row.opt_text()?.map(Into::into),
+            pod: row.opt_text()?.map(Into::into),
+            owner: row.opt_text()?.map(Into::into),
+            node: row.opt_text()?.map(Into::into),
+            group: row.opt_text()?.map(Into::into),
             nodes_before: row.opt_int()?,
             nodes_after: row.opt_int()?,
             pods: row.opt_int()?,
-            options: row.opt_text()?,
-            event: row.opt_text()?,
-            message: row.opt_text()?,
+            options: row.opt_text()?.map(Into::into),
+            event: row.opt_text()?.map(Into::into),
+            message: row.opt_text()?.map(Into::into),
         })
     }
 }

@@ -96,6 +96,8 @@ impl Content {
 /// The operations of a trace, in order.
 pub struct Plan<'t, R> {
     records: R,
+    /// How many records were taken from there.
+    read: usize,
     config: &'t TracerConfig,
     window: Window,
     known_namespaces: BTreeSet<SmolStr>,
@@ -137,6 +139,7 @@ impl<'t, R: Iterator<Item = Result<Record, TraceError>>> Plan<'t, R> {
     pub fn new(records: R, config: &'t TracerConfig, window: Window) -> Self {
         Self {
             records,
+            read: 0,
             config,
             window,
             known_namespaces: BUILT_IN_NAMESPACES.map(SmolStr::new_static).into(),
@@ -169,6 +172,7 @@ impl<'t, R: Iterator<Item = Result<Record, TraceError>>> Plan<'t, R> {
     pub fn gather(&mut self) -> Result<SimDuration, TraceError> {
         let Some(start) = self.start else { return Ok(SimDuration::ZERO) };
         for record in self.records.by_ref() {
+            self.read += 1;
             let record = record?;
             if self.window.is_after(record.at) {
                 continue;
@@ -219,6 +223,30 @@ impl<'t, R: Iterator<Item = Result<Record, TraceError>>> Plan<'t, R> {
     /// What was met so far that is not simulated, given away when there is nothing more to meet.
     pub fn into_gaps(self) -> Gaps {
         self.gaps
+    }
+
+    /// A plan that goes on where this one is. `records` are the same again, from their beginning: what was read of them is
+    /// passed over.
+    #[must_use]
+    pub fn fork(&self, mut records: R) -> Self {
+        records.by_ref().take(self.read).for_each(drop);
+        Self {
+            records,
+            read: self.read,
+            config: self.config,
+            window: self.window,
+            known_namespaces: self.known_namespaces.clone(),
+            ready: self.ready.clone(),
+            unmodelled: self.unmodelled.clone(),
+            gaps: self.gaps.clone(),
+            children: self.children.clone(),
+            keep_volumes: self.keep_volumes,
+            start: self.start,
+            initial: self.initial.clone(),
+            held: self.held.clone(),
+            for_engine: self.for_engine,
+            pods: self.pods.clone(),
+        }
     }
 
     fn take(&mut self, record: Record) {
@@ -336,7 +364,9 @@ impl<R: Iterator<Item = Result<Record, TraceError>>> Iterator for Plan<'_, R> {
             if let Some(operation) = self.ready.pop_front() {
                 return Some(Ok(operation));
             }
-            match self.records.next()? {
+            let record = self.records.next()?;
+            self.read += 1;
+            match record {
                 Err(error) => return Some(Err(error)),
                 // Passed over and not the end of the plan: a trace need not be in order.
                 Ok(record) if self.window.is_after(record.at) => {}

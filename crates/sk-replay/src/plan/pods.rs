@@ -29,7 +29,7 @@ pub(super) struct Pods {
 }
 
 /// Specs by their JSON.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Specs {
     known: Vec<(Box<[u8]>, Arc<PodSpec>)>,
     places: Lookup<u32>,
@@ -46,6 +46,13 @@ impl Alike {
     pub(super) fn named(&self, name: &SmolStr) -> Object {
         let namespace = self.object.key.namespace.clone();
         self.object.clone().with_key(ObjectKey { namespace, name: name.clone() })
+    }
+}
+
+impl Clone for Pods {
+    /// For a plan with a reader of its own, which makes shapes of its own: only the specs are known there.
+    fn clone(&self) -> Self {
+        Self { specs: self.specs.clone(), ..Self::default() }
     }
 }
 

@@ -54,7 +54,7 @@ fn knows_pods_before(trace: &Trace, at: SimTime) -> Result<bool, TraceError> {
 }
 
 /// The objects that are there when the clock begins, each as it last was, in the order in which they first came.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Initial {
     objects: Vec<Option<Object>>,
     places: BTreeMap<ObjectRef, usize>,

@@ -30,6 +30,7 @@ const EVICTION_RETRY: SimDuration = SimDuration::from_secs(5);
 const MAX_MARKS: usize = 10_000;
 
 /// The world around a running cluster.
+#[derive(Clone)]
 pub(crate) struct World {
     moments: VecDeque<Moment>,
     /// What follows from moments that were, in order.

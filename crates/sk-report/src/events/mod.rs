@@ -140,7 +140,7 @@ impl Default for Events {
 
 impl Events {
     /// Takes in one pod.
-    pub(crate) fn see(&mut self, pod: &PodRow, window: Window) {
+    pub(crate) fn see(&mut self, pod: &PodRow<&str>, window: Window) {
         if window.clip(pod.created, end_of(pod)).is_none() {
             return;
         }
@@ -188,12 +188,12 @@ impl Events {
         }
     }
 
-    fn line(&mut self, pod: &PodRow) -> PodLine {
-        let reason = pod.waited_for.as_deref().map(plain_reason);
+    fn line(&mut self, pod: &PodRow<&str>) -> PodLine {
+        let reason = pod.waited_for.map(plain_reason);
         let owner = if owns_itself(pod) {
             self.owners.place(&format!("{}/{BARE_PODS}", pod.namespace))
         } else {
-            self.owners.place(&pod.owner)
+            self.owners.place(pod.owner)
         };
         PodLine {
             name: format!("{}/{}", pod.namespace, pod.name),
@@ -202,7 +202,7 @@ impl Events {
             scheduled: pod.scheduled,
             started: pod.started,
             ended: end_of(pod),
-            node: pod.node.as_deref().map(|node| self.nodes.place(node)),
+            node: pod.node.map(|node| self.nodes.place(node)),
             how: pod.ended_by,
             waited_for: reason.map(|reason| self.texts.place(&reason)),
         }
@@ -327,7 +327,7 @@ mod tests {
     #[test]
     fn pods_that_just_ran_make_room_for_those_that_waited() {
         let mut events = Events::default();
-        (0..20_000).for_each(|number| events.see(&pod(number, number % 10 == 0), window()));
+        (0..20_000).for_each(|number| events.see(&pod(number, number % 10 == 0).borrowed(), window()));
         events.end_pods();
         assert_eq!(events.pods.len(), 2_000, "every pod that waited is told");
         assert_eq!(events.quiet, 18_000);
@@ -337,7 +337,7 @@ mod tests {
     #[test]
     fn too_many_waits_are_counted_by_owner_and_minute_and_none_is_lost() {
         let mut events = Events::default();
-        (0..30_000).for_each(|number| events.see(&pod(number, true), window()));
+        (0..30_000).for_each(|number| events.see(&pod(number, true).borrowed(), window()));
         events.end_pods();
         assert!(events.pods.is_empty());
         let waited: i64 = events.minutes.rows().map(|(_, _, minute)| minute.waited).sum();
@@ -348,7 +348,7 @@ mod tests {
     #[test]
     fn a_small_run_is_told_whole() {
         let mut events = Events::default();
-        (0..100).for_each(|number| events.see(&pod(number, false), window()));
+        (0..100).for_each(|number| events.see(&pod(number, false).borrowed(), window()));
         events.end_pods();
         assert!(events.is_whole() && events.pods.len() == 100);
     }

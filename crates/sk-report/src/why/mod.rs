@@ -186,6 +186,7 @@ impl Why {
                 is_cut = true;
             }
         }
+        fleet.settle();
         if let Some(instead) = known.instead_of_nothing() {
             let why = Self::of(source, &instead, window)?;
             return Ok(Self {

@@ -90,10 +90,10 @@ fn ended(pod: &PodRow, at: SimTime, heard: &Heard, fleet: &Fleet) -> String {
 pub(super) fn nodes(subject: &Subject, fleet: &Fleet, pods: &[PodRow], window: Window) -> Vec<NodeStory> {
     let Subject::Node(name) = subject else { return Vec::new() };
     let lives = fleet.nodes().filter(|node| node.row.name == *name);
-    lives.map(|node| one_node(node, fleet, pods, window)).collect()
+    lives.map(|node| one_node(node, pods, window)).collect()
 }
 
-fn one_node(node: &Node, fleet: &Fleet, pods: &[PodRow], window: Window) -> NodeStory {
+fn one_node(node: &Node, pods: &[PodRow], window: Window) -> NodeStory {
     let row = &node.row;
     let group = row.group.as_deref().map(|group| format!(" in group {group}")).unwrap_or_default();
     let mut events = vec![Event { at: row.created, what: format!("created{group}") }];
@@ -105,7 +105,7 @@ fn one_node(node: &Node, fleet: &Fleet, pods: &[PodRow], window: Window) -> Node
         let what = format!("first of {} pods came; owners: {}", there.count(), owners.join(", "));
         events.push(Event { at: first, what });
     }
-    for idle in fleet.idle(node).take(STRETCHES_MAX) {
+    for idle in node.idle().take(STRETCHES_MAX) {
         let how = match idle.end {
             IdleEnd::Removed => "until it was removed",
             IdleEnd::RunEnd => "until the run's end",

@@ -1,9 +1,8 @@
 //! Discovers where a kind is served, and builds its requests. By hand, because the responses are read as bytes.
 
 use http::header::{ACCEPT, ACCEPT_ENCODING};
-use kube::core::GroupVersionKind;
-use kube::discovery::{self, Scope};
 use kube::{Client, Error};
+use sk_cluster::discovery;
 use sk_core::{Gvk, ObjectKey};
 use url::form_urlencoded::Serializer;
 
@@ -33,16 +32,8 @@ pub(crate) enum Depth {
 impl Resource {
     /// Asks where a kind is served; `None` if it is not.
     pub(crate) async fn find(client: &Client, kind: &Gvk) -> Result<Option<Self>, Error> {
-        let wanted = GroupVersionKind::gvk(&kind.group, &kind.version, &kind.kind);
-        match discovery::pinned_kind(client, &wanted).await {
-            Ok((resource, capabilities)) => {
-                let namespaced = capabilities.scope == Scope::Namespaced;
-                Ok(Some(Self::new(kind, resource.plural, namespaced)))
-            }
-            Err(Error::Discovery(_)) => Ok(None),
-            Err(Error::Api(status)) if status.code == 404 => Ok(None),
-            Err(error) => Err(error),
-        }
+        let found = discovery::find(client, kind).await?;
+        Ok(found.map(|served| Self::new(kind, served.resource.plural, served.is_namespaced)))
     }
 
     fn new(kind: &Gvk, plural: String, namespaced: bool) -> Self {

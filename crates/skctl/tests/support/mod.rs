@@ -16,6 +16,7 @@ pub(crate) fn folder() -> TempDir {
     TempDir::new().expect("there is room for a temporary folder")
 }
 
+#[allow(dead_code, reason = "not every test program writes a file")]
 pub(crate) fn write(dir: &TempDir, name: &str, text: impl AsRef<[u8]>) {
     std::fs::write(dir.path().join(name), text).expect("a temporary folder can be written to");
 }

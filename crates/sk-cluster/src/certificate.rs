@@ -1,16 +1,19 @@
-//! Certificates that the controller creates: a certificate authority and a serving certificate.
+//! Certificates that we make: an authority and what it signs, or a certificate that vouches for itself.
 //!
 //! This needs neither cert-manager nor Kubernetes' certificate signers, whose approval needs permissions that a
 //! simulator should not have. Each authority signs one certificate, and only the clients of that server trust it.
 
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
+pub use rcgen::Error;
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
     Issuer, KeyPair, KeyUsagePurpose,
 };
 
-/// How long a server's certificate is good for.
+/// How long the certificate of a server that renews it is good for.
 pub const SERVING_DAYS: i64 = 90;
+/// How long the certificate of a server is good for that makes one at its start and keeps it to its end.
+pub const LASTING_DAYS: i64 = AUTHORITY_DAYS;
 /// A certificate is renewed when less than this is left of it: a run of a month never sees its certificate end.
 pub const RENEW_BEFORE: SignedDuration = SignedDuration::from_hours(30 * 24);
 /// How long an authority is good for.
@@ -42,25 +45,45 @@ pub struct Serving {
 
 impl Authority {
     /// A new authority that nobody trusts yet.
-    pub fn new(name: &str, now: Timestamp) -> Result<Self, rcgen::Error> {
+    pub fn new(name: &str, now: Timestamp) -> Result<Self, Error> {
         let issuer = CertifiedIssuer::self_signed(authority_params(name, now)?, KeyPair::generate()?)?;
         Ok(Self { name: name.to_owned(), certificate: issuer.pem(), key: issuer.key().serialize_pem() })
     }
 
-    /// A certificate for a server that is called by these names.
-    pub fn serving(&self, names: &[String], now: Timestamp) -> Result<Serving, rcgen::Error> {
+    /// A certificate for a server that is called by these names, good for so many days.
+    pub fn serving(&self, names: &[String], now: Timestamp, days: i64) -> Result<Serving, Error> {
         // Of the authority's own certificate only name and key matter to what it signs.
         let issuer = Issuer::new(authority_params(&self.name, now)?, KeyPair::from_pem(&self.key)?);
         let mut params = CertificateParams::new(names.to_vec())?;
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-        let not_after = validity(&mut params, now, SERVING_DAYS);
+        let not_after = validity(&mut params, now, days);
         let key = KeyPair::generate()?;
         let certificate = params.signed_by(&key, &issuer)?;
         Ok(Serving { certificate: certificate.pem(), key: key.serialize_pem(), not_after })
     }
 }
 
-fn authority_params(name: &str, now: Timestamp) -> Result<CertificateParams, rcgen::Error> {
+/// A certificate that vouches for itself, and its key, as PEM. For servers whose clients are given it by other means; it
+/// does not end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SelfSigned {
+    /// The certificate.
+    pub certificate: String,
+    /// Its key.
+    pub key: String,
+}
+
+impl SelfSigned {
+    /// A new one for a server that is called `name` and is found under `names`.
+    pub fn new(name: &str, names: Vec<String>) -> Result<Self, Error> {
+        let mut params = CertificateParams::new(names)?;
+        params.distinguished_name.push(DnType::CommonName, name);
+        let key = KeyPair::generate()?;
+        Ok(Self { certificate: params.self_signed(&key)?.pem(), key: key.serialize_pem() })
+    }
+}
+
+fn authority_params(name: &str, now: Timestamp) -> Result<CertificateParams, Error> {
     let mut params = CertificateParams::new(Vec::new())?;
     params.distinguished_name = DistinguishedName::new();
     params.distinguished_name.push(DnType::CommonName, name);
@@ -105,7 +128,7 @@ mod tests {
     #[test]
     fn a_certificate_is_trusted_for_its_names_until_its_end_and_no_longer() {
         let authority = Authority::new("sk-a", now()).unwrap();
-        let serving = authority.serving(&["a.simkube.svc".to_owned()], now()).unwrap();
+        let serving = authority.serving(&["a.simkube.svc".to_owned()], now(), SERVING_DAYS).unwrap();
         let mut roots = RootCertStore::empty();
         roots.add(CertificateDer::from_pem_slice(authority.certificate.as_bytes()).unwrap()).unwrap();
         let provider = Arc::new(rustls::crypto::ring::default_provider());

@@ -10,9 +10,9 @@ const WORKLOAD: &str = "seed: 3
 start: 2026-11-09T00:00:00Z
 duration: 7d
 namespaces: 3
-services: {count: 8, scaleEvery: 30m}
-batch: {jobsPerHour: 2, burstsPerDay: 1, jobsPerBurst: 5}
-cron: {count: 2}
+services: {count: 3, scaleEvery: 2h}
+batch: {jobsPerHour: 1, burstsPerDay: 1, jobsPerBurst: 2}
+cron: {count: 1}
 ";
 
 const SCENARIO: &str = "apiVersion: simkube.io/v1

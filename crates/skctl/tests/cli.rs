@@ -155,7 +155,7 @@ fn what_a_running_cluster_cannot_be_told_is_refused_where_it_stands() {
         "apiVersion: simkube.io/v1\nkind: Scenario\ncluster:\n  groups:\n    a: {max: 2, cpu: 1, memory: 1Gi}\ntimeline: [{at: +1h, set: {cluster.nodes: recorded}}]\n",
     );
     let out = skctl(dir.path()).args(["run", "example:nginx", "-f", "later.yaml"]).assert().code(2);
-    out.stderr(contains("later.yaml:6:41: timeline[0].set[\"cluster.nodes\"]").and(contains("cannot change")));
+    out.stderr(contains("later.yaml:6:43: timeline[0].set[\"cluster.nodes\"]").and(contains("cannot change")));
 }
 
 #[test]

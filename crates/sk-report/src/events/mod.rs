@@ -327,10 +327,10 @@ mod tests {
     #[test]
     fn pods_that_just_ran_make_room_for_those_that_waited() {
         let mut events = Events::default();
-        (0..20_000).for_each(|number| events.see(&pod(number, number % 10 == 0).borrowed(), window()));
+        (0..30_000).for_each(|number| events.see(&pod(number, number % 10 == 0).borrowed(), window()));
         events.end_pods();
-        assert_eq!(events.pods.len(), 2_000, "every pod that waited is told");
-        assert_eq!(events.quiet, 18_000);
+        assert_eq!(events.pods.len(), 3_000, "every pod that waited is told");
+        assert_eq!(events.quiet, 27_000);
         assert!(events.minutes.is_empty() && !events.is_whole());
     }
 

@@ -92,13 +92,17 @@ fn fill(parent: &mut Value, name: &str, value: Value) {
 }
 
 fn each(list: &mut Value, default: impl Fn(&mut Value)) {
-    list.as_array_mut().into_iter().flatten().for_each(default);
+    // What is no object has no fields to fill in; validation refuses it.
+    list.as_array_mut().into_iter().flatten().filter(|item| item.is_object()).for_each(default);
 }
 
 /// A pod template.
 fn template(template: &mut Value) {
     if template.is_null() {
         *template = json!({});
+    }
+    if !template.is_object() {
+        return;
     }
     if template["spec"].is_null() {
         template["spec"] = json!({"containers": null});

@@ -58,7 +58,8 @@ fn why_there(own: &[&DecisionRow], at: SimTime) -> Vec<Event> {
         let what = format!("why there: {} of {looked_at} looked at could have had it{only}", words::grouped(feasible));
         events.push(Event { at, what });
     }
-    let scores = answer.explained.scores.as_deref();
+    // The only node that fits is taken without scores; those in the record were made to explain it.
+    let scores = answer.explained.scores.as_deref().filter(|_| answer.explained.feasible != Some(1));
     events.extend(scores.map(|scores| Event { at, what: format!("scores, best first: {scores}") }));
     let victims = answer.explained.victims.as_deref();
     events.extend(victims.map(|victims| Event { at, what: format!("made room by preempting {victims}") }));

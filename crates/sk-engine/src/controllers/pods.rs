@@ -56,9 +56,14 @@ pub(crate) fn generated(
         finalizers: finalizers.filter_map(Value::as_str).map(SmolStr::from).collect(),
         ..Meta::default()
     };
-    let body = Body::Pod(Pod { spec: spec.clone(), ..Pod::default() });
+    let body = Body::Pod(Pod { node_name: pinned(spec), spec: spec.clone(), ..Pod::default() });
     let prefix: SmolStr = format!("{}-", owner.key.name).into();
     Request::create(Object::new(&POD, key, meta, body).with_generate_name(prefix))
+}
+
+/// The node that a template names: its pods go there without asking the scheduler.
+pub(crate) fn pinned(spec: &PodSpec) -> Option<SmolStr> {
+    spec.rest.get("nodeName").and_then(Value::as_str).filter(|node| !node.is_empty()).map(SmolStr::from)
 }
 
 /// Requests in batches of 1, 2, 4, …, so that one refusal does not become a thousand (`slowStartBatch`).

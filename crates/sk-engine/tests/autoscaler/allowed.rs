@@ -129,14 +129,8 @@ pub(crate) fn of(scenario: &str) -> Option<Allowed> {
 }
 
 /// Scenarios that are known to differ, and why.
-pub(crate) const DIFFERENT: &[(&str, &str)] = &[
-    (
-        "a2-nginx-from-zero-full-cpu",
-        "kube-scheduler tried zero-900 a moment before z-1 lost its taint and zero-1000 a moment after; here both are tried after \
+pub(crate) const DIFFERENT: &[(&str, &str)] = &[(
+    "a2-nginx-from-zero-full-cpu",
+    "kube-scheduler tried zero-900 a moment before z-1 lost its taint and zero-1000 a moment after; here both are tried after \
          it, and zero-900 goes first",
-    ),
-    (
-        "e5-more-pods",
-        "a template that names a node: its pods go there without asking the scheduler, here the scheduler places them",
-    ),
-];
+)];

@@ -9,6 +9,7 @@ use sk_apiserver::{Body, Meta, Object, Request};
 use sk_core::{ObjectKey, SmolStr};
 
 use super::failure_policy;
+use crate::controllers::pods;
 
 /// How often a pod's index has failed before.
 const INDEX_FAILURES: SmolStr = SmolStr::new_static("batch.kubernetes.io/job-index-failure-count");
@@ -107,7 +108,7 @@ fn create(job: &Object, spec: &JobSpec, pod: Arc<PodSpec>, prefix: String, chang
     };
     change(&mut meta);
     let key = ObjectKey { namespace: job.key.namespace.clone(), name: SmolStr::default() };
-    let body = Body::Pod(Pod { spec: pod, ..Pod::default() });
+    let body = Body::Pod(Pod { node_name: pods::pinned(&pod), spec: pod, ..Pod::default() });
     Request::create(Object::new(&POD, key, meta, body).with_generate_name(prefix))
 }
 

@@ -8,6 +8,7 @@ use sk_apiserver::{Body, Meta, Object, Request};
 use sk_core::{ObjectKey, SmolStr};
 
 use super::claims;
+use crate::controllers::pods;
 use crate::controllers::revisions::REVISION_LABEL;
 
 const POD_NAME_LABEL: SmolStr = SmolStr::new_static("statefulset.kubernetes.io/pod-name");
@@ -46,7 +47,8 @@ pub(super) fn new_pod(
         owners: [set.as_controller()].into(),
         ..Meta::default()
     };
-    let body = Pod { spec: Arc::new(pod_spec(set, spec, template, &name, ordinal)), ..Pod::default() };
+    let node_name = pods::pinned(&template.spec);
+    let body = Pod { node_name, spec: Arc::new(pod_spec(set, spec, template, &name, ordinal)), ..Pod::default() };
     let key = ObjectKey { namespace: set.key.namespace.clone(), name };
     let prefix: SmolStr = format!("{}-", set.key.name).into();
     Request::create(Object::new(&POD, key, meta, Body::Pod(body)).with_generate_name(prefix))

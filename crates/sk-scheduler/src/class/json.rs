@@ -56,8 +56,7 @@ fn wrong(field: impl Into<String>, problem: impl std::fmt::Display) -> ClassErro
 fn list<'a>(of: &'a Value, field: &'static str) -> Read<&'a [Value]> {
     match of.get(field) {
         None | Some(Value::Null) => Ok(&[]),
-        Some(Value::Array(entries)) if entries.len() <= MAX_TERMS => Ok(entries),
-        Some(Value::Array(entries)) => Err(ClassError::TooMany { field, found: entries.len(), most: MAX_TERMS }),
+        Some(Value::Array(entries)) => bounded(field, entries.len()).map(|()| entries.as_slice()),
         Some(_) => Err(wrong(field, "must be a list")),
     }
 }
@@ -68,6 +67,15 @@ fn text<'a>(of: &'a Value, field: &str) -> Option<&'a str> {
 
 fn whole(of: &Value, field: &str) -> Option<i32> {
     of.get(field).and_then(Value::as_i64).map(|number| number.clamp(i32::MIN.into(), i32::MAX.into()) as i32)
+}
+
+/// The weight of a preferred term. With Kubernetes' own bound, sums of [`MAX_TERMS`] of them over any number of pods stay
+/// far below what a score is kept in.
+fn weight(of: &Value) -> Read<i32> {
+    match whole(of, "weight").unwrap_or(0) {
+        weight @ 0..=100 => Ok(weight),
+        _ => Err(wrong("preferredDuringSchedulingIgnoredDuringExecution.weight", "must be from 1 to 100")),
+    }
 }
 
 /// A map of texts, such as labels; none when it is absent.
@@ -93,8 +101,15 @@ pub(crate) fn amounts(of: Option<&Value>, field: &str) -> Read<Amounts> {
     fields.iter().map(entry).collect()
 }
 
-fn selector(of: Option<&Value>, field: &str) -> Read<LabelSelector> {
-    LabelSelector::from_json(of.unwrap_or(&Value::Null)).map_err(|error| wrong(field, error))
+fn selector(of: Option<&Value>, field: &'static str) -> Read<LabelSelector> {
+    let read = LabelSelector::from_json(of.unwrap_or(&Value::Null)).map_err(|error| wrong(field, error))?;
+    bounded(field, read.requirements().len())?;
+    Ok(read)
+}
+
+/// What every node or every other pod is compared with has a bound, however it is written.
+fn bounded(field: &'static str, found: usize) -> Read<()> {
+    if found > MAX_TERMS { Err(ClassError::TooMany { field, found, most: MAX_TERMS }) } else { Ok(()) }
 }
 
 impl PodClass {
@@ -136,13 +151,15 @@ impl PodClass {
 fn shape(spec: &Value) -> Read<Shape> {
     let (containers, init) = (list(spec, "containers")?, list(spec, "initContainers")?);
     let node_affinity = spec.pointer("/affinity/nodeAffinity").unwrap_or(&Value::Null);
+    let node_selector = texts(spec.get("nodeSelector"), "nodeSelector")?;
+    bounded("nodeSelector", node_selector.len())?;
     let tolerations = |toleration: &Value| {
         serde_json::from_value::<Toleration>(toleration.clone()).map_err(|error| wrong("tolerations", error))
     };
     Ok(Shape {
         requests: Requests::of(&asked(spec, containers, init)?),
         node_name: text(spec, "nodeName").filter(|name| !name.is_empty()).map(SmolStr::from),
-        node_selector: texts(spec.get("nodeSelector"), "nodeSelector")?,
+        node_selector,
         required_affinity: required_node_affinity(node_affinity)?,
         preferred_affinity: preferred_node_affinity(node_affinity)?,
         tolerations: list(spec, "tolerations")?.iter().map(tolerations).collect::<Read<_>>()?,
@@ -187,10 +204,8 @@ fn ports(init: &[Value], containers: &[Value]) -> Read<Vec<HostPort>> {
             ports.push(HostPort { ip: given("hostIP", "0.0.0.0"), protocol: given("protocol", "TCP"), port: number });
         }
     }
-    match ports.len() {
-        found if found > MAX_TERMS => Err(ClassError::TooMany { field: "ports", found, most: MAX_TERMS }),
-        _ => Ok(ports),
-    }
+    bounded("ports", ports.len())?;
+    Ok(ports)
 }
 
 fn images(spec: &Value, init: &[Value], containers: &[Value]) -> Read<Vec<SmolStr>> {
@@ -212,15 +227,28 @@ pub(crate) fn normalized_image(name: &str) -> SmolStr {
 fn required_node_affinity(affinity: &Value) -> Read<Option<Vec<NodeSelectorTerm>>> {
     match affinity.get("requiredDuringSchedulingIgnoredDuringExecution").filter(|value| !value.is_null()) {
         None => Ok(None),
-        Some(required) => Ok(Some(list(required, "nodeSelectorTerms")?.iter().map(node_selector_term).collect())),
+        Some(required) => {
+            let terms = list(required, "nodeSelectorTerms")?;
+            terms.iter().try_for_each(bounded_term)?;
+            Ok(Some(terms.iter().map(node_selector_term).collect()))
+        }
     }
 }
 
 fn preferred_node_affinity(affinity: &Value) -> Read<Vec<(i32, NodeSelectorTerm)>> {
-    let preferred = list(affinity, "preferredDuringSchedulingIgnoredDuringExecution")?.iter();
-    let terms = preferred.map(|term| (whole(term, "weight").unwrap_or(0), node_selector_term(&term["preference"])));
+    let preferred = list(affinity, "preferredDuringSchedulingIgnoredDuringExecution")?;
+    preferred.iter().try_for_each(|term| bounded_term(&term["preference"]))?;
+    let terms =
+        preferred.iter().map(|term| (whole(term, "weight").unwrap_or(0), node_selector_term(&term["preference"])));
     // `NewPreferredSchedulingTerms` leaves out what can add nothing.
     Ok(terms.filter(|(weight, term)| *weight != 0 && !term.matches_nothing).collect())
+}
+
+/// A term that asks for too much is an error: without it the pod would fit nowhere, and nobody would know why.
+fn bounded_term(term: &Value) -> Read<()> {
+    let length = |field: &str| term.get(field).and_then(Value::as_array).map_or(0, Vec::len);
+    bounded("matchExpressions", length("matchExpressions"))?;
+    bounded("matchFields", length("matchFields"))
 }
 
 /// `newNodeSelectorTerm`: what does not parse matches nothing.
@@ -280,12 +308,16 @@ pub(crate) fn spread_constraint(of: &Value, labels: &BTreeMap<SmolStr, SmolStr>)
     let mut selector = selector(of.get("labelSelector"), "topologySpreadConstraints.labelSelector")?;
     let keys: Vec<&str> = list(of, "matchLabelKeys")?.iter().filter_map(Value::as_str).collect();
     selector = with_keys(&selector, &keys, Operator::In, labels).map_err(|error| wrong("matchLabelKeys", error))?;
+    let at_least_one = |field: &'static str| match whole(of, field) {
+        Some(number) if number < 1 => Err(wrong(format!("topologySpreadConstraints.{field}"), "must be at least 1")),
+        number => Ok(number.unwrap_or(1)),
+    };
     Ok(SpreadConstraint {
-        max_skew: whole(of, "maxSkew").unwrap_or(1),
+        max_skew: at_least_one("maxSkew")?,
         key: text(of, "topologyKey").unwrap_or_default().into(),
         hard: text(of, "whenUnsatisfiable") != Some("ScheduleAnyway"),
         selector,
-        min_domains: whole(of, "minDomains").unwrap_or(1),
+        min_domains: at_least_one("minDomains")?,
         honor_affinity: text(of, "nodeAffinityPolicy") != Some("Ignore"),
         honor_taints: text(of, "nodeTaintsPolicy") == Some("Honor"),
     })
@@ -322,7 +354,7 @@ fn pod_affinity(spec: &Value, namespace: &str, labels: &BTreeMap<SmolStr, SmolSt
         Some(half) => list(half, REQUIRED)?.iter().map(term).collect(),
         None => Ok(Vec::new()),
     };
-    let weighted = |of: &Value| Ok((whole(of, "weight").unwrap_or(0), term(&of["podAffinityTerm"])?));
+    let weighted = |of: &Value| Ok((weight(of)?, term(&of["podAffinityTerm"])?));
     let preferred = |half: Option<&Value>| match half {
         Some(half) => list(half, PREFERRED)?.iter().map(weighted).collect(),
         None => Ok(Vec::new()),

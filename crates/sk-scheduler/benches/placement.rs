@@ -17,8 +17,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use sk_core::rng::Stream;
+use sk_core::{SimDuration, SimTime};
 use sk_scheduler::class::Requests;
-use sk_scheduler::{Cluster, Decision, NodeSpec, PodClass, PodId, Profile, Scheduler};
+use sk_scheduler::queue::{Event, PodAction, QueueSettings};
+use sk_scheduler::{Cluster, Decision, NodeSpec, PodClass, PodId, Profile, Queue, Scheduler};
 
 /// Measures time on the processor where the system tells it (Linux), so that a busy machine measures the same; elsewhere
 /// the wall clock.
@@ -281,10 +283,73 @@ fn with_other_pods(nodes: usize, pods: usize) {
     }
 }
 
+/// Pods that come through a queue, one every ten milliseconds, and go again; `never` others ask for more than any node
+/// has and are there from the beginning. What goes makes the queue try them again, after their backoff. Also says how often
+/// that was in vain.
+fn through_a_queue(nodes: usize, asked: &[Asked], never: usize) -> (Duration, usize) {
+    let mut scheduler = Scheduler::new(cluster(nodes), vec![Profile::default()]);
+    let mut now = SimTime::from_secs(1_000);
+    let mut queue = Queue::new(QueueSettings::default(), now);
+    let come = |scheduler: &mut Scheduler, queue: &mut Queue, now: SimTime, asked: Asked| {
+        let class = scheduler.cluster.intern(class(asked));
+        let pod = scheduler.cluster.new_pod(class, "");
+        queue.add(now, pod, scheduler);
+    };
+    for number in 0..never {
+        come(&mut scheduler, &mut queue, now, Asked { cpu: 2 * CPU + (number % 20) as i64, memory: 1 << 30 });
+    }
+    let (mut alive, mut in_vain) = (VecDeque::<PodId>::new(), 0);
+    let start = Watch::start();
+    for asked in asked {
+        now += SimDuration::from_millis(10);
+        come(&mut scheduler, &mut queue, now, *asked);
+        while let Some(pod) = queue.pop(now) {
+            let class = Some(scheduler.cluster.pod(pod).class);
+            match scheduler.schedule(pod) {
+                Decision::Placed { node, .. } => {
+                    scheduler.cluster.add_pod(pod, node);
+                    queue.remove(pod);
+                    let event = Event::PlacedPod { action: PodAction::Add, before: None, after: class };
+                    queue.happened(now, &event, &scheduler);
+                    alive.push_back(pod);
+                    break;
+                }
+                Decision::Unschedulable(diagnosis) => {
+                    queue.failed(now, pod, diagnosis.plugins(), &scheduler);
+                    in_vain += 1;
+                }
+                other => panic!("nobody has a priority, and the profile is there: {other:?}"),
+            }
+        }
+        if alive.len() > nodes * PODS_PER_NODE
+            && let Some(pod) = alive.pop_front()
+        {
+            let before = Some(scheduler.cluster.pod(pod).class);
+            scheduler.cluster.remove_pod(pod);
+            queue.happened(now, &Event::PlacedPod { action: PodAction::Delete, before, after: None }, &scheduler);
+            scheduler.cluster.drop_pod(pod);
+        }
+    }
+    (start.elapsed(), in_vain)
+}
+
+fn beside_pods_that_never_fit(nodes: usize, pods: usize, never: usize) {
+    println!("\n{nodes} nodes, {pods} pods of 20 classes through the queue, default sampling");
+    let asked = workload(pods, Some(20));
+    let (alone, _) = through_a_queue(nodes, &asked, 0);
+    line("alone", nodes, pods, alone, None);
+    let (beside, in_vain) = through_a_queue(nodes, &asked, never);
+    line(&format!("beside {never} that never fit"), nodes, pods, beside, None);
+    let each = beside.saturating_sub(alone).as_nanos() as f64 / in_vain.max(1) as f64;
+    let times = beside.as_secs_f64() / alone.as_secs_f64();
+    println!("{times:.2} times as long; {in_vain} tries in vain, {each:.0} ns each");
+}
+
 fn main() {
     let pods = std::env::var("PODS").ok().and_then(|text| text.parse().ok()).unwrap_or(50_000);
     against_the_loop(1_000, pods);
     against_the_loop(5_000, pods / 2);
     with_other_pods(1_000, pods / 2);
     with_other_pods(5_000, pods / 2);
+    beside_pods_that_never_fit(1_000, 2 * pods, pods / 5);
 }

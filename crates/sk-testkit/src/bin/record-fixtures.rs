@@ -16,7 +16,7 @@ use sk_testkit::recorder::{
     write_oracle,
 };
 use sk_testkit::scheduling::Family;
-use sk_testkit::scheduling::live::{self, Arena, PlayError};
+use sk_testkit::scheduling::live::{self, Arena, Flags, PlayError};
 
 /// Clusters at the same time, unless the variable of this name says otherwise: they mostly wait.
 const AT_ONCE: usize = 2;
@@ -112,7 +112,7 @@ async fn record_families(families: impl Iterator<Item = &Family>) -> Result<usiz
     for family in families {
         let arena = match &mut arena {
             Some(arena) => arena,
-            none => none.insert(Arena::start().await?),
+            none => none.insert(Arena::start(Flags::Deterministic).await?),
         };
         let began = Instant::now();
         let path = live::write(&family.name, &arena.record(family).await?)?;

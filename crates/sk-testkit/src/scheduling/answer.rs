@@ -10,33 +10,20 @@ use serde_json::{Map, Value};
 pub struct Attempt {
     /// The pod: its name, or `namespace/name` outside of `default`.
     pub pod: String,
-    /// What the scheduler had learnt of pods since the attempt before: `+p` came onto a node, `-p` left it. Which of two
-    /// things came first is a race in the real scheduler, and decides whether a pod is tried once more.
+    /// What the scheduler had learnt of pods since the attempt before: `+p` came onto a node, `-p` left it, `~p` was changed.
+    /// It decides whether a pod is tried once more.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<String>,
     /// When it began, in microseconds of the day. Back-offs are lengths of time, so a live comparison needs it; a recording
     /// does not keep it.
     #[serde(skip)]
     pub at: Option<i64>,
-    /// What the log cannot tell of it; for live comparisons too.
-    #[serde(skip)]
-    pub raced: Raced,
     /// How it ended.
     #[serde(flatten)]
     pub outcome: Outcome,
     /// What each plugin gave each feasible node; absent if there was nothing to choose.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scores: Option<Scores>,
-}
-
-/// Whether something happened so close to an attempt that the real scheduler may have seen it before or after.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Raced {
-    /// Something happened after the pod came into the queue and before the attempt was logged: if it was taken in between,
-    /// the event counts for it once more when it fails.
-    pub retry: bool,
-    /// What the decision looks at changed after the pod came into the queue and before the decision was logged.
-    pub decision: bool,
 }
 
 /// How an attempt ended.
@@ -145,19 +132,11 @@ mod tests {
         };
         let bound = Outcome::Bound { node: "a".into(), evaluated: 3, feasible: 2 };
         let attempts = [
-            Attempt {
-                pod: "p".into(),
-                events: vec!["-x/q".into()],
-                at: None,
-                raced: Raced::default(),
-                outcome: bound,
-                scores: Some(scores),
-            },
+            Attempt { pod: "p".into(), events: vec!["-x/q".into()], at: None, outcome: bound, scores: Some(scores) },
             Attempt {
                 pod: "x/q".into(),
                 events: vec![],
                 at: None,
-                raced: Raced::default(),
                 outcome: Outcome::Unschedulable {
                     unschedulable: "0/1 nodes are available: 1 Too many pods.".into(),
                     nominated: None,
@@ -169,7 +148,6 @@ mod tests {
                 pod: "r".into(),
                 events: vec![],
                 at: None,
-                raced: Raced::default(),
                 outcome: Outcome::Failed { error: "lost".into() },
                 scores: None,
             },

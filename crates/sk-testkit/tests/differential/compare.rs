@@ -1,6 +1,5 @@
 //! Our scheduler's answers beside the real one's, attempt by attempt.
 
-use std::collections::BTreeSet;
 use std::fmt;
 
 use sk_testkit::scheduling::SchedulingScenario;
@@ -59,29 +58,21 @@ pub(crate) struct Verdict {
     pub(crate) placements: usize,
     /// What differs.
     pub(crate) differences: Vec<Difference>,
-    /// What differs where the log cannot tell what the real scheduler knew (`Attempt::raced`).
-    pub(crate) raced: Vec<Difference>,
 }
 
-/// Which attempts of a step the log cannot place.
-#[derive(Default)]
-struct Doubts {
-    retried: BTreeSet<String>,
-}
-
-impl Doubts {
-    /// Is what this pod's attempt came to beyond the log?
-    fn covers(&self, attempt: &Attempt, level: Level) -> bool {
-        match level {
-            Level::Retries => self.retried.contains(&attempt.pod),
-            Level::Words | Level::Scores | Level::Node | Level::Counts => attempt.raced.decision,
-            Level::Input => false,
-        }
-    }
+/// How much the real scheduler leaves to chance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Chance {
+    /// Nothing: every answer must be ours.
+    Nothing,
+    /// Under its default flags, in which order it looks at nodes: of nodes with equal scores it may take any, and of several
+    /// ways to make room any. The nodes that fit, their scores and the words must be ours. All nodes must be looked at, so
+    /// there may be at most a hundred.
+    Order,
 }
 
 /// Asks our scheduler what the real one was asked.
-pub(crate) fn compare(scenario: &SchedulingScenario, answers: &Answers) -> Verdict {
+pub(crate) fn compare(scenario: &SchedulingScenario, answers: &Answers, chance: Chance) -> Verdict {
     let mut verdict = Verdict::default();
     let input = |step: usize, reason: String| Difference {
         scenario: scenario.name.clone(),
@@ -108,35 +99,27 @@ pub(crate) fn compare(scenario: &SchedulingScenario, answers: &Answers) -> Verdi
             let (scenario, pod) = (scenario.name.clone(), pod.to_owned());
             Difference { scenario, step: index + 1, pod, level, real, ours }
         };
-        let mut doubts = Doubts::default();
         verdict.attempts += attempts.len();
         for attempt in attempts {
             verdict.placements += usize::from(matches!(attempt.outcome, Outcome::Bound { .. }));
             ours.set_clock(attempt.at);
             ours.learn(&attempt.events);
-            let mut found = Vec::new();
+            let found = &mut verdict.differences;
             match ours.take(&attempt.pod) {
                 Err(instead) if is_judged(&instead, attempt) => {
                     found.push(difference(&attempt.pod, Level::Retries, "tries it".into(), instead.to_string()));
                 }
                 Err(_) | Ok(()) => {}
             }
-            if attempt.raced.retry {
-                doubts.retried.insert(attempt.pod.clone());
-            }
             let answer = ours.decide(&attempt.pod);
-            judge(attempt, &answer, &mut |level, real, ours| found.push(difference(&attempt.pod, level, real, ours)));
-            for found in found {
-                let raced = doubts.covers(attempt, found.level);
-                if raced { verdict.raced.push(found) } else { verdict.differences.push(found) }
-            }
+            let mut report = |level, real, ours| found.push(difference(&attempt.pod, level, real, ours));
+            judge(&by_chance(attempt, &answer, chance), &answer, &mut report);
             ours.carry_out(&answer, &attempt.outcome);
         }
         ours.learn_all();
         for pod in ours.ready() {
             let found = difference(&pod, Level::Retries, "does not try it".into(), "we would try it now".into());
-            let raced = doubts.retried.contains(&pod);
-            if raced { verdict.raced.push(found) } else { verdict.differences.push(found) }
+            verdict.differences.push(found);
         }
         ours.start_bound();
     }
@@ -150,6 +133,47 @@ fn is_judged(instead: &Instead, attempt: &Attempt) -> bool {
     match instead {
         Instead::Nothing => true,
         Instead::Before(_) => attempt.at.is_none(),
+    }
+}
+
+/// The real answer as it would be if chance had fallen our way, where chance has a say.
+fn by_chance(real: &Attempt, ours: &Answer, chance: Chance) -> Attempt {
+    let mut real = real.clone();
+    if chance == Chance::Nothing {
+        return real;
+    }
+    match (&mut real.outcome, &ours.outcome) {
+        (Outcome::Bound { node, .. }, Outcome::Bound { node: our_node, .. }) => {
+            let total = |node: &str| {
+                let scores = ours.scores.as_ref()?;
+                Some(scores.totals[scores.nodes.iter().position(|known| known == node)?])
+            };
+            if total(node).is_some_and(|total_of_its| Some(total_of_its) == total(our_node)) {
+                node.clone_from(our_node);
+            }
+        }
+        (
+            Outcome::Unschedulable { nominated: nominated @ Some(_), victims, .. },
+            Outcome::Unschedulable { nominated: our_node @ Some(_), victims: our_victims, .. },
+        ) => (*nominated, *victims) = (our_node.clone(), our_victims.clone()),
+        _ => {}
+    }
+    if let (Some(real), Some(ours)) = (&mut real.scores, &ours.scores) {
+        *real = in_order_of(&ours.nodes, real);
+    }
+    real
+}
+
+/// A table of scores with its nodes in this order; those that are not in it stay at the end.
+fn in_order_of(nodes: &[String], scores: &Scores) -> Scores {
+    let place = |name: &String| nodes.iter().position(|known| known == name).unwrap_or(usize::MAX);
+    let mut order: Vec<usize> = (0..scores.nodes.len()).collect();
+    order.sort_by_key(|index| place(&scores.nodes[*index]));
+    let sorted = |column: &Vec<i64>| order.iter().filter_map(|index| column.get(*index).copied()).collect();
+    Scores {
+        nodes: order.iter().map(|index| scores.nodes[*index].clone()).collect(),
+        plugins: scores.plugins.iter().map(|(plugin, column)| (plugin.clone(), sorted(column))).collect(),
+        totals: sorted(&scores.totals),
     }
 }
 

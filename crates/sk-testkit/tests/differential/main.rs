@@ -9,7 +9,7 @@ mod self_play;
 
 use sk_testkit::scheduling::Recorded;
 
-use crate::compare::{Verdict, compare};
+use crate::compare::{Chance, Verdict, compare};
 
 #[test]
 fn our_scheduler_decides_every_recorded_scenario_as_the_real_one_did() {
@@ -19,7 +19,7 @@ fn our_scheduler_decides_every_recorded_scenario_as_the_real_one_did() {
         for mut scenario in family.scenarios {
             let answers = &recording.answers[&scenario.name];
             scenario.name = format!("{}/{}", family.name, scenario.name);
-            let verdict = compare(&scenario, answers);
+            let verdict = compare(&scenario, answers, Chance::Nothing);
             scenarios += 1;
             all.attempts += verdict.attempts;
             all.placements += verdict.placements;

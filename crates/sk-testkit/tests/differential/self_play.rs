@@ -1,10 +1,10 @@
 //! Does the comparison notice? Our own answers stand for the real ones, as they are and with a lie in them.
 
-use sk_testkit::scheduling::answer::{Attempt, Outcome, Raced};
+use sk_testkit::scheduling::answer::{Attempt, Outcome};
 use sk_testkit::scheduling::recorded::Answers;
 use sk_testkit::scheduling::{Family, SchedulingScenario, generate};
 
-use crate::compare::{Level, compare};
+use crate::compare::{Chance, Level, compare};
 use crate::ours::Ours;
 
 /// What our scheduler does with a scenario when nobody tells it what the real one did.
@@ -21,7 +21,7 @@ fn play(scenario: &SchedulingScenario) -> Result<Answers, String> {
             let answer = ours.decide(&pod);
             let outcome = answer.outcome.clone();
             ours.carry_out(&answer, &outcome);
-            attempts.push(Attempt { pod, events, at: None, raced: Raced::default(), outcome, scores: answer.scores });
+            attempts.push(Attempt { pod, events, at: None, outcome, scores: answer.scores });
         }
         ours.start_bound();
         answers.push(attempts);
@@ -35,7 +35,7 @@ fn every_scenario_can_be_told_to_our_scheduler_and_agrees_with_itself() {
         for scenario in &family.scenarios {
             let place = format!("{}/{}", family.name, scenario.name);
             let answers = play(scenario).unwrap_or_else(|reason| panic!("{place}: {reason}"));
-            let found = compare(scenario, &answers).differences;
+            let found = compare(scenario, &answers, Chance::Nothing).differences;
             assert!(found.is_empty(), "{place}: {}", found[0]);
         }
     }
@@ -46,7 +46,7 @@ fn random_scenarios_agree_with_themselves() {
     for seed in 0..4 {
         let scenario = generate::scenario(seed, 250);
         let answers = play(&scenario).unwrap_or_else(|reason| panic!("seed {seed}: {reason}"));
-        let verdict = compare(&scenario, &answers);
+        let verdict = compare(&scenario, &answers, Chance::Nothing);
         assert!(verdict.differences.is_empty(), "{}", verdict.differences[0]);
         assert!(verdict.placements > 150, "seed {seed}: only {} pods found a node", verdict.placements);
     }
@@ -59,7 +59,7 @@ fn a_lie_at_each_level_is_noticed_at_that_level() {
     let told = |lie: &dyn Fn(&mut Attempt) -> bool| {
         let mut answers = truth.clone();
         assert!(answers.iter_mut().flatten().any(lie), "there is something to lie about");
-        compare(&scenario, &answers).differences.first().map(|difference| difference.level)
+        compare(&scenario, &answers, Chance::Nothing).differences.first().map(|difference| difference.level)
     };
     let another_word = |attempt: &mut Attempt| match &mut attempt.outcome {
         Outcome::Unschedulable { unschedulable, .. } => {
@@ -93,6 +93,45 @@ fn a_retry_that_one_of_the_two_does_not_make_is_noticed() {
     let mut answers = play(&scenario).unwrap();
     let step = answers.iter().position(|attempts| attempts.len() > 1).expect("some event makes several pods be tried");
     answers[step].pop();
-    let found = compare(&scenario, &answers).differences;
+    let found = compare(&scenario, &answers, Chance::Nothing).differences;
     assert_eq!(found.first().map(|difference| difference.level), Some(Level::Retries));
+}
+
+/// The last placement that had a choice goes elsewhere: to a node of the same score, or to one of a lower one.
+fn moved(answers: &mut Answers, same_score: bool) -> bool {
+    let is_other =
+        |attempt: &Attempt, name: &String| matches!(&attempt.outcome, Outcome::Bound { node, .. } if node != name);
+    for attempt in answers.iter_mut().flatten().rev() {
+        let Some(scores) = attempt.scores.clone() else { continue };
+        let best = scores.totals.iter().max();
+        let fits = |(name, total): &(&String, &i64)| is_other(attempt, name) && (Some(*total) == best) == same_score;
+        let Some((other, _)) = scores.nodes.iter().zip(&scores.totals).find(fits) else { continue };
+        if let Outcome::Bound { node, .. } = &mut attempt.outcome {
+            node.clone_from(other);
+            return true;
+        }
+    }
+    false
+}
+
+#[test]
+fn where_order_is_chance_any_of_the_best_nodes_will_do_and_no_other() {
+    let scenario = generate::scenario(0, 120);
+    let truth = play(&scenario).unwrap();
+    let level = |answers: &Answers, chance: Chance| {
+        compare(&scenario, answers, chance).differences.first().map(|difference| difference.level)
+    };
+    let (mut as_good, mut worse, mut shuffled) = (truth.clone(), truth.clone(), truth.clone());
+    assert!(moved(&mut as_good, true) && moved(&mut worse, false), "there is something to choose");
+    for scores in shuffled.iter_mut().flatten().filter_map(|attempt| attempt.scores.as_mut()) {
+        scores.nodes.reverse();
+        scores.totals.reverse();
+        scores.plugins.iter_mut().for_each(|(_, column)| column.reverse());
+    }
+    assert_eq!(level(&as_good, Chance::Nothing), Some(Level::Node));
+    assert_eq!(level(&worse, Chance::Order), Some(Level::Node));
+    assert_eq!(level(&shuffled, Chance::Nothing), Some(Level::Scores));
+    assert_eq!(level(&shuffled, Chance::Order), None);
+    let first_of = |answers: &Answers| compare(&scenario, answers, Chance::Order).differences.into_iter().next();
+    assert!(first_of(&as_good).is_none_or(|found| found.level != Level::Node), "one as good is no difference");
 }

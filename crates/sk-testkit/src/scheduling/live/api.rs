@@ -127,6 +127,12 @@ pub(super) fn path(gvk: &Gvk, namespace: Option<&str>, name: &str) -> Result<Str
     })
 }
 
+/// Where all objects of a kind are, in whatever namespace.
+pub(super) fn collection(kind: &str) -> Option<String> {
+    let (_, group, plural, _) = KINDS.iter().find(|(known, ..)| *known == kind)?;
+    Some(format!("{group}/{plural}"))
+}
+
 /// The collection that an object belongs to, and where the object itself is.
 fn paths_of(object: &Value) -> Result<(String, String), ControlError> {
     let refuse = || ControlError::NoObject(object.to_string().chars().take(200).collect());

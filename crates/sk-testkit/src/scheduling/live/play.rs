@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::api;
 use super::log::Follower;
 use super::rest::Awaited;
-use super::tracker::{self, FENCE, Tracker};
+use super::tracker::{self, Tracker};
 use super::{Arena, PlayError};
 use crate::scenario::Target;
 use crate::scheduling::answer::{Attempt, Outcome, name_of, pod_name};
@@ -17,15 +17,14 @@ use crate::scheduling::scenario::{Change, Step};
 /// Start times are made up, one second after the other from here on, so that two recordings have the same.
 const FIRST_START: i64 = 1_767_225_600;
 
+/// Where all nodes are.
+pub(super) const NODES: &str = "/api/v1/nodes";
+
 /// Plays the steps of one scenario.
 pub(super) struct Player<'a> {
     pub(super) arena: &'a mut Arena,
     pub(super) log: Follower,
     pub(super) tracker: Tracker,
-    /// The schedulers that run.
-    schedulers: BTreeSet<String>,
-    /// Pods that are on a node.
-    assigned: BTreeSet<String>,
     /// Nodes that there are.
     nodes: BTreeSet<String>,
     /// Some attempt did not look at all nodes, so the next one does not start at the first.
@@ -34,20 +33,8 @@ pub(super) struct Player<'a> {
 }
 
 impl<'a> Player<'a> {
-    pub(super) fn new(arena: &'a mut Arena, log: Follower, configuration: &Value) -> Self {
-        let profiles = configuration["profiles"].as_array().cloned().unwrap_or_else(|| vec![json!({})]);
-        let name = |profile: &Value| profile["schedulerName"].as_str().unwrap_or("default-scheduler").to_owned();
-        let schedulers = profiles.iter().map(name).collect();
-        Self {
-            arena,
-            log,
-            tracker: Tracker::default(),
-            schedulers,
-            assigned: BTreeSet::new(),
-            nodes: BTreeSet::new(),
-            moved_on: false,
-            started: 0,
-        }
+    pub(super) fn new(arena: &'a mut Arena, log: Follower) -> Self {
+        Self { arena, log, tracker: Tracker::default(), nodes: BTreeSet::new(), moved_on: false, started: 0 }
     }
 
     /// Creates the scenario's nodes, in order, and waits until the scheduler knows all of them.
@@ -59,7 +46,7 @@ impl<'a> Player<'a> {
             self.nodes.insert(name_of(node));
             events.push((tracker::NODE_ADDED, name_of(node)));
         }
-        self.rest(Awaited::all(events)).await
+        self.rest(Awaited::nodes(events)).await
     }
 
     /// Does one step and returns what the scheduler tried because of it.
@@ -81,93 +68,74 @@ impl<'a> Player<'a> {
     /// Empties the cluster under a scheduler that goes on, and waits until it has seen that.
     pub(super) async fn clear(&mut self) -> Result<(), PlayError> {
         self.tracker.begin();
-        let mut events = Vec::new();
-        let pods = self.arena.api.get("/api/v1/pods").await?;
-        let pods = pods["items"].as_array().into_iter().flatten();
-        for pod in pods.filter(|pod| name_of(pod) != FENCE) {
-            let scheduler = pod["spec"]["schedulerName"].as_str().unwrap_or_default();
-            match pod["spec"]["nodeName"].as_str() {
-                Some(_) if pod["status"]["phase"] == "Succeeded" => {}
-                Some(_) => events.push((tracker::ASSIGNED_DELETED, name_of(pod))),
-                None if self.schedulers.contains(scheduler) => events.push((tracker::PENDING_DELETED, name_of(pod))),
-                None => {}
-            }
-        }
-        let nodes = self.arena.api.get("/api/v1/nodes").await?;
+        self.arena.remove_pods().await?;
+        self.rest(Awaited::default()).await?;
+        let nodes = self.arena.api.get(NODES).await?;
         let nodes = nodes["items"].as_array().into_iter().flatten();
-        events.extend(nodes.map(|node| (tracker::NODE_DELETED, name_of(node))));
-        self.arena.empty().await?;
-        self.rest(Awaited::all(events)).await
+        let events = nodes.map(|node| (tracker::NODE_DELETED, name_of(node))).collect();
+        self.arena.api.delete(NODES).await?;
+        self.rest(Awaited::nodes(events)).await
     }
 
     async fn act(&mut self, step: &Step) -> Result<Awaited, PlayError> {
-        let seen = |event, object: String| Awaited::all(vec![(event, object)]);
-        let unseen = Awaited::unseen;
         Ok(match step {
-            Step::Pod(pod) => {
+            Step::Pod(pod) | Step::Bind(pod) => {
                 self.arena.make(pod).await?;
-                let scheduler = pod["spec"]["schedulerName"].as_str().unwrap_or("default-scheduler");
-                if self.schedulers.contains(scheduler) {
-                    Awaited { pod: Some(name_of(pod)), ..seen(tracker::PENDING_ADDED, name_of(pod)) }
-                } else {
-                    unseen()
-                }
-            }
-            Step::Bind(pod) => {
-                self.arena.make(pod).await?;
-                seen(tracker::ASSIGNED_ADDED, name_of(pod))
+                Awaited::default()
             }
             Step::Node(node) => {
                 self.arena.make(node).await?;
                 self.nodes.insert(name_of(node));
-                seen(tracker::NODE_ADDED, name_of(node))
+                Awaited::nodes(vec![(tracker::NODE_ADDED, name_of(node))])
             }
             Step::Create(object) => {
+                let awaited = self.unseen(object["kind"].as_str().unwrap_or_default());
                 self.arena.make(object).await?;
-                unseen()
+                awaited
             }
             Step::Change(change) => self.change(change).await?,
             Step::Delete(target) => self.delete(target).await?,
             Step::Finish => self.finish().await?,
             Step::Wait(span) => {
                 tokio::time::sleep(Duration::from_micros(u64::try_from(span.as_micros()).unwrap_or(0))).await;
-                unseen()
+                Awaited::default()
             }
         })
+    }
+
+    /// What has to be waited for after something is done to an object of this kind, whose events are not logged.
+    fn unseen(&self, kind: &str) -> Awaited {
+        let collection = api::collection(kind).unwrap_or_default();
+        let told = self.arena.gate.passed(&collection);
+        Awaited::unseen(collection, told)
     }
 
     async fn change(&mut self, change: &Change) -> Result<Awaited, PlayError> {
         let (path, object) = place(&change.of)?;
         let path = if change.status { format!("{path}/status") } else { path };
-        self.arena.api.merge(&path, &change.merge).await?;
-        let event = match change.of.0.gvk.kind.as_str() {
-            "Node" => tracker::NODE_UPDATED,
-            // The scheduler watches only pods that have not ended.
-            "Pod" if change.merge["status"]["phase"] == "Succeeded" && self.assigned.remove(&object) => {
-                tracker::ASSIGNED_DELETED
-            }
-            "Pod" if self.assigned.contains(&object) => tracker::ASSIGNED_UPDATED,
-            "Pod" => tracker::PENDING_UPDATED,
-            _ => return Ok(Awaited::unseen()),
+        let awaited = match change.of.0.gvk.kind.as_str() {
+            "Node" => Awaited::nodes(vec![(tracker::NODE_UPDATED, object)]),
+            "Pod" => Awaited::default(),
+            kind => self.unseen(kind),
         };
-        Ok(Awaited::all(vec![(event, object)]))
+        self.arena.api.merge(&path, &change.merge).await?;
+        Ok(awaited)
     }
 
     async fn delete(&mut self, target: &Target) -> Result<Awaited, PlayError> {
         let (path, object) = place(target)?;
+        let awaited = match target.0.gvk.kind.as_str() {
+            "Node" => Awaited::nodes(vec![(tracker::NODE_DELETED, object.clone())]),
+            "Pod" => Awaited::default(),
+            kind => self.unseen(kind),
+        };
         if !self.arena.api.delete_if_there(&path).await? {
             // A random scenario cannot know that the pod was somebody's victim.
-            return Ok(Awaited::all(Vec::new()));
+            return Ok(Awaited::default());
         }
         self.arena.created.retain(|created| *created != path);
         self.nodes.remove(&object);
-        let event = match target.0.gvk.kind.as_str() {
-            "Node" => tracker::NODE_DELETED,
-            "Pod" if self.assigned.remove(&object) => tracker::ASSIGNED_DELETED,
-            "Pod" => tracker::PENDING_DELETED,
-            _ => return Ok(Awaited::unseen()),
-        };
-        Ok(Awaited::all(vec![(event, object)]))
+        Ok(awaited)
     }
 
     /// Ends every pod that is being deleted, one after the other: the scheduler rests in between, so that it is certain
@@ -177,10 +145,9 @@ impl<'a> Player<'a> {
         let pods = listed["items"].as_array().into_iter().flatten();
         for pod in pods.filter(|pod| !pod["metadata"]["deletionTimestamp"].is_null()) {
             self.arena.api.delete(&pod_path(&name_of(pod))).await?;
-            self.assigned.remove(&name_of(pod));
-            self.rest(Awaited::all(vec![(tracker::ASSIGNED_DELETED, name_of(pod))])).await?;
+            self.rest(Awaited::default()).await?;
         }
-        Ok(Awaited::all(Vec::new()))
+        Ok(Awaited::default())
     }
 
     /// The kubelets start what was bound in this step, one second after the other.
@@ -192,16 +159,16 @@ impl<'a> Player<'a> {
         let is_bound = |attempt: &&Attempt| matches!(attempt.outcome, Outcome::Bound { .. });
         bound.extend(attempts.iter().filter(is_bound).map(|attempt| attempt.pod.clone()));
         self.tracker.begin();
-        let mut events = Vec::new();
+        if bound.is_empty() {
+            return Ok(());
+        }
         for pod in bound {
             self.started += 1;
             let since = jiff::Timestamp::from_second(FIRST_START + self.started).unwrap_or_default();
             let status = json!({"status": {"phase": "Running", "startTime": since.to_string()}});
             self.arena.api.merge(&format!("{}/status", pod_path(&pod)), &status).await?;
-            events.push((tracker::ASSIGNED_UPDATED, pod.clone()));
-            self.assigned.insert(pod);
         }
-        if events.is_empty() { Ok(()) } else { self.rest(Awaited::all(events)).await }
+        self.rest(Awaited::default()).await
     }
 }
 

@@ -4,7 +4,10 @@
 //! informer run one after the other: the *fence*, a pod of nobody's on a node that is not there, is changed after the
 //! event, and when that is logged the event's handler has ended. So a step ends by proof and not by the clock, however
 //! loaded the machine is. A changed node is fenced by another change to itself, because nodes have an informer of their
-//! own. Kinds whose events are not logged at all can only be waited for.
+//! own. Kinds whose events are not logged at all can only be waited for, once they have passed the gate.
+//!
+//! Events of pods wait at the gate. When the scheduler is idle one is let through, and the next one when the scheduler is
+//! idle again.
 
 use std::time::{Duration, Instant};
 
@@ -25,25 +28,26 @@ const LOOK: Duration = Duration::from_millis(2);
 /// An event of a kind whose arrival the log does not tell has to be waited for blindly.
 const QUIET_AFTER_UNSEEN_EVENT: Duration = Duration::from_millis(400);
 
-/// What a step waits for.
+/// What a step waits for, besides what waits at the gate.
+#[derive(Default)]
 pub(super) struct Awaited {
-    /// Events that reach the scheduler.
-    pub(super) events: Vec<(&'static str, String)>,
-    /// A pod that the queue has yet to take in.
-    pub(super) pod: Option<String>,
+    /// Events of nodes that reach the scheduler.
+    nodes: Vec<(&'static str, String)>,
+    /// A collection whose watch has something to tell, and how much it had told before.
+    watch: Option<(String, u64)>,
     /// How long nothing must happen.
-    pub(super) quiet: Duration,
+    quiet: Duration,
 }
 
 impl Awaited {
-    /// All of these events.
-    pub(super) fn all(events: Vec<(&'static str, String)>) -> Self {
-        Self { events, pod: None, quiet: Duration::ZERO }
+    /// All of these events of nodes.
+    pub(super) fn nodes(nodes: Vec<(&'static str, String)>) -> Self {
+        Self { nodes, ..Self::default() }
     }
 
-    /// Something that the log does not tell.
-    pub(super) fn unseen() -> Self {
-        Self { events: Vec::new(), pod: None, quiet: QUIET_AFTER_UNSEEN_EVENT }
+    /// Something that the log does not tell, of a collection whose watch has told so much, if there is one.
+    pub(super) fn unseen(collection: String, told: Option<u64>) -> Self {
+        Self { watch: told.map(|told| (collection, told)), quiet: QUIET_AFTER_UNSEEN_EVENT, ..Self::default() }
     }
 }
 
@@ -53,11 +57,16 @@ impl Player<'_> {
         self.idle(&awaited).await?;
         self.fence_nodes(&awaited).await?;
         loop {
+            // Whatever was let through has been carried out when the fence moves, and whatever the attempts before have
+            // caused waits at the gate.
             let tried = self.tracker.tried();
+            self.fence_pods().await?;
             self.idle(&awaited).await?;
             self.check().await?;
-            self.fence_pods().await?;
-            if self.tracker.is_idle() && self.tracker.tried() == tried {
+            if let Some(during) = self.tracker.disturbed() {
+                return Err(PlayError::Disturbed { plays: 1, during });
+            }
+            if self.tracker.tried() == tried && !self.arena.gate.let_one_through() {
                 return Ok(());
             }
         }
@@ -71,9 +80,13 @@ impl Player<'_> {
             if self.read()? {
                 last_word = Instant::now();
             }
-            let missing = awaited.events.iter().find(|(event, object)| !self.tracker.has_seen(event, object));
-            let taken_in = awaited.pod.as_ref().is_none_or(|pod| self.tracker.has_taken_in(pod));
-            if missing.is_none() && taken_in && self.tracker.is_idle() && last_word.elapsed() >= awaited.quiet {
+            let missing = awaited.nodes.iter().find(|(event, node)| !self.tracker.has_seen(event, node));
+            let watched = awaited.watch.as_ref();
+            let untold = watched.is_some_and(|(path, told)| self.arena.gate.passed(path) <= Some(*told));
+            if untold {
+                last_word = Instant::now();
+            }
+            if missing.is_none() && self.tracker.is_idle() && last_word.elapsed() >= awaited.quiet {
                 return Ok(());
             }
             if began.elapsed() > REST_LIMIT {
@@ -105,7 +118,7 @@ impl Player<'_> {
 
     /// Every event of these nodes so far has been carried out when this returns.
     async fn fence_nodes(&mut self, awaited: &Awaited) -> Result<(), PlayError> {
-        for (event, node) in &awaited.events {
+        for (event, node) in &awaited.nodes {
             if ![tracker::NODE_ADDED, tracker::NODE_UPDATED].contains(event) {
                 continue;
             }

@@ -15,6 +15,16 @@ impl Ours {
         match news {
             News::Came(name, node) => self.came(&name, &node),
             News::Left(name) => self.left(&name),
+            News::Going(name) => {
+                if let Some(known) = self.pods.get(&name) {
+                    self.scheduler.cluster.update_pod(known.id, |pod| (pod.deleting, pod.preempted) = (true, true));
+                }
+            }
+            News::Displaced(name) => {
+                let lost = self.pods.get(&name).map(|known| known.id).and_then(|id| self.withdraw(id));
+                lost.into_iter().for_each(|class| self.nomination_gone(class));
+            }
+            News::Withdrawn(_, class) => self.nomination_gone(class),
         }
     }
 

@@ -31,7 +31,7 @@ pub(crate) struct Ours {
     objects: Vec<Value>,
     nodes: BTreeMap<String, Value>,
     pods: BTreeMap<String, Known>,
-    /// Pods that came onto nodes or left them, but not yet as far as the scheduler knows.
+    /// Pods that came onto nodes, left them or were changed, but not yet as far as the scheduler knows.
     news: Vec<News>,
     /// Pods that came onto nodes in this step; the kubelets start them when it is over.
     bound: Vec<String>,
@@ -50,6 +50,12 @@ struct Known {
 enum News {
     Came(String, String),
     Left(String),
+    /// Its deletion has begun, to make room for another.
+    Going(String),
+    /// It is nominated no more, because a pod of a higher priority makes room on that node.
+    Displaced(String),
+    /// Its own failure has taken its nomination back; the queue is told when its status says so.
+    Withdrawn(String, ClassId),
 }
 
 impl fmt::Display for News {
@@ -57,6 +63,7 @@ impl fmt::Display for News {
         match self {
             Self::Came(pod, _) => write!(f, "+{pod}"),
             Self::Left(pod) => write!(f, "-{pod}"),
+            Self::Going(pod) | Self::Displaced(pod) | Self::Withdrawn(pod, _) => write!(f, "~{pod}"),
         }
     }
 }
@@ -160,10 +167,12 @@ impl Ours {
     /// Tells the queue what the real scheduler had learnt before an attempt.
     pub(crate) fn learn(&mut self, events: &[String]) {
         for event in events {
-            if let Some(index) = self.news.iter().position(|news| news.to_string() == *event) {
-                let news = self.news.remove(index);
-                self.deliver(news);
-            }
+            // One change of a pod can tell several things.
+            let (told, untold) =
+                std::mem::take(&mut self.news).into_iter().partition(|news| news.to_string() == *event);
+            self.news = untold;
+            let told: Vec<News> = told;
+            told.into_iter().for_each(|news| self.deliver(news));
         }
     }
 
@@ -277,34 +286,39 @@ impl Ours {
                 self.news.push(News::Came(answer.pod.clone(), node.clone()));
             }
             Outcome::Unschedulable { unschedulable, nominated, victims } => {
-                let lost = match nominated {
+                match nominated {
                     Some(node) => self.nominate(id, node, victims),
-                    None if unschedulable.contains("not eligible") => Vec::new(),
-                    None => self.withdraw(id).into_iter().collect(),
-                };
+                    None if unschedulable.contains("not eligible") => {}
+                    None => self.withdraw_own(id),
+                }
                 self.queue.failed(self.now, id, answer.rejectors, &self.scheduler);
-                lost.into_iter().for_each(|class| self.nomination_gone(class));
                 self.evict(&answer.pod, victims);
             }
             Outcome::Failed { .. } => self.queue.failed(self.now, id, PluginSet::EMPTY, &self.scheduler),
         }
     }
 
-    /// Nominates a pod, and says of which classes those are that lost a nomination by it.
-    fn nominate(&mut self, id: PodId, node: &str, victims: &[String]) -> Vec<ClassId> {
+    /// Nominates a pod; those that lose a nomination by it will learn so.
+    fn nominate(&mut self, id: PodId, node: &str, victims: &[String]) {
         let node = self.scheduler.cluster.slot(node);
-        let mut lost = Vec::new();
         if self.scheduler.cluster.nomination(id).is_some_and(|before| before != node) {
-            lost.extend(self.withdraw(id));
+            self.withdraw_own(id);
         }
         self.scheduler.cluster.nominate(id, node);
         self.scheduler.cluster.update_pod(id, |pod| pod.nominated = Some(node));
         if !victims.is_empty() {
             self.queue.set_preempting(id, true);
-            let lower = self.scheduler.cluster.nominations_below(id, node);
-            lost.extend(lower.into_iter().filter_map(|pod| self.withdraw(pod)));
+            for lower in self.scheduler.cluster.nominations_below(id, node) {
+                self.news.push(News::Displaced(self.name(lower)));
+            }
         }
-        lost
+    }
+
+    /// Takes back the nomination of a pod that failed. The scheduler knows at once, its queue when the status is changed.
+    fn withdraw_own(&mut self, id: PodId) {
+        if let Some(class) = self.withdraw(id) {
+            self.news.push(News::Withdrawn(self.name(id), class));
+        }
     }
 
     /// Takes a nomination back; the class of the pod, if it had one.
@@ -323,7 +337,7 @@ impl Ours {
                 self.news.push(News::Left(victim.clone()));
                 still_there.insert(victim.clone());
             } else {
-                self.scheduler.cluster.update_pod(known.id, |pod| (pod.deleting, pod.preempted) = (true, true));
+                self.news.push(News::Going(victim.clone()));
             }
         }
         if still_there.is_empty() {

@@ -5,13 +5,10 @@
 //! backend/queue/scheduling_queue.go and framework/preemption/executor.go. A message that is no longer written
 //! makes a recording wait in vain, and fail; it cannot make it wrong.
 
-mod races;
-
 use std::collections::{BTreeMap, BTreeSet};
 
-use self::races::Races;
 use super::log::Line;
-use crate::scheduling::answer::{Attempt, Outcome, Raced, Scores, pod_name};
+use crate::scheduling::answer::{Attempt, Outcome, Scores, pod_name};
 
 /// The pod whose updates are the fence, as answers call it.
 pub(super) const FENCE: &str = "fence/fence";
@@ -54,17 +51,15 @@ const EVENTS: [&str; 9] = [
 /// The state of the scheduler.
 #[derive(Debug, Default)]
 pub(super) struct Tracker {
-    races: Races,
+    /// What reached the scheduler while it was deciding, if anything did: it counts for the pod in hand and for those that
+    /// wait, and which of them were in hand is not logged.
+    disturbed: Option<String>,
     /// How often the fence was seen to move, and each node to change.
     fences: u64,
     node_updates: BTreeMap<String, u64>,
     /// Pods that will be tried without anything happening first.
     queued: BTreeSet<String>,
-    /// Pods that wait for something to happen.
-    waiting: BTreeSet<String>,
-    /// Pods that are bound, but not yet seen to be by the scheduler's own informer.
-    binding: BTreeSet<String>,
-    /// Pods that left the queue through the informer; the word that they were bound may come later.
+    /// Pods that left the queue through the informer.
     left: BTreeSet<String>,
     /// Pods that others are being deleted for, and which of the drafts found that out.
     preempting: BTreeMap<String, usize>,
@@ -72,7 +67,7 @@ pub(super) struct Tracker {
     about_to_preempt: BTreeSet<String>,
     drafts: Vec<Draft>,
     seen: BTreeSet<Seen>,
-    /// Pods that came onto nodes or left them since the last attempt began.
+    /// Pods that came onto nodes, left them or were changed since the last attempt began.
     news: Vec<String>,
 }
 
@@ -92,7 +87,6 @@ struct Draft {
     target: Option<String>,
     /// The outcome was written into the pod's status.
     posted: bool,
-    raced: Raced,
 }
 
 impl Draft {
@@ -108,7 +102,6 @@ impl Draft {
             going_already: 0,
             target: None,
             posted: false,
-            raced: Raced::default(),
         }
     }
 }
@@ -119,12 +112,17 @@ impl Tracker {
         self.drafts.clear();
         self.seen.clear();
         self.news.clear();
-        self.races.begin();
+        self.disturbed = None;
     }
 
     /// Has this event reached the scheduler since the step began?
     pub(super) fn has_seen(&self, event: &'static str, object: &str) -> bool {
         self.seen.contains(&Seen { event, object: object.to_owned() })
+    }
+
+    /// What reached the scheduler in the middle of a decision since the step began.
+    pub(super) fn disturbed(&self) -> Option<String> {
+        self.disturbed.clone()
     }
 
     /// Nothing is queued, under way or half done.
@@ -135,15 +133,9 @@ impl Tracker {
             None => false,
         };
         self.queued.is_empty()
-            && self.binding.is_empty()
             && self.preempting.is_empty()
             && self.about_to_preempt.is_empty()
             && self.drafts.iter().all(done)
-    }
-
-    /// Has the queue taken a new pod in? Its arrival is logged a moment before.
-    pub(super) fn has_taken_in(&self, pod: &str) -> bool {
-        self.waiting.contains(pod) || self.queued.contains(pod) || self.drafts.iter().any(|draft| draft.pod == pod)
     }
 
     /// How many attempts the step has seen so far.
@@ -170,8 +162,7 @@ impl Tracker {
                 victims.clone_from(&draft.victims);
                 victims.sort();
             }
-            let (pod, events, raced) = (draft.pod.clone(), draft.events.clone(), draft.raced);
-            Some(Attempt { pod, events, at: draft.at, raced, outcome, scores })
+            Some(Attempt { pod: draft.pod.clone(), events: draft.events.clone(), at: draft.at, outcome, scores })
         };
         self.drafts.iter().filter_map(attempt).collect()
     }
@@ -181,8 +172,8 @@ impl Tracker {
         let open: Vec<_> =
             self.drafts.iter().filter(|draft| draft.outcome.is_none() || !draft.posted).map(|d| &d.pod).collect();
         format!(
-            "queued {:?}, tried and not settled {open:?}, binding {:?}, preempting {:?}, about to preempt {:?}",
-            self.queued, self.binding, self.preempting, self.about_to_preempt
+            "queued {:?}, tried and not settled {open:?}, preempting {:?}, about to preempt {:?}",
+            self.queued, self.preempting, self.about_to_preempt
         )
     }
 
@@ -192,6 +183,9 @@ impl Tracker {
             self.event(event, line);
         } else if line.message.starts_with("Pod moved to an internal scheduling queue") {
             self.moved(line);
+        } else if line.message == "Event received while pods are in flight" {
+            // The fence moves while pods are decided about. It changes nothing that any plugin asks for.
+            self.disturbed = line.field("event").filter(|event| event != "AssignedPodUpdate").or(self.disturbed.take());
         } else if line.message.contains("reempt") || line.message.starts_with("Victim Pod") {
             self.preemption(line);
         } else {
@@ -205,16 +199,14 @@ impl Tracker {
             self.fences += u64::from(event == ASSIGNED_UPDATED);
             return;
         }
-        self.races.event(event);
         match event {
             NODE_UPDATED => *self.node_updates.entry(object.clone()).or_default() += 1,
             PENDING_ADDED => drop(self.left.remove(&object)),
             ASSIGNED_ADDED => self.news.push(format!("+{object}")),
             ASSIGNED_DELETED => self.news.push(format!("-{object}")),
+            ASSIGNED_UPDATED | PENDING_UPDATED => self.news.push(format!("~{object}")),
             PENDING_DELETED => {
                 self.queued.remove(&object);
-                self.waiting.remove(&object);
-                self.binding.remove(&object);
                 self.left.insert(object.clone());
             }
             _ => {}
@@ -238,10 +230,7 @@ impl Tracker {
             && self.drafts.iter().rfind(|draft| draft.pod == pod).is_some_and(no_nodes);
         if by_the_clock || line.field("queue").as_deref() == Some("Unschedulable") {
             self.queued.remove(&pod);
-            self.waiting.insert(pod);
         } else {
-            self.waiting.remove(&pod);
-            self.races.enqueued(&pod);
             self.queued.insert(pod);
         }
     }
@@ -269,7 +258,6 @@ impl Tracker {
                 }
             }
             "Start the preemption asynchronously" => {
-                self.races.preemption();
                 self.about_to_preempt.remove(&pod);
                 let draft = self.drafts.iter().rposition(|draft| draft.pod == pod).unwrap_or_default();
                 self.preempting.insert(pod, draft);
@@ -290,10 +278,8 @@ impl Tracker {
         match line.message {
             "Attempting to schedule pod" => {
                 self.queued.remove(&pod);
-                self.waiting.remove(&pod);
                 let events = std::mem::take(&mut self.news);
-                let raced = self.races.attempted(&pod);
-                self.drafts.push(Draft { events, at: line.at(), raced, ..Draft::of(pod) });
+                self.drafts.push(Draft { events, at: line.at(), ..Draft::of(pod) });
             }
             "Skip schedule deleting pod" => drop(self.queued.remove(&pod)),
             "Plugin scored node for pod" => self.score(&pod, line),
@@ -303,7 +289,7 @@ impl Tracker {
                     draft.scores.totals.push(total);
                 }
             }
-            "Successfully bound pod to node" => self.bound(pod, line),
+            "Successfully bound pod to node" => self.bound(&pod, line),
             "Unable to schedule pod; no fit; waiting" => {
                 self.unschedulable(&pod, line.field("err").unwrap_or_default());
             }
@@ -335,17 +321,14 @@ impl Tracker {
         }
     }
 
-    fn bound(&mut self, pod: String, line: &Line) {
+    fn bound(&mut self, pod: &str, line: &Line) {
         let count = |key: &str| line.number(key).and_then(|n| u64::try_from(n).ok()).unwrap_or_default();
         let outcome = Outcome::Bound {
             node: line.field("node").unwrap_or_default(),
             evaluated: count("evaluatedNodes"),
             feasible: count("feasibleNodes"),
         };
-        self.end(&pod, outcome);
-        if !self.left.contains(&pod) {
-            self.binding.insert(pod);
-        }
+        self.end(pod, outcome);
     }
 
     fn unschedulable(&mut self, pod: &str, unschedulable: String) {
@@ -363,10 +346,8 @@ impl Tracker {
     }
 
     fn end(&mut self, pod: &str, outcome: Outcome) {
-        let state = self.races.decided(pod);
         if let Some(draft) = self.draft(pod) {
             draft.outcome = Some(outcome);
-            draft.raced.decision |= state;
         }
     }
 

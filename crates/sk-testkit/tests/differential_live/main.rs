@@ -7,9 +7,10 @@ mod compare;
 #[path = "../differential/ours/mod.rs"]
 mod ours;
 
+use serde_json::{Value, json};
 use sk_testkit::scheduling::answer::{Attempt, Outcome, Scores};
 use sk_testkit::scheduling::live::{Arena, Flags};
-use sk_testkit::scheduling::{Recorded, generate};
+use sk_testkit::scheduling::{Recorded, SchedulingScenario, generate};
 
 use crate::compare::{Chance, Verdict, compare};
 
@@ -26,12 +27,12 @@ fn setting(name: &str, default: u64) -> u64 {
 }
 
 /// Plays a random scenario per seed and compares every attempt.
-async fn compare_seeds(flags: Flags, chance: Chance, seeds: impl Iterator<Item = u64>) {
+async fn compare_seeds(flags: Flags, chance: Chance, scheduler: Value, seeds: impl Iterator<Item = u64>) {
     let pods = setting("DIFFERENTIAL_PODS", PODS);
     let mut arena = Arena::start(flags).await.expect("the control plane starts");
     let mut all = Verdict::default();
     for seed in seeds {
-        let scenario = generate::scenario(seed, pods as usize);
+        let scenario = SchedulingScenario { scheduler: scheduler.clone(), ..generate::scenario(seed, pods as usize) };
         let answers = arena.play(&scenario).await.expect("the real scheduler plays it");
         let Verdict { attempts, placements, differences } = compare(&scenario, &answers, chance);
         println!(
@@ -53,14 +54,30 @@ async fn compare_seeds(flags: Flags, chance: Chance, seeds: impl Iterator<Item =
 
 #[tokio::test(flavor = "multi_thread")]
 async fn random_pods_are_decided_as_the_real_scheduler_decides_them() {
-    compare_seeds(Flags::Deterministic, Chance::Nothing, 0..setting("DIFFERENTIAL_SEEDS", SEEDS)).await;
+    let seeds = 0..setting("DIFFERENTIAL_SEEDS", SEEDS);
+    compare_seeds(Flags::Deterministic, Chance::Nothing, json!({}), seeds).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_profile_decides_random_pods_alike_too() {
+    let strategy =
+        json!({"type": "MostAllocated", "resources": [{"name": "cpu", "weight": 3}, {"name": "memory", "weight": 1}]});
+    let scores = json!([{"name": "ImageLocality", "weight": 5}, {"name": "NodeAffinity", "weight": 1}, {"name": "PodTopologySpread", "weight": 7}]);
+    let packer = json!({
+        "schedulerName": "default-scheduler",
+        "plugins": {"multiPoint": {"enabled": scores}},
+        "pluginConfig": [{"name": "NodeResourcesFit", "args": {"scoringStrategy": strategy}}],
+    });
+    let scheduler = json!({"percentageOfNodesToScore": 100, "profiles": [packer]});
+    // The one with more than a hundred nodes, where the percentage has a say, and one with priorities.
+    compare_seeds(Flags::Deterministic, Chance::Nothing, scheduler, [3, 5].into_iter()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn under_default_flags_the_real_scheduler_takes_one_of_the_best_nodes() {
     // One seed in four draws more than a hundred nodes, of which the real scheduler then looks at different ones each time.
     let seeds = (0..setting("DIFFERENTIAL_SEEDS", SEEDS)).filter(|seed| generate::scenario(*seed, 0).nodes.len() < 100);
-    compare_seeds(Flags::Default, Chance::Order, seeds).await;
+    compare_seeds(Flags::Default, Chance::Order, json!({}), seeds).await;
 }
 
 /// What an attempt came to: the pod, what had been learnt before it, the outcome, the scores.

@@ -31,20 +31,20 @@ const ALONE: usize = 100;
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
     Plain,
-    SpreadOverZones,
-    NearTheirKind,
-    NotBesideTheirKind,
+    Spread,
+    Near,
+    Apart,
 }
 
 impl Kind {
-    const ALL: [Self; 4] = [Self::Plain, Self::SpreadOverZones, Self::NearTheirKind, Self::NotBesideTheirKind];
+    const ALL: [Self; 4] = [Self::Plain, Self::Spread, Self::Near, Self::Apart];
 
     fn name(self) -> &'static str {
         match self {
             Self::Plain => "plain",
-            Self::SpreadOverZones => "spread over zones, required",
-            Self::NearTheirKind => "near their own kind, by zone",
-            Self::NotBesideTheirKind => "not beside their own kind, by host",
+            Self::Spread => "spread over zones, required",
+            Self::Near => "near their own kind, by zone",
+            Self::Apart => "not beside their own kind, by host",
         }
     }
 
@@ -55,14 +55,14 @@ impl Kind {
         let term = |key: &str| json!([{"topologyKey": key, "labelSelector": selector}]);
         match self {
             Self::Plain => {}
-            Self::SpreadOverZones => {
+            Self::Spread => {
                 pod["topologySpreadConstraints"] = json!([{
                     "maxSkew": 1, "topologyKey": shorthand::ZONE, "whenUnsatisfiable": "DoNotSchedule",
                     "labelSelector": selector,
                 }]);
             }
-            Self::NearTheirKind => pod["affinity"]["podAffinity"]["required"] = term(shorthand::ZONE),
-            Self::NotBesideTheirKind => pod["affinity"]["podAntiAffinity"]["required"] = term(shorthand::HOSTNAME),
+            Self::Near => pod["affinity"]["podAffinity"]["required"] = term(shorthand::ZONE),
+            Self::Apart => pod["affinity"]["podAntiAffinity"]["required"] = term(shorthand::HOSTNAME),
         }
         shorthand::pods(&pod).expect("the shorthand reads it").swap_remove(0)
     }

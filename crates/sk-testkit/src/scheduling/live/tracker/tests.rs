@@ -142,9 +142,3 @@ fn a_move_that_is_told_twice_queues_a_pod_once() {
     assert!(after(&[ADDED, ACTIVE, TRIED, again, NO_FIT, PARKED, POSTED]).is_idle());
     assert!(after(&[ADDED, ACTIVE, TRIED, NO_FIT, PARKED, POSTED, again]).is_idle());
 }
-
-#[test]
-fn a_move_that_is_told_twice_queues_a_pod_once() {
-    let again = r#""Pod moved to an internal scheduling queue because the Pod is updated" pod="default/p" event="PodUpdate" queue="Active""#;
-    assert!(after(&[ADDED, ACTIVE, TRIED, again, NO_FIT, PARKED, POSTED]).is_idle());
-}

@@ -10,20 +10,20 @@
 //! | `pods` | pods, from first event to their end |
 //! | `life` | what is known of one pod, which only moves forward |
 //! | `ownership` | who belongs to whom |
-//! | `questions` | what the API server has to be asked |
-//! | `answers` | what it has said |
+//! | `owner_lookups` | what the API server has to be asked |
+//! | `known_owners` | what it has said |
 //! | `versions` | the templates an owner had; which one a pod was made from |
 //! | `waiting` | pods that came before their owners |
 //! | `interner` | values that many pods have in common |
 
-mod answers;
 mod interner;
+mod known_owners;
 mod life;
 mod nodes;
 mod objects;
+mod owner_lookups;
 mod ownership;
 mod pods;
-mod questions;
 mod versions;
 mod waiting;
 mod warning;
@@ -38,15 +38,15 @@ use sk_store::trace::Gap;
 use crate::rules::{Rules, is_pod};
 use crate::sighting::Sighting;
 use crate::uid::Uid;
-use answers::Answers;
 use interner::Interner;
+use known_owners::KnownOwners;
 use objects::Object;
+use owner_lookups::OwnerLookups;
 use ownership::Referrers;
 use pods::{Pod, SeenPod};
-use questions::Questions;
 use waiting::Waiting;
 
-pub use ownership::{Answer, Question};
+pub use ownership::{LookupResult, OwnerLookup};
 use warning::Warnings;
 pub use warning::{Trouble, Warning};
 
@@ -62,10 +62,10 @@ pub struct Ledger {
     nodes: BTreeMap<SmolStr, nodes::Node>,
     by_uid: BTreeMap<Uid, Place>,
     referrers: Referrers,
-    answers: Answers,
-    questions: Questions,
+    known_owners: KnownOwners,
+    lookups: OwnerLookups,
     waiting: Waiting,
-    shelves: Shelves,
+    interners: Interners,
     warnings: Warnings,
     counts: Counts,
 }
@@ -87,7 +87,7 @@ enum Place {
 
 /// What many pods have in common.
 #[derive(Debug, Default)]
-struct Shelves {
+struct Interners {
     owners: Interner<Vec<sk_core::OwnerReference>>,
     attributions: Interner<Vec<Attribution>>,
     requests: Interner<BTreeMap<SmolStr, String>>,
@@ -115,12 +115,12 @@ pub struct Stats {
     pub pods: usize,
     /// Nodes.
     pub nodes: usize,
-    /// Answers of the API server that are remembered.
-    pub answers: usize,
+    /// Owners that the API server was asked about, and what it said of them.
+    pub known_owners: usize,
     /// Owners that the API server is being asked about.
-    pub open_questions: usize,
+    pub open_lookups: usize,
     /// Owners that it could not be asked about, which is tried again.
-    pub failed_questions: usize,
+    pub failed_lookups: usize,
     /// Pods whose owners, or whose owners' templates, have not been seen yet.
     pub waiting_pods: usize,
     /// Pods that have waited in vain for so long, or with so many others, that what they look like is not held any more.
@@ -136,7 +136,7 @@ pub struct Stats {
     pub dropped_waits: u64,
     /// How often what a pod looks like was dropped before its owner came, because of time or room.
     pub given_up_pods: u64,
-    /// Owners that were not asked for because too many questions were open.
+    /// Owners that were not asked for because too many lookups were open.
     pub unasked_owners: u64,
 }
 
@@ -145,8 +145,8 @@ impl Stats {
     pub fn shortcomings(&self) -> [(&'static str, u64); 9] {
         let count = |number: usize| number as u64;
         [
-            ("open_questions", count(self.open_questions)),
-            ("failed_questions", count(self.failed_questions)),
+            ("open_lookups", count(self.open_lookups)),
+            ("failed_lookups", count(self.failed_lookups)),
             ("waiting_pods", count(self.waiting_pods)),
             ("unattributed_pods", count(self.unattributed_pods)),
             ("pods_to_look_at", count(self.pods_to_look_at)),
@@ -171,10 +171,10 @@ impl Ledger {
             nodes: BTreeMap::new(),
             by_uid: BTreeMap::new(),
             referrers: Referrers::default(),
-            answers: Answers::default(),
-            questions: Questions::default(),
+            known_owners: KnownOwners::default(),
+            lookups: OwnerLookups::default(),
             waiting: Waiting::default(),
-            shelves: Shelves::default(),
+            interners: Interners::default(),
             warnings: Warnings::default(),
             counts: Counts::default(),
         }
@@ -251,19 +251,19 @@ impl Ledger {
             if self.watched.contains(&link.object.gvk) {
                 self.restore_link(link);
             } else {
-                self.restore_answer(link.clone());
+                self.restore_known_owner(link.clone());
             }
         }
         state.pods().for_each(|pod| self.restore_pod(pod));
         state.nodes().for_each(|(name, record)| self.restore_node(name.clone(), record));
-        self.restore_questions();
+        self.restore_lookups();
         self.restore_waiting();
     }
 
     /// Owners that nobody watches and that are not known: to be asked of the API server. Each is given out once, and again
-    /// some time after it was answered with [`Answer::Failed`].
-    pub fn missing_owners(&mut self, now: SimTime) -> Vec<Question> {
-        self.questions.take(now)
+    /// some time after it was answered with [`LookupResult::Failed`].
+    pub fn missing_owners(&mut self, now: SimTime) -> Vec<OwnerLookup> {
+        self.lookups.take(now)
     }
 
     /// Pods whose owners have come, and whose templates another look at each would tell: to be given to
@@ -285,9 +285,9 @@ impl Ledger {
             links,
             pods: self.pods.len(),
             nodes: self.nodes.len(),
-            answers: self.answers.len(),
-            open_questions: self.questions.open(),
-            failed_questions: self.questions.failing(),
+            known_owners: self.known_owners.len(),
+            open_lookups: self.lookups.open(),
+            failed_lookups: self.lookups.failing(),
             waiting_pods: self.waiting.patient(),
             unattributed_pods: self.waiting.formless(),
             pods_to_look_at: self.waiting.ripe(),
@@ -295,7 +295,7 @@ impl Ledger {
             refused_lives: self.counts.refused_lives,
             dropped_waits: self.counts.dropped_waits,
             given_up_pods: self.waiting.given_up(),
-            unasked_owners: self.questions.unasked(),
+            unasked_owners: self.lookups.unasked(),
         }
     }
 }

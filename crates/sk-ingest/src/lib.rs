@@ -8,7 +8,7 @@
 //! ```text
 //!  bytes ──Rules::sieve──▶ Sighting ──Ledger::applied, deleted──▶ [Fact] ──▶ sk_store::log
 //!          (per watcher)               (one task)  ▲    │
-//!                                   owner_answered │    ▼ missing_owners
+//!                                   lookup_ended │    ▼ missing_owners
 //!                                               the API server, asked by the caller
 //! ```
 //!
@@ -37,7 +37,7 @@ mod sighting;
 mod tape;
 mod uid;
 
-pub use ledger::{Answer, Ledger, Question, Stats, Trouble, Warning};
+pub use ledger::{Ledger, LookupResult, OwnerLookup, Stats, Trouble, Warning};
 pub use privacy::PrivacyKey;
 pub use rules::{Role, Rules, SieveError};
 pub use sighting::Sighting;

@@ -4,32 +4,32 @@
 //! is closed when a new one needs its slot; connections that are doing work are not. TokenReviews are rate-limited.
 //!
 //! ```text
-//!  accept ──▶ Places::enter (who makes room?) ──▶ TLS ──▶ request ──▶ Router ──▶ Reviewer::check (who is it, may they?)
-//!                  ▲                                         │                          │
-//!                  └── overstayed, pushed out ◀── Standing ◀─┴── Standing::work ◀───────┘
+//!  accept ──▶ Connections::enter (evicts whom?) ──▶ TLS ──▶ request ──▶ Router ──▶ Reviewer::check (who is it, may they?)
+//!                  ▲                                                                  │
+//!                  └── expired or evicted ◀── Connection ◀── ConnectionHandle::work ◀─┘
 //! ```
 //!
 //! | module | what it owns |
 //! |---|---|
 //! | [`limits`] | how many, how long, with the arithmetic |
-//! | `places` | who has a place, and who makes room for whom. Pure |
-//! | `standing` | one connection's state: silent, asking, at work |
-//! | `server` | the loop that accepts, and each connection's task |
-//! | [`body`] | request bodies within bounds, and hearing out whom one refuses |
-//! | [`review`] | TokenReviews and SubjectAccessReviews, remembered and rationed |
-//! | `budget` | the ration. Pure |
+//! | `slots` | which connection has a slot, and which is evicted for a new one. Pure |
+//! | `connection` | one connection's state: idle, sending a request, at work |
+//! | `server` | the accept loop, and each connection's task |
+//! | [`body`] | request bodies within bounds, and reading the rest of one that is refused |
+//! | [`review`] | TokenReviews and SubjectAccessReviews, cached and rate-limited |
+//! | `budget` | the rate limit. Pure |
 //!
 //! It knows no paths and no permissions of either program, and stores nothing on disk.
 
 pub mod body;
 mod budget;
+mod connection;
 pub mod limits;
-mod places;
 pub mod review;
 mod server;
-mod standing;
+mod slots;
 
+pub use connection::{ConnectionHandle, TooBusy, Work};
 pub use limits::Limits;
 pub use review::{Refusal, Reviewer};
 pub use server::serve;
-pub use standing::{Crowded, Standing, Work};

@@ -6,10 +6,10 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Connections at a time. Each has buffers of at most [`HEADER_BYTES`] and 64 KiB of a body: 256 are 32 MiB.
-    pub places: usize,
-    /// Of these, how many one address may have. Its next connection takes the place of its own oldest idle one.
+    pub connections: usize,
+    /// Of these, how many one address may have. Its next connection replaces its own oldest idle one.
     pub per_address: usize,
-    /// Of all, how many may be at work, which nobody pushes out. The rest turns over, so that a probe always finds a place.
+    /// Of all, how many may be at work, which are not evicted. The rest turns over, so that a probe always finds a slot.
     pub at_work: usize,
     /// How long a new connection may take until its first request is there, the handshake included.
     pub first_request: Duration,
@@ -29,11 +29,11 @@ pub const STREAMS: u32 = 16;
 
 impl Limits {
     /// For a server that probes, scrapers and a few callers come to.
-    pub const fn new(places: usize, at_work: usize) -> Self {
+    pub const fn new(connections: usize, at_work: usize) -> Self {
         Self {
-            places,
+            connections,
             // A mesh's proxy, or a port-forward, brings many callers from one address.
-            per_address: places / 4,
+            per_address: connections / 4,
             at_work,
             first_request: Duration::from_secs(10),
             idle: Duration::from_secs(60),

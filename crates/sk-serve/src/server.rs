@@ -24,8 +24,8 @@ use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt;
 use tracing::{debug, warn};
 
+use crate::connection::{Connection, Connections, Progress};
 use crate::limits::{HEADER_BYTES, Limits, STREAMS};
-use crate::standing::{Place, Progress, Room};
 
 /// After a failure to accept: out of file descriptors, most likely, and others have to close theirs first.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -33,12 +33,12 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// Serves until `stop` ends. Then it accepts nobody, lets requests under way finish and returns; dropped, it ends at once.
 ///
 /// `tls` is asked for every connection, so that a new certificate is shown as soon as there is one; `None` is no TLS. Each
-/// request has its [`Standing`](crate::Standing) as an extension.
+/// request has its [`ConnectionHandle`](crate::ConnectionHandle) as an extension.
 pub async fn serve<T>(listener: TcpListener, tls: T, routes: Router, limits: Limits, stop: impl Future<Output = ()>)
 where
     T: Fn() -> Option<TlsAcceptor>,
 {
-    let room = Arc::new(Room::new(limits));
+    let open = Arc::new(Connections::new(limits));
     let (stopping, stopped) = watch::channel(false);
     let mut connections = JoinSet::new();
     let mut stop = pin!(stop);
@@ -47,8 +47,8 @@ where
             () = stop.as_mut() => break,
             accepted = listener.accept() => match accepted {
                 Ok((socket, from)) => {
-                    let place = room.enter(from.ip());
-                    connections.spawn(talk(socket, tls(), routes.clone(), place, stopped.clone()));
+                    let connection = open.enter(from.ip());
+                    connections.spawn(serve_connection(socket, tls(), routes.clone(), connection, stopped.clone()));
                 }
                 Err(error) => {
                     warn!(%error, "a connection cannot be accepted");
@@ -71,44 +71,50 @@ fn report(ended: Result<(), tokio::task::JoinError>) {
     }
 }
 
-/// One connection, for as long as it may stay.
-async fn talk(
+/// Serves one connection for as long as it may stay open.
+async fn serve_connection(
     socket: TcpStream,
     tls: Option<TlsAcceptor>,
     routes: Router,
-    place: Place,
+    connection: Connection,
     stopped: watch::Receiver<bool>,
 ) {
-    let socket = Noted { stream: socket, progress: place.progress() };
+    let socket = Noted { stream: socket, progress: connection.progress() };
     tokio::select! {
-        () = place.overstayed() => debug!("closing a connection that was idle for too long, or whose slot is needed"),
-        () = greet(socket, tls, routes, &place, stopped) => {}
+        () = connection.expired() => debug!("closing a connection that was idle for too long, or whose slot is needed"),
+        () = handshake(socket, tls, routes, &connection, stopped) => {}
     }
 }
 
-async fn greet(socket: Noted, tls: Option<TlsAcceptor>, routes: Router, place: &Place, stopped: watch::Receiver<bool>) {
+async fn handshake(
+    socket: Noted,
+    tls: Option<TlsAcceptor>,
+    routes: Router,
+    connection: &Connection,
+    stopped: watch::Receiver<bool>,
+) {
     match tls {
-        None => converse(socket, routes, place, stopped).await,
+        None => serve_requests(socket, routes, connection, stopped).await,
         Some(acceptor) => match acceptor.accept(socket).await {
-            Ok(stream) => converse(stream, routes, place, stopped).await,
+            Ok(stream) => serve_requests(stream, routes, connection, stopped).await,
             Err(error) => debug!(%error, "a handshake failed"),
         },
     }
 }
 
-async fn converse<S>(stream: S, routes: Router, place: &Place, mut stopped: watch::Receiver<bool>)
+async fn serve_requests<S>(stream: S, routes: Router, connection: &Connection, mut stopped: watch::Receiver<bool>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let standing = place.standing();
+    let handle = connection.handle();
     let service = service_fn(move |mut request: http::Request<Incoming>| {
-        let asking = standing.asks();
-        request.extensions_mut().insert(standing.clone());
-        let answer = routes.clone().oneshot(request.map(Body::new));
+        let active = handle.begin_request();
+        request.extensions_mut().insert(handle.clone());
+        let response = routes.clone().oneshot(request.map(Body::new));
         async move {
-            let answer: Result<Response, Infallible> = answer.await;
-            drop(asking);
-            answer
+            let response: Result<Response, Infallible> = response.await;
+            drop(active);
+            response
         }
     });
     let mut builder = auto::Builder::new(TokioExecutor::new());

@@ -8,7 +8,7 @@ use axum::Router;
 use axum::extract::Extension;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use sk_serve::{Limits, Standing};
+use sk_serve::{ConnectionHandle, Limits};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
@@ -26,8 +26,8 @@ const PATIENT: Limits =
 static WORKING: Semaphore = Semaphore::const_new(0);
 static GO: Semaphore = Semaphore::const_new(0);
 
-async fn work(Extension(standing): Extension<Standing>) -> Response {
-    match standing.work() {
+async fn work(Extension(connection): Extension<ConnectionHandle>) -> Response {
+    match connection.work() {
         Ok(work) => {
             WORKING.add_permits(1);
             GO.acquire().await.expect("nobody closes it").forget();
@@ -82,7 +82,7 @@ async fn a_thousand_connections_that_say_nothing_or_half_of_it_keep_no_probe_fro
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_is_at_work_is_not_pushed_out_and_some_places_are_left_to_others() {
+async fn whoever_is_at_work_is_not_evicted_and_some_places_are_left_to_others() {
     let address = started(PATIENT).await;
     let working: Vec<_> = (0..16).map(|_| tokio::spawn(async move { ask(address, "/work").await })).collect();
     WORKING.acquire_many(16).await.expect("nobody closes it").forget();

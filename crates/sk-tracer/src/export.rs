@@ -2,7 +2,7 @@
 //!
 //! First every watch catches up with the API server (see [`crate::watch::caught_up`]), and the store makes its entries
 //! visible to readers. Only then does the export read the clock: an object that was applied before an export "until
-//! now" was requested is in the trace. The export also waits a while for pending questions about owners, because
+//! now" was requested is in the trace. The export also waits a while for pending lookups of owners, because
 //! objects of an exported owner are left out. The trace is written into an unnamed temporary file in the data folder:
 //! memory stays flat, an error produces an error response and not a truncated trace, and a crash leaves nothing behind.
 
@@ -134,12 +134,12 @@ impl Exporter {
     async fn until_owners_are_known(&self) -> Result<(), ExportError> {
         let began = Instant::now();
         loop {
-            let open_questions = self.flush().await?;
-            if open_questions == 0 {
+            let open_lookups = self.flush().await?;
+            if open_lookups == 0 {
                 return Ok(());
             }
             if began.elapsed() >= OWNERS_LIMIT {
-                tracing::warn!(open_questions, "an export is made although the API server has not named these owners");
+                tracing::warn!(open_lookups, "an export is made although the API server has not named these owners");
                 return Ok(());
             }
             tokio::time::sleep(OWNERS_PAUSE).await;
@@ -150,14 +150,14 @@ impl Exporter {
     pub(crate) async fn flush(&self) -> Result<usize, ExportError> {
         let (reply, flushed) = oneshot::channel();
         self.store.send(Message::Flush(reply)).await.map_err(|_| StoreError::Ended)?;
-        let Flushed { written, open_questions } = flushed.await.map_err(|_| StoreError::Ended)?;
+        let Flushed { written, open_lookups } = flushed.await.map_err(|_| StoreError::Ended)?;
         match written {
             // What was recorded before can still be had, if the volume has room for the trace: one that is full was
             // refused by its floor, but a log may fail for other reasons (a quota, a limit on files, a broken disk).
             Err(StoreError::Log(error)) => tracing::warn!(error, "an export is made of what could be recorded"),
             written => written?,
         }
-        Ok(open_questions)
+        Ok(open_lookups)
     }
 }
 

@@ -17,7 +17,7 @@
 //! | `watch` | one watcher per kind: discovery, lists, watches, relists |
 //! | `store` | the one owner of ledger and log |
 //! | `troubles` | what goes wrong with the API server, said once per cause and minute |
-//! | `lookup` | questions about owners |
+//! | `lookup` | lookups of owners |
 //! | `look` | another look at pods that came before their owners |
 //! | `origin` | is this the cluster that the data folder is of? |
 //! | `parts` | what a tracer is put together from |

@@ -9,15 +9,15 @@ use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 use sk_core::{Gvk, ObjectKey};
-use sk_ingest::{Answer, Question, Role, Sighting};
+use sk_ingest::{LookupResult, OwnerLookup, Role, Sighting};
 use tokio::sync::mpsc;
 
 use crate::store::Message;
 use crate::watch::Shared;
 use crate::watch::resource::{Depth, Resource};
 
-/// Questions that wait; more stay with the ledger, which has a bound of its own.
-pub(crate) const QUEUE_QUESTIONS: usize = 1_024;
+/// Lookups that wait; more stay with the ledger, which has a bound of its own.
+pub(crate) const QUEUE_LOOKUPS: usize = 1_024;
 /// Requests at a time: below client-go's default rate of 5 a second with a burst of 10, were each to take a second.
 const CONCURRENT: usize = 8;
 /// How long one may take.
@@ -27,39 +27,38 @@ const BELIEF: Duration = Duration::from_secs(60);
 /// Kinds of which that is remembered; a cluster with more kinds of owners asks again.
 const REMEMBERED: usize = 1_024;
 
-/// Answers questions until nobody asks any more.
-pub(crate) async fn run(shared: Arc<Shared>, questions: mpsc::Receiver<Question>, store: mpsc::Sender<Message>) {
+/// Carries out lookups until the store ends.
+pub(crate) async fn run(shared: Arc<Shared>, lookups: mpsc::Receiver<OwnerLookup>, store: mpsc::Sender<Message>) {
     let places = Places::default();
-    let asked = futures::stream::unfold(questions, |mut questions| async {
-        questions.recv().await.map(|question| (question, questions))
+    let asked =
+        futures::stream::unfold(lookups, |mut lookups| async { lookups.recv().await.map(|lookup| (lookup, lookups)) });
+    let done = asked.map(|lookup| async {
+        let result = look_up(&shared, &places, &lookup).await;
+        (lookup, result)
     });
-    let answered = asked.map(|question| async {
-        let answer = answer(&shared, &places, &question).await;
-        (question, answer)
-    });
-    let mut answered = std::pin::pin!(answered.buffer_unordered(CONCURRENT));
-    while let Some(answered) = answered.next().await {
-        if store.send(Message::Answer(Box::new(answered))).await.is_err() {
+    let mut done = std::pin::pin!(done.buffer_unordered(CONCURRENT));
+    while let Some(ended) = done.next().await {
+        if store.send(Message::LookupEnded(Box::new(ended))).await.is_err() {
             return;
         }
     }
 }
 
-async fn answer(shared: &Shared, places: &Places, question: &Question) -> Answer {
-    let kind = &question.kind;
-    let key = ObjectKey { namespace: question.namespace.clone(), name: question.name.clone() };
+async fn look_up(shared: &Shared, places: &Places, lookup: &OwnerLookup) -> LookupResult {
+    let kind = &lookup.kind;
+    let key = ObjectKey { namespace: lookup.namespace.clone(), name: lookup.name.clone() };
     let asked = tokio::time::timeout(LIMIT, ask(shared, places, kind, &key)).await;
-    let (result, answer) = match asked {
-        Ok(Ok(Some(sighting))) => ("found", Answer::Found(Box::new(sighting))),
-        Ok(Ok(None)) => ("absent", Answer::Absent),
+    let (label, result) = match asked {
+        Ok(Ok(Some(sighting))) => ("found", LookupResult::Found(Box::new(sighting))),
+        Ok(Ok(None)) => ("absent", LookupResult::Absent),
         Ok(Err(error)) => {
             tracing::debug!(%kind, namespace = key.namespace_or_empty(), name = %key.name, %error, "an owner cannot be read");
-            ("failed", Answer::Failed)
+            ("failed", LookupResult::Failed)
         }
-        Err(_) => ("failed", Answer::Failed),
+        Err(_) => ("failed", LookupResult::Failed),
     };
-    shared.metrics.lookup(result);
-    answer
+    shared.metrics.lookup(label);
+    result
 }
 
 async fn ask(shared: &Shared, places: &Places, kind: &Gvk, key: &ObjectKey) -> Result<Option<Sighting>, kube::Error> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use sk_api::tracer::Config;
 use sk_core::{Gvk, ObjectKey, SimTime, SmolStr};
-use sk_ingest::{Ledger, Question, Role, Rules};
+use sk_ingest::{Ledger, OwnerLookup, Role, Rules};
 use sk_store::disk_space::Floor;
 use sk_store::log::{self, Log};
 use sk_store::trace::TracerConfig;
@@ -139,7 +139,7 @@ impl Parts {
 
     pub(crate) fn store(
         self,
-        lookups: mpsc::Sender<Question>,
+        lookups: mpsc::Sender<OwnerLookup>,
         looks: mpsc::Sender<Vec<ObjectKey>>,
         sync_interval: Duration,
     ) -> Store {

@@ -121,7 +121,7 @@ impl Tracer {
         let mut origin = Origin::ask(&access, &folder).await?;
         let parts = Parts::open(&folder, access, &config, options.gone_after)?;
         let (store, inbox) = mpsc::channel(QUEUE_BATCHES);
-        let (lookups, questions) = mpsc::channel(lookup::QUEUE_QUESTIONS);
+        let (lookups, pending) = mpsc::channel(lookup::QUEUE_LOOKUPS);
         let (looks, rounds) = mpsc::channel(1);
         let exporter = Arc::new(parts.exporter(&folder, &config, store.clone()));
         let mut tasks = JoinSet::new();
@@ -136,10 +136,10 @@ impl Tracer {
                 }
             });
         }
-        let (ending, shared, answers) = (parts.health.watch_for_panics(), Arc::clone(&parts.shared), store.clone());
+        let (ending, shared, results) = (parts.health.watch_for_panics(), Arc::clone(&parts.shared), store.clone());
         tasks.spawn(async move {
             let _ending = ending;
-            lookup::run(shared, questions, answers).await;
+            lookup::run(shared, pending, results).await;
         });
         let looking = look::run(Arc::clone(&parts.shared), parts.pods(), rounds, store.clone());
         let ending = parts.health.watch_for_panics();

@@ -18,7 +18,7 @@ use kube::api::Api;
 use rustls::ServerConfig;
 use sk_api::simulation::{Simulation, names};
 use sk_serve::body::hear_out;
-use sk_serve::{Crowded, Limits, Standing, Work};
+use sk_serve::{ConnectionHandle, Limits, TooBusy, Work};
 use tokio::fs::File;
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpListener;
@@ -90,15 +90,15 @@ struct Desk {
 /// Who asks, as far as the request tells.
 struct Asker {
     headers: HeaderMap,
-    standing: Standing,
+    connection: ConnectionHandle,
 }
 
 impl FromRequestParts<Desk> for Asker {
     type Rejection = ExtensionRejection;
 
     async fn from_request_parts(parts: &mut Parts, desk: &Desk) -> Result<Self, Self::Rejection> {
-        let Extension(standing) = Extension::from_request_parts(parts, desk).await?;
-        Ok(Self { headers: parts.headers.clone(), standing })
+        let Extension(connection) = Extension::from_request_parts(parts, desk).await?;
+        Ok(Self { headers: parts.headers.clone(), connection })
     }
 }
 
@@ -117,9 +117,9 @@ impl IntoResponse for No {
     }
 }
 
-impl From<Crowded> for No {
-    fn from(crowded: Crowded) -> Self {
-        Self(StatusCode::SERVICE_UNAVAILABLE, crowded.to_string())
+impl From<TooBusy> for No {
+    fn from(busy: TooBusy) -> Self {
+        Self(StatusCode::SERVICE_UNAVAILABLE, busy.to_string())
     }
 }
 
@@ -255,12 +255,12 @@ impl Desk {
     }
 
     async fn let_in(&self, asker: &Asker, right: Right<'_>) -> Result<Admitted, No> {
-        let checked = self.guard.check(asker.standing.from(), &asker.headers, right).await;
+        let checked = self.guard.check(asker.connection.from(), &asker.headers, right).await;
         let user = checked.map_err(|refusal| {
             let (status, sentence) = words(&refusal, right);
             No(status, sentence)
         })?;
-        Ok(Admitted { user, work: asker.standing.work()? })
+        Ok(Admitted { user, work: asker.connection.work()? })
     }
 
     /// Only for a Simulation that is there is something kept: what belongs to none would never be removed.

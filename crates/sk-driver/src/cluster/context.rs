@@ -25,9 +25,9 @@ use super::virtualise::Virtualiser;
 /// not made again.
 const MAX_BARE_PODS: usize = 20_000;
 
-/// What the recorder is told.
+/// A message to the recorder.
 #[derive(Debug)]
-pub(crate) enum Sighting {
+pub(crate) enum RecorderMessage {
     /// Something changed.
     Change(Seen),
     /// Nothing more is to be recorded.
@@ -50,7 +50,7 @@ pub(crate) struct Context {
     pub(crate) pace: Pace,
     pub(crate) stop: Stop,
     /// To the recorder.
-    pub(crate) sightings: mpsc::Sender<Sighting>,
+    pub(crate) recorder: mpsc::Sender<RecorderMessage>,
     /// Stop at the first refusal?
     pub(crate) stop_on_refusal: bool,
     /// Bare pods that should be there, if interrupted ones are to be made again.
@@ -114,6 +114,6 @@ impl Context {
 
     /// Tells the recorder of a change. A recorder that cannot write has stopped the run and needs no more.
     pub(crate) async fn record(&self, event: Seen) {
-        let _ = self.sightings.send(Sighting::Change(event)).await;
+        let _ = self.recorder.send(RecorderMessage::Change(event)).await;
     }
 }

@@ -27,19 +27,19 @@ pub(crate) const SEEN: &str = "seen";
 
 /// The recorded namespace that the probe's own stands for; no trace has it.
 const NAMESPACE: &str = "sk-webhook-probe";
-/// How often is asked while nobody is reached yet.
+/// How often the probe tries until the webhook is reached.
 const LOOK: Duration = Duration::from_millis(200);
-/// How often is asked during the run: one dry request, which the API server answers in milliseconds.
+/// How often the probe tries during the run: one dry request, which the API server answers in milliseconds.
 const EVERY: Duration = Duration::from_secs(2);
-/// A dry request that is not answered for so long says nothing.
+/// A dry request without a response after this time says nothing.
 const LIMIT: Duration = Duration::from_secs(15);
 
-/// What one question showed.
+/// What one dry request showed.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
-    /// The webhook was asked and answered.
+pub(crate) enum Reachability {
+    /// The API server called the webhook, and it responded.
     Reached,
-    /// It was not asked, or did not answer.
+    /// It was not called, or did not respond.
     Missed(String),
     /// Nobody knows: the API server is away, or somebody else's policy refused the pod.
     Unclear(String),
@@ -53,7 +53,7 @@ pub(crate) struct Probe {
 }
 
 impl Probe {
-    /// Makes the namespace that is asked in. It goes with the run's root.
+    /// Creates the namespace of the dry requests. It goes with the run's root.
     pub(crate) async fn new(context: &Arc<Context>) -> Result<Self, Refusal> {
         let namespace = context.virtualiser.namespace(NAMESPACE);
         let kind = context.kinds.get(&Gvk::new_static("", "v1", "Namespace"), &context.patience).await?;
@@ -79,20 +79,20 @@ impl Probe {
     }
 
     /// Asks once.
-    pub(crate) async fn look(&self) -> Answer {
+    pub(crate) async fn look(&self) -> Reachability {
         let parameters = PostParams { dry_run: true, ..PostParams::default() };
         match tokio::time::timeout(LIMIT, self.pods.create(&parameters, &self.pod)).await {
-            Err(_) => Answer::Unclear(format!("no answer within {LIMIT:?}")),
+            Err(_) => Reachability::Unclear(format!("no answer within {LIMIT:?}")),
             Ok(answer) => judge(answer),
         }
     }
 
     /// Asks until the webhook was reached, for so long; otherwise what was heard last.
-    pub(crate) async fn until_reached(&self, patience: Duration) -> Result<(), Answer> {
+    pub(crate) async fn until_reached(&self, patience: Duration) -> Result<(), Reachability> {
         let began = Instant::now();
         loop {
             let answer = self.look().await;
-            if answer == Answer::Reached {
+            if answer == Reachability::Reached {
                 return Ok(());
             }
             if began.elapsed() >= patience || !self.context.patience.pause(LOOK).await {
@@ -111,12 +111,12 @@ impl Probe {
             let since = last_look.elapsed();
             last_look = Instant::now();
             match answer {
-                Answer::Reached if !was_reached => {
+                Reachability::Reached if !was_reached => {
                     tracing::info!("the API server reaches the webhook again");
                     was_reached = true;
                 }
-                Answer::Reached | Answer::Unclear(_) => {}
-                Answer::Missed(words) => {
+                Reachability::Reached | Reachability::Unclear(_) => {}
+                Reachability::Missed(words) => {
                     self.context.tally.count(|totals| totals.webhook_outage_secs += since.as_secs_f64());
                     if was_reached {
                         tracing::warn!("the API server does not reach the webhook; new pods wait for it: {words}");
@@ -128,13 +128,13 @@ impl Probe {
     }
 }
 
-fn judge(answer: Result<Pod, kube::Error>) -> Answer {
+fn judge(answer: Result<Pod, kube::Error>) -> Reachability {
     match answer {
-        Ok(pod) if pod.annotations().get(PROBE).is_some_and(|word| word == SEEN) => Answer::Reached,
-        Ok(_) => Answer::Missed("the API server takes new pods without asking".to_owned()),
+        Ok(pod) if pod.annotations().get(PROBE).is_some_and(|word| word == SEEN) => Reachability::Reached,
+        Ok(_) => Reachability::Missed("the API server takes new pods without asking".to_owned()),
         Err(error) => {
             let words = error.to_string();
-            if is_webhook_failure(&words) { Answer::Missed(words) } else { Answer::Unclear(words) }
+            if is_webhook_failure(&words) { Reachability::Missed(words) } else { Reachability::Unclear(words) }
         }
     }
 }
@@ -148,10 +148,10 @@ mod tests {
     #[test]
     fn only_the_mark_shows_that_the_webhook_was_reached() {
         let pod = |word: &str| serde_json::from_value(json!({"metadata": {"annotations": {PROBE: word}}})).unwrap();
-        assert_eq!(judge(Ok(pod(SEEN))), Answer::Reached);
-        assert!(matches!(judge(Ok(pod("asked"))), Answer::Missed(_)));
+        assert_eq!(judge(Ok(pod(SEEN))), Reachability::Reached);
+        assert!(matches!(judge(Ok(pod("asked"))), Reachability::Missed(_)));
         let refused = |words: &str| Err(kube::Error::Api(Status::failure(words, "x").with_code(500).boxed()));
-        assert!(matches!(judge(refused("failed calling webhook \"a\": connection refused")), Answer::Missed(_)));
-        assert!(matches!(judge(refused("denied by a policy")), Answer::Unclear(_)));
+        assert!(matches!(judge(refused("failed calling webhook \"a\": connection refused")), Reachability::Missed(_)));
+        assert!(matches!(judge(refused("denied by a policy")), Reachability::Unclear(_)));
     }
 }

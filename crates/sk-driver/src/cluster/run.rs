@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinHandle, JoinSet};
 
 use super::clock::Clock;
-use super::context::{Context, Sighting};
+use super::context::{Context, RecorderMessage};
 use super::deliver::{DeliverError, Destination};
 use super::error::RunError;
 use super::hooks;
@@ -42,7 +42,7 @@ use sk_replay::plan::{Window, is_replayed};
 use sk_replay::record::{Recorder, about};
 
 /// Changes that wait for the recorder: below 10 KB each, so 80 MB at most. A watch that fills it waits.
-const MAX_SIGHTINGS: usize = 8_192;
+const MAX_WAITING_CHANGES: usize = 8_192;
 /// The watch is a few milliseconds behind; what happened at the very end is waited for so long.
 const LAST_LOOK: Duration = Duration::from_millis(500);
 
@@ -228,9 +228,9 @@ impl Run<'_> {
 
     /// Makes what all parts share, and starts recorder, webhook and watches. The clock stands still.
     async fn begin(&self, scratch: &Path, root: &Root, servers: &mut JoinSet<()>) -> Result<Begun, RunError> {
-        let (sightings, receiver) = mpsc::channel(MAX_SIGHTINGS);
-        let recorder = self.record(scratch, receiver)?;
-        let context = self.share(root, sightings, self.rights().await?);
+        let (changes, received) = mpsc::channel(MAX_WAITING_CHANGES);
+        let recorder = self.record(scratch, received)?;
+        let context = self.share(root, changes, self.rights().await?);
         let mut tasks = JoinSet::new();
         let lives = self.trace.lives()?.collect::<Result<Vec<_>, _>>()?;
         let delays = delays(&self.simulation.spec.lifecycle_params);
@@ -252,11 +252,11 @@ impl Run<'_> {
     }
 
     /// Begins the record, and starts the thread that writes it.
-    fn record(&self, scratch: &Path, sightings: mpsc::Receiver<Sighting>) -> Result<Recording, RunError> {
+    fn record(&self, scratch: &Path, messages: mpsc::Receiver<RecorderMessage>) -> Result<Recording, RunError> {
         let mut writer = Writer::create(&self.options.destination.folder(scratch), &self.run_id()?)?;
         writer.add_file("simulation.json", &serde_json::to_vec_pretty(&self.request()).unwrap_or_default())?;
         let (stop, end) = (self.stop.clone(), self.options.window.end);
-        Ok(tokio::task::spawn_blocking(move || record(writer, sightings, end, &stop)))
+        Ok(tokio::task::spawn_blocking(move || record(writer, messages, end, &stop)))
     }
 
     /// A controller's driver has its installation's rights, and binds them in each namespace; others have their own.
@@ -269,7 +269,7 @@ impl Run<'_> {
     }
 
     /// Makes what all parts share.
-    fn share(&self, root: &Root, sightings: mpsc::Sender<Sighting>, rights: Rights) -> Arc<Context> {
+    fn share(&self, root: &Root, recorder: mpsc::Sender<RecorderMessage>, rights: Rights) -> Arc<Context> {
         let spec = &self.simulation.spec;
         let tally = Tally::default();
         Arc::new(Context {
@@ -288,7 +288,7 @@ impl Run<'_> {
             parted: Mutex::default(),
             pace: Pace::new(Clock::paused(self.options.window.start, spec.speed, Instant::now())),
             stop: self.stop.clone(),
-            sightings,
+            recorder,
             stop_on_refusal: self.options.stop_on_refusal,
             bare_pods: spec.reschedule_interrupted_bare_pods.then(|| Mutex::new(BTreeMap::new())),
         })
@@ -325,7 +325,7 @@ impl Run<'_> {
         partial: bool,
         kubernetes: String,
     ) -> Result<Staged, RunError> {
-        let _ = context.sightings.send(Sighting::End).await;
+        let _ = context.recorder.send(RecorderMessage::End).await;
         let mut writer = recorder.await.map_err(|_| RunError::Recorder)??;
         let totals = serde_json::to_vec_pretty(&context.tally.totals()).unwrap_or_default();
         writer.add_file("cluster.json", &totals)?;
@@ -399,12 +399,12 @@ impl Run<'_> {
 /// Writes rows until there is nothing more to record. If that fails the run stops: without a record it is for nothing.
 fn record(
     writer: Writer,
-    mut sightings: mpsc::Receiver<Sighting>,
+    mut messages: mpsc::Receiver<RecorderMessage>,
     end: SimTime,
     stop: &Stop,
 ) -> Result<Writer, sk_record::Error> {
     let mut recorder = Recorder::new(writer, BTreeMap::<SmolStr, f64>::new());
-    while let Some(Sighting::Change(mut event)) = sightings.blocking_recv() {
+    while let Some(RecorderMessage::Change(mut event)) = messages.blocking_recv() {
         event.at = event.at.min(end);
         if let Err(error) = recorder.see(&event) {
             stop.ask(&format!("the record cannot be written: {error}"));

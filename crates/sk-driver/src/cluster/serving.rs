@@ -11,7 +11,7 @@ use tokio::task::{AbortHandle, JoinHandle, JoinSet};
 use super::context::Context;
 use super::error::RunError;
 use super::own_webhook;
-use super::probe::{Answer, Probe};
+use super::probe::{Probe, Reachability};
 use super::stop::Stop;
 use super::tls::{Certificate, Served, TlsListener};
 use super::virtualise::Virtualiser;
@@ -83,7 +83,7 @@ async fn reach(webhook: &Webhook, context: &Context, probe: &Probe) -> Result<()
     };
     match probe.until_reached(patience).await {
         Ok(()) => Ok(()),
-        Err(Answer::Missed(words)) if must_answer && context.stop.reason().is_none() => {
+        Err(Reachability::Missed(words)) if must_answer && context.stop.reason().is_none() => {
             Err(RunError::WebhookUnreachable { waited: patience, words })
         }
         // A policy of somebody else's that refuses the probe says nothing of the webhook.

@@ -240,7 +240,7 @@ mod tests {
             tally,
             pace: Pace::new(Clock::paused(SimTime::EPOCH, 10.0, Instant::now())),
             stop,
-            sightings: tokio::sync::mpsc::channel(1).0,
+            recorder: tokio::sync::mpsc::channel(1).0,
             stop_on_refusal: false,
             bare_pods: None,
         };

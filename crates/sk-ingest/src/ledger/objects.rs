@@ -70,7 +70,7 @@ impl Ledger {
             self.by_uid.insert(own_uid.clone(), Place::Object(id, object.key.clone()));
             self.counts.links += usize::from(tracked.is_none());
         }
-        let shared = self.shelves.owners.share(owners, owners.to_vec());
+        let shared = self.interners.owners.share(owners, owners.to_vec());
         let known = self.objects.entry(place).or_insert_with(|| Object {
             uid: own_uid.clone(),
             owners: shared.clone(),
@@ -143,14 +143,14 @@ impl Ledger {
     fn restore_as(&mut self, object: &ObjectRef, uid: &str, owners: &[OwnerReference], content: Content) {
         let id = self.kinds.id(&object.gvk);
         let uid = Uid::new(uid);
-        let owners = self.shelves.owners.share(owners, owners.to_vec());
+        let owners = self.interners.owners.share(owners, owners.to_vec());
         self.refer(&owners);
         self.by_uid.insert(uid.clone(), Place::Object(id, object.key.clone()));
         self.objects.insert((id, object.key.clone()), Object { uid, owners, content, seen: 0 });
     }
 
     /// Has the owners of what was taken in asked for that nobody watches and the log does not know.
-    pub(super) fn restore_questions(&mut self) {
+    pub(super) fn restore_lookups(&mut self) {
         let owned = self.objects.iter().filter(|(_, object)| !object.owners.is_empty());
         let owned: Vec<_> =
             owned.map(|((_, key), object)| (key.namespace.clone(), Arc::clone(&object.owners))).collect();

@@ -1,7 +1,7 @@
 //! Resolves owners. Every ownerReference is followed, first through watched objects; the caller asks the API server
-//! about owners that no watch covers, and the answers are cached within a bound.
+//! about owners that no watch covers, and what it says is cached within a bound.
 //!
-//! An owner of a watched kind is never asked for: its watch delivers it, or it is gone. A failed question is asked
+//! An owner of a watched kind is never asked for: its watch delivers it, or it is gone. A failed lookup is tried
 //! again with growing delays.
 
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ const MAX_ANCESTORS: usize = 32;
 
 /// An owner that the API server has to be asked about: a GET of its metadata is enough.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Question {
+pub struct OwnerLookup {
     /// Its kind.
     pub kind: Gvk,
     /// Where its child lives; of a cluster-scoped kind it means nothing.
@@ -29,9 +29,9 @@ pub struct Question {
     pub uid: SmolStr,
 }
 
-/// What came of a question.
+/// How a lookup ended.
 #[derive(Clone, Debug)]
-pub enum Answer {
+pub enum LookupResult {
     /// This is who has the name.
     Found(Box<Sighting>),
     /// There is nobody of that name, or nothing of that kind is served.
@@ -98,7 +98,7 @@ impl Ledger {
                 },
                 Some(Place::Pod(key)) => self.pods.get(key).map_or(&[], |pod| pod.owners()),
                 Some(Place::Node) => &[],
-                None => match self.answers.get(&uid) {
+                None => match self.known_owners.get(&uid) {
                     Some(Some(link)) => &link.owners,
                     Some(None) => &[],
                     None => {
@@ -118,52 +118,52 @@ impl Ledger {
     pub(super) fn ask_for_unknown(&mut self, namespace: Option<&SmolStr>, owners: &[OwnerReference]) {
         for owner in owners.iter().filter(|owner| !self.watched.contains(&owner.gvk)) {
             let uid = Uid::new(&owner.uid);
-            if self.by_uid.contains_key(&uid) || self.answers.get(&uid).is_some() {
+            if self.by_uid.contains_key(&uid) || self.known_owners.get(&uid).is_some() {
                 continue;
             }
-            let question = Question {
+            let lookup = OwnerLookup {
                 kind: owner.gvk.clone(),
                 namespace: namespace.cloned(),
                 name: owner.name.clone(),
                 uid: owner.uid.clone(),
             };
-            self.questions.ask(uid, question);
+            self.lookups.ask(uid, lookup);
         }
     }
 
     /// What the API server said about an owner. If there is none the chain ends there, and nothing that was recorded is
-    /// lost; a question that failed is given out again after a while, as long as somebody refers to that owner.
-    pub fn owner_answered(&mut self, now: SimTime, question: &Question, answer: Answer, out: &mut Vec<Fact>) {
-        let uid = Uid::new(&question.uid);
-        let link = match answer {
-            Answer::Failed if self.referrers.has(&uid) => return self.questions.failed(now, uid, question),
-            Answer::Failed => return self.questions.forget(&uid),
+    /// lost; a lookup that failed is given out again after a while, as long as somebody refers to that owner.
+    pub fn lookup_ended(&mut self, now: SimTime, lookup: &OwnerLookup, result: LookupResult, out: &mut Vec<Fact>) {
+        let uid = Uid::new(&lookup.uid);
+        let link = match result {
+            LookupResult::Failed if self.referrers.has(&uid) => return self.lookups.failed(now, uid, lookup),
+            LookupResult::Failed => return self.lookups.forget(&uid),
             // Another object may have the name by now.
-            Answer::Found(sighting) if sighting.uid == question.uid => {
+            LookupResult::Found(sighting) if sighting.uid == lookup.uid => {
                 let Sighting { object, uid, owners, .. } = *sighting;
                 Some(Link { object, uid, owners })
             }
-            Answer::Found(_) | Answer::Absent => None,
+            LookupResult::Found(_) | LookupResult::Absent => None,
         };
-        self.questions.forget(&uid);
+        self.lookups.forget(&uid);
         if let Some(link) = &link {
             out.push(Fact::Link(link.clone()));
-            self.ask_for_unknown(link.object.key.namespace.as_ref().or(question.namespace.as_ref()), &link.owners);
+            self.ask_for_unknown(link.object.key.namespace.as_ref().or(lookup.namespace.as_ref()), &link.owners);
         }
         self.remember(&uid, link);
-        self.forget_idle_answers(out);
+        self.forget_idle_owners(out);
         self.owner_arrived(now, &uid, out);
     }
 
-    /// Takes in an answer that the log knows.
-    pub(super) fn restore_answer(&mut self, link: Link) {
+    /// Takes in an owner that the log knows.
+    pub(super) fn restore_known_owner(&mut self, link: Link) {
         self.remember(&Uid::new(&link.uid), Some(link));
     }
 
     fn remember(&mut self, uid: &Uid, link: Option<Link>) {
         self.refer(link.as_ref().map_or(&[], |link| &link.owners));
         let is_idle = !self.referrers.has(uid);
-        if let Some(before) = self.answers.remember(uid, link, is_idle) {
+        if let Some(before) = self.known_owners.remember(uid, link, is_idle) {
             self.release(&before.owners);
         }
     }
@@ -172,7 +172,7 @@ impl Ledger {
     pub(super) fn refer(&mut self, owners: &[OwnerReference]) {
         for uid in owners.iter().map(|owner| Uid::new(&owner.uid)) {
             if self.referrers.add(&uid) {
-                self.answers.hold(&uid);
+                self.known_owners.hold(&uid);
             }
         }
     }
@@ -180,21 +180,21 @@ impl Ledger {
     /// Somebody who belonged to these owners is gone, or belongs to others.
     pub(super) fn unrefer(&mut self, owners: &[OwnerReference], out: &mut Vec<Fact>) {
         self.release(owners);
-        self.forget_idle_answers(out);
+        self.forget_idle_owners(out);
     }
 
     fn release(&mut self, owners: &[OwnerReference]) {
         for uid in owners.iter().map(|owner| Uid::new(&owner.uid)) {
             if self.referrers.remove(&uid) {
-                self.answers.release(&uid);
-                self.questions.give_up(&uid);
+                self.known_owners.release(&uid);
+                self.lookups.give_up(&uid);
             }
         }
     }
 
-    /// Answers that nobody has needed for longest make room for newer ones.
-    fn forget_idle_answers(&mut self, out: &mut Vec<Fact>) {
-        while let Some(forgotten) = self.answers.forget_oldest_idle() {
+    /// Owners that nobody has referred to for longest make room for newer ones.
+    fn forget_idle_owners(&mut self, out: &mut Vec<Fact>) {
+        while let Some(forgotten) = self.known_owners.forget_oldest_idle() {
             let Some(link) = forgotten else { continue };
             self.release(&link.owners);
             out.push(Fact::Unlinked(link.uid));

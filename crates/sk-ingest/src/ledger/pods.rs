@@ -98,7 +98,7 @@ impl Ledger {
         let advance = known.life.advance(now, seen.look);
         if *known.owners != seen.owners {
             let before = std::mem::take(&mut known.owners);
-            known.owners = self.shelves.owners.share(seen.owners, seen.owners.to_vec());
+            known.owners = self.interners.owners.share(seen.owners, seen.owners.to_vec());
             self.refer(seen.owners);
             self.unrefer(&before, out);
             self.ask_for_unknown(seen.key.namespace.as_ref(), seen.owners);
@@ -126,12 +126,12 @@ impl Ledger {
         let requests = admitted.as_ref().map(|admitted| admitted.requests.clone()).unwrap_or_default();
         let own = seen.body.map(|body| self.own_attribution(seen.key, seen.uid, body)).into_iter().collect();
         let mut life = Life::new(now, seen.look);
-        life.node = life.node.map(|node| SmolStr::clone(&self.shelves.names.share(&node, node.clone())));
+        life.node = life.node.map(|node| SmolStr::clone(&self.interners.names.share(&node, node.clone())));
         let pod = Pod {
             uid: uid.clone(),
-            owners: self.shelves.owners.share(seen.owners, seen.owners.to_vec()),
+            owners: self.interners.owners.share(seen.owners, seen.owners.to_vec()),
             attributions: Arc::new(own),
-            requests: self.shelves.requests.share(&requests, requests.clone()),
+            requests: self.interners.requests.share(&requests, requests.clone()),
             pod_hash: admitted.as_ref().map(|admitted| admitted.pod_hash),
             life,
             seen: self.pod_epoch(),
@@ -209,7 +209,7 @@ impl Ledger {
         let Descent { attributions, waits_for, ripe } = self.descent(pod, form);
         let uid = pod.uid.clone();
         let parts: Vec<_> = attributions.iter().map(|one| (&one.owner, &one.uid, &one.template)).collect();
-        let shared = self.shelves.attributions.share(&parts, attributions.clone());
+        let shared = self.interners.attributions.share(&parts, attributions.clone());
         let Some(pod) = self.pods.get_mut(key) else { return };
         let changed = changed || pod.attributions != shared;
         pod.attributions = shared;
@@ -310,9 +310,9 @@ impl Ledger {
         let parts: Vec<_> = facts.attributions.iter().map(|one| (&one.owner, &one.uid, &one.template)).collect();
         let pod = Pod {
             uid: Uid::new(&facts.uid),
-            owners: self.shelves.owners.share(&facts.owners, facts.owners.clone()),
-            attributions: self.shelves.attributions.share(&parts, facts.attributions.clone()),
-            requests: self.shelves.requests.share(&facts.requests, facts.requests.clone()),
+            owners: self.interners.owners.share(&facts.owners, facts.owners.clone()),
+            attributions: self.interners.attributions.share(&parts, facts.attributions.clone()),
+            requests: self.interners.requests.share(&facts.requests, facts.requests.clone()),
             pod_hash: facts.pod_hash,
             life,
             seen: 0,

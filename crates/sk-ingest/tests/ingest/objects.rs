@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use sk_core::{Gvk, SimTime};
-use sk_ingest::{Answer, Question, Role};
+use sk_ingest::{LookupResult, OwnerLookup, Role};
 use sk_store::log::{Fact, State};
 use sk_testkit::objects::{Object, deployment, object, pod, replica_set};
 
@@ -22,8 +22,8 @@ fn owned_by(child: &Value, owner: &Value, api_version: &str, kind: &str) -> Valu
     child
 }
 
-fn found(sighting: Option<sk_ingest::Sighting>) -> Answer {
-    Answer::Found(Box::new(sighting.unwrap()))
+fn found(sighting: Option<sk_ingest::Sighting>) -> LookupResult {
+    LookupResult::Found(Box::new(sighting.unwrap()))
 }
 
 fn thing(name: &str, uid: &str) -> Value {
@@ -135,17 +135,17 @@ fn an_owner_that_nobody_watches_is_asked_for_once_and_its_owners_too() {
     let child = owned_by(&served(deployment().name("web"), "u1"), &thing, "x.io/v1", "Thing");
     recording.applied(0, &DEPLOYMENT, &child);
     recording.applied(1, &CONFIG_MAP, &owned_by(&served(config_map("c", "x"), "u2"), &thing, "x.io/v1", "Thing"));
-    let questions = recording.ledger.missing_owners(at(1));
-    let asked = Question { kind: THING, namespace: Some("default".into()), name: "thing".into(), uid: "t1".into() };
-    assert_eq!(questions, std::slice::from_ref(&asked));
+    let lookups = recording.ledger.missing_owners(at(1));
+    let asked = OwnerLookup { kind: THING, namespace: Some("default".into()), name: "thing".into(), uid: "t1".into() };
+    assert_eq!(lookups, std::slice::from_ref(&asked));
     let answer = sieve(&recording.rules, &THING, Role::Link, &owned_by(&thing, &above, "x.io/v1", "Thing"));
     let mut facts = Vec::new();
-    recording.ledger.owner_answered(at(2), &asked, found(answer), &mut facts);
+    recording.ledger.lookup_ended(at(2), &asked, found(answer), &mut facts);
     assert_eq!(words(&facts), ["link Thing default/thing t1"]);
-    let questions = recording.ledger.missing_owners(at(2));
-    assert_eq!(questions[0].uid, "t0");
+    let lookups = recording.ledger.missing_owners(at(2));
+    assert_eq!(lookups[0].uid, "t0");
     facts.clear();
-    recording.ledger.owner_answered(at(3), &questions[0], Answer::Absent, &mut facts);
+    recording.ledger.lookup_ended(at(3), &lookups[0], LookupResult::Absent, &mut facts);
     assert!(facts.is_empty(), "nobody knows; the chain ends there");
     recording.applied(4, &DEPLOYMENT, &owned_by(&served(deployment().name("more"), "u3"), &thing, "x.io/v1", "Thing"));
     assert!(recording.ledger.missing_owners(at(9_999)).is_empty(), "the answer is remembered");
@@ -156,40 +156,40 @@ fn an_answer_about_somebody_else_of_that_name_is_no_answer() {
     let mut recording = Recording::new(TRACKED);
     let thing = served(object(json!({"metadata": {"name": "thing", "namespace": "default"}})), "t1");
     recording.applied(0, &DEPLOYMENT, &owned_by(&served(deployment(), "u1"), &thing, "x.io/v1", "Thing"));
-    let questions = recording.ledger.missing_owners(at(0));
+    let lookups = recording.ledger.missing_owners(at(0));
     let other = served(object(json!({"metadata": {"name": "thing", "namespace": "default"}})), "t2");
     let mut facts = Vec::new();
     let answer = sieve(&recording.rules, &THING, Role::Link, &other);
-    recording.ledger.owner_answered(at(1), &questions[0], found(answer), &mut facts);
+    recording.ledger.lookup_ended(at(1), &lookups[0], found(answer), &mut facts);
     assert!(facts.is_empty());
 }
 
 #[test]
-fn a_question_that_failed_is_asked_again_and_its_answer_still_links() {
+fn a_lookup_that_failed_is_asked_again_and_its_answer_still_links() {
     let mut recording = Recording::new(TRACKED);
     let owner = thing("thing", "t1");
     recording.applied(0, &DEPLOYMENT, &owned_by(&served(deployment(), "u1"), &owner, "x.io/v1", "Thing"));
-    let questions = recording.ledger.missing_owners(at(0));
+    let lookups = recording.ledger.missing_owners(at(0));
     let mut facts = Vec::new();
-    recording.ledger.owner_answered(at(1), &questions[0], Answer::Failed, &mut facts);
+    recording.ledger.lookup_ended(at(1), &lookups[0], LookupResult::Failed, &mut facts);
     assert!(facts.is_empty() && recording.ledger.missing_owners(at(2)).is_empty(), "not at once");
-    assert_eq!(recording.ledger.stats().failed_questions, 1);
+    assert_eq!(recording.ledger.stats().failed_lookups, 1);
     let again = recording.ledger.missing_owners(at(60));
-    assert_eq!(again, questions, "the API server may be back");
+    assert_eq!(again, lookups, "the API server may be back");
     let answer = found(sieve(&recording.rules, &THING, Role::Link, &owner));
-    recording.ledger.owner_answered(at(61), &again[0], answer, &mut facts);
+    recording.ledger.lookup_ended(at(61), &again[0], answer, &mut facts);
     assert_eq!(words(&facts), ["link Thing default/thing t1"]);
     let stats = recording.ledger.stats();
-    assert_eq!((stats.failed_questions, stats.open_questions, stats.answers), (0, 0, 1));
+    assert_eq!((stats.failed_lookups, stats.open_lookups, stats.known_owners), (0, 0, 1));
 }
 
 #[test]
-fn a_question_that_failed_is_not_asked_again_when_the_child_is_gone() {
+fn a_lookup_that_failed_is_not_asked_again_when_the_child_is_gone() {
     let mut recording = Recording::new(TRACKED);
     let child = owned_by(&served(deployment(), "u1"), &thing("thing", "t1"), "x.io/v1", "Thing");
     recording.applied(0, &DEPLOYMENT, &child);
-    let questions = recording.ledger.missing_owners(at(0));
-    recording.ledger.owner_answered(at(1), &questions[0], Answer::Failed, &mut Vec::new());
+    let lookups = recording.ledger.missing_owners(at(0));
+    recording.ledger.lookup_ended(at(1), &lookups[0], LookupResult::Failed, &mut Vec::new());
     recording.deleted(2, &DEPLOYMENT, &child);
     assert!(recording.ledger.missing_owners(at(9_999)).is_empty());
 }
@@ -217,9 +217,9 @@ fn an_owner_is_linked_for_as_long_as_its_children_live_however_many_there_are() 
         let owner = thing(&format!("thing-{number}"), &format!("t{number}"));
         let child = served(config_map(&format!("c-{number}"), "x"), &format!("u{number}"));
         facts.extend(recording.applied(0, &CONFIG_MAP, &owned_by(&child, &owner, "x.io/v1", "Thing")));
-        let questions = recording.ledger.missing_owners(at(0));
+        let lookups = recording.ledger.missing_owners(at(0));
         let answer = found(sieve(&recording.rules, &THING, Role::Link, &owner));
-        recording.ledger.owner_answered(at(0), &questions[0], answer, &mut facts);
+        recording.ledger.lookup_ended(at(0), &lookups[0], answer, &mut facts);
     }
     assert!(!facts.iter().any(|fact| matches!(fact, Fact::Unlinked(_))), "all their children live");
     facts.drain(..).for_each(|fact| state.apply(SimTime::EPOCH, fact));
@@ -230,7 +230,11 @@ fn an_owner_is_linked_for_as_long_as_its_children_live_however_many_there_are() 
         recording.ledger.relist_begins(&CONFIG_MAP);
         recording.ledger.relist_ended(at(1), &CONFIG_MAP, None, &mut facts);
         let unlinked = facts.drain(..).filter(|fact| matches!(fact, Fact::Unlinked(_))).count();
-        assert_eq!((unlinked, recording.ledger.stats().answers), (10, MANY - 10), "the rest is remembered for others");
+        assert_eq!(
+            (unlinked, recording.ledger.stats().known_owners),
+            (10, MANY - 10),
+            "the rest is remembered for others"
+        );
     }
 }
 

@@ -11,7 +11,7 @@ use futures::stream;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use sk_api::tracer::ExportRequest;
 use sk_serve::body::{self, BodyError};
-use sk_serve::{Standing, Work};
+use sk_serve::{ConnectionHandle, Work};
 use sk_store::Location;
 use sk_store::location::shown;
 use sk_store::log::ExportError as LogExportError;
@@ -30,14 +30,14 @@ const MAX_BODY_BYTES: usize = 256 << 10;
 
 pub(super) async fn export(
     State(served): State<Arc<Served>>,
-    Extension(standing): Extension<Standing>,
+    Extension(connection): Extension<ConnectionHandle>,
     headers: HeaderMap,
     body: Body,
 ) -> Response {
     let body = body::read(body, MAX_BODY_BYTES).await;
     // In a task of its own, so that a caller who goes away leaves an audit line too, and does not free a place among the
     // exports that is still taken.
-    match tokio::spawn(audited(served, standing, headers, body)).await {
+    match tokio::spawn(audited(served, connection, headers, body)).await {
         Ok(response) => response,
         Err(_) => ErrorResponse::new(StatusCode::INTERNAL_SERVER_ERROR, "the export ended unexpectedly".to_owned())
             .into_response(),
@@ -46,13 +46,13 @@ pub(super) async fn export(
 
 async fn audited(
     served: Arc<Served>,
-    standing: Standing,
+    connection: ConnectionHandle,
     headers: HeaderMap,
     body: Result<Bytes, BodyError>,
 ) -> Response {
     let began = Instant::now();
     let mut audit = Audit::default();
-    let done = answer(&served, &standing, &headers, body, &mut audit).await;
+    let done = answer(&served, &connection, &headers, body, &mut audit).await;
     let status = done.as_ref().map_or_else(|answer| answer.status, Response::status);
     served.metrics.exported(status.as_u16());
     served.metrics.export_seconds.observe(began.elapsed().as_secs_f64());
@@ -62,7 +62,7 @@ async fn audited(
 
 async fn answer(
     served: &Served,
-    standing: &Standing,
+    connection: &ConnectionHandle,
     headers: &HeaderMap,
     body: Result<Bytes, BodyError>,
     audit: &mut Audit,
@@ -70,7 +70,7 @@ async fn answer(
     let bad = |error: String| ErrorResponse::new(StatusCode::BAD_REQUEST, error);
     // What is asked is read before it is known who asks: a refusal, too, says in its audit line what was refused.
     let request = read(body, audit);
-    let work = admit(served, standing, headers, audit).await?;
+    let work = admit(served, connection, headers, audit).await?;
     let request = request?;
     let (query, format) = wanted(&request, served.exporter.now()).map_err(|error| bad(error.to_string()))?;
     let destination =
@@ -110,12 +110,12 @@ fn read(body: Result<Bytes, BodyError>, audit: &mut Audit) -> Result<ExportReque
 /// Lets in who may export, and notes who that is.
 async fn admit(
     served: &Served,
-    standing: &Standing,
+    connection: &ConnectionHandle,
     headers: &HeaderMap,
     audit: &mut Audit,
 ) -> Result<Work, ErrorResponse> {
     if let Some(gate) = &served.gate {
-        let checked = gate.check(standing.from(), headers).await;
+        let checked = gate.check(connection.from(), headers).await;
         audit.caller = match &checked {
             Ok(user) => Some(user.clone()),
             Err(refusal) => refusal.user().map(str::to_owned),
@@ -125,7 +125,7 @@ async fn admit(
             ErrorResponse::new(status, error)
         })?;
     }
-    standing.work().map_err(|crowded| ErrorResponse::new(StatusCode::SERVICE_UNAVAILABLE, crowded.to_string()))
+    connection.work().map_err(|busy| ErrorResponse::new(StatusCode::SERVICE_UNAVAILABLE, busy.to_string()))
 }
 
 fn refusal(error: &ExportError) -> ErrorResponse {

@@ -1,7 +1,7 @@
 //! Messages to the store, and how many of them may be in flight.
 
 use sk_core::{Gvk, SimTime, SmolStr};
-use sk_ingest::{Answer, Question, Sighting};
+use sk_ingest::{LookupResult, OwnerLookup, Sighting};
 use tokio::sync::oneshot;
 
 use super::StoreError;
@@ -18,8 +18,8 @@ pub(crate) const QUEUE_BATCHES: usize = 64;
 pub(crate) enum Message {
     /// From a watcher.
     Batch(Batch),
-    /// The API server's answer about an owner.
-    Answer(Box<(Question, Answer)>),
+    /// What the API server said about an owner.
+    LookupEnded(Box<(OwnerLookup, LookupResult)>),
     /// Pods that were looked at again.
     Looked(Vec<Sighting>),
     /// Answer when everything sent before can be read.
@@ -33,7 +33,7 @@ pub(crate) enum Message {
 pub(crate) struct Flushed {
     pub(crate) written: Result<(), StoreError>,
     /// Owners that the API server is being asked about.
-    pub(crate) open_questions: usize,
+    pub(crate) open_lookups: usize,
 }
 
 /// Where a watch stands.

@@ -18,7 +18,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use sk_core::{Gvk, ObjectKey, SimTime};
-use sk_ingest::{Ledger, Question, Sighting};
+use sk_ingest::{Ledger, OwnerLookup, Sighting};
 use sk_store::log::{Fact, Log, LogError, Watched};
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
@@ -51,8 +51,8 @@ pub(crate) struct Store {
     pub(crate) clock: Arc<Clock>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) health: Arc<Health>,
-    /// Where questions about owners go.
-    pub(crate) lookups: mpsc::Sender<Question>,
+    /// Where lookups of owners go.
+    pub(crate) lookups: mpsc::Sender<OwnerLookup>,
     /// Where pods go that are to be looked at again.
     pub(crate) looks: mpsc::Sender<Vec<ObjectKey>>,
     pub(crate) sync_interval: Duration,
@@ -77,7 +77,7 @@ struct Work {
     /// How far watches have come since the last sync.
     positions: BTreeMap<Gvk, Position>,
     /// Owners to ask for.
-    questions: Vec<Question>,
+    lookups: Vec<OwnerLookup>,
     next_sync: Instant,
     next_upkeep: Instant,
     next_look: Instant,
@@ -91,7 +91,7 @@ impl Work {
             store,
             facts: Vec::new(),
             positions: BTreeMap::new(),
-            questions: Vec::new(),
+            lookups: Vec::new(),
             next_sync: now,
             next_upkeep: now,
             next_look: now,
@@ -104,17 +104,17 @@ impl Work {
             self.store.metrics.queue.set(i64::try_from(inbox.len()).unwrap_or(i64::MAX));
             match next {
                 Ok(Some(Message::Batch(batch))) => self.batch(batch),
-                Ok(Some(Message::Answer(answered))) => {
-                    let (question, answer) = *answered;
+                Ok(Some(Message::LookupEnded(ended))) => {
+                    let (lookup, result) = *ended;
                     let now = self.store.clock.now();
-                    self.store.ledger.owner_answered(now, &question, answer, &mut self.facts);
+                    self.store.ledger.lookup_ended(now, &lookup, result, &mut self.facts);
                     self.append(now);
                 }
                 Ok(Some(Message::Looked(pods))) => self.looked(&pods),
                 Ok(Some(Message::Flush(reply))) => {
-                    let (written, open_questions) = (self.sync(), self.store.ledger.stats().open_questions);
+                    let (written, open_lookups) = (self.sync(), self.store.ledger.stats().open_lookups);
                     // Whoever asked may have gone; that is no reason to stop.
-                    let _ = reply.send(Flushed { written, open_questions });
+                    let _ = reply.send(Flushed { written, open_lookups });
                 }
                 Ok(Some(Message::End) | None) => return self.sync(),
                 Err(_) => drop(self.store.metrics.lag.set(0.0)),
@@ -200,15 +200,15 @@ impl Work {
         })
     }
 
-    /// Sends on questions about owners, as many as there is room for. No more are taken from the ledger, which has a bound
+    /// Sends on lookups of owners, as many as there is room for. No more are taken from the ledger, which has a bound
     /// of its own, before these are gone.
     fn ask_for_owners(&mut self) {
-        if self.questions.is_empty() {
-            self.questions = self.store.ledger.missing_owners(self.store.clock.now());
+        if self.lookups.is_empty() {
+            self.lookups = self.store.ledger.missing_owners(self.store.clock.now());
         }
-        while let Some(question) = self.questions.pop() {
-            if let Err(TrySendError::Full(question)) = self.store.lookups.try_send(question) {
-                self.questions.push(question);
+        while let Some(lookup) = self.lookups.pop() {
+            if let Err(TrySendError::Full(lookup)) = self.store.lookups.try_send(lookup) {
+                self.lookups.push(lookup);
                 return;
             }
         }

@@ -7,7 +7,7 @@ use sk_core::{ObjectRef, SimTime};
 
 use super::MAX_HEADS_BYTES;
 use super::block::Kind;
-use super::heads::{TextTable, Texts};
+use super::heads::{TextTable, TextTableBuilder};
 use crate::varint::{self, Corrupt, Cursor};
 
 /// One chunk: where it is, and what is in it.
@@ -64,7 +64,7 @@ impl ChunkIndex {
             varint::put(&mut out, chunk.first_seq);
             varint::put(&mut out, chunk.last_seq);
         }
-        let mut texts = Texts::default();
+        let mut texts = TextTableBuilder::default();
         let mut objects = Vec::new();
         for (object, places) in &self.objects {
             texts.put_object(&mut objects, object);

@@ -33,13 +33,13 @@ pub(super) enum Entry<'a> {
 
 /// Texts, each once, in the order they first came.
 #[derive(Default)]
-pub(super) struct Texts {
+pub(super) struct TextTableBuilder {
     texts: Vec<SmolStr>,
     places: HashMap<SmolStr, usize>,
     size: usize,
 }
 
-impl Texts {
+impl TextTableBuilder {
     pub(super) fn place(&mut self, text: &str) -> usize {
         if let Some(place) = self.places.get(text) {
             return *place;
@@ -88,7 +88,7 @@ impl<'a> TextTable<'a> {
 /// The heads of a chunk as it is written.
 #[derive(Default)]
 pub(super) struct HeadsOut {
-    texts: Texts,
+    texts: TextTableBuilder,
     objects: Table<ObjectRef>,
     label_sets: Table<Labels>,
     codes: Vec<u8>,

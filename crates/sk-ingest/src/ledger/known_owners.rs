@@ -1,4 +1,4 @@
-//! Answers of the API server about owners that no watch covers. An answer is kept as long as a live object refers to
+//! Owners that no watch covers, as the API server described them. An entry is kept as long as a live object refers to
 //! it, because the log treats a forgotten link as deleted; after that, as long as there is space.
 
 use std::collections::BTreeMap;
@@ -7,13 +7,13 @@ use sk_store::log::Link;
 
 use crate::uid::Uid;
 
-/// How many answers are remembered that nobody needs just now: 16,384 at about 400 bytes is 6.5 MB. One that is
+/// How many owners are remembered that nobody refers to just now: 16,384 at about 400 bytes is 6.5 MB. One that is
 /// forgotten is asked for again when somebody new refers to it. Those in use are as many as what lives refers to.
 pub(super) const MAX_IDLE: usize = 16_384;
 
-/// The answers by uid, and those that nobody needs, the longest unused first.
+/// The owners by uid, and those that nobody needs, the longest unused first.
 #[derive(Debug, Default)]
-pub(super) struct Answers {
+pub(super) struct KnownOwners {
     by_uid: BTreeMap<Uid, Known>,
     idle: BTreeMap<u64, Uid>,
     uses: u64,
@@ -27,7 +27,7 @@ struct Known {
     idle_since: Option<u64>,
 }
 
-impl Answers {
+impl KnownOwners {
     pub(super) fn len(&self) -> usize {
         self.by_uid.len()
     }
@@ -64,7 +64,7 @@ impl Answers {
         self.idle.insert(self.uses, uid.clone());
     }
 
-    /// Forgets the answer that was not needed for longest if there are too many of them.
+    /// Forgets the owner that was not needed for longest if there are too many of them.
     pub(super) fn forget_oldest_idle(&mut self) -> Option<Option<Link>> {
         if self.idle.len() <= MAX_IDLE {
             return None;
@@ -86,20 +86,20 @@ mod tests {
     }
 
     #[test]
-    fn the_answer_that_nobody_has_needed_for_longest_is_forgotten_and_one_in_use_never() {
-        let mut answers = Answers::default();
+    fn the_owner_that_nobody_has_needed_for_longest_is_forgotten_and_one_in_use_never() {
+        let mut known_owners = KnownOwners::default();
         let uid = |number: usize| Uid::new(&number.to_string());
         for number in 0..=MAX_IDLE {
-            answers.remember(&uid(number), Some(link(&number.to_string())), true);
+            known_owners.remember(&uid(number), Some(link(&number.to_string())), true);
         }
-        answers.hold(&uid(0));
-        assert_eq!(answers.forget_oldest_idle(), None, "one of them is in use");
-        answers.remember(&uid(MAX_IDLE + 1), None, true);
-        assert_eq!(answers.forget_oldest_idle(), Some(Some(link("1"))));
-        assert_eq!(answers.forget_oldest_idle(), None);
-        assert!(answers.get(&uid(0)).is_some() && answers.get(&uid(1)).is_none());
-        assert_eq!((answers.len(), answers.idle.len()), (MAX_IDLE + 1, MAX_IDLE));
-        answers.release(&uid(0));
-        assert_eq!(answers.forget_oldest_idle(), Some(Some(link("2"))), "it is the newest idle one again");
+        known_owners.hold(&uid(0));
+        assert_eq!(known_owners.forget_oldest_idle(), None, "one of them is in use");
+        known_owners.remember(&uid(MAX_IDLE + 1), None, true);
+        assert_eq!(known_owners.forget_oldest_idle(), Some(Some(link("1"))));
+        assert_eq!(known_owners.forget_oldest_idle(), None);
+        assert!(known_owners.get(&uid(0)).is_some() && known_owners.get(&uid(1)).is_none());
+        assert_eq!((known_owners.len(), known_owners.idle.len()), (MAX_IDLE + 1, MAX_IDLE));
+        known_owners.release(&uid(0));
+        assert_eq!(known_owners.forget_oldest_idle(), Some(Some(link("2"))), "it is the newest idle one again");
     }
 }

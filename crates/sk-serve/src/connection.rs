@@ -1,4 +1,4 @@
-//! The state of a connection: idle, sending a request, or working for an authenticated caller. The state decides how
+//! The state of a connection: idle, sending a request, or works for an authenticated caller. The state decides how
 //! long the connection may stay open.
 
 use std::collections::HashMap;
@@ -14,17 +14,17 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::limits::Limits;
-use crate::places::{Id, Places};
+use crate::slots::{Id, Slots};
 
 /// All connections of a server.
-pub(crate) struct Room {
+pub(crate) struct Connections {
     limits: Limits,
-    places: Mutex<Seated>,
+    slots: Mutex<Registry>,
 }
 
-struct Seated {
-    places: Places,
-    /// Who is told to go.
+struct Registry {
+    slots: Slots,
+    /// The states of open connections, to tell one that it is evicted.
     states: HashMap<Id, Arc<watch::Sender<State>>>,
 }
 
@@ -35,14 +35,14 @@ struct State {
     since: Instant,
     /// Has it been answered before?
     answered: bool,
-    asking: u32,
-    working: u32,
-    pushed_out: bool,
+    requests: u32,
+    works: u32,
+    evicted: bool,
 }
 
-/// One connection's place, until it is dropped.
-pub(crate) struct Place {
-    room: Arc<Room>,
+/// One open connection: it holds its slot until it is dropped.
+pub(crate) struct Connection {
+    connections: Arc<Connections>,
     id: Id,
     from: IpAddr,
     state: Arc<watch::Sender<State>>,
@@ -68,49 +68,54 @@ impl Progress {
     }
 }
 
-impl Room {
+impl Connections {
     pub(crate) fn new(limits: Limits) -> Self {
-        let places = Places::new(limits.places, limits.per_address, limits.at_work);
-        Self { limits, places: Mutex::new(Seated { places, states: HashMap::new() }) }
+        let slots = Slots::new(limits.connections, limits.per_address, limits.at_work);
+        Self { limits, slots: Mutex::new(Registry { slots, states: HashMap::new() }) }
     }
 
-    fn seated(&self) -> std::sync::MutexGuard<'_, Seated> {
-        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    fn registry(&self) -> std::sync::MutexGuard<'_, Registry> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A connection comes. Another one may have to go for it.
-    pub(crate) fn enter(self: &Arc<Self>, from: IpAddr) -> Place {
+    /// Accepts a connection. Another one may be evicted for it.
+    pub(crate) fn enter(self: &Arc<Self>, from: IpAddr) -> Connection {
         let since = Instant::now();
-        let mut seated = self.seated();
-        let (id, out) = seated.places.enter(from);
-        if let Some(state) = out.and_then(|out| seated.states.remove(&out)) {
-            state.send_modify(|state| state.pushed_out = true);
+        let mut registry = self.registry();
+        let (id, out) = registry.slots.enter(from);
+        if let Some(state) = out.and_then(|out| registry.states.remove(&out)) {
+            state.send_modify(|state| state.evicted = true);
         }
-        let state = State { since, answered: false, asking: 0, working: 0, pushed_out: false };
+        let state = State { since, answered: false, requests: 0, works: 0, evicted: false };
         let state = Arc::new(watch::Sender::new(state));
-        seated.states.insert(id, Arc::clone(&state));
+        registry.states.insert(id, Arc::clone(&state));
         let progress = Progress { began: since, last: Arc::default() };
-        Place { room: Arc::clone(self), id, from, state, progress }
+        Connection { connections: Arc::clone(self), id, from, state, progress }
     }
 }
 
-impl Place {
+impl Connection {
     pub(crate) fn progress(&self) -> Progress {
         self.progress.clone()
     }
 
-    /// What a request of this connection may know of it.
-    pub(crate) fn standing(&self) -> Standing {
-        Standing { room: Arc::clone(&self.room), id: self.id, from: self.from, state: Arc::clone(&self.state) }
+    /// What a request handler may know and do about its connection.
+    pub(crate) fn handle(&self) -> ConnectionHandle {
+        ConnectionHandle {
+            connections: Arc::clone(&self.connections),
+            id: self.id,
+            from: self.from,
+            state: Arc::clone(&self.state),
+        }
     }
 
-    /// Waits until the connection has been here for too long, or somebody else needs its place.
-    pub(crate) async fn overstayed(&self) {
+    /// Waits until the connection has been open for too long, or somebody else needs its slot.
+    pub(crate) async fn expired(&self) {
         let mut states = self.state.subscribe();
         loop {
             let state = *states.borrow_and_update();
             let until = self.until(&state);
-            if state.pushed_out || until <= Instant::now() {
+            if state.evicted || until <= Instant::now() {
                 return;
             }
             tokio::select! {
@@ -122,63 +127,63 @@ impl Place {
     }
 
     fn until(&self, state: &State) -> Instant {
-        let limits = &self.room.limits;
+        let limits = &self.connections.limits;
         match state {
-            State { working: 1.., .. } => state.since.max(self.progress.last()) + limits.stall,
-            State { asking: 1.., .. } => state.since + limits.request,
+            State { works: 1.., .. } => state.since.max(self.progress.last()) + limits.stall,
+            State { requests: 1.., .. } => state.since + limits.request,
             State { answered: true, .. } => state.since + limits.idle,
             State { answered: false, .. } => state.since + limits.first_request,
         }
     }
 }
 
-impl Drop for Place {
+impl Drop for Connection {
     fn drop(&mut self) {
-        let mut seated = self.room.seated();
-        seated.places.leave(self.id);
-        seated.states.remove(&self.id);
+        let mut registry = self.connections.registry();
+        registry.slots.leave(self.id);
+        registry.states.remove(&self.id);
     }
 }
 
-/// Too many callers are at work.
+/// Too many callers are being served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("too many others are being served; try again in a moment")]
-pub struct Crowded;
+pub struct TooBusy;
 
 /// A request's connection, as its handler knows it: an extension of every request.
 #[derive(Clone)]
-pub struct Standing {
-    room: Arc<Room>,
+pub struct ConnectionHandle {
+    connections: Arc<Connections>,
     id: Id,
     from: IpAddr,
     state: Arc<watch::Sender<State>>,
 }
 
-impl std::fmt::Debug for Standing {
+impl std::fmt::Debug for ConnectionHandle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Standing").field("from", &self.from).finish_non_exhaustive()
+        f.debug_struct("ConnectionHandle").field("from", &self.from).finish_non_exhaustive()
     }
 }
 
-impl Standing {
+impl ConnectionHandle {
     /// Where the caller is.
     pub fn from(&self) -> IpAddr {
         self.from
     }
 
-    /// The caller is known: from now on nobody pushes the connection out.
-    pub fn work(&self) -> Result<Work, Crowded> {
-        if !self.room.seated().places.begin_work(self.id) {
-            return Err(Crowded);
+    /// The caller is known: from now on the connection is not evicted.
+    pub fn work(&self) -> Result<Work, TooBusy> {
+        if !self.connections.registry().slots.begin_work(self.id) {
+            return Err(TooBusy);
         }
-        self.change(|state| state.working += 1);
+        self.change(|state| state.works += 1);
         Ok(Work(self.clone()))
     }
 
-    /// A request has come whole, its body aside.
-    pub(crate) fn asks(&self) -> Asking {
-        self.change(|state| state.asking += 1);
-        Asking(self.clone())
+    /// A request has arrived, apart from its body.
+    pub(crate) fn begin_request(&self) -> ActiveRequest {
+        self.change(|state| state.requests += 1);
+        ActiveRequest(self.clone())
     }
 
     fn change(&self, change: impl FnOnce(&mut State)) {
@@ -190,12 +195,12 @@ impl Standing {
 }
 
 /// A request that is being answered.
-pub(crate) struct Asking(Standing);
+pub(crate) struct ActiveRequest(ConnectionHandle);
 
-impl Drop for Asking {
+impl Drop for ActiveRequest {
     fn drop(&mut self) {
         self.0.change(|state| {
-            state.asking = state.asking.saturating_sub(1);
+            state.requests = state.requests.saturating_sub(1);
             state.answered = true;
         });
     }
@@ -204,7 +209,7 @@ impl Drop for Asking {
 /// A caller at work, until this is dropped.
 #[derive(Debug)]
 #[must_use = "work that is dropped is over"]
-pub struct Work(Standing);
+pub struct Work(ConnectionHandle);
 
 impl Work {
     /// Lets the work go on until the answer's last byte is sent.
@@ -221,7 +226,7 @@ impl Work {
 
 impl Drop for Work {
     fn drop(&mut self) {
-        self.0.room.seated().places.end_work(self.0.id);
-        self.0.change(|state| state.working = state.working.saturating_sub(1));
+        self.0.connections.registry().slots.end_work(self.0.id);
+        self.0.change(|state| state.works = state.works.saturating_sub(1));
     }
 }

@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::Comparison;
 use super::judged::Asserted;
 use super::rows::{Judged, Row};
+use super::study;
 use super::table::currency;
 use crate::assertion::Evaluated;
 use crate::escape::markup;
@@ -17,7 +18,7 @@ const STYLE: &str = include_str!("../../assets/compare.css");
 const SCRIPTS: [&str; 2] = [include_str!("../../assets/tables.js"), include_str!("../../assets/compare.js")];
 
 /// Columns that are drawn: eight colours can be told apart. The table has all of them.
-const DRAWN_MAX: usize = 8;
+pub const DRAWN_MAX: usize = 8;
 
 #[derive(Serialize)]
 struct Data<'a> {
@@ -47,6 +48,7 @@ pub fn render(comparison: &Comparison) -> Result<String, serde_json::Error> {
         trust(comparison),
         assertions(comparison),
         PICTURE.to_owned(),
+        study::page::render(comparison),
         figures(comparison, &labels),
         differs(comparison, &labels),
         moved(comparison),

@@ -5,6 +5,9 @@ use serde_json::{Value, json};
 use super::Comparison;
 use super::judged::Asserted;
 use super::rows::{Change, Judged};
+use super::study::Study;
+use super::study::parameters::{Effect, Parameter, Setting};
+use super::study::tradeoff::{COST, Point, WAITING};
 use crate::assertion::Evaluated;
 use crate::figure::ToFigure;
 
@@ -59,10 +62,37 @@ pub fn render(comparison: &Comparison) -> Result<String, serde_json::Error> {
         .collect();
     let assertions: Vec<Value> = comparison.assertions.iter().map(asserted).collect();
     let document = json!({
-        "fidelity": fidelity?, "assertions": assertions,
+        "fidelity": fidelity?, "assertions": assertions, "study": comparison.study.as_ref().map(study),
         "columns": columns?, "rows": rows, "differs": differs, "moved": moved, "cautions": comparison.cautions(),
     });
     Ok(serde_json::to_string_pretty(&document)? + "\n")
+}
+
+/// Cost against waiting and the parameters, with columns by their numbers.
+fn study(study: &Study) -> Value {
+    let point = |point: &Point| {
+        json!({
+            "column": point.column, COST: point.cost, WAITING: point.waiting, "front": point.is_on_front(),
+            "beaten_by": point.beaten_by, "within_noise": point.within_noise,
+        })
+    };
+    let effect = |effect: &Effect| {
+        json!({
+            "figure": effect.shown.path, "means": effect.means, "spread": effect.spread, "noise": effect.noise,
+            "real": effect.is_real(),
+        })
+    };
+    let parameter = |parameter: &Parameter| {
+        let setting = |setting: &Setting| json!({"values": setting.texts, "columns": setting.columns});
+        json!({
+            "paths": parameter.paths, "settings": parameter.values.iter().map(setting).collect::<Vec<_>>(),
+            "balanced": parameter.is_balanced, "effects": parameter.effects.iter().map(effect).collect::<Vec<_>>(),
+        })
+    };
+    json!({
+        "points": study.points.iter().map(point).collect::<Vec<_>>(),
+        "parameters": study.parameters.iter().map(parameter).collect::<Vec<_>>(),
+    })
 }
 
 fn asserted(one: &Asserted) -> Value {

@@ -3,6 +3,7 @@
 use super::Comparison;
 use super::judged::Asserted;
 use super::rows::Judged;
+use super::study;
 use super::table::currency;
 use crate::assertion::Evaluated;
 use crate::escape::markdown;
@@ -37,6 +38,7 @@ pub fn render(comparison: &Comparison) -> String {
         }
         text.push('\n');
     }
+    text.push_str(&study::text::render_markdown(comparison));
     text.push('\n');
     for caution in comparison.cautions() {
         text.push_str(&format!("- **Trust:** {}\n", markdown(&caution)));

@@ -13,6 +13,7 @@
 //! | [`fidelity`] | how close simulations come to a recording |
 //! | [`judged`] | assertions about the runs beside the first one |
 //! | [`moved`] | which owners, namespaces and groups moved most |
+//! | [`study`] | three variants and more: cost against waiting, and which parameter moved what |
 //! | [`table`], [`markdown`], [`json`], [`html`] | the comparison for people and programs |
 
 pub mod column;
@@ -25,6 +26,7 @@ pub mod markdown;
 pub mod moved;
 pub mod noise;
 pub mod rows;
+pub mod study;
 pub mod table;
 
 pub use column::{Column, Member};
@@ -34,6 +36,7 @@ use fidelity::Fidelity;
 use judged::Asserted;
 use moved::Moved;
 use rows::Row;
+use study::Study;
 
 /// Runs side by side.
 #[derive(Debug)]
@@ -48,6 +51,10 @@ pub struct Comparison {
     pub fidelity: Vec<Fidelity>,
     /// What moved most between the baseline and the last column.
     pub moved: Vec<Moved>,
+    /// What many variants tell together; nothing if there are few.
+    pub study: Option<Study>,
+    /// What the caller has to say about its trust, e.g. that runs are missing.
+    pub remarks: Vec<String>,
     /// What became of the assertions about them, where there are any.
     pub assertions: Vec<Asserted>,
 }
@@ -57,18 +64,21 @@ impl Comparison {
     pub fn of(members: Vec<Member>) -> Self {
         let columns = column::grouped(members);
         let rows = rows::of(&columns);
-        let differs = columns.iter().skip(1).map(|column| differs::between(&columns[0], column)).collect();
+        let differs: Vec<Vec<Difference>> =
+            columns.iter().skip(1).map(|column| differs::between(&columns[0], column)).collect();
         let moved = match columns.as_slice() {
             [baseline, .., last] => moved::between(baseline, last),
             _ => Vec::new(),
         };
-        Self { fidelity: fidelity::of(&columns), columns, rows, differs, moved, assertions: Vec::new() }
+        let (fidelity, study) = (fidelity::of(&columns), Study::of(&columns, &differs));
+        Self { columns, rows, differs, fidelity, moved, study, remarks: Vec::new(), assertions: Vec::new() }
     }
 
     /// What a reader has to know before trusting any of it.
     pub fn cautions(&self) -> Vec<String> {
         let mut cautions: Vec<String> = self.fidelity.iter().map(Fidelity::sentence).collect();
         cautions.extend(self.columns.iter().filter_map(Column::caution));
+        cautions.extend(self.remarks.iter().cloned());
         if self.columns.iter().all(|column| column.members.len() == 1) {
             cautions.push("one run each, so noise is unknown: run with -N 5 to see it".to_owned());
         }

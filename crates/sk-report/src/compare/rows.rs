@@ -57,7 +57,7 @@ pub(super) fn of(columns: &[Column]) -> Vec<Row> {
 }
 
 /// The figures of each of a column's runs, without its owners and namespaces: there may be a hundred thousand of them.
-fn trees(column: &Column) -> Vec<Figure> {
+pub(super) fn trees(column: &Column) -> Vec<Figure> {
     let tree = |member: &super::Member| match member.summary.figure() {
         Figure::Fields(fields) => {
             Figure::Fields(fields.into_iter().filter(|(_, figure)| !matches!(figure, Figure::Entries(_))).collect())
@@ -93,7 +93,7 @@ fn reads_alike(unit: Unit, old: Option<f64>, new: Option<f64>) -> bool {
     text(old) == text(new)
 }
 
-fn values(definition: &Shown, column: &Column, trees: &[Figure]) -> Option<Vec<f64>> {
+pub(super) fn values(definition: &Shown, column: &Column, trees: &[Figure]) -> Option<Vec<f64>> {
     let of = |(member, tree): (&super::Member, &Figure)| {
         if member.unknown.contains(&definition.path) {
             return None;

@@ -8,6 +8,7 @@ use anstyle::{AnsiColor, Style};
 use super::Comparison;
 use super::judged::Asserted;
 use super::rows::{Judged, Row};
+use super::study;
 use crate::assertion::Evaluated;
 use crate::side_by_side;
 use crate::words::{fit_middle, printable, width};
@@ -30,6 +31,7 @@ pub fn render(comparison: &Comparison, columns: usize) -> String {
         }
         text.push('\n');
     }
+    text.push_str(&study::text::render(comparison));
     text.push_str(&notes(comparison, columns));
     text.push_str(&assertions(comparison));
     text

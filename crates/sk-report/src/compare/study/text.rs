@@ -1,0 +1,140 @@
+//! The study on a terminal and in Markdown: a line for each variant, and one for each parameter.
+
+use super::super::Comparison;
+use super::super::rows::Row;
+use super::super::table::currency;
+use super::Study;
+use super::parameters::{Effect, Parameter};
+use super::tradeoff::Point;
+use crate::escape::markdown;
+use crate::shown::Unit;
+use crate::words::{fit_middle, printable, width};
+
+/// Figures of a line; the others are in `-o json`.
+const EACH: usize = 3;
+/// The longest name of a variant that is shown whole.
+const LABEL_MAX: usize = 40;
+
+/// The figures of a variant beside cost and waiting, by their paths: what the front does not show.
+const BESIDE: [&str; 3] = ["start_latency.p99", "unschedulable.pods", "nodes.max"];
+
+/// For a terminal; nothing if there is no study.
+pub(in super::super) fn render(comparison: &Comparison) -> String {
+    let Some(study) = &comparison.study else { return String::new() };
+    let mut text = String::new();
+    if !study.points.is_empty() {
+        text.push_str(
+            "\ncost against waiting: * is on the Pareto front, where no other variant is cheaper and quicker\n",
+        );
+        text.push_str(&aligned(&lines(comparison, study, &printable)));
+    }
+    if !study.parameters.is_empty() {
+        text.push('\n');
+    }
+    for parameter in &study.parameters {
+        text.push_str(&format!("{}\n", sentence(comparison, parameter, &printable)));
+    }
+    text
+}
+
+/// For a pull request; nothing if there is no study.
+pub(in super::super) fn render_markdown(comparison: &Comparison) -> String {
+    let Some(study) = &comparison.study else { return String::new() };
+    let mut text = String::new();
+    if !study.points.is_empty() {
+        let lines = lines(comparison, study, &markdown);
+        let (head, lines) = (&lines[0], &lines[1..]);
+        text.push_str(&format!("\n| {} |\n|---|---|{}\n", head.join(" | "), "---:|".repeat(head.len() - 2)));
+        for line in lines {
+            text.push_str(&format!("| {} |\n", line.join(" | ")));
+        }
+        text.push('\n');
+    }
+    for parameter in &study.parameters {
+        text.push_str(&format!("- {}\n", sentence(comparison, parameter, &markdown)));
+    }
+    text
+}
+
+/// A head and a line for each variant: whether it is on the front, its name, cost and wait, and what stands beside.
+fn lines(comparison: &Comparison, study: &Study, clean: &dyn Fn(&str) -> String) -> Vec<Vec<String>> {
+    let beside: Vec<&Row> =
+        BESIDE.iter().filter_map(|path| comparison.rows.iter().find(|row| row.path == *path)).collect();
+    let cost = comparison.rows.iter().find(|row| row.unit == Unit::Money);
+    let mut head: Vec<String> = ["", "variant", "cost", "pending p99"].map(str::to_owned).to_vec();
+    head.extend(beside.iter().map(|row| row.label.to_owned()));
+    head.push(String::new());
+    let line = |point: &Point| {
+        let (column, money) = (&comparison.columns[point.column], currency(comparison, point.column));
+        let runs = if column.members.len() > 1 { format!(" ×{}", column.members.len()) } else { String::new() };
+        let mark = if point.is_on_front() { "*" } else { "" };
+        let name = format!("{}{runs}", clean(&fit_middle(&column.label, LABEL_MAX)));
+        let cost = cost.map_or_else(|| Unit::Money.text(point.cost, money), |row| with_noise(row, point.column, money));
+        let mut line = vec![mark.to_owned(), name, clean(&cost), Unit::Time.text(point.waiting, money)];
+        line.extend(beside.iter().map(|row| with_noise(row, point.column, money)));
+        line.push(clean(&remark(comparison, point)));
+        line
+    };
+    std::iter::once(head).chain(study.points.iter().map(line)).collect()
+}
+
+/// `1.20 USD`, and behind it how far it is from the first column and how far chance reaches.
+fn with_noise(row: &Row, column: usize, money: &str) -> String {
+    let value = row.value(column, money);
+    let change = column.checked_sub(1).and_then(|place| row.changes[place]);
+    let Some(change) = change else { return value };
+    let parts = [value, row.difference(&change, money), row.noise(&change, money)];
+    parts.join(" ").trim_end().to_owned()
+}
+
+fn remark(comparison: &Comparison, point: &Point) -> String {
+    let Some(better) = point.beaten_by else { return String::new() };
+    let noise = if point.within_noise { ", within noise" } else { "" };
+    format!("{} is better{noise}", fit_middle(&comparison.columns[better].label, LABEL_MAX))
+}
+
+/// `cluster.groups.small.max 10 → 4 moved cost 1.20 USD → 1.02 USD, pending longest 41s → 2m10s`.
+pub(super) fn sentence(comparison: &Comparison, parameter: &Parameter, clean: &dyn Fn(&str) -> String) -> String {
+    let of_path = |(place, path): (usize, &String)| {
+        let values: Vec<String> = parameter.values.iter().map(|setting| clean(&setting.texts[place])).collect();
+        format!("{} {}", clean(path), values.join(" → "))
+    };
+    let paths: Vec<String> = parameter.paths.iter().enumerate().map(of_path).collect();
+    let real: Vec<String> = parameter
+        .effects
+        .iter()
+        .filter(|effect| effect.is_real())
+        .take(EACH)
+        .map(|effect| clean(&told(comparison, effect)))
+        .collect();
+    let moved = if real.is_empty() { "nothing beyond noise".to_owned() } else { real.join(", ") };
+    let mixed =
+        if parameter.is_balanced { "" } else { " (not every combination was run, so other fields have a part in it)" };
+    format!("{} moved {moved}{mixed}", paths.join(" and "))
+}
+
+fn told(comparison: &Comparison, effect: &Effect) -> String {
+    let money = currency(comparison, 0);
+    let means: Vec<String> = effect.means.iter().map(|mean| effect.shown.unit.text(*mean, money)).collect();
+    let noise = effect.noise.filter(|noise| *noise > 0.0);
+    let noise = noise.map(|noise| format!(" ±{}", effect.shown.unit.text(noise, money))).unwrap_or_default();
+    format!("{} {}{noise}", effect.shown.label, means.join(" → "))
+}
+
+/// Columns of a table: the first two to the left, the figures to the right, the remark as it is.
+fn aligned(lines: &[Vec<String>]) -> String {
+    let count = lines.first().map_or(0, Vec::len);
+    let widths: Vec<usize> =
+        (0..count).map(|place| lines.iter().map(|line| width(&line[place])).max().unwrap_or(0)).collect();
+    let mut text = String::new();
+    for line in lines {
+        let mut row = String::new();
+        for (place, cell) in line.iter().enumerate() {
+            let space = " ".repeat(widths[place].saturating_sub(width(cell)));
+            let is_left = place < 2 || place + 1 == count;
+            row.push_str(&if is_left { format!("{cell}{space}  ") } else { format!("{space}{cell}  ") });
+        }
+        text.push_str(&format!("{}\n", row.trim_end()));
+    }
+    text
+}

@@ -14,6 +14,7 @@ use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::time::SystemTime;
 
 use crate::trace::{self, OpenError, Trace};
 
@@ -120,6 +121,16 @@ fn discreet(words: &str, place: &str) -> String {
     }
 }
 
+/// What a store said, for people. A store that did not answer at all has a kind of its own.
+#[cfg(feature = "remote")]
+fn told(error: &remote::RemoteError, place: &str) -> io::Error {
+    let kind = if error.is_away() { AWAY } else { io::ErrorKind::Other };
+    io::Error::new(kind, discreet(&error.to_string(), place))
+}
+
+/// The kind of an error that says: the object store did not answer. It may do so later; any other error stays.
+pub const AWAY: io::ErrorKind = io::ErrorKind::HostUnreachable;
+
 impl Location {
     /// Opens the trace there. Remote ones are copied first; call this where blocking is allowed.
     pub fn open(&self) -> Result<Trace, OpenError> {
@@ -173,11 +184,31 @@ impl fmt::Debug for StoreSettings {
     }
 }
 
+/// An object below a folder in a store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredObject {
+    /// Its name below the folder, with slashes between its parts.
+    pub name: String,
+    /// When it was last written, by the store's clock.
+    pub modified: SystemTime,
+}
+
 impl RemoteUrl {
     /// Copies the object into a file, byte for byte, with the settings of the environment; call this where blocking is
     /// allowed.
     pub fn fetch(&self, file: &mut File) -> io::Result<()> {
         fetch_remote(self, &StoreSettings::from_environment(), file)
+    }
+
+    /// The objects below this folder, at whatever depth, with the settings of the environment; none if there is no such
+    /// folder. Call this where blocking is allowed.
+    pub fn list(&self) -> io::Result<Vec<StoredObject>> {
+        self.list_with(&StoreSettings::from_environment())
+    }
+
+    /// The objects below this folder, with these settings.
+    pub fn list_with(&self, settings: &StoreSettings) -> io::Result<Vec<StoredObject>> {
+        list_remote(self, settings)
     }
 }
 
@@ -199,11 +230,21 @@ fn open_remote(url: &RemoteUrl, _: &StoreSettings) -> Result<Trace, OpenError> {
 #[cfg(feature = "remote")]
 fn fetch_remote(url: &RemoteUrl, settings: &StoreSettings, file: &mut File) -> io::Result<()> {
     let fetched = remote::fetch(&url.0, settings, file);
-    fetched.map_err(|error| io::Error::other(discreet(&error.to_string(), &url.0)))
+    fetched.map_err(|error| told(&error, &url.0))
 }
 
 #[cfg(not(feature = "remote"))]
 fn fetch_remote(_: &RemoteUrl, _: &StoreSettings, _: &mut File) -> io::Result<()> {
+    Err(io::Error::other(NO_REMOTE))
+}
+
+#[cfg(feature = "remote")]
+fn list_remote(url: &RemoteUrl, settings: &StoreSettings) -> io::Result<Vec<StoredObject>> {
+    remote::list(&url.0, settings).map_err(|error| told(&error, &url.0))
+}
+
+#[cfg(not(feature = "remote"))]
+fn list_remote(_: &RemoteUrl, _: &StoreSettings) -> io::Result<Vec<StoredObject>> {
     Err(io::Error::other(NO_REMOTE))
 }
 

@@ -2,6 +2,7 @@
 
 mod cluster;
 mod simkube2;
+mod sweep;
 mod trace;
 mod validate;
 
@@ -16,6 +17,7 @@ pub use cluster::{
     RecordArgs, Resource, SimArgs, SnapshotArgs, TracerArgs,
 };
 pub use simkube2::OldRunArgs;
+pub use sweep::{SweepCommand, SweepFetchArgs, SweepPlanArgs, SweepRunArgs, SweepStatusArgs};
 pub use trace::{
     ConvertArgs, Form, GenerateArgs, MergeArgs, OutArgs, ScaleArgs, ShiftArgs, ShowArgs, SliceArgs, TraceCommand,
     TransformArgs,
@@ -139,8 +141,11 @@ pub enum Command {
     /// Explain why a pod was pending, a node was not removed or a group did not grow, in a run or a recorded trace.
     #[command(after_help = WHY_EXAMPLES)]
     Why(WhyArgs),
-    /// List the runs in ./runs; with --cluster, the Simulations in the cluster.
+    /// List the runs in ./runs, in another folder or at a URL; with --cluster, the Simulations in the cluster.
     List(ListArgs),
+    /// Make many runs: plan them once, make them one by one, stop and resume.
+    #[command(subcommand, after_help = sweep::EXAMPLES)]
+    Sweep(SweepCommand),
     /// Export a trace from the tracer in the cluster.
     #[command(after_help = cluster::EXPORT_EXAMPLES)]
     Export(ExportArgs),
@@ -408,9 +413,9 @@ pub enum ReportFormat {
 /// `skctl compare`
 #[derive(Debug, Args)]
 pub struct CompareArgs {
-    /// The runs: folders, names under ./runs, `@` for the newest, `@2` for the one before; or a trace with
-    /// observations, which is read as the run `recorded`.
-    #[arg(required = true, num_args = 2.., value_name = "RUN")]
+    /// The runs: folders, URLs, names under ./runs, `@` for the newest, `@2` for the one before; the plan of a sweep,
+    /// or a folder or URL that holds many runs; or a trace with observations, which is read as the run `recorded`.
+    #[arg(required = true, num_args = 1.., value_name = "RUN")]
     pub runs: Vec<String>,
     /// What every run but the first must hold, as CEL: `baseline` is the first run, `ratio` a run divided by it, and
     /// `fidelity` how close it comes to a recording among the runs. Exit code 1 if one does not hold. May be repeated.
@@ -465,6 +470,9 @@ pub enum WhyFormat {
 /// `skctl list`
 #[derive(Debug, Args)]
 pub struct ListArgs {
+    /// A folder of runs, the URL of one, or the plan of a sweep; by default ./runs.
+    #[arg(value_name = "PLACE", conflicts_with = "cluster")]
+    pub place: Option<String>,
     /// List the Simulations in the cluster.
     #[arg(long)]
     pub cluster: bool,

@@ -60,6 +60,7 @@ pub fn main() -> ExitCode {
         Command::Compare(args) => commands::compare::run(&args, &global),
         Command::Why(args) => commands::why::run(&args, &global),
         Command::List(args) => commands::list::run(&args, &global),
+        Command::Sweep(command) => commands::sweep::run(&command, &global),
         Command::Export(args) => commands::export::run(&args, &global),
         Command::Snapshot(args) => commands::snapshot::run(&args, &global),
         Command::Record(args) => commands::record::run(&args, &global),

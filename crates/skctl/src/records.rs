@@ -56,7 +56,7 @@ pub(crate) async fn fetch(
         let spool = from_controller(cluster, &format!("/records/{name}/{repetition}"), &progress).await?;
         return Ok(tokio::task::spawn_blocking(move || archive::stage(spool, &dir)).await??);
     };
-    progress.waiting(tokio::task::spawn_blocking(move || from_store(&place, &dir))).await??
+    progress.waiting(tokio::task::spawn_blocking(move || from_store(&place, &archive::parts(), &dir))).await??
 }
 
 async fn from_controller(cluster: &Cluster, path: &str, progress: &Progress) -> Result<File> {
@@ -81,10 +81,10 @@ fn place_in_store(simulation: &Simulation, repetition: u32) -> Option<String> {
     Some(if simulation.spec.repetitions > 1 { format!("{path}/{repetition}") } else { path.to_owned() })
 }
 
-/// A record in an object store is a folder of objects, each of which is fetched.
-fn from_store(place: &str, dir: &Path) -> Result<Staged> {
+/// A record in an object store is a folder of objects; those of these names are fetched.
+pub(crate) fn from_store(place: &str, names: &[String], dir: &Path) -> Result<Staged> {
     let mut record = tar::Builder::new(spool()?);
-    for name in archive::parts() {
+    for name in names {
         let Location::Remote(url) = format!("{place}/{name}").parse()? else {
             bail!("the record is at {}, which only the driver can read; fetch it from there", shown(place));
         };

@@ -114,8 +114,8 @@ fn size(folder: &Path) -> Result<u64, DeliverError> {
     if bytes > archive::MAX_BYTES { Err(DeliverError::TooLarge { bytes }) } else { Ok(bytes) }
 }
 
-/// Sends `run.json` last: whoever finds it finds a whole record.
-fn send_files(folder: &Path, place: &str) -> Result<(), DeliverError> {
+/// Sends a record to a folder in an object store. `run.json` goes last: whoever finds it finds a whole record.
+pub fn send_files(folder: &Path, place: &str) -> Result<(), DeliverError> {
     let entries = fs::read_dir(folder)?.collect::<Result<Vec<_>, _>>()?;
     let mut names: Vec<_> = entries.iter().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
     names.sort_by_key(|name| (name == "run.json", name.clone()));

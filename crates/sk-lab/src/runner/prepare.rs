@@ -7,7 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use k8s_openapi::api::core::v1::{
-    ConfigMap, Container, EnvVar, EnvVarSource, Pod, PodSpec, ProjectedVolumeSource, Secret, ServiceAccount, Volume,
+    ConfigMap, Container, EnvVar, EnvVarSource, KeyToPath, Pod, PodSpec, ProjectedVolumeSource, Secret, ServiceAccount,
+    Volume,
 };
 use kube::api::{Api, PostParams};
 use serde_json::{Value, json};
@@ -149,7 +150,7 @@ impl Preparation<'_> {
         let files = if let Some(secret) = &volume.secret {
             self.secret(secret.secret_name.as_deref().unwrap_or_default()).await?
         } else if let Some(config_map) = &volume.config_map {
-            self.config_map(&config_map.name).await?
+            chosen(self.config_map(&config_map.name).await?, config_map.items.as_deref())?
         } else if let Some(projected) = &volume.projected {
             self.projected(projected).await?
         } else if volume.empty_dir.is_some() {
@@ -163,7 +164,9 @@ impl Preparation<'_> {
         };
         make_folder(&place)?;
         for (name, content) in files {
-            write_file(&place.join(name), &content)?;
+            let file = place.join(name);
+            file.parent().map_or(Ok(()), make_folder)?;
+            write_file(&file, &content)?;
         }
         Ok(place)
     }
@@ -272,6 +275,19 @@ impl Preparation<'_> {
         }
         Ok(command)
     }
+}
+
+/// The files that `items` of a volume name, under the paths that they give them; all of them if there is no such list.
+fn chosen(
+    mut files: BTreeMap<String, Vec<u8>>,
+    items: Option<&[KeyToPath]>,
+) -> Result<BTreeMap<String, Vec<u8>>, String> {
+    let Some(items) = items else { return Ok(files) };
+    let take = |item: &KeyToPath| {
+        let content = files.remove(&item.key).ok_or_else(|| format!("the ConfigMap has no key {}", item.key))?;
+        Ok((item.path.clone(), content))
+    };
+    items.iter().map(take).collect()
 }
 
 /// The value of `metadata.annotations['key']` or the like.

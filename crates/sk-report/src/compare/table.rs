@@ -31,7 +31,7 @@ pub fn render(comparison: &Comparison, columns: usize) -> String {
         }
         text.push('\n');
     }
-    text.push_str(&study::text::render(comparison));
+    text.push_str(&study::text::render(comparison, columns));
     text.push_str(&notes(comparison, columns));
     text.push_str(&assertions(comparison));
     text
@@ -182,7 +182,7 @@ fn notes(comparison: &Comparison, columns: usize) -> String {
 }
 
 /// Pieces with ` · ` between them, in lines no wider than the terminal where they can be; a piece is never broken.
-fn wrapped(label: &str, lead: &str, pieces: &[String], columns: usize) -> String {
+pub(super) fn wrapped(label: &str, lead: &str, pieces: &[String], columns: usize) -> String {
     let indent = width(label) + 2;
     let mut line = format!("{label}  {lead}");
     let mut text = String::new();

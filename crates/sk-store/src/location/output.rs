@@ -28,12 +28,12 @@ pub enum SaveError {
         source: io::Error,
     },
     /// An object store refused.
-    #[error("cannot send to {place}: {reason}; nothing was left there")]
+    #[error("cannot send to {place}: {source}; nothing was left there")]
     Send {
         /// Where.
         place: String,
         /// What the store said.
-        reason: String,
+        source: io::Error,
     },
     /// Standard input is not a place to write to.
     #[error("standard input is not a place to write to; give a path or a URL")]
@@ -116,15 +116,13 @@ fn create_local(path: &Path) -> io::Result<Target> {
 
 #[cfg(feature = "remote")]
 fn send(url: &RemoteUrl, settings: &StoreSettings, file: &fs::File) -> Result<(), SaveError> {
-    super::remote::send(&url.0, settings, file).map_err(|error| SaveError::Send {
-        place: super::shown(&url.0),
-        reason: super::discreet(&error.to_string(), &url.0),
-    })
+    super::remote::send(&url.0, settings, file)
+        .map_err(|error| SaveError::Send { place: super::shown(&url.0), source: super::told(&error, &url.0) })
 }
 
 #[cfg(not(feature = "remote"))]
 fn send(url: &RemoteUrl, _: &StoreSettings, _: &fs::File) -> Result<(), SaveError> {
-    Err(SaveError::Send { place: super::shown(&url.0), reason: super::NO_REMOTE.into() })
+    Err(SaveError::Send { place: super::shown(&url.0), source: io::Error::other(super::NO_REMOTE) })
 }
 
 impl Write for Output {

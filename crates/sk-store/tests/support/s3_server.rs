@@ -12,10 +12,15 @@ use s3s_fs::FileSystem;
 
 /// Serves `folder`, each folder in it a bucket, until the test process ends. Its user is `key`, whose secret is `secret`.
 pub(crate) fn serve_s3(folder: &Path) -> SocketAddr {
+    serve_s3_on(folder, TcpListener::bind("127.0.0.1:0").unwrap())
+}
+
+/// The same where somebody listens already.
+#[allow(dead_code, reason = "not every test program chooses the address")]
+pub(crate) fn serve_s3_on(folder: &Path, listener: TcpListener) -> SocketAddr {
     let mut service = S3ServiceBuilder::new(FileSystem::new(folder).unwrap());
     service.set_auth(SimpleAuth::from_single("key", "secret"));
     let service = service.build();
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
     let address = listener.local_addr().unwrap();
     thread::spawn(move || {

@@ -17,12 +17,15 @@ use sk_report::compare::{Comparison, Member, html, json, markdown, table};
 use sk_report::fidelity::Lives;
 use sk_report::figure::ToFigure;
 use sk_report::{Analysis, Assertion, Scope, Source, Summary, Tables};
+use sk_store::Location;
 
+use super::list::summary_of;
+use super::sweep::records::{self, Records, StoredRun};
 use crate::cli::{CompareArgs, CompareFormat, Global};
 use crate::confined::assertions;
 use crate::failure::Outcome;
 use crate::runs::{self, Found};
-use crate::traces;
+use crate::{text_file, traces};
 
 /// How wide a table is where nobody says how wide the terminal is.
 const COLUMNS: usize = 80;
@@ -30,13 +33,15 @@ const COLUMNS: usize = 80;
 /// One of the things that were named.
 enum Named {
     Run(Found),
+    /// A sweep, or a run at a URL: summaries are enough for most of it.
+    Records(Records),
     Trace,
 }
 
 pub(crate) fn run(args: &CompareArgs, global: &Global) -> Result<Outcome> {
     let named: Result<Vec<Named>> = args.runs.iter().map(|text| find(text)).collect();
     let named = named?;
-    if named.len() < 2 {
+    if named.iter().map(Named::count).sum::<usize>() < 2 {
         bail!("{} alone cannot be compared; name at least two runs", args.runs[0]);
     }
     let needs = Needs {
@@ -44,11 +49,16 @@ pub(crate) fn run(args: &CompareArgs, global: &Global) -> Result<Outcome> {
         lives: named.iter().any(|named| matches!(named, Named::Trace)),
     };
     let window = window(&named)?;
-    let members = args.runs.iter().zip(&named).map(|(text, named)| match named {
-        Named::Run(found) => of_run(text, found.dir(), needs),
-        Named::Trace => of_trace(text, window, needs, global),
-    });
-    let mut comparison = Comparison::of(members.collect::<Result<_>>()?);
+    let mut members = Vec::new();
+    for (text, named) in args.runs.iter().zip(&named) {
+        match named {
+            Named::Run(found) => members.push(of_run(text, found.dir(), needs)?),
+            Named::Records(records) => of_records(records, needs, &mut members)?,
+            Named::Trace => members.push(of_trace(text, window, needs, global)?),
+        }
+    }
+    let mut comparison = Comparison::of(members);
+    comparison.remarks = args.runs.iter().zip(&named).filter_map(|(text, named)| named.missing(text)).collect();
     judge(args, &mut comparison)?;
     let text = match args.output {
         CompareFormat::Table => table::render(&comparison, terminal_columns()),
@@ -83,8 +93,31 @@ pub(crate) fn terminal_columns() -> usize {
     console::Term::stdout().size_checked().map_or(COLUMNS, |(_, columns)| usize::from(columns).max(COLUMNS))
 }
 
-/// A run; if there is none of that name, a trace.
+impl Named {
+    fn count(&self) -> usize {
+        match self {
+            Self::Run(_) | Self::Trace => 1,
+            Self::Records(records) => records.runs.len(),
+        }
+    }
+
+    /// Says that a sweep is not done.
+    fn missing(&self, text: &str) -> Option<String> {
+        let Self::Records(records) = self else { return None };
+        let all = records.missing + records.runs.len();
+        (records.missing > 0).then(|| format!("{} of {all} runs of {text} are missing", records.missing))
+    }
+}
+
+/// A run or a sweep; if there is none of that name, a trace.
 fn find(text: &str) -> Result<Named> {
+    let is_remote = matches!(text.parse(), Ok(Location::Remote(_)));
+    if let Some(found) = is_remote.then(|| records::summary(text).ok()).flatten() {
+        return Ok(Named::Records(found));
+    }
+    if let Some(found) = records::named(text)? {
+        return Ok(Named::Records(found));
+    }
     match runs::resolve(text) {
         Ok(found) => Ok(Named::Run(found)),
         Err(_) if traces::is_one(text) => Ok(Named::Trace),
@@ -101,13 +134,47 @@ struct Needs {
 
 /// The window of the first simulated run: what was recorded outside of it cannot be compared.
 fn window(named: &[Named]) -> Result<Option<TraceWindow>> {
-    let first = named.iter().find_map(|named| match named {
-        Named::Run(found) => Some(found.dir()),
-        Named::Trace => None,
-    });
-    let Some(dir) = first else { return Ok(None) };
-    let run = Run::open(dir)?;
-    Ok(Some(TraceWindow { start: run.meta().start, end: run.meta().end, includes_end: true }))
+    for named in named {
+        let meta = match named {
+            Named::Run(found) => Some(Run::open(found.dir())?.meta().clone()),
+            Named::Records(records) => records.runs.first().map(|run| run.meta.clone()),
+            Named::Trace => None,
+        };
+        if let Some(meta) = meta {
+            return Ok(Some(TraceWindow { start: meta.start, end: meta.end, includes_end: true }));
+        }
+    }
+    Ok(None)
+}
+
+/// The runs of a sweep. The page draws the first run of each column, as many as it has colours for; the others' tables are
+/// not read.
+fn of_records(records: &Records, needs: Needs, members: &mut Vec<Member>) -> Result<()> {
+    let mut drawn: Vec<&str> = Vec::new();
+    for run in &records.runs {
+        let curves = needs.curves && drawn.len() < html::DRAWN_MAX && !drawn.contains(&run.meta.name.as_str());
+        if curves {
+            drawn.push(&run.meta.name);
+        }
+        members.push(of_recorded(run, Needs { curves, ..needs })?);
+    }
+    Ok(())
+}
+
+/// A run by its summary; where that is not enough, by all of its record.
+fn of_recorded(run: &StoredRun, needs: Needs) -> Result<Member> {
+    let told: Option<Value> = summary_of(&run.dir).and_then(|text| serde_json::from_slice(&text).ok());
+    let known = told.as_ref().and_then(|told| Summary::from_json(Some(told)));
+    let Some(summary) = known.filter(|_| !needs.curves && !needs.lives) else {
+        let found = runs::resolve(&run.place)?;
+        return Ok(Member { label: run.label.clone(), ..of_run(&run.place, found.dir(), needs)? });
+    };
+    let file = run.dir.join("scenario.yaml");
+    let scenario = if file.exists() { Some(text_file::read("scenario", &file)?) } else { None };
+    let scenario = scenario.map(|text| as_tree(&file.display().to_string(), &text)).transpose()?;
+    let verdict = told.as_ref().and_then(|told| told["verdict"].as_str().map(str::to_owned));
+    let (label, meta) = (run.label.clone(), run.meta.clone());
+    Ok(Member { label, meta, scenario, verdict, summary, unknown: &[], lives: None, curves: None })
 }
 
 fn of_run(text: &str, dir: &Path, needs: Needs) -> Result<Member> {
@@ -149,8 +216,11 @@ fn read(label: String, source: &impl Source, known: Option<Summary>, needs: Need
 fn scenario(run: &Run, dir: &Path) -> Result<Option<Value>> {
     let Some(bytes) = run.file("scenario.yaml")? else { return Ok(None) };
     let name = dir.join("scenario.yaml").display().to_string();
-    let scenario = Scenario::parse(&name, &String::from_utf8_lossy(&bytes))?;
-    Ok(Some(serde_json::to_value(scenario)?))
+    as_tree(&name, &String::from_utf8_lossy(&bytes)).map(Some)
+}
+
+fn as_tree(name: &str, text: &str) -> Result<Value> {
+    Ok(serde_json::to_value(Scenario::parse(name, text)?)?)
 }
 
 /// `@` and paths say little about a run; its folder's name does.

@@ -1,16 +1,18 @@
-//! `skctl list`: the runs in ./runs, newest first, with their verdicts.
+//! `skctl list [PLACE]`: the runs in ./runs, in another folder, of a sweep or at a URL, newest first, with their verdicts.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use serde_json::{Value, json};
 use sk_core::SimDuration;
 use sk_record::RunMeta;
+use sk_store::location::shown;
 
 use crate::cli::{Global, ListArgs, ObjectFormat};
 use crate::commands::simulations;
+use crate::commands::sweep::records::{self, StoredRun};
 use crate::failure::Outcome;
 use crate::output;
 use crate::runs::RUNS;
@@ -20,8 +22,12 @@ const MAX_SUMMARY_BYTES: u64 = 256 << 20;
 
 /// One run, as the list shows it.
 struct Listed {
-    dir: PathBuf,
+    /// Its folder's name.
+    name: String,
+    /// Where it is: a folder or a URL.
+    place: String,
     meta: RunMeta,
+    written: Option<SystemTime>,
     /// What its summary.json says; nothing if it has none that can be read.
     summary: Option<Value>,
 }
@@ -30,16 +36,48 @@ pub(crate) fn run(args: &ListArgs, global: &Global) -> Result<Outcome> {
     if args.cluster {
         return simulations::list(args.output, global);
     }
-    let runs: Vec<Listed> = sk_record::find_runs(Path::new(RUNS))?.into_iter().map(Listed::new).collect();
+    let runs = find(args.place.as_deref())?;
     match args.output {
         ObjectFormat::Json => output::print_json(&runs.iter().map(Listed::for_programs).collect::<Vec<_>>())?,
         ObjectFormat::Yaml => output::print_yaml(&runs.iter().map(Listed::for_programs).collect::<Vec<_>>())?,
         ObjectFormat::Table if runs.is_empty() => {
-            output::print(&format!("no runs in ./{RUNS} yet; `skctl demo` makes one\n"))?;
+            let place = args.place.as_deref().map_or_else(|| format!("./{RUNS}"), shown);
+            output::print(&format!("no runs in {place} yet; `skctl demo` makes one\n"))?;
         }
         ObjectFormat::Table => output::print(&table(&runs, SystemTime::now()))?,
     }
     Ok(Outcome::Good)
+}
+
+/// The runs of a place, newest first.
+fn find(place: Option<&str>) -> Result<Vec<Listed>> {
+    let many = place.map(|place| Ok::<_, anyhow::Error>((place, records::named(place)?))).transpose()?;
+    let folder = match many {
+        None => Path::new(RUNS),
+        Some((_, Some(records))) => {
+            let mut runs: Vec<Listed> = records.runs.into_iter().map(Listed::from).collect();
+            runs.sort_by_key(|run| std::cmp::Reverse(run.written));
+            return Ok(runs);
+        }
+        Some((place, None)) if Path::new(place).is_dir() => Path::new(place),
+        Some((place, None)) => bail!("{} is no folder of runs and no plan of a sweep", shown(place)),
+    };
+    Ok(sk_record::find_runs(folder)?.into_iter().map(Listed::new).collect())
+}
+
+/// The summary.json of a record, unless it is too long to be one.
+pub(super) fn summary_of(dir: &Path) -> Option<Vec<u8>> {
+    let path = dir.join("summary.json");
+    let is_readable = std::fs::metadata(&path).is_ok_and(|file| file.len() <= MAX_SUMMARY_BYTES);
+    is_readable.then(|| std::fs::read(&path).ok()).flatten()
+}
+
+impl From<StoredRun> for Listed {
+    fn from(run: StoredRun) -> Self {
+        let StoredRun { dir, meta, place, written, .. } = run;
+        let summary = summary_of(&dir).and_then(|text| serde_json::from_slice(&text).ok());
+        Self { name: meta.run_id.clone(), place: shown(&place), meta, written, summary }
+    }
 }
 
 fn table(runs: &[Listed], now: SystemTime) -> String {
@@ -63,11 +101,10 @@ fn table(runs: &[Listed], now: SystemTime) -> String {
 
 impl Listed {
     fn new((dir, meta): (PathBuf, RunMeta)) -> Self {
-        let path = dir.join("summary.json");
-        let is_readable = std::fs::metadata(&path).is_ok_and(|file| file.len() <= MAX_SUMMARY_BYTES);
-        let text = is_readable.then(|| std::fs::read(&path).ok()).flatten();
-        let summary = text.and_then(|text| serde_json::from_slice(&text).ok());
-        Self { dir, meta, summary }
+        let summary = summary_of(&dir).and_then(|text| serde_json::from_slice(&text).ok());
+        let written = std::fs::metadata(dir.join("run.json")).and_then(|file| file.modified()).ok();
+        let name = dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        Self { name, place: dir.display().to_string(), meta, written, summary }
     }
 
     /// The word of its headline; runs that were never judged say so.
@@ -88,7 +125,7 @@ impl Listed {
         let unknown = || "–".to_owned();
         let partial = if self.meta.partial && self.verdict() != "PARTIAL" { " (partial)" } else { "" };
         [
-            output::line(&self.dir.file_name().unwrap_or_default().to_string_lossy()),
+            output::line(&self.name),
             format!("{}{partial}", output::line(self.verdict())),
             self.pods().map_or_else(unknown, |pods| pods.to_string()),
             self.cost().map_or_else(unknown, |cost| format!("{cost:.2} {}", output::line(&self.meta.currency))),
@@ -100,8 +137,7 @@ impl Listed {
 
     /// How long ago its record was written, in whole seconds, minutes, hours or days.
     fn age(&self, now: SystemTime) -> Option<SimDuration> {
-        let written = std::fs::metadata(self.dir.join("run.json")).and_then(|file| file.modified()).ok()?;
-        let secs = i64::try_from(now.duration_since(written).unwrap_or_default().as_secs()).ok()?;
+        let secs = i64::try_from(now.duration_since(self.written?).unwrap_or_default().as_secs()).ok()?;
         let unit = [86_400, 3_600, 60].into_iter().find(|unit| secs >= 2 * unit).unwrap_or(1);
         Some(SimDuration::from_secs(secs / unit * unit))
     }
@@ -110,7 +146,7 @@ impl Listed {
         let meta = &self.meta;
         let headline = self.summary.as_ref().map_or(&Value::Null, |summary| &summary["headline"]);
         json!({
-            "dir": self.dir, "name": meta.name, "run_id": meta.run_id, "verdict": self.verdict(), "headline": headline,
+            "dir": self.place, "name": meta.name, "run_id": meta.run_id, "verdict": self.verdict(), "headline": headline,
             "trace": meta.trace.name, "seed": meta.seed, "simulated_s": meta.end.since(meta.start).as_secs_f64(),
             "partial": meta.partial, "pods": self.pods(), "cost": self.cost(), "currency": meta.currency,
         })

@@ -16,6 +16,7 @@ pub(crate) mod run;
 pub(crate) mod scenario;
 pub(crate) mod simulations;
 pub(crate) mod snapshot;
+pub(crate) mod sweep;
 pub(crate) mod trace;
 pub(crate) mod validate;
 pub(crate) mod version;

@@ -6,5 +6,9 @@ mod karpenter;
 mod lab;
 mod nginx;
 mod recording;
+#[allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+#[path = "../../../sk-store/tests/support/s3_server.rs"]
+mod s3_server;
 mod simulation;
+mod sweep;
 mod tracer;

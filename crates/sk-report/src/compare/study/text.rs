@@ -2,7 +2,7 @@
 
 use super::super::Comparison;
 use super::super::rows::Row;
-use super::super::table::currency;
+use super::super::table::{currency, wrapped};
 use super::Study;
 use super::parameters::{Effect, Parameter};
 use super::tradeoff::Point;
@@ -11,28 +11,32 @@ use crate::shown::Unit;
 use crate::words::{fit_middle, printable, width};
 
 /// Figures of a line; the others are in `-o json`.
-const EACH: usize = 3;
+const EACH: usize = 5;
 /// The longest name of a variant that is shown whole.
-const LABEL_MAX: usize = 40;
+const LABEL_MAX: usize = 24;
+
+/// Between two columns.
+const GAP: usize = 2;
+/// Mark, name, cost and wait are always shown.
+const FEWEST: usize = 4;
 
 /// The figures of a variant beside cost and waiting, by their paths: what the front does not show.
 const BESIDE: [&str; 3] = ["start_latency.p99", "unschedulable.pods", "nodes.max"];
 
-/// For a terminal; nothing if there is no study.
-pub(in super::super) fn render(comparison: &Comparison) -> String {
+/// For a terminal that is so wide; nothing if there is no study.
+pub(in super::super) fn render(comparison: &Comparison, columns: usize) -> String {
     let Some(study) = &comparison.study else { return String::new() };
     let mut text = String::new();
     if !study.points.is_empty() {
-        text.push_str(
-            "\ncost against waiting: * is on the Pareto front, where no other variant is cheaper and quicker\n",
-        );
-        text.push_str(&aligned(&lines(comparison, study, &printable)));
+        text.push_str("\ncost against waiting; * is on the Pareto front: no other variant beats it\n");
+        text.push_str(&aligned(&lines(comparison, study, &printable), columns));
     }
     if !study.parameters.is_empty() {
         text.push('\n');
     }
     for parameter in &study.parameters {
-        text.push_str(&format!("{}\n", sentence(comparison, parameter, &printable)));
+        let (lead, moved) = told_of(comparison, parameter, &printable);
+        text.push_str(&wrapped("parameter", &format!("{lead} moved"), &moved, columns));
     }
     text
 }
@@ -95,22 +99,26 @@ fn remark(comparison: &Comparison, point: &Point) -> String {
 
 /// `cluster.groups.small.max 10 → 4 moved cost 1.20 USD → 1.02 USD, pending longest 41s → 2m10s`.
 pub(super) fn sentence(comparison: &Comparison, parameter: &Parameter, clean: &dyn Fn(&str) -> String) -> String {
+    let (lead, moved) = told_of(comparison, parameter, clean);
+    format!("{lead} moved {}", moved.join(", "))
+}
+
+/// The fields with their values, and what they moved.
+fn told_of(comparison: &Comparison, parameter: &Parameter, clean: &dyn Fn(&str) -> String) -> (String, Vec<String>) {
     let of_path = |(place, path): (usize, &String)| {
         let values: Vec<String> = parameter.values.iter().map(|setting| clean(&setting.texts[place])).collect();
         format!("{} {}", clean(path), values.join(" → "))
     };
     let paths: Vec<String> = parameter.paths.iter().enumerate().map(of_path).collect();
-    let real: Vec<String> = parameter
-        .effects
-        .iter()
-        .filter(|effect| effect.is_real())
-        .take(EACH)
-        .map(|effect| clean(&told(comparison, effect)))
-        .collect();
-    let moved = if real.is_empty() { "nothing beyond noise".to_owned() } else { real.join(", ") };
-    let mixed =
-        if parameter.is_balanced { "" } else { " (not every combination was run, so other fields have a part in it)" };
-    format!("{} moved {moved}{mixed}", paths.join(" and "))
+    let real = parameter.effects.iter().filter(|effect| effect.is_real()).take(EACH);
+    let mut moved: Vec<String> = real.map(|effect| clean(&told(comparison, effect))).collect();
+    if moved.is_empty() {
+        moved.push("nothing beyond noise".to_owned());
+    }
+    if !parameter.is_balanced {
+        moved.push("other fields have a part in it: not every combination was run".to_owned());
+    }
+    (paths.join(" and "), moved)
 }
 
 fn told(comparison: &Comparison, effect: &Effect) -> String {
@@ -121,18 +129,22 @@ fn told(comparison: &Comparison, effect: &Effect) -> String {
     format!("{} {}{noise}", effect.shown.label, means.join(" → "))
 }
 
-/// Columns of a table: the first two to the left, the figures to the right, the remark as it is.
-fn aligned(lines: &[Vec<String>]) -> String {
+/// A table: the first two columns to the left, the figures to the right, the remark as it is. What the terminal has no room
+/// for is left out, the remark first; the other formats have all of it.
+fn aligned(lines: &[Vec<String>], columns: usize) -> String {
+    let wide = |place: usize| lines.iter().map(|line| width(&line[place])).max().unwrap_or(0);
     let count = lines.first().map_or(0, Vec::len);
-    let widths: Vec<usize> =
-        (0..count).map(|place| lines.iter().map(|line| width(&line[place])).max().unwrap_or(0)).collect();
+    let widths: Vec<usize> = (0..count).map(wide).collect();
+    let fits = |shown: &usize| widths[..*shown].iter().map(|wide| wide + GAP).sum::<usize>() <= columns + GAP;
+    let shown = (FEWEST..=count).rev().find(fits).unwrap_or(FEWEST.min(count));
     let mut text = String::new();
     for line in lines {
         let mut row = String::new();
-        for (place, cell) in line.iter().enumerate() {
+        for (place, cell) in line.iter().enumerate().take(shown) {
             let space = " ".repeat(widths[place].saturating_sub(width(cell)));
             let is_left = place < 2 || place + 1 == count;
-            row.push_str(&if is_left { format!("{cell}{space}  ") } else { format!("{space}{cell}  ") });
+            row.push_str(&if is_left { format!("{cell}{space}") } else { format!("{space}{cell}") });
+            row.push_str(&" ".repeat(GAP));
         }
         text.push_str(&format!("{}\n", row.trim_end()));
     }

@@ -3,6 +3,7 @@
 //!
 //! `planned` finds out which runs are asked for, `simulate` makes them on all cores, `results` judges and prints them.
 
+pub(crate) mod alone;
 pub(crate) mod baseline;
 mod cluster;
 pub(crate) mod conclude;

@@ -1,0 +1,127 @@
+//! `skctl sweep`: many runs, planned once and made one by one.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use super::{PartArgs, TableFormat};
+
+pub(super) const EXAMPLES: &str = "Examples:
+  skctl sweep plan week.sktrace -f pack.yaml --vary cluster.groups.general.max=40,36,32 -N 20
+  skctl sweep run sweeps/pack
+  skctl sweep status sweeps/pack
+  skctl compare runs/pack-*
+  skctl sweep plan s3://sim-traces/week.sktrace -f pack.yaml -N 200 --to s3://sim-runs/pack --secret s3 --apply
+  skctl sweep fetch sweeps/pack
+
+With the trace and the records in an object store, the plan has a job.yaml too: an Indexed Job with a pod for each run.
+A sweep can be stopped and run again: a run whose record is there already is not made again.";
+
+/// `skctl sweep`
+#[derive(Debug, Subcommand)]
+pub enum SweepCommand {
+    /// Write down which runs there are: one for each variant, varied value and repetition.
+    Plan(Box<SweepPlanArgs>),
+    /// Make the runs of a plan that are not there yet.
+    Run(SweepRunArgs),
+    /// Say which runs of a plan are done, failed and missing. Exit code 1 while not all are done.
+    Status(SweepStatusArgs),
+    /// Copy the records of a plan from the object store into a folder.
+    Fetch(SweepFetchArgs),
+}
+
+/// `skctl sweep plan`
+#[derive(Debug, Args)]
+pub struct SweepPlanArgs {
+    /// The trace: a file, a URL, `example:NAME`, or Kubernetes YAML (a file or a folder); by default the one that the
+    /// scenario names.
+    pub trace: Option<String>,
+    /// The scenario file: node groups, autoscaler flags, variants, assertions.
+    #[arg(short = 'f', long = "scenario", value_name = "SCENARIO")]
+    pub scenario: Option<PathBuf>,
+    /// Set one field of the scenario; may be repeated.
+    #[arg(long = "set", value_name = "PATH=VALUE")]
+    pub set: Vec<String>,
+    /// One run for each of these values of a field, and for each combination of several.
+    #[arg(long, value_name = "PATH=A,B,C")]
+    pub vary: Vec<String>,
+    /// Manifests that take the place of what the trace has of the same kind, namespace and name.
+    #[arg(long, value_name = "FILE")]
+    pub overlay: Vec<String>,
+    /// Add an assertion in CEL; may be repeated. Each run is judged by itself.
+    #[arg(long = "assert", value_name = "CEL")]
+    pub assert: Vec<String>,
+    /// The first random seed; by default the scenario's, or 1.
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// How many times, each with the next seed; the scenario's number, or 1.
+    #[arg(short = 'N', long, value_name = "N")]
+    pub repetitions: Option<u32>,
+    /// The part of the trace.
+    #[command(flatten)]
+    pub part: PartArgs,
+    /// Fail runs that have warnings.
+    #[arg(long)]
+    pub strict: bool,
+    /// The name of the sweep; by default the scenario's or the trace's.
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// Where the records go: a folder, or a folder in an object store (s3://…, gs://…, azure://…).
+    #[arg(long, value_name = "PLACE", default_value = "runs")]
+    pub to: String,
+    /// The folder to write the plan to; by default ./sweeps/NAME.
+    #[arg(short = 'O', long = "out", value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// The image of skctl; by default skctl:VERSION.
+    #[arg(long, value_name = "IMAGE", help_heading = AS_A_JOB)]
+    pub image: Option<String>,
+    /// How many pods at the same time.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = AS_A_JOB)]
+    pub parallelism: Option<u32>,
+    /// A Secret to use as environment of the pods: credentials for the object store.
+    #[arg(long, value_name = "NAME", help_heading = AS_A_JOB)]
+    pub secret: Option<String>,
+    /// Memory of each pod, such as 2Gi; by default estimated from the size of the trace.
+    #[arg(long, value_name = "QUANTITY", help_heading = AS_A_JOB)]
+    pub memory: Option<String>,
+    /// Apply job.yaml to the cluster of --context, in the namespace of -n.
+    #[arg(long, help_heading = AS_A_JOB)]
+    pub apply: bool,
+}
+
+/// The heading of flags about Kubernetes objects.
+const AS_A_JOB: &str = "As a Kubernetes Job";
+
+/// `skctl sweep run`
+#[derive(Debug, Args)]
+pub struct SweepRunArgs {
+    /// The folder of the plan.
+    pub plan: PathBuf,
+    /// How many runs at the same time; as many as there are cores.
+    #[arg(short = 'j', long, value_name = "N")]
+    pub jobs: Option<usize>,
+    /// Make only the run with this number, as a Job's pod does. Exit code 0 if its record is there afterwards, whatever its
+    /// assertions say.
+    #[arg(long, value_name = "N", env = "JOB_COMPLETION_INDEX", hide_env = true)]
+    pub index: Option<usize>,
+}
+
+/// `skctl sweep status`
+#[derive(Debug, Args)]
+pub struct SweepStatusArgs {
+    /// The folder of the plan.
+    pub plan: PathBuf,
+    /// Output format.
+    #[arg(short = 'o', long = "output", value_enum, default_value = "table", value_name = "FORMAT")]
+    pub output: TableFormat,
+}
+
+/// `skctl sweep fetch`
+#[derive(Debug, Args)]
+pub struct SweepFetchArgs {
+    /// The folder of the plan.
+    pub plan: PathBuf,
+    /// The folder that gets the records; by default ./runs.
+    #[arg(short = 'O', long = "out", value_name = "DIR")]
+    pub out: Option<PathBuf>,
+}

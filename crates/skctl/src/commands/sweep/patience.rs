@@ -1,0 +1,70 @@
+//! Waiting for an object store that does not answer.
+//!
+//! A store that is away for a minute is no reason to lose a run that took an hour. Only that is waited for: a bucket that is not
+//! there and credentials that are refused stay so.
+
+use std::io;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Error, Result};
+use sk_store::location::AWAY;
+
+use crate::failure::each_once;
+use crate::output;
+
+/// How long a store may be away, beside the tries that each request has by itself.
+const PATIENCE: Duration = Duration::from_secs(180);
+/// Between two tries.
+const PAUSE: Duration = Duration::from_secs(5);
+
+/// Does it again until the store answers, or nobody wants to wait any longer.
+pub(super) fn patiently<T>(is_interrupted: impl Fn() -> bool, mut act: impl FnMut() -> Result<T>) -> Result<T> {
+    let since = Instant::now();
+    loop {
+        match act() {
+            Err(error) if is_away(&error) && since.elapsed() < PATIENCE && !is_interrupted() => {
+                let reason = each_once(error.chain());
+                anstream::eprintln!("the object store does not answer, trying again: {}", output::moved_in(&reason));
+                thread::sleep(PAUSE);
+            }
+            ended => return ended,
+        }
+    }
+}
+
+/// Is the reason that the store did not answer?
+pub(super) fn is_away(error: &Error) -> bool {
+    error.chain().any(|cause| cause.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == AWAY))
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::{Context as _, anyhow};
+
+    use super::*;
+
+    #[test]
+    fn only_a_store_that_does_not_answer_is_waited_for() {
+        let away = Err::<(), _>(io::Error::new(AWAY, "connection refused")).context("cannot list s3://b/x");
+        assert!(is_away(&away.unwrap_err()));
+        assert!(!is_away(&anyhow!("no such bucket")));
+        let mut tries = 0;
+        let refused: Result<()> = patiently(
+            || false,
+            || {
+                tries += 1;
+                Err(anyhow!("no such bucket"))
+            },
+        );
+        assert!(refused.is_err() && tries == 1);
+        let interrupted: Result<()> = patiently(
+            || true,
+            || {
+                tries += 1;
+                Err(io::Error::new(AWAY, "connection refused").into())
+            },
+        );
+        assert!(interrupted.is_err() && tries == 2, "Ctrl-C ends the waiting");
+    }
+}

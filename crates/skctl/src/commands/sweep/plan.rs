@@ -1,0 +1,232 @@
+//! `skctl sweep plan`: finds out which runs there are, as `skctl run` does, and writes them down.
+//!
+//! Each line is tried before the plan is written: the resolved scenario alone must give the run id that the whole command
+//! gave. So a plan that exists can be carried out.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use sk_core::Quantity;
+use sk_store::Location;
+use sk_store::location::shown;
+
+use super::file::{Line, Plan, SCENARIO, Sweep, put};
+use super::manifests::{self, Pods};
+use super::place::Place;
+use crate::cli::{Global, PartArgs, RunArgs, SweepPlanArgs};
+use crate::cluster::apply::{Applier, FIELD_MANAGER, Manner};
+use crate::cluster::{self, Cluster};
+use crate::commands::run::alone::{self, Alone};
+use crate::examples;
+use crate::failure::Outcome;
+use crate::{output, runs, scenarios, traces};
+
+/// The Kubernetes objects in the plan's folder.
+const JOB: &str = "job.yaml";
+/// The folder of plans when nobody names another.
+const SWEEPS: &str = "sweeps";
+
+pub(super) fn run(args: &SweepPlanArgs, global: &Global) -> Result<Outcome> {
+    let asked = as_run(args);
+    let resolved = scenarios::resolve(&asked)?;
+    let (trace, to) = (lasting_trace(&resolved.trace)?, absolute(&args.to)?);
+    // A place that cannot be one is found out now and not by each run.
+    Place::new(&to)?;
+    if let Some(why) = manifests::obstacle(&trace, &to).filter(|_| args.apply) {
+        bail!("--apply: {why}");
+    }
+    let all = alone::list(&asked, global)?;
+    let of_scenario = resolved.scenario.name.as_ref().map(ToString::to_string);
+    let name = args.name.clone().or(of_scenario).unwrap_or_else(|| traces::default_name(&resolved.trace));
+    let name = runs::folder_name(&name);
+    let dir = args.out.clone().unwrap_or_else(|| Path::new(SWEEPS).join(&name));
+    begin(&dir)?;
+    let plan = Plan::new(name, trace, to, args.strict, resolved.assumptions);
+    let mut sweep = Sweep { dir, plan, lines: Vec::new() };
+    let job = write(args, &mut sweep, &all, global).inspect_err(|_| {
+        // The folder was empty; what it has now is no plan.
+        let _ = fs::remove_dir_all(&sweep.dir);
+    })?;
+    let (runs, variants, place) = (all.len(), count(&sweep), shown(&sweep.plan.to));
+    let (name, dir) = (&sweep.plan.name, sweep.dir.display());
+    output::print(&format!(
+        "{name}: {runs} runs of {variants} variants, records in {place}\non this machine: skctl sweep run {dir}\n{job}\n"
+    ))?;
+    Ok(Outcome::Good)
+}
+
+/// Writes the plan into its folder; what to say of the Job.
+fn write(args: &SweepPlanArgs, sweep: &mut Sweep, all: &[Alone], global: &Global) -> Result<String> {
+    sweep.lines = lines(sweep, all)?;
+    check(sweep, global)?;
+    sweep.write()?;
+    write_job(args, sweep, global)
+}
+
+/// Writes the Kubernetes objects beside the plan if pods can carry it out, and applies them if that was asked; what to say
+/// of it.
+fn write_job(args: &SweepPlanArgs, sweep: &Sweep, global: &Global) -> Result<String> {
+    if let Some(why) = manifests::obstacle(&sweep.plan.trace, &sweep.plan.to) {
+        return Ok(format!("as a Job: not possible, {why}"));
+    }
+    let image = args.image.clone().unwrap_or_else(|| format!("skctl:{}", env!("CARGO_PKG_VERSION")));
+    let memory = args.memory.as_deref().map(str::parse::<Quantity>).transpose().context("--memory")?;
+    let memory = memory.map(|memory| memory.to_string());
+    let pods = Pods {
+        image: &image,
+        parallelism: args.parallelism.map(|most| most as usize),
+        secret: args.secret.as_deref(),
+        namespace: global.namespace.as_deref(),
+        memory: memory.as_deref(),
+        trace_bytes: traces::bytes_of(&sweep.plan.trace),
+    };
+    let objects = manifests::manifests(sweep, &pods)?;
+    let file = sweep.dir.join(JOB);
+    put(&file, serde_saphyr::to_string_multiple(&objects)?.as_bytes())?;
+    if !args.apply {
+        return Ok(format!("as a Job: kubectl apply -f {}", file.display()));
+    }
+    cluster::block_on(async {
+        let cluster = Cluster::connect(global).await?;
+        let mut applier = Applier::new(&cluster, Manner { manager: FIELD_MANAGER, dry_run: false, force: false });
+        for object in &objects {
+            applier.apply(object).await?;
+        }
+        Ok(format!("as a Job: started in {cluster}"))
+    })
+}
+
+/// How many variants there are.
+fn count(sweep: &Sweep) -> usize {
+    sweep.lines.iter().map(|line| line.folder.as_str()).collect::<std::collections::BTreeSet<_>>().len()
+}
+
+/// The same as `skctl run` would be asked.
+fn as_run(args: &SweepPlanArgs) -> RunArgs {
+    let PartArgs { start, end, duration } = &args.part;
+    RunArgs {
+        trace: args.trace.clone(),
+        scenario: args.scenario.clone(),
+        set: args.set.clone(),
+        vary: args.vary.clone(),
+        overlay: args.overlay.clone(),
+        assert: args.assert.clone(),
+        seed: args.seed,
+        repetitions: args.repetitions,
+        part: PartArgs { start: start.clone(), end: end.clone(), duration: duration.clone() },
+        strict: args.strict,
+        name: args.name.clone(),
+        ..RunArgs::default()
+    }
+}
+
+/// The trace as it can be named from anywhere.
+fn lasting_trace(typed: &str) -> Result<String> {
+    if typed.starts_with(examples::PREFIX) {
+        return Ok(typed.to_owned());
+    }
+    Ok(match typed.parse()? {
+        Location::StandardInput => bail!("a sweep reads its trace many times, and standard input can be read once"),
+        Location::Remote(_) => typed.to_owned(),
+        Location::File(path) => {
+            let path = path.canonicalize().with_context(|| format!("cannot find the trace {}", path.display()))?;
+            path.to_str().context("the path of the trace is not text")?.to_owned()
+        }
+    })
+}
+
+/// A folder as it can be named from anywhere; a URL stays.
+fn absolute(place: &str) -> Result<String> {
+    Ok(match place.parse()? {
+        Location::File(path) => {
+            let path = std::path::absolute(&path).with_context(|| format!("--to {}", path.display()))?;
+            path.to_str().context("--to: the path is not text")?.to_owned()
+        }
+        Location::Remote(_) => place.trim_end_matches('/').to_owned(),
+        Location::StandardInput => bail!("--to: `-` is not a folder"),
+    })
+}
+
+/// Makes the folder, which must be new or empty.
+fn begin(dir: &Path) -> Result<()> {
+    let named = || format!("cannot make the folder {}", dir.display());
+    fs::create_dir_all(dir).with_context(named)?;
+    if fs::read_dir(dir).with_context(named)?.next().is_some() {
+        bail!("{} is not empty; remove it, or name another folder with -O", dir.display());
+    }
+    Ok(())
+}
+
+/// Writes the scenario of each variant, and says which run uses which.
+fn lines(sweep: &Sweep, all: &[Alone]) -> Result<Vec<Line>> {
+    let mut folders: BTreeMap<&str, String> = BTreeMap::new();
+    let mut lines = Vec::new();
+    for (index, run) in all.iter().enumerate() {
+        let known = folders.get(run.variant.as_str()).cloned();
+        let folder = known.unwrap_or_else(|| format!("v{}", folders.len()));
+        if folders.insert(&run.variant, folder.clone()).is_none() {
+            write_variant(&sweep.dir.join(&folder), run)?;
+        }
+        lines.push(Line {
+            index,
+            variant: run.variant.clone(),
+            folder,
+            seed: run.seed,
+            name: run.name.clone(),
+            run_id: run.run_id.clone(),
+        });
+    }
+    Ok(lines)
+}
+
+fn write_variant(dir: &Path, run: &Alone) -> Result<()> {
+    fs::create_dir(dir).with_context(|| format!("cannot make the folder {}", dir.display()))?;
+    put(&dir.join(SCENARIO), run.scenario.as_bytes())?;
+    run.files.iter().try_for_each(|(name, content)| put(&dir.join(name), content))
+}
+
+/// Finds out whether the plan alone gives the same runs: the first and the last of each variant.
+fn check(sweep: &Sweep, global: &Global) -> Result<()> {
+    for (place, line) in sweep.lines.iter().enumerate() {
+        let is_edge = |other: Option<&Line>| other.is_none_or(|other| other.folder != line.folder);
+        let before = place.checked_sub(1).and_then(|before| sweep.lines.get(before));
+        if !is_edge(before) && !is_edge(sweep.lines.get(place + 1)) {
+            continue;
+        }
+        let id = alone::id(&arguments(sweep, line, None), global).map_err(explain_baseline)?;
+        if id != line.run_id {
+            bail!(
+                "run {} is {id} when it is asked for alone, and not {}; please report this",
+                line.label(),
+                line.run_id
+            );
+        }
+    }
+    Ok(())
+}
+
+/// What `skctl run` is asked for one line.
+pub(super) fn arguments(sweep: &Sweep, line: &Line, out: Option<PathBuf>) -> RunArgs {
+    RunArgs {
+        trace: Some(sweep.plan.trace.clone()),
+        scenario: Some(sweep.scenario(line)),
+        seed: Some(line.seed),
+        name: Some(line.name.clone()),
+        strict: sweep.plan.strict,
+        out,
+        ..RunArgs::default()
+    }
+}
+
+/// Assertions that compare runs cannot be judged where each run is made by itself.
+fn explain_baseline(error: anyhow::Error) -> anyhow::Error {
+    let text = format!("{error:#}");
+    if !text.contains("baseline") && !text.contains("ratio") {
+        return error;
+    }
+    error.context(
+        "the runs of a sweep are judged one by one, so assertions cannot name `baseline` or `ratio`; take them out",
+    )
+}

@@ -21,6 +21,14 @@ impl Change {
             Self::Pod { node, .. } | Self::Node { node } => node,
         }
     }
+
+    /// Did it change what is counted on the node?
+    pub(crate) fn counts(self) -> bool {
+        match self {
+            Self::Pod { by, .. } => by != 0,
+            Self::Node { .. } => true,
+        }
+    }
 }
 
 /// The changes since [`Self::start`].

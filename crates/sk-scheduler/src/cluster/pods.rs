@@ -88,6 +88,13 @@ impl Pods {
         self.pods[pod.index()].as_mut().expect("a PodId is used only while its pod lives")
     }
 
+    /// Where in the list of its node a pod stands.
+    fn place_on(&self, pod: PodId, node: NodeId) -> usize {
+        let on = &self.on[node.index()];
+        // The newest stand at the end, and they are asked for most often.
+        on.iter().rposition(|other| *other == pod).expect("a pod that has a node is listed there")
+    }
+
     fn record(&mut self, step: Step) {
         if let Some(journal) = &mut self.journal {
             journal.push(step);
@@ -151,20 +158,43 @@ impl Cluster {
     /// Counts a pod out; where it was, if anywhere.
     pub fn remove_pod(&mut self, pod: PodId) -> Option<NodeId> {
         let node = self.pods.get(pod).node?;
-        let on = &mut self.pods.on[node.index()];
-        let index = on.iter().position(|other| *other == pod).expect("a pod that has a node is listed there");
-        on.swap_remove(index);
+        let index = self.pods.place_on(pod, node);
+        self.pods.on[node.index()].swap_remove(index);
         self.leave(pod, node);
         self.pods.record(Step::Removed { pod, node, index });
         Some(node)
     }
 
-    /// The pod's object changed: Kubernetes takes it out and puts it in again, so it is the last on its node.
+    /// The pod's object changed: Kubernetes takes it out and puts it in again, so it is the last on its node. What is
+    /// counted there changes only with its class, so otherwise nothing is counted, and hardly anything logged.
     pub fn update_pod(&mut self, pod: PodId, change: impl FnOnce(&mut Pod)) {
-        let node = self.remove_pod(pod);
-        change(self.pods.get_mut(pod));
-        if let Some(node) = node {
-            self.add_pod(pod, node);
+        let entry = self.pods.get_mut(pod);
+        let (node, class, deleting) = (entry.node, entry.class, entry.deleting);
+        change(entry);
+        let Some(node) = node else { return };
+        if entry.class == class {
+            let live = i8::from(deleting) - i8::from(entry.deleting);
+            self.move_to_end(pod, node, live);
+            return;
+        }
+        let after = (entry.class, entry.deleting);
+        (entry.class, entry.deleting) = (class, deleting);
+        self.remove_pod(pod);
+        let entry = self.pods.get_mut(pod);
+        (entry.class, entry.deleting) = after;
+        self.add_pod(pod, node);
+    }
+
+    fn move_to_end(&mut self, pod: PodId, node: NodeId, live: i8) {
+        let index = self.pods.place_on(pod, node);
+        let on = &mut self.pods.on[node.index()];
+        on.swap_remove(index);
+        on.push(pod);
+        self.pods.record(Step::Removed { pod, node, index });
+        self.pods.record(Step::Added { pod });
+        // Kubernetes looks afresh at the images of a node on which anything was written.
+        if live != 0 || !self.images.is_empty() {
+            self.log_pod(node, self.pods.get(pod).class, 0, live);
         }
     }
 

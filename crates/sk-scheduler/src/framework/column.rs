@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::local::Local;
+use super::local::{Local, Plain};
 use super::plugin::Rejection;
 use crate::Cluster;
 use crate::ids::{NodeId, ShapeId};
@@ -128,9 +128,10 @@ impl Column {
         let walk = Arc::clone(order.walk());
         match cluster.log.since(self.cursor) {
             Some(changes) if changes.len() <= 2 * walk.len() => {
-                for change in changes {
+                let plain = local.plain();
+                for change in changes.iter().filter(|change| change.counts() || local.scores_images()) {
                     if let Some(place) = order.position(change.node()) {
-                        self.make(local, place, change.node());
+                        self.make(local, plain, place, change.node());
                     }
                 }
             }
@@ -158,7 +159,7 @@ impl Column {
         (self.cursor, self.used) = (old.cursor, old.used);
         for (place, node) in cluster.order.walk().iter().enumerate() {
             match places[node.index()] {
-                u32::MAX => self.make(local, place, *node),
+                u32::MAX => self.make(local, None, place, *node),
                 from => self.set(place, old.entry(from as usize)),
             }
         }
@@ -174,10 +175,30 @@ impl Column {
     }
 
     fn make_all(&mut self, local: &Local<'_>, walk: &[NodeId]) {
-        walk.iter().enumerate().for_each(|(place, node)| self.make(local, place, *node));
+        let plain = local.plain();
+        walk.iter().enumerate().for_each(|(place, node)| self.make(local, plain, place, *node));
     }
 
-    fn make(&mut self, local: &Local<'_>, place: usize, node: NodeId) {
+    /// Looks at one node, for a plain pod by its numbers alone.
+    #[inline]
+    fn make(&mut self, local: &Local<'_>, plain: Option<Plain>, place: usize, node: NodeId) {
+        match plain.and_then(|plain| plain.score(local.numbers(node))) {
+            Some(score) => self.set_plain(place, score),
+            None => self.make_fully(local, place, node),
+        }
+    }
+
+    #[inline]
+    fn set_plain(&mut self, place: usize, score: i64) {
+        let score = i32::try_from(score).unwrap_or(i32::MAX);
+        if self.uneven == 0 && self.scores[place] >= 0 {
+            self.scores[place] = score;
+            return;
+        }
+        self.set(place, Entry { rejection: Rejection::NONE, score, disliked: 0, preference: 0 });
+    }
+
+    fn make_fully(&mut self, local: &Local<'_>, place: usize, node: NodeId) {
         let rejection = local.filter(node.index());
         let narrow = |wide: i64| i32::try_from(wide).unwrap_or(i32::MAX);
         let score = if rejection.passes() { narrow(local.score(node.index())) } else { -1 };

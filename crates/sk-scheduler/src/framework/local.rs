@@ -8,6 +8,7 @@ use super::profile::Compiled;
 use crate::Cluster;
 use crate::cluster::classes::ShapeEntry;
 use crate::cluster::columns::Numbers;
+use crate::ids::NodeId;
 use crate::plugins::{
     image_locality, node_affinity, node_name, node_ports, node_resources_balanced_allocation as balanced,
     node_resources_fit as fit, node_unschedulable, taint_toleration,
@@ -103,6 +104,12 @@ impl<'a> Local<'a> {
             fit_weight: self.fit_weight,
             balanced_weight: self.balanced_weight,
         })
+    }
+
+    /// The numbers of a node.
+    #[inline]
+    pub(crate) fn numbers(&self, node: NodeId) -> &Numbers {
+        &self.cluster.columns.numbers[node.index()]
     }
 
     /// Do scores depend on how many nodes there are?

@@ -2,6 +2,7 @@
 //! that knows the same cluster and has kept nothing.
 
 use serde_json::{Value, json};
+use sk_core::SimTime;
 use sk_core::rng::Stream;
 use sk_scheduler::{Decision, PodId, Scheduler};
 
@@ -173,6 +174,15 @@ fn disturb(draw: &mut Draw, world: &mut World, placed: &mut Vec<PodId>, number: 
             false => world.cluster().update_pod(pod, |pod| pod.deleting = true),
         }
     }
+    if number.is_multiple_of(3) && !placed.is_empty() {
+        // Its object is written: now and then with other labels, mostly without anything that is counted.
+        let (pod, other) = (placed[number % placed.len()], placed[number / 3 % placed.len()]);
+        let class = world.cluster().pod(other).class;
+        world.cluster().update_pod(pod, |pod| match number % 30 {
+            0 => pod.class = class,
+            _ => pod.started = Some(SimTime::from_secs(1)),
+        });
+    }
     if draw.one_in(9) {
         let name = match draw.one_in(2) {
             true => format!("n{}", draw.below(20)),
@@ -197,7 +207,7 @@ fn disturb(draw: &mut Draw, world: &mut World, placed: &mut Vec<PodId>, number: 
 #[test]
 fn what_is_kept_between_pods_changes_no_decision() {
     let (mut placements, mut preemptions) = (0, 0);
-    for seed in 0..10 {
+    for seed in 0..14 {
         let (placed, preempted) = play(seed, 5 + 3 * seed, 120);
         placements += placed;
         preemptions += preempted;

@@ -20,11 +20,13 @@ fn a_rollback_restores_every_pod_to_its_place() {
     }
     let (before, a, b) = (seen(&world), world.node("a"), world.node("b"));
     let outer = world.cluster().checkpoint();
-    let (first, second) = (world.pods["p0"], world.pods["p3"]);
+    let (first, second, third) = (world.pods["p0"], world.pods["p3"], world.pods["p1"]);
     world.cluster().remove_pod(first);
     let inner = world.cluster().checkpoint();
     world.cluster().add_pod(second, b);
     world.cluster().add_pod(first, a);
+    world.cluster().update_pod(second, |pod| pod.preempted = true);
+    world.cluster().update_pod(third, |pod| pod.preempted = true);
     world.cluster().rollback(inner);
     world.cluster().add_pod(second, a);
     world.cluster().rollback(outer);

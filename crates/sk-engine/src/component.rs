@@ -108,6 +108,11 @@ impl<'a> Context<'a> {
         Self { now, view, wanted, listens }
     }
 
+    /// Has the component asked for anything?
+    pub(crate) fn wants(&self) -> bool {
+        !self.wanted.is_empty()
+    }
+
     /// Says something about an object, if anybody listens.
     pub(crate) fn tell<Events: IntoIterator<Item = Event>>(&mut self, events: impl FnOnce(View<'a>) -> Events) {
         if self.listens {

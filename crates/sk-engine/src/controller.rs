@@ -165,6 +165,9 @@ impl<R: Reconciler> Component for Controller<R> {
 
     fn observe(&mut self, event: &WatchEvent, ctx: &mut Context<'_>) {
         self.reconciler.concerns(event, ctx.view, &mut self.queue);
+        if self.queue.is_idle() {
+            return;
+        }
         for (key, delay) in self.queue.take_later() {
             self.look_again(ctx, ctx.now + delay, key);
         }

@@ -254,8 +254,11 @@ impl Engine {
 
     /// What the scheduler has to say of its decisions since this was last called; see [`crate::Settings::explain`].
     pub fn take_explained(&mut self) -> Vec<Explained> {
-        let components = self.processes.iter_mut().flat_map(|process| &mut process.components);
-        components.flat_map(|member| member.component.take_explained()).collect()
+        let mut explained = Vec::new();
+        for member in &mut self.processes[self.places[SCHEDULER]].components {
+            explained.append(&mut member.component.take_explained());
+        }
+        explained
     }
 
     /// All changes after version `since`: what a watch over everything would show.
@@ -292,8 +295,11 @@ impl Engine {
 
     /// What the cluster autoscaler decided and why, since the last time somebody asked.
     pub fn take_decisions(&mut self) -> Vec<Decision> {
-        let components = self.processes.iter_mut().flat_map(|process| &mut process.components);
-        components.flat_map(|member| member.component.take_decisions()).collect()
+        let mut decisions = Vec::new();
+        for member in &mut self.processes[self.places[AUTOSCALER]].components {
+            decisions.append(&mut member.component.take_decisions());
+        }
+        decisions
     }
 
     /// What was said about objects since this was last called; see [`crate::Settings::events`].
@@ -388,22 +394,30 @@ impl Engine {
 
     /// Tells the components of a process of the change that its cursor stands on.
     fn observe(&mut self, process: usize) {
-        let cursor = self.processes[process].cursor;
-        let event = self.api.store().event(cursor).expect("the log is never so full that it forgets unread changes");
-        let kind = bit(event.object.body.tag());
-        for component in 0..self.processes[process].components.len() {
-            if self.processes[process].components[component].watches & kind != 0 {
-                self.observe_one((process, component), cursor);
-            }
+        let mut first = 0;
+        while let Some(component) = self.tell(process, first) {
+            self.carry_out((process, component));
+            first = component + 1;
         }
     }
 
-    fn observe_one(&mut self, address: Address, version: u64) {
+    /// Tells them from the one at `first` on, as far as one that asks for something: which that is.
+    fn tell(&mut self, process: usize, first: usize) -> Option<usize> {
         let Self { api, processes, wanted, now, events, .. } = self;
-        let Some(event) = api.store().event(version) else { return };
-        let component = &mut processes[address.0].components[address.1].component;
-        component.observe(event, &mut Context::new(*now, api.store().view(version), wanted, events.is_some()));
-        self.carry_out(address);
+        let Process { cursor, components, .. } = &mut processes[process];
+        let event = api.store().event(*cursor).expect("the log is never so full that it forgets unread changes");
+        let kind = bit(event.object.body.tag());
+        let ctx = &mut Context::new(*now, api.store().view(*cursor), wanted, events.is_some());
+        for (place, member) in components.iter_mut().enumerate().skip(first) {
+            if member.watches & kind == 0 {
+                continue;
+            }
+            member.component.observe(event, ctx);
+            if ctx.wants() {
+                return Some(place);
+            }
+        }
+        None
     }
 
     /// Runs a component and does what it asks for.
@@ -453,6 +467,8 @@ impl Engine {
 
 /// The place of kube-scheduler among the processes.
 const SCHEDULER: usize = 1;
+/// The place of the cluster autoscaler.
+const AUTOSCALER: usize = 3;
 
 /// All processes of a control plane.
 fn processes(settings: &Settings, now: SimTime) -> [Process; 4] {

@@ -9,15 +9,15 @@
 mod admission;
 mod containers;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use sk_apiserver::directives::{self, NODE_READY_DELAY, NODE_SILENT};
-use sk_apiserver::kinds::{Condition, ConditionStatus, Directives, NODE, Node, Pod, PodPhase, Why};
+use sk_apiserver::kinds::{Condition, ConditionStatus, Directives, Node, Pod, PodPhase, Why};
 use sk_apiserver::{
     Answer, Body, Change, DeleteOptions, KindTag, Object, ObjectId, Reason, Request, Uid, View, WatchEvent,
 };
-use sk_core::{ObjectKey, SimDuration, SimTime, SmolStr, TaintEffect};
+use sk_core::{SimDuration, SimTime, SmolStr, TaintEffect};
 
 use self::admission::NodeUse;
 use self::containers::directives_of;
@@ -40,6 +40,7 @@ pub(crate) fn process(timing: &Timing) -> Process {
         job_duration: timing.job_duration,
         node_use: NodeUse::new(),
         silent: BTreeMap::new(),
+        unheard: BTreeSet::new(),
     };
     Process::new(timing.watch_latency).with(kubelets, None)
 }
@@ -57,6 +58,8 @@ struct Kubelets {
     node_use: NodeUse,
     /// Nodes whose machines are silent, with the steps that would have been taken there.
     silent: BTreeMap<SmolStr, Vec<Step>>,
+    /// Nodes of which it is known that they are not heard of.
+    unheard: BTreeSet<SmolStr>,
 }
 
 /// The next step of a node or pod.
@@ -149,6 +152,11 @@ impl Component for Kubelets {
 impl Kubelets {
     fn node_seen(&mut self, event: &WatchEvent, node: &Node, ctx: &mut Context<'_>) {
         let object = &event.object;
+        if event.change != Change::Deleted && is_silent(node) {
+            self.unheard.insert(object.key.name.clone());
+        } else {
+            self.unheard.remove(&object.key.name);
+        }
         self.listen(event, ctx);
         match event.change {
             Change::Added if !node.is_ready() => {
@@ -256,7 +264,7 @@ impl Kubelets {
         if let Some(held) = object.and_then(|object| self.silent.get_mut(machine_of(object)?)) {
             return held.push(step);
         }
-        if object.is_some_and(|object| is_on_silent_node(object, ctx.view)) {
+        if object.and_then(|object| object.pod()?.node_name.as_ref()).is_some_and(|node| self.unheard.contains(node)) {
             return;
         }
         let refusal = object.filter(|_| step.kind == StepKind::PodRejected);
@@ -284,13 +292,6 @@ fn is_silent(node: &Node) -> bool {
 
 fn was_silent(event: &WatchEvent) -> bool {
     event.before.as_ref().and_then(|before| before.node()).is_some_and(is_silent)
-}
-
-/// Is it a pod that nobody looks after at the moment?
-fn is_on_silent_node(object: &Object, view: View<'_>) -> bool {
-    let node = object.pod().and_then(|pod| pod.node_name.clone());
-    let node = node.and_then(|name| view.find(&NODE, &ObjectKey::cluster(name)));
-    node.and_then(|(_, node)| node.node()).is_some_and(is_silent)
 }
 
 /// Does somebody wait to hear how a pod ended before it may go? Then its end is written down first.

@@ -53,6 +53,11 @@ impl<K: Ord + Clone> WorkQueue<K> {
         std::mem::take(&mut self.later)
     }
 
+    /// Is no key to be looked at, now or later?
+    pub(crate) fn is_idle(&self) -> bool {
+        self.waiting.is_empty() && self.later.is_empty()
+    }
+
     /// Marks a key as to be looked at. While it is being worked on, it is looked at again afterwards.
     pub(crate) fn add(&mut self, key: K) {
         if self.dirty.insert(key.clone()) && !self.working.contains(&key) {

@@ -2,11 +2,10 @@
 //! seconds for which they tolerate it are over (`pkg/controller/tainteviction`, 1.36).
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use sk_apiserver::kinds::{Condition, NODE, Node, PodSpec};
 use sk_apiserver::{Answer, Change, KindTag, Object, ObjectId, Request, Verb, View, WatchEvent};
-use sk_core::{ObjectKey, SimDuration, SimTime, Taint, TaintEffect};
+use sk_core::{ObjectKey, SimDuration, SimTime, SmolStr, Taint, TaintEffect, Toleration};
 
 use super::pods::delete;
 use crate::controller::{Plan, Reconciler};
@@ -39,11 +38,8 @@ impl Reconciler for TaintEviction {
             self.leaving.remove(&event.id);
             return;
         }
-        let place =
-            |object: &Arc<Object>| object.pod().map(|pod| (pod.node_name.clone(), pod.spec.tolerations.clone()));
-        let after = place(&event.object);
-        let is_bound = after.as_ref().is_some_and(|(node, _)| node.is_some());
-        if is_bound && event.before.as_ref().and_then(place) != after {
+        let after = place(&event.object).filter(|(node, _)| node.is_some());
+        if after.is_some() && event.before.as_deref().and_then(place) != after {
             queue.add(event.id);
         }
     }
@@ -95,6 +91,11 @@ fn stay(spec: &PodSpec, taints: &[&Taint]) -> Stay {
     shortest.map_or(Stay::ForEver, |secs| Stay::For(SimDuration::from_secs(secs.max(0))))
 }
 
+/// What decides whether a pod has to look at its node's taints anew.
+fn place(object: &Object) -> Option<(Option<&SmolStr>, &[Toleration])> {
+    object.pod().map(|pod| (pod.node_name.as_ref(), pod.spec.tolerations.as_slice()))
+}
+
 fn taints_of(node: &Node) -> Vec<&Taint> {
     node.spec.taints.iter().filter(|taint| taint.effect == TaintEffect::NoExecute).collect()
 }
@@ -113,8 +114,6 @@ fn evict(pod: &Object, now: SimTime) -> Plan {
 
 #[cfg(test)]
 mod tests {
-    use sk_core::Toleration;
-
     use super::*;
 
     fn spec(tolerations: &[(&'static str, Option<i64>)]) -> PodSpec {

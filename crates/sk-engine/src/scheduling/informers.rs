@@ -3,7 +3,7 @@
 use serde_json::Value;
 use sk_apiserver::kinds::{Other, Pod};
 use sk_apiserver::{ObjectId, WatchEvent};
-use sk_core::{LabelSelector, SimTime};
+use sk_core::{LabelSelector, SimTime, SmolStr};
 use sk_scheduler::class::OwnerKind;
 use sk_scheduler::queue::{Event, PodAction};
 use sk_scheduler::{ClassId, NodeId, PodId};
@@ -19,12 +19,20 @@ impl KubeScheduler {
         }
         if !is_there(event) || pod.status.phase.is_final() {
             self.pod_gone(event.id, ctx.now);
-        } else if let Some(node) = &pod.node_name {
-            let node = self.library.cluster.slot(node);
+        } else if let Some(name) = &pod.node_name {
+            let node = self.slot_of(event.id, name);
             self.bound_pod_seen(event, pod, node, ctx);
         } else {
             self.waiting_pod_seen(event, pod, ctx);
         }
+    }
+
+    /// The slot of the node that a pod is bound to: mostly that on which it counts already, which spares a search by name.
+    fn slot_of(&mut self, id: ObjectId, name: &SmolStr) -> NodeId {
+        let known = self.known(id);
+        let cluster = &mut self.library.cluster;
+        let counted = known.and_then(|known| cluster.pod(known.pod).node());
+        counted.filter(|node| cluster.node(*node).name == *name).unwrap_or_else(|| cluster.slot(name))
     }
 
     fn pod_gone(&mut self, id: ObjectId, now: SimTime) {

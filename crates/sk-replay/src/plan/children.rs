@@ -22,7 +22,6 @@ impl Children {
     /// Is this object made by another one that is replayed?
     pub(super) fn is_made(&mut self, object: &ObjectRef, value: &Value) -> bool {
         let is_made = controller(object, value).is_some_and(|maker| self.makers.contains(&maker));
-        let acted = registry::find(&object.gvk).is_some_and(|kind| kind.modelled == Modelled::Acted);
         if is_made {
             self.left_out.insert(object.clone());
         } else {
@@ -30,7 +29,8 @@ impl Children {
         }
         // A pod that owns others, as a Spark driver does, makes them by what runs in it, and nothing runs here.
         let is_pod = object.gvk.kind == "Pod" && object.gvk.group.is_empty();
-        if (acted || is_made) && !is_pod {
+        let acts = || registry::find(&object.gvk).is_some_and(|kind| kind.modelled == Modelled::Acted);
+        if !is_pod && (is_made || acts()) {
             self.makers.insert(object.clone());
         }
         is_made
@@ -45,7 +45,7 @@ impl Children {
 
 /// The object's controller, by its owner references.
 pub(super) fn controller(object: &ObjectRef, value: &Value) -> Option<ObjectRef> {
-    let owners = value.pointer("/metadata/ownerReferences")?.as_array()?;
+    let owners = value.get("metadata")?.get("ownerReferences")?.as_array()?;
     let owner = owners.iter().find(|owner| owner["controller"].as_bool() == Some(true))?;
     let gvk = Gvk::from_api_version(owner["apiVersion"].as_str()?, owner["kind"].as_str()?).ok()?;
     let key = ObjectKey { namespace: object.key.namespace.clone(), name: owner["name"].as_str()?.into() };

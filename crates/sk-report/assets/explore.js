@@ -92,6 +92,36 @@ function makeAnswers() {
   });
 }
 
+// The autoscaler's decisions: what it did, for or about whom, and in its words why not.
+const SCALING_WORDS = {
+  "waits-for-more-pods": "all pods without a place are so new that more may come",
+  cooldown: "nodes that could go stay, because the cluster has just changed",
+  unneeded: "could go from now on",
+};
+const { scalings } = data;
+const scalingAbout = (i) => (scalings.about[i] < 0 ? "" : scalings.subjects[scalings.about[i]]);
+const scalingWhat = (i) => scalings.what[i].replaceAll("-", " ");
+const scalingWords = (i) => (scalings.text[i] < 0 ? SCALING_WORDS[scalings.what[i]] ?? "" : scalings.texts[scalings.text[i]]);
+function makeScalings() {
+  const section = byId("scalings");
+  if (!scalings.at.length) { section.remove(); return () => {}; }
+  section.hidden = false;
+  const field = html("input", { type: "search", placeholder: "owner, node, group or words", "aria-label": "search decisions of the autoscaler" });
+  section.append(html("p", { class: "controls" }, field));
+  if (data.leftOut.scalings) section.append(html("p", { class: "help" }, `${number(data.leftOut.scalings)} later decisions are not in this page; autoscaler.parquet has them.`));
+  const matches = (i) => [scalingAbout(i), scalingWhat(i), scalingWords(i)].some((words) => words.toLowerCase().includes(field.value.trim().toLowerCase()));
+  const about = (i) => (nodePlaces.has(scalingAbout(i)) ? nodeLink(scalingAbout(i)) : scalingAbout(i));
+  const fillTable = filledTable(section, {
+    columns: [["when", ""], ["decision", ""], ["about", ""], ["pods", "num"], ["in the autoscaler's words", ""]],
+    keys: [(i) => scalings.at[i], scalingWhat, scalingAbout, (i) => scalings.pods[i], scalingWords],
+    cells: (i) => [cell(moment(scalings.at[i]), "when"), cell(scalingWhat(i)), cell(about(i)), cell(scalings.pods[i] ? number(scalings.pods[i]) : "", "num"), cell(scalingWords(i))],
+    find: () => scalings.at.map((_, i) => i).filter((i) => scalings.at[i] >= view.from && scalings.at[i] <= view.to && matches(i)),
+    words: (n) => `${number(n)} ${intervalWords()}`,
+  });
+  field.addEventListener("input", fillTable);
+  return fillTable;
+}
+
 function makeNodes() {
   const section = byId("node-table");
   const field = html("input", { type: "search", placeholder: "node or group", "aria-label": "search nodes" });
@@ -133,6 +163,10 @@ function nodeStory(name) {
     lines.push([nodes.created[place], `came, in group ${nodes.group[place] || "(none)"}`]);
     if (nodes.ready[place] !== null) lines.push([nodes.ready[place], `ready after ${span(Math.max(nodes.ready[place] - nodes.created[place], 0))}`]);
     if (nodes.deleted[place] !== null) lines.push([nodes.deleted[place], `removed; it stood empty for ${span(nodes.empty[place])}`]);
+  }
+  const [from, to] = place === undefined ? [0, -1] : [nodes.created[place], nodes.deleted[place] ?? length];
+  for (let i = 0; i < scalings.at.length; i++) {
+    if (scalingAbout(i) === name && scalings.at[i] >= from && scalings.at[i] <= to) lines.push([scalings.at[i], "autoscaler: ", [scalingWhat(i), scalingWords(i)].filter(Boolean).join(": ")]);
   }
   const number = data.nodeNames.indexOf(name);
   for (let i = 0; i < podCount && number >= 0; i++) {

@@ -1,6 +1,7 @@
 // The picture: running and pending pods and nodes on one time axis, what was recorded in grey, and what happened as marks.
 
-const MARK_ROWS = [["changes", "workload"], ["scaling", "scaling"], ["evictions", "eviction"]];
+// Rows without a mark in the whole run take no room, except those that every run has.
+const MARK_ROWS = [["changes", "workload"], ["scaling", "scaling"], ["evictions", "eviction"], ...(data.faults.length ? [["faults", "fault"]] : [])];
 const LANES = { row: 15, running: 110, pending: 52, nodes: 96, gap: 20 };
 const TOP = {};
 TOP.marks = 2;
@@ -36,7 +37,9 @@ for (const [owner, minute, , , , evicted, preempted] of data.minutes.rows) {
   if (count) evictionMarks.push({ t: minute * data.minutes.width, count, words: `${plural(count, "pod")} of ${data.owners[owner] ?? "other owners"} evicted or preempted` });
 }
 evictionMarks.sort((a, b) => a.t - b.t);
-const MARKS = [workloadMarks, scalingMarks, evictionMarks];
+const faultMarks = data.faults.map(([t, until, what]) =>
+  ({ t, count: 1, short: cut(what, 24), words: until === null ? what : `${what}, until ${moment(until)}` }));
+const MARKS = [workloadMarks, scalingMarks, evictionMarks, faultMarks];
 
 // Marks that would lie on each other are one, with their number.
 function bundles(marks, x) {
@@ -51,6 +54,7 @@ function bundles(marks, x) {
 }
 function markLabel(kind, marks) {
   if (kind === "workload") return marks.length === 1 ? marks[0].short : `${marks.length} changes`;
+  if (kind === "fault") return marks.length === 1 ? marks[0].short : plural(marks.length, "fault");
   if (kind === "eviction") return String(marks.reduce((sum, mark) => sum + mark.count, 0));
   const [up, down] = [marks.filter((mark) => mark.up).length, marks.filter((mark) => !mark.up).length];
   return [up ? `+${up}` : "", down ? `−${down}` : ""].filter(Boolean).join(" ");
@@ -62,7 +66,8 @@ function drawMarks(root, x) {
     let free = x.left;
     for (const { t, marks } of bundles(MARKS[row], x)) {
       const at = x(t);
-      const bottom = kind === "workload" && marks.length === 1 ? TOP.axis : y + 12;
+      const isLong = kind === "fault" || (kind === "workload" && marks.length === 1);
+      const bottom = isLong ? TOP.axis : y + 12;
       const line = svg("line", { class: `mark-line ${kind}`, x1: at, x2: at, y1: y + 2, y2: bottom });
       const shown = marks.slice(0, 20).map((mark) => `${moment(mark.t)} ${mark.words}`);
       if (marks.length > 20) shown.push(`and ${marks.length - 20} more; zoom in`);

@@ -100,7 +100,7 @@ function followAnswers() { fillers?.answers(); fillers?.minutes(); }
 // Tables below the first screen are made when the browser has nothing else to do, so that the picture comes at once.
 const later = (work) => (window.requestIdleCallback ? requestIdleCallback(work, { timeout: 500 }) : setTimeout(work, 1));
 function fillTables() {
-  fillers ??= { pods: makePods(), minutes: makeMinutes(), answers: makeAnswers(), nodes: makeNodes() };
+  fillers ??= { pods: makePods(), minutes: makeMinutes(), answers: makeAnswers(), scalings: makeScalings(), nodes: makeNodes() };
   Object.values(fillers).forEach((fillTable) => fillTable());
   document.body.dataset.ready = "yes";
 }

@@ -7,7 +7,7 @@ use sk_record::{Error, Missing, NodeRow, RunMeta, SeriesRow, WarningKind};
 
 use crate::causes::{EmptyCause, PendingCause, empty_causes};
 use crate::changes::{self, Change};
-use crate::events::Events;
+use crate::events::{Events, Scalings};
 use crate::fidelity::RecordedCurves;
 use crate::figures::{Churn, Summary, Warnings};
 use crate::fleet::{Fleet, Node};
@@ -51,6 +51,8 @@ pub struct Analysis {
     pub incidents_total: usize,
     /// What happened to pods, and what the scheduler said, as far as a page can hold it.
     pub events: Events,
+    /// What the autoscaler decided, as far as a page can hold it.
+    pub scalings: Scalings,
     /// The nodes that stood empty longest, in order of creation; at most [`NODES_TOLD_MAX`].
     pub nodes: Vec<NodeStory>,
     /// How many nodes there were to choose from.
@@ -130,6 +132,7 @@ impl Analysis {
                 groups: group_names(&meta, &fleet).map(|name| (name.clone(), fleet.curve(Some(&name)))).collect(),
             },
             pending_causes: pods.causes,
+            scalings: Scalings::read(source, window)?,
             events,
             incidents,
             incidents_total,

@@ -1,6 +1,6 @@
 //! Where rows come from: a run record, or tables in memory (tests, and later a recorded trace read as a run).
 
-use sk_record::{DecisionRow, Error, NodeRow, PodRow, Run, RunMeta, SeriesRow};
+use sk_record::{AutoscalerRow, DecisionRow, Error, NodeRow, PodRow, Run, RunMeta, SeriesRow};
 
 /// Rows that can be read as often as needed. Every reading gives the same rows in the same order.
 pub trait Source {
@@ -16,6 +16,8 @@ pub trait Source {
     fn series(&self) -> Result<impl Iterator<Item = Result<SeriesRow, Error>>, Error>;
     /// All answers of the scheduler.
     fn decisions(&self) -> Result<impl Iterator<Item = Result<DecisionRow, Error>>, Error>;
+    /// All decisions of the autoscaler; a recording has none.
+    fn autoscaler(&self) -> Result<impl Iterator<Item = Result<AutoscalerRow, Error>>, Error>;
 }
 
 impl Source for Run {
@@ -41,6 +43,9 @@ impl Source for Run {
     fn decisions(&self) -> Result<impl Iterator<Item = Result<DecisionRow, Error>>, Error> {
         Run::decisions(self)
     }
+    fn autoscaler(&self) -> Result<impl Iterator<Item = Result<AutoscalerRow, Error>>, Error> {
+        Run::autoscaler(self)
+    }
 }
 
 /// A run in memory.
@@ -56,6 +61,8 @@ pub struct Tables {
     pub series: Vec<SeriesRow>,
     /// All answers of the scheduler.
     pub decisions: Vec<DecisionRow>,
+    /// All decisions of the autoscaler; a recording has none.
+    pub autoscaler: Vec<AutoscalerRow>,
 }
 
 impl Source for Tables {
@@ -77,5 +84,8 @@ impl Source for Tables {
     }
     fn decisions(&self) -> Result<impl Iterator<Item = Result<DecisionRow, Error>>, Error> {
         Ok(self.decisions.iter().cloned().map(Ok))
+    }
+    fn autoscaler(&self) -> Result<impl Iterator<Item = Result<AutoscalerRow, Error>>, Error> {
+        Ok(self.autoscaler.iter().cloned().map(Ok))
     }
 }

@@ -1,5 +1,6 @@
 //! The summary that ends a run: at most 80 columns and 24 lines, the same with and without colour. What was not simulated
-//! comes on top of that, a line for each kind: it is never cut short.
+//! comes on top of that, a line for each kind: it is never cut short. Neither is what somebody may copy: the run's id, the
+//! report's path and the commands to try go beyond 80 columns where they must.
 //!
 //! Order: verdict, how far to trust it, the picture, the five deciding figures, the causes, where to go next. Colour
 //! comes as escape codes around whole words; whoever prints decides (anstream) whether they stay.
@@ -73,14 +74,14 @@ fn header(analysis: &Analysis, occasion: &Occasion<'_>) -> Line {
     let meta = &analysis.meta;
     let wall = occasion.wall_s.map(|wall_s| format!(" in {}", wall(wall_s))).unwrap_or_default();
     let rest = format!(
-        "  {} simulated{wall} · Kubernetes {} rules · seed {} · {}",
+        "  {} simulated{wall} · Kubernetes {} rules · seed {} · ",
         analysis.window.length(),
         meta.kubernetes,
-        meta.seed,
-        meta.run_id
+        meta.seed
     );
-    let name_columns = COLUMNS.saturating_sub(width(&rest)).max(10);
-    Line::of(BOLD, &fit_middle(&meta.name, name_columns)).and(PLAIN, &rest)
+    let id = words::printable(&meta.run_id);
+    let name_columns = COLUMNS.saturating_sub(width(&rest) + width(&id)).max(8);
+    Line::of(BOLD, &fit_middle(&meta.name, name_columns)).and(PLAIN, &rest).and_whole(PLAIN, &id)
 }
 
 fn wall(seconds: f64) -> String {
@@ -126,11 +127,25 @@ fn failure(verdict: &Verdict) -> Line {
 fn never_placed(analysis: &Analysis, failed: &[&Verdict]) -> Option<Line> {
     let is_about_them = |verdict: &&Verdict| verdict.values.iter().any(|(path, _)| path.contains("unschedulable"));
     failed.iter().find(|verdict| is_about_them(verdict))?;
-    let waiting = analysis.incidents.iter().filter(|incident| incident.ending == Ending::Never);
+    let waiting = analysis.incidents.iter().filter(|incident| match incident.ending {
+        Ending::Never | Ending::Gone => true,
+        Ending::NodeReady(_) | Ending::Room => false,
+    });
     let pods: Vec<String> = waiting
         .map(|incident| format!("{} {}: {}", incident.owner, plural(incident.pods, "pod"), incident.reason))
         .collect();
-    (!pods.is_empty()).then(|| Line::of(PLAIN, &format!("       never placed  {}", pods.join("; "))))
+    let text = |shown: usize| {
+        let more = pods.len() - shown;
+        let more = if more > 0 { format!("; +{more} more") } else { String::new() };
+        (format!("       never placed  {}", pods[..shown].join("; ")), more)
+    };
+    let fits = |shown: &usize| {
+        let (text, more) = text(*shown);
+        width(&text) + width(&more) <= COLUMNS
+    };
+    // As many as fit whole: half an owner's name is of no use.
+    let (told, more) = text((1..=pods.len()).rev().find(fits).unwrap_or(1).min(pods.len()));
+    (!pods.is_empty()).then(|| Line::of(PLAIN, &fit(&told, COLUMNS - width(&more))).and(PLAIN, &more))
 }
 
 /// Each kind, worst first, with as many of its objects as three lines hold; all of them are in summary.json and in the
@@ -314,10 +329,12 @@ fn why_empty(cause: &EmptyCause, window: Window) -> Line {
 }
 
 fn directions(occasion: &Occasion<'_>, lines: usize) -> Vec<Line> {
-    let report = occasion.report.map(|path| Line::of(BOLD, "report").and(PLAIN, &format!("  {path}")));
+    let report =
+        occasion.report.map(|path| Line::of(BOLD, "report").and_whole(PLAIN, &format!("  {}", words::printable(path))));
     let tries = occasion.tries.iter().enumerate().map(|(place, command)| {
         let label = if place == 0 { "try" } else { "" };
-        Line::of(BOLD, label).and(PLAIN, &format!("{:gap$}{command}", "", gap = 8 - label.len()))
+        let command = words::printable(command);
+        Line::of(BOLD, label).and_whole(PLAIN, &format!("{:gap$}{command}", "", gap = 8 - label.len()))
     });
     report.into_iter().chain(tries).take(lines).collect()
 }
@@ -326,7 +343,7 @@ fn labelled(label: &str, text: &str) -> Line {
     Line::of(PLAIN, &format!("{label:<16}{text}"))
 }
 
-/// One line in parts of different colour, never wider than [`COLUMNS`].
+/// One line in parts of different colour, never wider than [`COLUMNS`] unless a part has to stay whole.
 #[derive(Debug, Default)]
 struct Line {
     parts: Vec<(Style, String)>,
@@ -338,10 +355,15 @@ impl Line {
         Self::default().and(style, text)
     }
 
-    fn and(mut self, style: Style, text: &str) -> Self {
-        let text = fit(text, COLUMNS - self.used);
-        self.used += width(&text);
-        self.parts.push((style, text));
+    fn and(self, style: Style, text: &str) -> Self {
+        let text = fit(text, COLUMNS.saturating_sub(self.used));
+        self.and_whole(style, &text)
+    }
+
+    /// The same for what somebody may copy: it is not cut.
+    fn and_whole(mut self, style: Style, text: &str) -> Self {
+        self.used += width(text);
+        self.parts.push((style, text.to_owned()));
         self
     }
 

@@ -4,7 +4,9 @@
 
 mod story;
 
-use sk_record::{DecisionRow, NodeRow, PodRow, SeriesRow, Warning, WarningKind};
+use sk_record::{
+    AutoscalerRow, Decided, DecisionRow, Happened, NodeRow, PodRow, SeriesRow, Trigger, Warning, WarningKind,
+};
 use sk_report::figure::ToFigure;
 use sk_report::{Analysis, Assertion, Judgement, Scope, Tables, Terms, check, html, json, junit, markdown};
 
@@ -82,12 +84,15 @@ fn the_same_run_gives_the_same_page() {
 #[test]
 fn the_largest_and_most_hostile_run_stays_below_ten_megabytes() {
     for filling in ["w", "<"] {
-        let mut tables = story::week(3_000);
+        // Few pods with long names weigh as much as many: a page is bounded by bytes.
+        let mut tables = story::week(450);
         let message = filling.repeat(1_000);
         for (number, decision) in tables.decisions.iter_mut().enumerate() {
             decision.message = Some(format!("{number} {message}"));
+            decision.pod.push_str(&message);
         }
         for (number, pod) in tables.pods.iter_mut().enumerate() {
+            pod.name.push_str(&message);
             pod.waited_for = pod.waited_for.take().map(|_| format!("{number} {message}"));
             pod.owner = format!("{}{}", pod.owner, filling.repeat(300));
         }
@@ -95,14 +100,65 @@ fn the_largest_and_most_hostile_run_stays_below_ten_megabytes() {
             node.name = format!("node-{number}-{}", filling.repeat(240));
             node.group = Some(format!("group-{number}-{}", filling.repeat(60)));
         }
+        let told = |number: usize| autoscaler(number as i64, &message);
+        tables.autoscaler = (0..15_000).map(told).collect();
+        tables.meta.timeline = (0..2_000).map(|number| fault(number, &message)).collect();
         let analysis = Analysis::of(&tables).unwrap();
-        let scenario = "# <>&\n".repeat(1_000_000);
+        let scenario = "# <>&\n".repeat(50_000);
         let judgement = Judgement::of(&analysis, Vec::new(), &Terms::default());
         let page = html::render(&analysis, &judgement, Some(html::Asked { text: &scenario, differs: &[] })).unwrap();
         assert!(page.len() < html::BYTES_MAX, "{filling}: {} bytes", page.len());
-        assert!(page.contains("showing 200 of 3,000 owners"));
+        assert!(page.contains("showing 200 of 450 owners"));
         assert!(page.contains("the rest is in scenario.yaml"));
     }
+}
+
+/// A decision of the autoscaler about a node and an owner of long names.
+fn autoscaler(number: i64, message: &str) -> AutoscalerRow {
+    AutoscalerRow {
+        time: story::at(number),
+        loop_number: number,
+        trigger: Trigger::Timer,
+        decision: Decided::NoScaleUp,
+        namespace: Some("default".into()),
+        pod: Some(format!("pod-{number}")),
+        owner: Some(format!("default/Deployment/web-{number}-{message}")),
+        node: None,
+        group: None,
+        nodes_before: None,
+        nodes_after: None,
+        pods: Some(1),
+        options: None,
+        event: Some("NotTriggerScaleUp".into()),
+        message: Some(format!("{number} {message}")),
+    }
+}
+
+fn fault(number: i64, message: &str) -> Happened {
+    Happened { at: story::at(number), until: None, entry: 0, what: format!("loseNodes: {message}") }
+}
+
+/// The JSON that the page's script draws from.
+fn data(page: &str) -> serde_json::Value {
+    let (_, rest) = page.split_once("id=\"data\">").unwrap();
+    serde_json::from_str(rest.split_once("</script>").unwrap().0).unwrap()
+}
+
+#[test]
+fn faults_and_decisions_of_the_autoscaler_are_in_the_page() {
+    let mut tables = story::nginx();
+    let until = Some(story::at(900));
+    tables.meta.timeline = vec![Happened { until, ..fault(600, "small-3") }];
+    let about_node = AutoscalerRow { pod: None, owner: None, node: Some("small-3".into()), ..autoscaler(70, "x") };
+    let twice = || AutoscalerRow { message: Some("1 max node group size reached".into()), ..autoscaler(300, "x") };
+    tables.autoscaler = vec![about_node, twice(), twice()];
+    let data = data(&page(&tables));
+    assert_eq!(data["faults"], serde_json::json!([[600_000, 900_000, "loseNodes: small-3"]]));
+    let scalings = &data["scalings"];
+    assert_eq!(scalings["at"], serde_json::json!([70_000, 300_000]), "two pods of one owner are one row");
+    assert_eq!(scalings["pods"], serde_json::json!([0, 2]));
+    assert_eq!(scalings["subjects"][0], "small-3");
+    assert_eq!(scalings["texts"][1], "1 max node group size reached");
 }
 
 #[test]

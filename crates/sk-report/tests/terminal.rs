@@ -106,7 +106,6 @@ fn long_and_hostile_names_do_not_break_the_lines() {
     let mut tables = story::nginx();
     let long = "x".repeat(253);
     tables.meta.name = long.clone();
-    tables.meta.run_id = format!("{long}-3fa91c");
     tables.meta.currency = "a very long currency indeed".into();
     for pod in &mut tables.pods {
         pod.owner = format!("default/Deployment/{long}");
@@ -121,6 +120,44 @@ fn long_and_hostile_names_do_not_break_the_lines() {
         &[&format!("nodes.max <= 9 || namespaces[\"{long}\"].pods.created == 1").replace(&long, "default")],
     );
     within_bounds(&text);
+}
+
+#[test]
+fn what_can_be_copied_is_never_cut() {
+    let mut tables = story::nginx();
+    tables.meta.run_id = format!("{}-3fa91c", "x".repeat(90));
+    let analysis = Analysis::of(&tables).unwrap();
+    let judgement = Judgement::of(&analysis, Vec::new(), &Terms::default());
+    let path = format!("{}/report.html", "some/folder/".repeat(12));
+    let command = format!("skctl run {} --set cluster.groups.small.max=9", "some/folder/".repeat(12));
+    let occasion = Occasion { wall_s: None, report: Some(&path), tries: std::slice::from_ref(&command) };
+    let text = anstream::adapter::strip_str(&render(&analysis, &judgement, &occasion)).to_string();
+    for whole in [&tables.meta.run_id, &path, &command] {
+        assert!(text.contains(whole.as_str()), "{whole} in\n{text}");
+    }
+}
+
+#[test]
+fn pods_that_were_never_placed_and_fail_an_assertion_are_named_with_their_cause() {
+    let mut tables = story::nginx();
+    for pod in &mut tables.pods[2..4] {
+        (pod.scheduled, pod.started, pod.node) = (None, None, None);
+    }
+    // One that is gone by the end, and one that still waits then.
+    tables.pods[3].deleted = None;
+    tables.pods[3].owner = "default/Deployment/other".into();
+    let text = plain(&tables, &["unschedulable.pods == 0"]);
+    within_bounds(&text);
+    let (_, told) = text.split_once("never placed  ").unwrap();
+    let told = told.lines().next().unwrap();
+    assert!(told.contains("default/Deployment/other 1 pod: Insufficient cpu"), "{text}");
+    assert!(told.ends_with("; +1 more"), "{text}");
+    tables.pods[3].owner = story::OWNER.into();
+    tables.pods[3].deleted = tables.pods[2].deleted;
+    let text = plain(&tables, &["unschedulable.pods == 0"]);
+    assert!(text.contains("never placed  default/Deployment/nginx 2 pods: Insufficient cpu\n"), "{text}");
+    let fine = plain(&story::nginx(), &["nodes.max <= 9"]);
+    assert!(!fine.contains("never placed"), "{fine}");
 }
 
 #[test]

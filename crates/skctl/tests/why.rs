@@ -64,6 +64,36 @@ fn a_group_at_its_maximum_is_named_as_the_cause() {
 }
 
 #[test]
+fn a_wait_is_told_in_the_autoscalers_words_too() {
+    let dir = folder();
+    skctl(&dir).args(["run", "example:nginx", "-q", "--set", "cluster.groups.small.max=6"]).assert().code(1);
+    let out = skctl(&dir).args(["why", "default/nginx"]).assert().success();
+    let grew = contains("TriggeredScaleUp: pod triggered scale-up: [{small ");
+    let full = contains("NotTriggerScaleUp: pod didn't trigger scale-up: 1 max node group size reached");
+    out.stdout(grew.and(full));
+    skctl(&dir).args(["run", "example:nginx", "-q", "--set", "cluster.groups.small.cpu=500m"]).assert().code(1);
+    let out = skctl(&dir).args(["why", "@", "default/nginx"]).assert().success();
+    out.stdout(contains("NotTriggerScaleUp: pod didn't trigger scale-up: 1 Insufficient cpu"));
+}
+
+#[test]
+fn a_node_tells_why_it_stayed_and_why_it_went() {
+    let dir = nginx();
+    let pods = json(&dir, &["@", "default/nginx"]);
+    assert!(pods["waits"][0]["autoscaler"][0]["message"].as_str().is_some_and(|words| words.contains("scale-up")));
+    let group = json(&dir, &["@", "small"]);
+    let said =
+        group["groups"][0]["events"].as_array().expect("a list").iter().filter_map(|event| event["what"].as_str());
+    let grew = said.clone().any(|what| what.starts_with("autoscaler: scale up from 2 to "));
+    let went = said.clone().find_map(|what| what.strip_prefix("autoscaler: ")?.strip_suffix(" unneeded"));
+    assert!(grew, "{group:#}");
+    let node = went.expect("some node of the group was unneeded");
+    let out = skctl(&dir).args(["why", "@", node]).assert().success();
+    let stayed = contains("autoscaler: unneeded").and(contains("autoscaler: cooldown"));
+    out.stdout(stayed.and(contains("autoscaler: scale down: marked the node as toBeDeleted/unschedulable")));
+}
+
+#[test]
 fn a_pod_tells_why_it_is_on_its_node_and_a_wait_what_would_have_fitted() {
     let dir = folder();
     skctl(&dir).args(["run", "example:nginx", "-q", "--set", "cluster.groups.small.max=6"]).assert().code(1);

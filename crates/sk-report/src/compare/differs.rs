@@ -85,6 +85,19 @@ fn compare(path: &str, old: &Value, new: &Value, found: &mut Vec<Difference>) {
                 compare(&format!("{path}[{place}]"), a, b, found);
             }
         }
+        // What only one side has is told by its fields too: a whole scheduler configuration says nothing in a line.
+        (Value::Null, Value::Object(b)) if !b.is_empty() => {
+            compare(path, &Value::Object(serde_json::Map::new()), new, found);
+        }
+        (Value::Object(a), Value::Null) if !a.is_empty() => {
+            compare(path, old, &Value::Object(serde_json::Map::new()), found);
+        }
+        (Value::Null, Value::Array(b)) if b.iter().any(Value::is_object) => {
+            compare(path, &Value::Array(vec![Value::Null; b.len()]), new, found);
+        }
+        (Value::Array(a), Value::Null) if a.iter().any(Value::is_object) => {
+            compare(path, old, &Value::Array(vec![Value::Null; a.len()]), found);
+        }
         _ if old != new => found.push(Difference { path: path.to_owned(), old: shown(old), new: shown(new) }),
         _ => {}
     }
@@ -116,5 +129,19 @@ mod tests {
         compare("", &old, &new, &mut found);
         let texts: Vec<String> = found.iter().map(ToString::to_string).collect();
         assert_eq!(texts, ["cluster.groups.small.max 40 → 36", "scheduler unset → s.yaml"]);
+    }
+
+    #[test]
+    fn what_only_one_side_has_is_told_field_by_field() {
+        let scheduler =
+            json!({"profiles": [{"schedulerName": "s", "args": {"type": "MostAllocated"}}], "extenders": []});
+        let texts = |old: &Value, new: &Value| -> Vec<String> {
+            of_scenarios(old, new).iter().map(ToString::to_string).collect()
+        };
+        let (without, with) = (json!({}), json!({"scheduler": scheduler}));
+        let told = ["args.type unset → MostAllocated", "schedulerName unset → s"];
+        let told = told.map(|field| format!("scheduler.profiles[0].{field}"));
+        assert_eq!(texts(&without, &with), ["scheduler.extenders unset → []", &told[0], &told[1]]);
+        assert_eq!(texts(&with, &without).len(), 3);
     }
 }

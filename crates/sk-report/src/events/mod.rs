@@ -7,6 +7,7 @@
 
 mod minutes;
 mod names;
+mod scalings;
 
 use std::collections::BTreeMap;
 
@@ -15,6 +16,7 @@ use sk_record::{DecisionRow, EndedBy, Error, Outcome, PodRow};
 
 pub use minutes::{Minute, Minutes};
 pub use names::Names;
+pub use scalings::{Scaling, Scalings};
 
 use crate::causes::plain_reason;
 use crate::escape::embedded_bytes;

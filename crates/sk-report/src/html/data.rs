@@ -9,7 +9,7 @@ use sk_record::EndedBy;
 
 use crate::analysis::{Analysis, NodeStory};
 use crate::escape::embedded_bytes;
-use crate::events::{Events, Minute, Names, PodLine};
+use crate::events::{Events, Minute, Names, PodLine, Scalings};
 use crate::incidents::Incident;
 use crate::step::{Step, Window};
 
@@ -40,6 +40,8 @@ pub(super) struct Data<'a> {
     empty: Vec<Point>,
     groups: Vec<GroupData>,
     recorded: Option<RecordedData>,
+    /// Faults and changes of the scenario's timeline: when, until when, what.
+    faults: Vec<(i64, Option<i64>, &'a str)>,
     /// When, whose, from how many replicas to how many.
     changes: Vec<(i64, &'a str, Option<f64>, Option<f64>)>,
     waits: Vec<WaitData<'a>>,
@@ -49,6 +51,7 @@ pub(super) struct Data<'a> {
     pods: PodColumns,
     answers: AnswerColumns,
     minutes: MinuteRows,
+    scalings: ScalingColumns<'a>,
     nodes: NodeColumns<'a>,
     /// Seconds, at each percent.
     latency: Vec<f64>,
@@ -108,6 +111,19 @@ struct MinuteRows {
     rows: Vec<[i64; 8]>,
 }
 
+/// Decisions of the autoscaler, column by column; -1 is nothing.
+#[derive(Debug, Serialize)]
+struct ScalingColumns<'a> {
+    subjects: Vec<&'a str>,
+    texts: Vec<&'a str>,
+    at: Vec<i64>,
+    /// In words: `scale-up`.
+    what: Vec<&'static str>,
+    about: Vec<i64>,
+    pods: Vec<i64>,
+    text: Vec<i64>,
+}
+
 #[derive(Debug, Default, Serialize)]
 struct NodeColumns<'a> {
     name: Vec<&'a str>,
@@ -127,6 +143,7 @@ struct LeftOut {
     /// Pods to which nothing happened.
     quiet: u64,
     answers: u64,
+    scalings: u64,
     nodes: usize,
 }
 
@@ -151,6 +168,7 @@ pub(super) fn of<'a>(analysis: &'a Analysis, events: &'a Events) -> Data<'a> {
             RecordedData { running, pending, nodes }
         }),
         changes: changes.map(|(owner, (at, old, new))| (at, owner, old, new)).collect(),
+        faults: faults(analysis, clock),
         waits: waits(analysis, clock),
         owners: events.owners.in_order(),
         node_names: events.nodes.in_order(),
@@ -158,9 +176,11 @@ pub(super) fn of<'a>(analysis: &'a Analysis, events: &'a Events) -> Data<'a> {
         pods: pods(events, clock),
         answers: answers(events, clock),
         minutes: minutes(events),
+        scalings: scalings(&analysis.scalings, clock),
         left_out: LeftOut {
             quiet: events.quiet,
             answers: events.answers_left_out,
+            scalings: analysis.scalings.left_out,
             nodes: analysis.nodes_total - nodes.name.len(),
         },
         nodes,
@@ -216,6 +236,22 @@ fn groups(analysis: &Analysis, clock: Clock) -> Vec<GroupData> {
         groups.push(GroupData { name, price: None, points: clock.points(&sum, GROUP_POINTS_MAX) });
     }
     groups
+}
+
+/// Faults of the scenario's timeline that a page tells; a timeline may have 10,000.
+const FAULTS_MAX: usize = 500;
+/// What is shown of one fault: it may name every node of a zone.
+const FAULT_MAX_CHARS: usize = 200;
+
+fn faults(analysis: &Analysis, clock: Clock) -> Vec<(i64, Option<i64>, &str)> {
+    let shown = |what: &'_ str| what.char_indices().nth(FAULT_MAX_CHARS).map_or(what.len(), |(end, _)| end);
+    let all = analysis.meta.timeline.iter().filter(|fault| analysis.window.contains(fault.at));
+    all.take(FAULTS_MAX)
+        .map(|fault| {
+            let until = fault.until.map(|until| clock.millis(until));
+            (clock.millis(fault.at), until, &fault.what[..shown(&fault.what)])
+        })
+        .collect()
 }
 
 fn waits(analysis: &Analysis, clock: Clock) -> Vec<WaitData<'_>> {
@@ -287,6 +323,19 @@ fn minutes(events: &Events) -> MinuteRows {
     };
     let width = events.minutes.width.as_micros() / 1_000;
     MinuteRows { width, rows: events.minutes.rows().map(row).collect() }
+}
+
+fn scalings(scalings: &Scalings, clock: Clock) -> ScalingColumns<'_> {
+    let rows = &scalings.rows;
+    ScalingColumns {
+        subjects: scalings.subjects.in_order(),
+        texts: scalings.texts.in_order(),
+        at: rows.iter().map(|row| clock.millis(row.at)).collect(),
+        what: rows.iter().map(|row| row.decision.as_str()).collect(),
+        about: rows.iter().map(|row| place(row.about)).collect(),
+        pods: rows.iter().map(|row| row.pods).collect(),
+        text: rows.iter().map(|row| place(row.text)).collect(),
+    }
 }
 
 /// The nodes whose load is known come first, as long as there is room; then all are in order of creation again.

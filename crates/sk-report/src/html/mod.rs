@@ -22,7 +22,7 @@ use crate::verdict::{Judged, Judgement, Mark, Trust};
 use crate::words::{self, grouped, plural};
 
 /// What a report may weigh. Its parts are bounded one by one: pods 6 MB, answers of the scheduler 1.5, texts 1.2, names
-/// 0.8, nodes 0.7, curves 0.5, tables 600 rows of about 1 KB, scenario 0.3. Where all of them come to their bounds, or text
+/// 0.8, nodes 0.7, decisions of the autoscaler 1, curves 0.5, tables 600 rows of about 1 KB, scenario 0.3. Where all of them come to their bounds, or text
 /// is made of nothing but `<`, which is six times as long when escaped, pods that just ran are left out, and then pods are
 /// counted by owner and minute.
 pub const BYTES_MAX: usize = 10_000_000;
@@ -184,7 +184,8 @@ const STORY: &str =
 
 const EXPLORE: &str = "<section id=\"pods\">\n<h2>Pods</h2>\n</section>\n\
     <section id=\"minutes\" hidden>\n<h2>Waits by owner and minute</h2>\n</section>\n\
-    <section id=\"decisions\">\n<h2>Decisions of the scheduler</h2>\n</section>\n";
+    <section id=\"decisions\">\n<h2>Decisions of the scheduler</h2>\n</section>\n\
+    <section id=\"scalings\" hidden>\n<h2>Decisions of the autoscaler</h2>\n</section>\n";
 
 const LATENCY: &str = "<section id=\"latency-section\">\n<h2>Start latency <span class=\"count\">share of pods running within a \
     time</span></h2>\n<div class=\"card\"><div id=\"latency\" role=\"img\" aria-label=\"Share of pods running within a time\">\
@@ -329,7 +330,7 @@ fn scenario(asked: Option<Asked<'_>>) -> String {
 }
 
 fn files(analysis: &Analysis) -> String {
-    const FILES: [(&str, &str); 7] = [
+    const FILES: [(&str, &str); 8] = [
         ("summary.json", "all figures and assertions"),
         ("run.json", "what was asked, and the warnings in full"),
         ("scenario.yaml", "the resolved scenario, ready to run again"),
@@ -337,6 +338,7 @@ fn files(analysis: &Analysis) -> String {
         ("nodes.parquet", "one row per node"),
         ("series.parquet", "what changed when"),
         ("decisions.parquet", "every answer of the scheduler"),
+        ("autoscaler.parquet", "every decision of the autoscaler"),
     ];
     let rows = FILES.map(|(file, about)| format!("<li><a href=\"{file}\">{file}</a> {about}</li>\n"));
     let meta = &analysis.meta;

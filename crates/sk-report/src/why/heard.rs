@@ -1,11 +1,11 @@
-//! What the scheduler said about what is asked.
+//! What the run's components said about what is asked: the scheduler's answers and the autoscaler's decisions.
 
 use std::collections::BTreeSet;
 
 use sk_core::SimTime;
-use sk_record::{DecisionRow, Error, Outcome, PodRow};
+use sk_record::{AutoscalerRow, Decided, DecisionRow, Error, Outcome, PodRow};
 
-use super::{ANSWERS_MAX, Said};
+use super::{ANSWERS_MAX, Said, Subject};
 use crate::source::Source;
 use crate::step::Window;
 
@@ -15,11 +15,17 @@ pub(super) struct Heard {
     pub(super) answers: Vec<DecisionRow>,
     /// Who was placed by preempting others, and whom: `ns/name, ns/name`.
     pub(super) preemptions: Vec<(SimTime, String, String)>,
+    pub(super) autoscaler: Vec<AutoscalerRow>,
     pub(super) is_cut: bool,
 }
 
 impl Heard {
-    pub(super) fn about(source: &impl Source, pods: &[PodRow], window: Window) -> Result<Self, Error> {
+    pub(super) fn about(
+        source: &impl Source,
+        subject: &Subject,
+        pods: &[PodRow],
+        window: Window,
+    ) -> Result<Self, Error> {
         let mut heard = Self::default();
         let names: BTreeSet<(&str, &str)> =
             pods.iter().map(|pod| (pod.namespace.as_str(), pod.name.as_str())).collect();
@@ -38,12 +44,97 @@ impl Heard {
                 break;
             }
         }
+        let owners: BTreeSet<&str> = pods.iter().map(|pod| pod.owner.as_str()).collect();
+        for row in source.autoscaler()? {
+            let row = row?;
+            if row.time > window.end || !is_about(&row, subject, &owners) {
+                continue;
+            }
+            heard.autoscaler.push(row);
+            if heard.is_full() {
+                break;
+            }
+        }
         Ok(heard)
     }
 
     fn is_full(&mut self) -> bool {
-        self.is_cut |= self.answers.len() + self.preemptions.len() >= ANSWERS_MAX;
+        self.is_cut |= self.answers.len() + self.preemptions.len() + self.autoscaler.len() >= ANSWERS_MAX;
         self.is_cut
+    }
+
+    /// What the autoscaler said of these pods of one owner between two moments, most often first. It names a hundred pods
+    /// of a decision; where none of these is among them, what it said of their owner's pods is told.
+    pub(super) fn autoscaler_on(&self, owner: &str, pods: &[&PodRow], from: SimTime, to: SimTime) -> Vec<Said> {
+        let names: BTreeSet<&str> = pods.iter().map(|pod| pod.name.as_str()).collect();
+        let during = self.autoscaler.iter().filter(|row| from <= row.time && row.time <= to);
+        let about = |row: &&AutoscalerRow| row.owner.as_deref() == Some(owner);
+        let (named, owners): (Vec<_>, Vec<_>) =
+            during.clone().filter(about).partition(|row| row.pod.as_deref().is_some_and(|pod| names.contains(pod)));
+        let specific = if named.is_empty() { owners } else { named };
+        let general = during.filter(|row| row.owner.is_none() && is_general(row.decision));
+        tally(specific.into_iter().chain(general).map(|row| (in_words(row), row.time)))
+    }
+}
+
+/// Decisions that are about everything at once.
+const fn is_general(decision: Decided) -> bool {
+    match decision {
+        Decided::WaitsForMorePods | Decided::MaxNodesTotal | Decided::Unhealthy | Decided::ScaleUpFailed => true,
+        Decided::ScaleUp
+        | Decided::NoScaleUp
+        | Decided::Unneeded
+        | Decided::Unremovable
+        | Decided::Cooldown
+        | Decided::ScaleDown
+        | Decided::ScaleDownFailed => false,
+    }
+}
+
+fn is_about(row: &AutoscalerRow, subject: &Subject, owners: &BTreeSet<&str>) -> bool {
+    match subject {
+        Subject::Everything | Subject::Object(_) => match &row.owner {
+            Some(owner) => owners.contains(owner.as_str()),
+            None => is_general(row.decision),
+        },
+        Subject::Node(name) => row.node.as_deref() == Some(name) || row.decision == Decided::Cooldown,
+        Subject::Group(name) => row.group.as_deref() == Some(name) || row.decision == Decided::MaxNodesTotal,
+    }
+}
+
+/// A decision about pods in the autoscaler's own words: the event that Kubernetes would show, or what was done.
+pub(super) fn in_words(row: &AutoscalerRow) -> String {
+    match (&row.event, &row.message) {
+        (Some(event), Some(message)) => format!("{event}: {message}"),
+        (None, Some(message)) => message.clone(),
+        (_, None) => {
+            let group = row.group.as_deref().map(|group| format!(" of {group}")).unwrap_or_default();
+            format!("{}{group}{}", decided(row.decision), size(row))
+        }
+    }
+}
+
+/// A decision about a node or group: `unremovable: NotUnneededLongEnough`.
+pub(super) fn in_short(row: &AutoscalerRow) -> String {
+    match &row.message {
+        Some(message) => format!("{}: {message}", decided(row.decision)),
+        None => format!("{}{}", decided(row.decision), size(row)),
+    }
+}
+
+fn size(row: &AutoscalerRow) -> String {
+    match (row.nodes_before, row.nodes_after) {
+        (Some(before), Some(after)) => format!(" from {before} to {after}"),
+        _ => String::new(),
+    }
+}
+
+/// What a decision without words of its own says.
+fn decided(decision: Decided) -> String {
+    match decision {
+        Decided::Cooldown => "cooldown, nodes that could go stay because the cluster has just changed".to_owned(),
+        Decided::WaitsForMorePods => "waits, because more pods may come".to_owned(),
+        other => other.as_str().replace('-', " "),
     }
 }
 

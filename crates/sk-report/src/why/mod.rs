@@ -1,7 +1,8 @@
 //! Why did a pod wait, why is it there, why did it go, why was this node there and idle, why did this group not grow:
-//! answered from a run's rows, in Kubernetes' own words.
+//! answered from a run's rows, in Kubernetes' and the autoscaler's own words.
 //!
-//! A run is read once for what the object is and once more for what the scheduler said about it. What is kept is bounded
+//! A run is read once for what the object is and once more for what the scheduler and the
+//! autoscaler said about it. What is kept is bounded
 //! ([`PODS_MAX`], [`ANSWERS_MAX`]); what is left out is counted and said.
 
 mod fitting;
@@ -90,6 +91,8 @@ pub struct Waited {
     pub longest: SimDuration,
     /// What the scheduler said, in its own words, with how often; most often first.
     pub said: Vec<Said>,
+    /// What the autoscaler said about them meanwhile, in its own words, with how often; most often first.
+    pub autoscaler: Vec<Said>,
     /// Node groups that stood at their maximum meanwhile, and since when: the autoscaler could not add to them.
     pub at_max: Vec<AtMax>,
     /// How many more nodes of which group would have taken them, by CPU and memory.
@@ -195,7 +198,7 @@ impl Why {
             });
         }
         subject::check(subject, &known, &fleet, source.meta())?;
-        let heard = Heard::about(source, &pods, window)?;
+        let heard = Heard::about(source, subject, &pods, window)?;
         let of_pods = !matches!(subject, Subject::Node(_) | Subject::Group(_));
         let tells_pods = matches!(subject, Subject::Object(_)) && pods.len() <= STORIES_MAX;
         let stories =
@@ -206,8 +209,8 @@ impl Why {
             window,
             waits: if of_pods { waits::of(&pods, &heard, &fleet, source.meta(), window) } else { Vec::new() },
             pods: stories,
-            nodes: stories::nodes(subject, &fleet, &pods, window),
-            groups: stories::groups(subject, &fleet, source.meta(), window),
+            nodes: stories::nodes(subject, &fleet, &pods, &heard, window),
+            groups: stories::groups(subject, &fleet, source.meta(), &heard, window),
             pods_total: pods.len(),
             is_cut: is_cut || heard.is_cut,
         })

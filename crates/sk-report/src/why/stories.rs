@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use sk_core::SimTime;
-use sk_record::{DecisionRow, EndedBy, Outcome, PodRow, RunMeta};
+use sk_record::{AutoscalerRow, DecisionRow, EndedBy, Outcome, PodRow, RunMeta};
 
-use super::heard::Heard;
+use super::heard::{Heard, in_short, in_words};
 use super::{Event, GroupStory, NodeStory, PodStory, STRETCHES_MAX, Subject};
 use crate::fleet::{Fleet, IdleEnd, Node};
 use crate::step::{Step, Window};
@@ -17,6 +17,10 @@ pub(super) fn pod(pod: &PodRow, heard: &Heard, fleet: &Fleet) -> PodStory {
     let is_own = |answer: &&DecisionRow| answer.namespace == pod.namespace && answer.pod == pod.name;
     let own: Vec<&DecisionRow> = heard.answers.iter().filter(is_own).collect();
     events.extend(refusals(&own));
+    let is_about = |row: &&AutoscalerRow| {
+        row.pod.as_deref() == Some(pod.name.as_str()) && row.namespace.as_deref() == Some(pod.namespace.as_str())
+    };
+    events.extend(by_the_autoscaler(heard.autoscaler.iter().filter(is_about), in_words));
     if let Some(at) = pod.scheduled {
         let node = pod.node.as_deref().unwrap_or("a node");
         let group = pod.group.as_deref().map(|group| format!(" of group {group}")).unwrap_or_default();
@@ -88,13 +92,19 @@ fn ended(pod: &PodRow, at: SimTime, heard: &Heard, fleet: &Fleet) -> String {
 }
 
 /// The lives of the node that is asked for.
-pub(super) fn nodes(subject: &Subject, fleet: &Fleet, pods: &[PodRow], window: Window) -> Vec<NodeStory> {
+pub(super) fn nodes(
+    subject: &Subject,
+    fleet: &Fleet,
+    pods: &[PodRow],
+    heard: &Heard,
+    window: Window,
+) -> Vec<NodeStory> {
     let Subject::Node(name) = subject else { return Vec::new() };
     let lives = fleet.nodes().filter(|node| node.row.name == *name);
-    lives.map(|node| one_node(node, pods, window)).collect()
+    lives.map(|node| one_node(node, pods, heard, window)).collect()
 }
 
-fn one_node(node: &Node, pods: &[PodRow], window: Window) -> NodeStory {
+fn one_node(node: &Node, pods: &[PodRow], heard: &Heard, window: Window) -> NodeStory {
     let row = &node.row;
     let group = row.group.as_deref().map(|group| format!(" in group {group}")).unwrap_or_default();
     let mut events = vec![Event { at: row.created, what: format!("created{group}") }];
@@ -114,14 +124,40 @@ fn one_node(node: &Node, pods: &[PodRow], window: Window) -> NodeStory {
         };
         events.push(Event { at: idle.window.start, what: format!("empty for {} {how}", idle.window.length()) });
     }
+    let lived = |said: &&AutoscalerRow| row.created <= said.time && row.deleted.is_none_or(|gone| said.time <= gone);
+    events.extend(by_the_autoscaler(heard.autoscaler.iter().filter(lived), in_short));
     events.extend(row.deleted.map(|at| Event { at, what: "removed".to_owned() }));
     events.retain(|event| window.contains(event.at) || event.at < window.start);
     events.sort_by_key(|event| event.at);
     NodeStory { node: row.name.clone(), events }
 }
 
-/// How the group that is asked for grew and shrank.
-pub(super) fn groups(subject: &Subject, fleet: &Fleet, meta: &RunMeta, window: Window) -> Vec<GroupStory> {
+/// What the autoscaler said, as events: the same words again and again are one, and at most [`STRETCHES_MAX`] are told.
+fn by_the_autoscaler<'a>(
+    rows: impl Iterator<Item = &'a AutoscalerRow>,
+    in_words: impl Fn(&AutoscalerRow) -> String,
+) -> Vec<Event> {
+    let mut said: Vec<Event> =
+        rows.map(|row| Event { at: row.time, what: format!("autoscaler: {}", in_words(row)) }).collect();
+    said.dedup_by(|a, b| a.what == b.what);
+    let cut = said.len().saturating_sub(STRETCHES_MAX);
+    said.truncate(STRETCHES_MAX);
+    if let (Some(last), true) = (said.last(), cut > 0) {
+        let what = format!("autoscaler: and {cut} more decisions; ask for a shorter time with -s and -t");
+        let at = last.at;
+        said.push(Event { at, what });
+    }
+    said
+}
+
+/// How the group that is asked for grew and shrank, and what the autoscaler said of it.
+pub(super) fn groups(
+    subject: &Subject,
+    fleet: &Fleet,
+    meta: &RunMeta,
+    heard: &Heard,
+    window: Window,
+) -> Vec<GroupStory> {
     let Subject::Group(name) = subject else { return Vec::new() };
     let curve: Step = fleet.curve(Some(name));
     let max = meta.groups.iter().find(|group| group.name == *name).map(|group| group.max);
@@ -136,5 +172,11 @@ pub(super) fn groups(subject: &Subject, fleet: &Fleet, meta: &RunMeta, window: W
         let at = events.last().map_or(window.start, |event| event.at);
         events.push(Event { at, what: format!("and {cut} more changes; ask for a shorter time with -s and -t") });
     }
+    let about = heard.autoscaler.iter().filter(|row| window.contains(row.time) && row.pod.is_none());
+    events.extend(by_the_autoscaler(about, |row| match &row.node {
+        Some(node) => format!("{node} {}", in_short(row)),
+        None => in_short(row),
+    }));
+    events.sort_by_key(|event| event.at);
     vec![GroupStory { group: name.clone(), events }]
 }

@@ -44,6 +44,7 @@ fn waits(why: &Why, clock: Clock) -> String {
         text.push_str(&format!("\n{}   {pods} pending {when}{longest}\n", printable(&waited.owner)));
         let whose = if why.is_recorded { "recorded" } else { "simulated" };
         text.push_str(&said(whose, &waited.said));
+        text.push_str(&said("autoscaler", &waited.autoscaler));
         for full in &waited.at_max {
             let since = clock.short(full.since);
             text.push_str(&format!("  autoscaler {} at its max {} since {since}\n", printable(&full.group), full.max));

@@ -44,6 +44,7 @@ fn begun(wait: Wait, ended: String) -> Waited {
         longest: wait.length(),
         owner: wait.owner,
         said: Vec::new(),
+        autoscaler: Vec::new(),
         at_max: Vec::new(),
         would_have_fitted: Vec::new(),
         ended,
@@ -54,7 +55,13 @@ fn complete(waited: Waited, members: &[&PodRow], heard: &Heard, full: &[Full], m
     let mut said = said(&waited, members, heard);
     // That a node is starting is the end of the wait, not its cause.
     said.sort_by_key(|said| is_about_starting(&said.message));
-    Waited { at_max: at_max(full, &waited), would_have_fitted: fitting::of(members, meta), said, ..waited }
+    Waited {
+        autoscaler: heard.autoscaler_on(&waited.owner, members, waited.from, waited.to),
+        at_max: at_max(full, &waited),
+        would_have_fitted: fitting::of(members, meta),
+        said,
+        ..waited
+    }
 }
 
 /// A group, its maximum, and from when to when it stood there.

@@ -148,7 +148,7 @@ pub(crate) fn nginx() -> Tables {
         replicas(1_500, None),
         SeriesRow { key: "web/Deployment/hello".into(), ..replicas(0, Some(1.0)) },
     ];
-    Tables { meta: meta(), decisions: decisions(&pods), pods, nodes, series }
+    Tables { meta: meta(), decisions: decisions(&pods), pods, nodes, series, autoscaler: Vec::new() }
 }
 
 /// A week of five groups and a daily rhythm, with a shortage on the third day: for looking at, and for sizes.
@@ -188,5 +188,5 @@ pub(crate) fn week(owners: usize) -> Tables {
     meta.trace.end = at(7 * DAY);
     meta.trace.name = "week.sktrace".into();
     meta.trace.recorded = true;
-    Tables { meta, decisions: decisions(&pods), pods, nodes, series }
+    Tables { meta, decisions: decisions(&pods), pods, nodes, series, autoscaler: Vec::new() }
 }

@@ -193,7 +193,7 @@ fn of_trace(text: &str, window: Option<TraceWindow>, needs: Needs, global: &Glob
     let whole = || trace.span().map(|(start, end)| TraceWindow { start, end, includes_end: true });
     let window = window.or_else(whole).ok_or_else(|| anyhow!("{text} holds nothing"))?;
     let Recorded { meta, pods, nodes, series, decisions } = Recorded::of(&trace, window, env!("CARGO_PKG_VERSION"))?;
-    let tables = Tables { meta, pods, nodes, series, decisions };
+    let tables = Tables { meta, pods, nodes, series, decisions, autoscaler: Vec::new() };
     let member = read(recorded::NAME.to_owned(), &tables, None, needs)?;
     Ok(Member { unknown: &recorded::UNKNOWN, ..member })
 }

@@ -26,7 +26,7 @@ pub(crate) fn run(args: &WhyArgs, global: &Global) -> Result<Outcome> {
             let window = TraceWindow { start, end, includes_end: true };
             let Recorded { meta, pods, nodes, series, decisions } =
                 Recorded::of(&trace, window, env!("CARGO_PKG_VERSION"))?;
-            answer(&Tables { meta, pods, nodes, series, decisions }, object, args, global)
+            answer(&Tables { meta, pods, nodes, series, decisions, autoscaler: Vec::new() }, object, args, global)
         }
         Err(error) => Err(error),
     }

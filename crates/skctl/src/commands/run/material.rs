@@ -52,7 +52,7 @@ impl Material {
         }
         match Recorded::of(&self.trace, window, env!("CARGO_PKG_VERSION")) {
             Ok(Recorded { meta, pods, nodes, series, decisions }) => {
-                Ok(Some(Recording::of(&Tables { meta, pods, nodes, series, decisions })?))
+                Ok(Some(Recording::of(&Tables { meta, pods, nodes, series, decisions, autoscaler: Vec::new() })?))
             }
             Err(RecordedError::NoObservations(_) | RecordedError::TooManyPods(_)) => Ok(None),
             Err(error @ RecordedError::Trace(_)) => Err(error.into()),

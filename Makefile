@@ -63,7 +63,7 @@ bench-engine: ## a whole embedded run against a plain loop over nodes: time and 
 bench-variants: ## eight variants of one trace on two cores against one run; fails above 4.5 times (docs/benchmarks.md; Linux)
 	tools/variants
 
-bench-report: ## the report of 100,000 pods against its run, and the memory of a comparison of ten (needs Node.js; Linux)
+bench-report: ## the report of 100,000 pods against its run, how fast pages open, the memory of comparing ten (Linux)
 	tools/browser/bench
 
 instructions: ## what a simulated pod costs, counted by valgrind; fails if it grew by more than a tenth; UPDATE=1 keeps it
@@ -72,7 +72,7 @@ instructions: ## what a simulated pod costs, counted by valgrind; fails if it gr
 records: ## a fresh run record opened with DuckDB, and the questions of docs/analysis.md (needs Python 3; fetches duckdb once)
 	tools/records/run
 
-browser: ## report and comparison in a headless Chromium (needs Node.js; installs Chromium where it is missing)
+browser: ## report and comparison in a headless Chromium (installs Chromium and Node.js where they are missing)
 	tools/browser/run
 
 docs: ## write the generated pages of docs/ anew

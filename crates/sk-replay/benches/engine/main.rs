@@ -4,7 +4,7 @@
 //! `make bench-engine`, or `cargo bench -p sk-replay --bench engine [-- CASE…] [--shrink N]`; `--shrink 10` tries it out on
 //! a tenth of the pods. Prints tables and judges nothing, because figures depend on the machine; docs/benchmarks.md says
 //! what they mean. Each measurement is a process of its own, which tells its user time and its peak memory; that is asked
-//! of Linux, so it runs nowhere else.
+//! of Linux, so it runs nowhere else. `--leave TRACE SCENARIO FOLDER` measures nothing and leaves a run with its page.
 
 #![allow(clippy::unwrap_used, reason = "a benchmark that cannot go on should stop")]
 
@@ -43,6 +43,12 @@ fn main() {
         }
         let Measured { user_secs, peak_mib } = measured();
         println!("{user_secs} {peak_mib}");
+        return;
+    }
+    if let [flag, trace, scenario, out] = arguments.as_slice()
+        && flag == "--leave"
+    {
+        whole::leave(Path::new(trace), Path::new(scenario), Path::new(out));
         return;
     }
     let mut shrink = 1;

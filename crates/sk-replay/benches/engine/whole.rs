@@ -9,11 +9,13 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use sk_api::Scenario;
 use sk_core::{SimDuration, SimTime};
+use sk_record::Staged;
 use sk_replay::embedded::{self, RunRequest};
 use sk_replay::plan::{Overlay, Window};
 use sk_replay::setup::Setup;
-use sk_report::Analysis;
-use sk_store::trace::{self, Format};
+use sk_report::html::Asked;
+use sk_report::{Analysis, Judgement, Terms};
+use sk_store::trace::{self, Format, Trace};
 
 use crate::case::Case;
 
@@ -87,25 +89,51 @@ fn scenario(case: &Case) -> Scenario {
 /// From the trace on disk to the figures.
 pub(crate) fn run(case: &Case, folder: &Path) {
     let trace = trace::open(&trace_path(case, folder)).unwrap();
-    let scenario = scenario(case);
+    let out = tempfile::tempdir_in(folder).unwrap();
+    let staged = simulate(&trace, &scenario(case), "bench", &out.path().join("run"));
+    let run = staged.run().unwrap();
+    let summary = Analysis::of(&run).unwrap().summary;
+    assert_eq!(summary.pods.ran, i64::try_from(case.pods).unwrap(), "every pod runs: {:?}", run.meta().warnings);
+}
+
+fn simulate(trace: &Trace, scenario: &Scenario, name: &str, out: &Path) -> Staged {
     let (start, end) = trace.span().unwrap();
     let request = RunRequest {
-        trace: &trace,
+        trace,
         window: Window { start, end, includes_end: true },
-        setup: &Setup::new(&scenario),
+        setup: &Setup::new(scenario),
         scenario: &scenario.to_yaml(),
-        name: "bench",
+        name,
         version: "0",
         assumptions: Vec::new(),
         overlay: &Overlay::default(),
         nodes: &[],
         longest_step: embedded::LONGEST_STEP,
     };
-    let out = tempfile::tempdir_in(folder).unwrap();
-    let staged = embedded::run(&request, &out.path().join("run"), &mut |_| ControlFlow::Continue(())).unwrap();
-    let run = staged.run().unwrap();
-    let summary = Analysis::of(&run).unwrap().summary;
-    assert_eq!(summary.pods.ran, i64::try_from(case.pods).unwrap(), "every pod runs: {:?}", run.meta().warnings);
+    embedded::run(&request, out, &mut |_| ControlFlow::Continue(())).unwrap()
+}
+
+/// Replays a trace under a scenario, leaves the run's folder with its page, and tells how much of its user time was for the
+/// page: 100,000 pods for the browser suite, which a program without optimisation would take minutes for.
+pub(crate) fn leave(trace: &Path, scenario: &Path, out: &Path) {
+    let trace = trace::open(trace).unwrap();
+    let text = std::fs::read_to_string(scenario).unwrap();
+    let scenario = Scenario::parse("scenario.yaml", &text).unwrap();
+    let name = out.file_name().unwrap().to_string_lossy();
+    let read = user_secs();
+    let mut staged = simulate(&trace, &scenario, &name, out);
+    let simulated = user_secs();
+    let analysis = Analysis::of(&staged.run().unwrap()).unwrap();
+    let judgement = Judgement::of(&analysis, Vec::new(), &Terms::default());
+    for (name, content) in sk_report::files(&analysis, &judgement, Asked { text: &text, differs: &[] }).unwrap() {
+        staged.add_file(name, content.as_bytes()).unwrap();
+    }
+    staged.publish().unwrap();
+    println!("run {:.2} s, report {:.2} s", simulated - read, user_secs() - simulated);
+}
+
+fn user_secs() -> f64 {
+    crate::measured().user_secs
 }
 
 /// The same process without a run: what memory is counted from.

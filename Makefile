@@ -7,7 +7,7 @@ E2E_THREADS ?= 2
 # The tests that have required-features; a test in skctl compares this with the manifests.
 # The longest come first, so that no long one is left alone at the end.
 E2E_TESTS = simulation controller replays tracer cluster_e2e recorder control_plane process_runner smoke s3 accepted webhook api_live
-# These compare what happens within microseconds, so nothing else runs beside them.
+# These keep every core busy for minutes, so nothing else runs beside them.
 E2E_ALONE = differential_live
 
 .DEFAULT_GOAL := help
@@ -36,7 +36,7 @@ e2e: control-plane ## tests against the real control plane, and against a real S
 	cargo build --workspace --all-features --bins
 	SIMKUBE_PROGRAMS="$(abspath $(or $(CARGO_TARGET_DIR),target))/debug" \
 		tools/e2e $(E2E_JOBS) $(E2E_THREADS) $(E2E_TESTS)
-	tools/e2e 1 1 $(E2E_ALONE)
+	tools/e2e 1 $(E2E_THREADS) $(E2E_ALONE)
 
 record-fixtures: control-plane ## record anew what the real control plane does; SCENARIOS="a b" for some of them
 	cargo run -p sk-testkit --features control-plane --bin record-fixtures -- $(SCENARIOS)

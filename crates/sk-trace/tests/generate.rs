@@ -186,3 +186,59 @@ fn a_specification_gives_the_bytes_that_it_has_always_given() {
         assert!(native == records(text), "encoded objects are written as records are");
     }
 }
+
+#[test]
+fn a_cluster_has_more_than_deployments_and_each_kind_in_its_share() {
+    let spec = GenerateSpec { duration: SimDuration::from_mins(60), ..preset("day") };
+    let (mut kinds, mut nodes, mut critical): (BTreeMap<String, usize>, Vec<_>, usize) = Default::default();
+    for step in Generator::new(&spec).unwrap() {
+        match step {
+            Step::Row(sk_store::trace::Row::Node(event)) => nodes.push(event),
+            Step::Row(_) => {}
+            Step::Record(record) => {
+                let Change::Apply(object) = &record.change else { continue };
+                let value = object.value();
+                if object.reference().gvk.kind == "StatefulSet" {
+                    assert!(value.pointer("/spec/volumeClaimTemplates/0").is_some(), "{value}");
+                    assert!(value.pointer("/spec/template/spec/affinity/podAntiAffinity").is_some());
+                }
+                if object.reference().gvk.kind == "Deployment" {
+                    critical +=
+                        usize::from(value["spec"]["template"]["spec"]["priorityClassName"] == "business-critical");
+                }
+                *kinds.entry(object.reference().gvk.kind.to_string()).or_default() += 1;
+            }
+        }
+    }
+    assert_eq!((kinds["StatefulSet"], kinds["DaemonSet"], kinds["PriorityClass"]), (80, 8, 1), "{kinds:?}");
+    assert!(kinds["CronJob"] == 60 && kinds["Job"] > 50, "{kinds:?}");
+    // Half of 300 services, and the StatefulSets of several pods.
+    assert!((150..=260).contains(&kinds["PodDisruptionBudget"]), "{kinds:?}");
+    assert!(critical > 30, "{critical} of {} Deployments", kinds["Deployment"]);
+    assert_eq!(nodes.iter().filter(|event| event.at == spec.start).count(), 150);
+    let tainted =
+        nodes.iter().filter(|event| event.object.as_ref().is_some_and(|node| node["spec"]["taints"].is_array()));
+    assert!(tainted.count() >= 25);
+}
+
+#[test]
+fn machines_are_replaced_and_every_one_that_goes_was_there() {
+    let spec = preset("week");
+    let mut alive = BTreeSet::new();
+    let mut events: Vec<_> = Generator::new(&GenerateSpec { events: Some(1), ..spec })
+        .unwrap()
+        .filter_map(|step| match step {
+            Step::Row(sk_store::trace::Row::Node(event)) => Some(event),
+            _ => None,
+        })
+        .collect();
+    events.sort_by_key(|event| event.at);
+    for event in &events {
+        match event.object {
+            Some(_) => assert!(alive.insert(event.node.clone())),
+            None => assert!(alive.remove(&event.node)),
+        }
+    }
+    assert_eq!(alive.len(), 150, "each has a successor");
+    assert!(events.len() > 170, "{} events", events.len());
+}

@@ -1,5 +1,6 @@
 //! Generates realistic workloads from a seed: services that follow the time of day and are rolled out, Jobs in bursts,
-//! CronJobs, each with the lifecycles of its pods.
+//! CronJobs, each with the lifecycles of its pods; and, where it is asked for, StatefulSets, DaemonSets, budgets, priorities
+//! and machines.
 //!
 //! Start with [`generate`], or with [`Generator`] for a stream. A workload depends on the seed and its number only and
 //! is generated when it is needed, so memory holds a few hundred bytes for each workload that exists at the moment, and
@@ -8,6 +9,7 @@
 //! wait is the result of a replay.
 
 mod batch;
+mod platform;
 mod pods;
 mod presets;
 mod random;
@@ -24,7 +26,7 @@ use sk_store::trace::{Format, Writer};
 use crate::{EditError, Written};
 
 pub use presets::{ALL as PRESETS, Preset};
-pub use spec::{Batch, Cron, GenerateSpec, Lifetime, Services, SpecError};
+pub use spec::{Batch, Cron, GenerateSpec, Lifetime, Platform, Services, SpecError};
 use stream::Made;
 pub use stream::{Generator, Step};
 

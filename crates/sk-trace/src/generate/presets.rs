@@ -2,7 +2,7 @@
 
 use sk_core::SimDuration;
 
-use super::spec::{Batch, Cron, GenerateSpec, Services, SpecError};
+use super::spec::{Batch, Cron, GenerateSpec, Platform, Services, SpecError};
 
 /// A workload that has a name.
 pub struct Preset {
@@ -14,9 +14,11 @@ pub struct Preset {
 }
 
 /// All of them.
-pub const ALL: [Preset; 4] = [
+pub const ALL: [Preset; 6] = [
     Preset { name: "small", what: "five minutes of a small cluster, for a demonstration", make: small },
-    Preset { name: "day", what: "a day of a middling cluster", make: day },
+    Preset { name: "day", what: "a day of a middling cluster of 150 machines", make: day },
+    Preset { name: "week", what: "a week of the same cluster", make: week },
+    Preset { name: "large", what: "a day of a large cluster of 2,000 machines", make: large },
     Preset { name: "bench-100k", what: "100,000 events over 2,000 Deployments", make: bench_100k },
     Preset { name: "million", what: "a week of a large cluster, more than a million events", make: million },
 ];
@@ -73,7 +75,23 @@ fn day() -> GenerateSpec {
         services: Services { count: 300, replaced_per_day: 6.0, ..Services::default() },
         batch: Batch { jobs_per_hour: 240.0, bursts_per_day: 8.0, jobs_per_burst: 60, ..Batch::default() },
         cron: Cron { count: 60, ..Cron::default() },
+        platform: Some(Platform { stateful: 80, daemons: 8, machines: 150, budgets: 0.5 }),
         ..GenerateSpec::default()
+    }
+}
+
+fn week() -> GenerateSpec {
+    GenerateSpec { duration: SimDuration::from_mins(7 * 24 * 60), ..day() }
+}
+
+fn large() -> GenerateSpec {
+    GenerateSpec {
+        namespaces: 150,
+        services: Services { count: 3_000, replaced_per_day: 40.0, ..Services::default() },
+        batch: Batch { jobs_per_hour: 2_400.0, bursts_per_day: 24.0, jobs_per_burst: 300, ..Batch::default() },
+        cron: Cron { count: 400, ..Cron::default() },
+        platform: Some(Platform { stateful: 800, daemons: 8, machines: 2_000, budgets: 0.5 }),
+        ..day()
     }
 }
 

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use sk_core::{Gvk, ObjectKey, ObjectRef, SimTime, SmolStr};
 use sk_store::trace::{Filling, Ink};
 
+use super::platform;
 use super::pods::{self, Settings, Size, TEAMS};
 use super::random::{Draw, busy};
 use super::spec::GenerateSpec;
@@ -42,6 +43,7 @@ pub(super) struct Shape {
     settings: usize,
     companions: bool,
     spread_over_zones: bool,
+    is_critical: bool,
 }
 
 /// What does not change about a service: about 400 bytes.
@@ -57,6 +59,8 @@ pub(super) struct Service {
     port: u64,
     companions: bool,
     spread_over_zones: bool,
+    is_critical: bool,
+    has_budget: bool,
     /// Replicas at its busiest time.
     peak_replicas: u64,
     /// How much of the load does not follow the day, in hundredths.
@@ -100,6 +104,8 @@ impl Service {
             port,
             companions: spec.services.companions,
             spread_over_zones,
+            is_critical: platform::is_critical(spec, id),
+            has_budget: platform::has_budget(spec, id),
             peak_replicas,
             steady,
             peak_hour,
@@ -130,10 +136,14 @@ impl Service {
 
     /// What comes with its Deployment, in the order in which a chart creates it; the Deployment is last.
     pub(super) fn others(&self, version: Version) -> Vec<Value> {
-        if !self.companions {
-            return Vec::new();
+        let mut others = Vec::new();
+        if self.companions {
+            others.extend([self.service_account(), self.config_map(version.config), self.service()]);
         }
-        vec![self.service_account(), self.config_map(version.config), self.service()]
+        if self.has_budget {
+            others.push(platform::budget(&self.name, &self.namespace, &json!({"minAvailable": "50%"})));
+        }
+        others
     }
 
     /// What its Deployment is called.
@@ -143,8 +153,8 @@ impl Service {
 
     /// What its Deployment shares with others.
     pub(super) fn shape(&self) -> Shape {
-        let Self { companions, spread_over_zones, .. } = *self;
-        Shape { settings: self.settings.count, companions, spread_over_zones }
+        let Self { companions, spread_over_zones, is_critical, .. } = *self;
+        Shape { settings: self.settings.count, companions, spread_over_zones, is_critical }
     }
 
     /// Fills the holes of its Deployment.
@@ -244,6 +254,9 @@ fn template(shape: Shape, ink: Ink<'_>) -> Value {
         spec["serviceAccount"] = name.as_str().into();
         spec["serviceAccountName"] = name.as_str().into();
         spec["volumes"] = json!([{"configMap": {"defaultMode": 420, "name": config_name(&name)}, "name": "config"}]);
+    }
+    if shape.is_critical {
+        spec["priorityClassName"] = platform::CRITICAL.into();
     }
     if shape.spread_over_zones {
         let selector = json!({"matchLabels": {"app.kubernetes.io/name": name}});

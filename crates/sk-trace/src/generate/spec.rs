@@ -43,6 +43,29 @@ pub struct GenerateSpec {
     pub batch: Batch,
     /// What is started by the clock and ends.
     pub cron: Cron,
+    /// What else a cluster has; without it, neither that nor machines are made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub platform: Option<Platform>,
+}
+
+/// What keeps state, what runs on every machine, and the machines.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Platform {
+    /// How many StatefulSets, each with a claim per pod and a headless Service.
+    pub stateful: u32,
+    /// How many DaemonSets.
+    pub daemons: u32,
+    /// How many machines, over three zones; one in six takes StatefulSets alone.
+    pub machines: u32,
+    /// The share of services that have a disruption budget; StatefulSets of several pods all have one.
+    pub budgets: f64,
+}
+
+impl Default for Platform {
+    fn default() -> Self {
+        Self { stateful: 5, daemons: 4, machines: 12, budgets: 0.5 }
+    }
 }
 
 /// Deployments that follow a daily curve and are rolled out anew.
@@ -160,6 +183,12 @@ impl GenerateSpec {
         count("services.count", services.count, 200_000, "at most 200000")?;
         count("cron.count", cron.count, 100_000, "at most 100000")?;
         count("batch.jobsPerBurst", batch.jobs_per_burst, 100_000, "at most 100000")?;
+        if let Some(platform) = &self.platform {
+            count("platform.stateful", platform.stateful, 100_000, "at most 100000")?;
+            count("platform.daemons", platform.daemons, 100, "at most 100")?;
+            count("platform.machines", platform.machines, 20_000, "at most 20000")?;
+            within("platform.budgets", platform.budgets, 0.0, 1.0, "a share from 0 to 1")?;
+        }
         within("services.autoscaled", services.autoscaled, 0.0, 1.0, "a share from 0 to 1")?;
         within("services.rolloutsPerDay", services.rollouts_per_day, 0.0, 10_000.0, "0 to 10000")?;
         within("services.replacedPerDay", services.replaced_per_day, 0.0, 1e6, "0 to 1000000")?;
@@ -220,6 +249,7 @@ impl Default for GenerateSpec {
             services: Services::default(),
             batch: Batch::default(),
             cron: Cron::default(),
+            platform: None,
         }
     }
 }

@@ -10,6 +10,7 @@ use sk_store::trace::{
 };
 
 use super::batch::{CronJob, Job, JobStencil};
+use super::platform;
 use super::random::{Draw, busy};
 use super::service::{self, Service, Shape, Version};
 use super::{GenerateSpec, Generated, SpecError};
@@ -19,6 +20,15 @@ const DAY_S: f64 = 86_400.0;
 /// A rollout changes the configuration, and the replicas of what no autoscaler looks after, in these shares of cases.
 const CONFIG_SHARE: f64 = 0.3;
 const HUMAN_SCALING_SHARE: f64 = 0.15;
+
+/// What comes with a platform.
+const PLATFORM_KINDS: [&str; 5] = [
+    "apps/v1.DaemonSet",
+    "apps/v1.StatefulSet",
+    "policy/v1.PodDisruptionBudget",
+    "scheduling.k8s.io/v1.PriorityClass",
+    "v1.Service",
+];
 
 /// Jobs of a burst follow each other at about this distance.
 const BURST_GAP: SimDuration = SimDuration::from_millis(400);
@@ -51,7 +61,7 @@ impl From<Made> for Step {
     }
 }
 
-/// Stencils of what there is much of, each made when it is first needed: at most ten shapes of Deployments and six of
+/// Stencils of what there is much of, each made when it is first needed: at most twenty shapes of Deployments and six of
 /// Jobs, of about 4 KB each.
 #[derive(Debug, Default)]
 struct Stencils {
@@ -75,7 +85,8 @@ pub struct Generator {
     next_service: u64,
     next_job: u64,
     arrivals: Draw,
-    /// What one task leads to, until it is told: at most a service's four objects, and those of its successor.
+    /// What one task leads to, until it is told: at most a service's five objects and those of its successor, and at the
+    /// beginning the platform.
     ready: VecDeque<Made>,
     seq: u64,
     generated: Generated,
@@ -142,6 +153,11 @@ impl Generator {
                 tracked[kind] = json!({});
             }
         }
+        if self.spec.platform.is_some() {
+            for kind in PLATFORM_KINDS {
+                tracked[kind] = json!({});
+            }
+        }
         let config = TracerConfig::from_value(json!({"trackedObjects": tracked}));
         Header { config: config.expect("it is written out above"), origin: None }
     }
@@ -186,7 +202,13 @@ impl Generator {
             return self.plan(at + SimDuration::from_secs(1), task);
         }
         match task {
-            Task::Begin => self.tell(at, Change::Mark(Mark::Moment)),
+            Task::Begin => {
+                self.tell(at, Change::Mark(Mark::Moment));
+                platform::objects(&self.spec).into_iter().for_each(|object| self.apply(at, object));
+                let machines = self.spec.platform.as_ref().map_or(0, |platform| platform.machines);
+                let events = (0..machines).flat_map(|number| platform::machines(&self.spec, number));
+                self.ready.extend(events.map(|event| Made::Step(Step::Row(Row::Node(event)))));
+            }
             Task::CreateService(slot) => self.create_service(at, slot),
             Task::CreateCronJob(id) => self.apply(at, CronJob::new(&self.spec, id).object),
             Task::Scale(slot) => self.scale(at, slot),

@@ -3,16 +3,18 @@
 //! Only what placement and lifecycles depend on. Defaults of a pod template are written into the pods made from it, not
 //! into the template.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use sk_core::memo::Memo;
-use sk_core::{ObjectKey, SimTime, SmolStr, Taint, TaintEffect, Toleration};
+use sk_core::{Gvk, ObjectKey, SimTime, SmolStr, Taint, TaintEffect, Toleration};
 
 use crate::Object;
 use crate::directives;
 use crate::error::{ApiError, Invalid};
 use crate::kinds::{self, Body, Container, PodSpec, qos};
+use crate::limit_range::LimitRanges;
+use crate::rules::Rules;
 use crate::store::Store;
 use crate::validation::Errors;
 use crate::{defaults, schema, service, validation};
@@ -26,6 +28,12 @@ const SYSTEM_PRIORITIES: [(&str, i32); 2] =
     [("system-cluster-critical", 2_000_000_000), ("system-node-critical", 2_000_001_000)];
 /// How many admitted specs are remembered; one per pod template in use. A spec is 1 to 2 KB, so at most 8 MB.
 const SPEC_MEMORY: usize = 4096;
+
+/// How many different things are told of; the rest is counted together.
+const MAX_NOTICES: usize = 1_000;
+
+/// `v1.ServiceAccount`
+static SERVICE_ACCOUNT: Gvk = Gvk::new_static("", "v1", "ServiceAccount");
 
 /// What pods do that say nothing else.
 const PREEMPT: &str = "PreemptLowerPriority";
@@ -48,6 +56,8 @@ pub enum Notice {
     UnknownPriorityClass(SmolStr),
     /// Nobody says how long a pod of a Job runs; it runs for as long as the settings assume.
     AssumedJobDuration,
+    /// A pod was refused, in these words: by a quota, a limit range, for want of its service account or priority class.
+    RefusedPod(String),
 }
 
 /// The state admission keeps between requests.
@@ -56,6 +66,14 @@ pub(crate) struct Admission {
     /// Must an object have everything that a server wants, or may it be of a recording?
     pub(crate) is_strict: bool,
     pub(crate) notices: BTreeMap<Notice, u64>,
+    /// By which rules objects from outside are judged.
+    pub(crate) rules: Rules,
+    /// What was found wrong with specs of pods as they were written.
+    pub(crate) written: Memo<PodSpec, Errors>,
+    /// Objects with which nothing was wrong: what they are, and what they were before.
+    pub(crate) judged: BTreeSet<(u64, Option<u64>)>,
+    /// The limit ranges there are.
+    pub(crate) limits: LimitRanges,
     specs: Memo<PodSpec, Arc<PodSpec>>,
     /// What was found wrong with admitted specs.
     checked: Memo<PodSpec, Errors>,
@@ -72,6 +90,10 @@ impl Clone for Admission {
             hook: self.hook.as_ref().map(|hook| hook.fork()),
             is_strict: self.is_strict,
             notices: self.notices.clone(),
+            rules: self.rules,
+            written: self.written.clone(),
+            judged: self.judged.clone(),
+            limits: self.limits.clone(),
             specs: self.specs.clone(),
             checked: self.checked.clone(),
             default_class: self.default_class.clone(),
@@ -85,6 +107,10 @@ impl Admission {
             hook: None,
             is_strict: false,
             notices: BTreeMap::new(),
+            rules: Rules::default(),
+            written: Memo::new(SPEC_MEMORY),
+            judged: BTreeSet::new(),
+            limits: LimitRanges::default(),
             specs: Memo::new(SPEC_MEMORY),
             checked: Memo::new(SPEC_MEMORY),
             default_class: None,
@@ -99,12 +125,25 @@ impl Admission {
             job.generate_selector(&name, uid, &mut object.meta.labels);
         }
         object.body.prepare_for_create();
-        if self.is_strict {
+        if let Body::ReplicationController(controller) = &object.body
+            && object.meta.labels.is_empty()
+        {
+            object.meta.labels = controller.0.spec.template.metadata.labels.clone();
+        }
+        if self.is_strict || self.rules == Rules::Written {
             self.check_priority(object, store)?;
+        }
+        if self.is_strict {
             protect(object);
+        }
+        if self.rules == Rules::Written {
+            check_service_account(object, store)?;
         }
         if let Body::Pod(pod) = &mut object.body {
             pod.spec = self.admitted_spec(&pod.spec, store);
+            self.limits.admit_pod(object)?;
+        } else if object.gvk.kind == "PersistentVolumeClaim" {
+            self.limits.check_claim(object)?;
         }
         self.complete(object, None)?;
         if let Body::Pod(pod) = &mut object.body {
@@ -157,6 +196,23 @@ impl Admission {
         read.body.share_template(&object.body);
         (object.body, object.meta.labels) = (read.body, read.meta.labels);
         Ok(())
+    }
+
+    /// A pod that is refused is told of: its controller tries again and again, and nobody else would hear of it.
+    pub(crate) fn note_refusal(&mut self, object: &Object, error: &ApiError) {
+        if object.pod().is_none() {
+            return;
+        }
+        let whose =
+            object.controller().map_or_else(String::new, |owner| format!("of {} {} ", owner.gvk.kind, owner.name));
+        let why = error.message.split_once("is forbidden: ").map_or(&*error.message, |(_, why)| why);
+        // What is used already differs from time to time; who may use how much does not.
+        let why = why.split_once(", requested: ").map_or(why, |(why, _)| why);
+        let words = format!("pods {whose}were refused: {why}");
+        let is_known =
+            self.notices.len() < MAX_NOTICES || self.notices.contains_key(&Notice::RefusedPod(words.clone()));
+        let words = if is_known { words } else { "pods of others were refused".to_owned() };
+        *self.notices.entry(Notice::RefusedPod(words)).or_default() += 1;
     }
 
     /// Priority: the class must be there, and decides what else the spec may say of it.
@@ -227,6 +283,19 @@ impl Admission {
         self.specs.clear();
         self.default_class = None;
     }
+}
+
+/// ServiceAccount: a pod's account must be there. Every namespace has one called `default`.
+fn check_service_account(object: &Object, store: &Store) -> Result<(), ApiError> {
+    let Some(pod) = object.pod() else { return Ok(()) };
+    let name = pod.spec.rest.get("serviceAccountName").and_then(serde_json::Value::as_str).unwrap_or_default();
+    let namespace = object.key.namespace_or_empty();
+    let key = ObjectKey { namespace: object.key.namespace.clone(), name: name.into() };
+    if ["", "default"].contains(&name) || store.get(&SERVICE_ACCOUNT, &key).is_some() {
+        return Ok(());
+    }
+    let why = format!("error looking up service account {namespace}/{name}: serviceaccount \"{name}\" not found");
+    Err(ApiError::forbidden(&object.gvk, &object.key.name, &why))
 }
 
 fn read_class(object: &Object) -> Option<Priority> {

@@ -92,6 +92,11 @@ impl Invalid {
         Self { field: field.into(), why: why.into() }
     }
 
+    /// Which field.
+    pub(crate) fn field(&self) -> &str {
+        &self.field
+    }
+
     fn cause(&self) -> Cause {
         let named = CAUSES.iter().find(|(begin, _)| self.why.starts_with(begin));
         let reason = named.map_or("FieldValueInvalid", |(_, reason)| reason);

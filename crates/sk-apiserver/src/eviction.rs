@@ -46,7 +46,7 @@ impl ApiServer {
             _ => {
                 let message =
                     "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
-                return Err(ApiError::new(Reason::InternalError, message));
+                return Err(ApiError::new(Reason::Unknown, message));
             }
         };
         let Body::Other(other) = &budget.body else { return Ok(()) };

@@ -15,7 +15,10 @@
 //! Clients that speak HTTP are answered by [`rest`], which reads by the type table (`schema`), patches (`patch`) and reads
 //! (`read`). A server that is [`ApiServer::strict`] writes every default (`defaults`) and keeps every rule (`validation`).
 //!
-//! Not here yet: field managers, webhooks, quota, conversion between versions.
+//! `judge` asks the same rules of what comes from outside into a server that is not strict (`rules`), `charge` keeps quotas
+//! (`quota`) and admission keeps limit ranges (`limit_range`).
+//!
+//! Not here yet: field managers, webhooks, conversion between versions.
 
 pub mod admission;
 mod defaults;
@@ -27,11 +30,14 @@ mod index;
 mod json;
 pub mod kinds;
 mod labels;
+mod limit_range;
 pub mod object;
 mod patch;
+pub mod quota;
 pub mod read;
 pub mod request;
 pub mod rest;
+mod rules;
 mod scale;
 mod schema;
 pub mod server;
@@ -48,6 +54,7 @@ pub use object::{Deletion, GvkRef, Identity, Meta, Object, OwnerRef, Uid, UidTex
 pub use patch::Patch;
 pub use read::{ListOptions, Page, Watched};
 pub use request::{Answer, DeleteOptions, Propagation, Request, Subresource, Verb};
+pub use rules::Rules;
 pub use server::ApiServer;
 pub use store::{Change, Expired, ObjectId, Store, WatchEvent};
 pub use view::View;

@@ -9,11 +9,14 @@ use sk_core::{Gvk, ObjectKey, ObjectRef, SimDuration, SimTime, SmolStr};
 use crate::admission::{self, Admission};
 use crate::error::Invalid;
 use crate::kinds::{self, Body, Condition, NamespacePhase};
+use crate::limit_range::LIMIT_RANGE;
+use crate::quota::RESOURCE_QUOTA;
 use crate::read::{ListOptions, Page};
 use crate::request::{Answer, Subresource};
 use crate::store::{MAX_OBJECTS, ObjectId, Store};
 use crate::{
-    AdmitPod, ApiError, DeleteOptions, Deletion, Notice, Object, Patch, Propagation, Reason, Request, Uid, generation,
+    AdmitPod, ApiError, DeleteOptions, Deletion, Notice, Object, Patch, Propagation, Reason, Request, Rules, Uid,
+    generation,
 };
 
 /// Kubernetes appends this many random characters to a `generateName`.
@@ -27,11 +30,13 @@ const GENERATED_NAME_ATTEMPTS: usize = 8;
 #[derive(Clone)]
 pub struct ApiServer {
     store: Store,
-    admission: Admission,
+    pub(crate) admission: Admission,
     uids: Stream,
     suffixes: Stream,
     /// The disruption budgets there are: evictions ask for those of one namespace.
     pub(crate) budgets: BTreeSet<ObjectKey>,
+    /// The quotas there are: every new object of a namespace is charged to its own.
+    pub(crate) quotas: BTreeSet<ObjectKey>,
 }
 
 impl ApiServer {
@@ -43,6 +48,7 @@ impl ApiServer {
             uids: Stream::new(seed, "uid"),
             suffixes: Stream::new(seed, "name-suffix"),
             budgets: BTreeSet::new(),
+            quotas: BTreeSet::new(),
         }
     }
 
@@ -51,6 +57,11 @@ impl ApiServer {
     pub fn strict(mut self) -> Self {
         self.admission.is_strict = true;
         self
+    }
+
+    /// Judges what comes from outside by these rules; see [`Self::judge`].
+    pub fn set_rules(&mut self, rules: Rules) {
+        self.admission.rules = rules;
     }
 
     /// Lets `hook` see every new pod before it is stored.
@@ -112,7 +123,11 @@ impl ApiServer {
         (identity.uid, identity.created) = (uid, now);
         object.meta.generation = i64::from(!self.admission.is_strict || generation::is_counted(&object.gvk));
         object.meta.deletion = None;
-        self.admission.admit(&mut object, &self.store, now)?;
+        let admitted = self.admission.admit(&mut object, &self.store, now).and_then(|()| self.charge(now, &object));
+        if let Err(error) = admitted {
+            self.admission.note_refusal(&object, &error);
+            return Err(error);
+        }
         Ok(self.commit(now, None, object))
     }
 
@@ -150,6 +165,8 @@ impl ApiServer {
             wanted.meta.annotations = object.meta.annotations;
             wanted.body = object.body;
             wanted.body.prepare_for_update(&stored.body);
+            generation::keep_revision(&mut wanted, &stored);
+            generation::count_annotations(&mut wanted, &stored);
         }
         self.replace(now, id, &stored, wanted)
     }
@@ -161,6 +178,7 @@ impl ApiServer {
         wanted.meta.generation = stored.meta.generation;
         wanted.meta.deletion = stored.meta.deletion;
         wanted.body.prepare_for_update(&stored.body);
+        generation::count_annotations(&mut wanted, &stored);
         self.replace(now, id, &stored, wanted)
     }
 
@@ -364,8 +382,11 @@ impl ApiServer {
 
     fn remove(&mut self, now: SimTime, id: ObjectId, stored: &Object) -> Answer {
         self.priorities_may_change(&stored.gvk);
-        if stored.gvk == kinds::POD_DISRUPTION_BUDGET {
-            self.budgets.remove(&stored.key);
+        match &stored.gvk {
+            gvk if *gvk == kinds::POD_DISRUPTION_BUDGET => drop(self.budgets.remove(&stored.key)),
+            gvk if *gvk == RESOURCE_QUOTA => drop(self.quotas.remove(&stored.key)),
+            gvk if *gvk == LIMIT_RANGE => self.admission.limits.gone(&stored.key),
+            _ => {}
         }
         let removed = self.store.commit_removal(now, id);
         removed.ok_or_else(|| ApiError::not_found(&stored.gvk, &stored.key.name))
@@ -373,8 +394,13 @@ impl ApiServer {
 
     pub(crate) fn commit(&mut self, now: SimTime, id: Option<ObjectId>, object: Object) -> Arc<Object> {
         self.priorities_may_change(&object.gvk);
-        if object.gvk == kinds::POD_DISRUPTION_BUDGET {
-            self.budgets.insert(object.key.clone());
+        if let Body::Other(_) = &object.body {
+            match &object.gvk {
+                gvk if *gvk == kinds::POD_DISRUPTION_BUDGET => drop(self.budgets.insert(object.key.clone())),
+                gvk if *gvk == RESOURCE_QUOTA => drop(self.quotas.insert(object.key.clone())),
+                gvk if *gvk == LIMIT_RANGE => self.admission.limits.seen(&object),
+                _ => {}
+            }
         }
         self.store.commit(now, id, object)
     }

@@ -44,6 +44,11 @@ pub(crate) trait Reconciler: Clone + Send + 'static {
         Vec::new()
     }
 
+    /// What is still to be said of `key` after a request of its plan was refused.
+    fn after_refusal(&mut self, _key: &Self::Key, _view: View<'_>, _now: SimTime) -> Option<Request> {
+        None
+    }
+
     /// Another request of the plan for `key` was refused, and so this one was not sent.
     fn abandoned(&mut self, _key: &Self::Key, _unsent: Verb) {}
 }
@@ -92,6 +97,8 @@ struct Running<K> {
     /// Requests of the current batch without an answer.
     unanswered: usize,
     refused: bool,
+    /// Was the refusal spoken of?
+    is_told: bool,
     again_after: Option<SimDuration>,
 }
 
@@ -124,7 +131,7 @@ impl<R: Reconciler> Controller<R> {
             let Some(key) = self.queue.take() else { return };
             let Plan { batches, again_after } = self.reconciler.reconcile(&key, ctx.view, ctx.now);
             self.started += 1;
-            let running = Running { key, batches, unanswered: 0, refused: false, again_after };
+            let running = Running { key, batches, unanswered: 0, refused: false, is_told: false, again_after };
             self.go_on(self.started, running, ctx);
         }
     }
@@ -132,8 +139,13 @@ impl<R: Reconciler> Controller<R> {
     /// Sends the next batch of a plan, or ends it.
     fn go_on(&mut self, plan: u64, mut running: Running<R::Key>, ctx: &mut Context<'_>) {
         if running.refused {
-            for unsent in running.batches.iter().flatten() {
+            for unsent in running.batches.drain(..).flatten() {
                 self.reconciler.abandoned(&running.key, unsent.verb());
+            }
+            let last_word = || self.reconciler.after_refusal(&running.key, ctx.view, ctx.now);
+            if let Some(request) = (!running.is_told).then(last_word).flatten() {
+                running.is_told = true;
+                return self.send(plan, running, vec![request], ctx);
             }
             let delay = self.queue.failed(&running.key);
             self.queue.done(&running.key);
@@ -141,20 +153,23 @@ impl<R: Reconciler> Controller<R> {
         }
         let batch = running.batches.pop_front();
         if let Some(batch) = batch.or_else(|| self.reconciler.follow_up(&running.key).map(|request| vec![request])) {
-            running.unanswered = batch.len();
-            for request in batch {
-                self.requests += 1;
-                self.sent.insert(self.requests, (plan, request.verb()));
-                ctx.send(self.requests, request);
-            }
-            self.running.insert(plan, running);
-            return;
+            return self.send(plan, running, batch, ctx);
         }
         self.queue.forget(&running.key);
         self.queue.done(&running.key);
         if let Some(delay) = running.again_after {
             self.look_again(ctx, ctx.now + delay, running.key);
         }
+    }
+
+    fn send(&mut self, plan: u64, mut running: Running<R::Key>, batch: Vec<Request>, ctx: &mut Context<'_>) {
+        running.unanswered = batch.len();
+        for request in batch {
+            self.requests += 1;
+            self.sent.insert(self.requests, (plan, request.verb()));
+            ctx.send(self.requests, request);
+        }
+        self.running.insert(plan, running);
     }
 }
 

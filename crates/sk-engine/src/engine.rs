@@ -132,6 +132,7 @@ impl Engine {
         for node in settings.groups.iter().flat_map(|group| autoscaler::first_nodes(group, start)) {
             engine.handle(Request::create(node)).expect("names of first nodes differ, as names of groups do");
         }
+        engine.api.set_rules(settings.rules);
         for address in engine.addresses() {
             engine.call(address, |component, ctx| component.start(ctx));
         }
@@ -184,6 +185,7 @@ impl Engine {
 
     /// Sends a request from outside, now.
     pub fn handle(&mut self, request: Request) -> Answer {
+        self.api.judge(&request)?;
         let before = self.resource_version();
         let answer = self.api.handle(self.now, request);
         if self.resource_version() != before {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use sk_apiserver::Rules;
 use sk_core::rng::Stream;
 use sk_core::{Quantity, SimDuration, SmolStr, Taint};
 use sk_scheduler::Configuration;
@@ -25,6 +26,8 @@ pub struct Settings {
     pub scheduler: Configuration,
     /// Which decisions of the scheduler are explained; `None`: none, and nothing is kept for it.
     pub explain: Option<Explain>,
+    /// By which rules objects from outside are judged.
+    pub rules: Rules,
     /// Whether what is said about objects is kept for [`crate::Engine::take_events`]; whoever asks for it takes it away.
     pub events: bool,
 }

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use sk_api::scenario::{Nodes, Placement};
 use sk_core::{ObjectKey, ObjectRef, SimDuration, SimTime, SmolStr};
-use sk_engine::Engine;
 use sk_engine::api::directives::NODE_GROUP;
 use sk_engine::api::{DeleteOptions, Request};
 use sk_engine::kinds::NODE;
+use sk_engine::{Engine, Settings};
 use sk_record::{Warning, WarningKind};
 use sk_store::trace::{OwnerLives, Trace};
 
@@ -45,7 +45,8 @@ impl Beginning {
 
     /// The cluster, with the nodes that stand. A group that has recorded nodes begins with as many fewer of its own.
     pub(crate) fn engine(&self, request: &RunRequest<'_>) -> Result<Engine, RunError> {
-        let mut engine = Engine::new(&request.setup.settings, self.at);
+        let settings = Settings { rules: crate::refusals::rules_of(request.trace), ..request.setup.settings.clone() };
+        let mut engine = Engine::new(&settings, self.at);
         let mut joined: BTreeMap<SmolStr, u32> = BTreeMap::new();
         for node in self.nodes.first() {
             if let Some(group) = node.meta.labels.get(&NODE_GROUP) {

@@ -470,7 +470,12 @@ impl Replay {
 impl Replay {
     /// What the engine decided without knowing.
     fn assumed(&self, notice: &Notice, count: u64) -> Warning {
+        let kind = match notice {
+            Notice::RefusedPod(_) => WarningKind::Gap,
+            Notice::UnknownPriorityClass(_) | Notice::AssumedJobDuration => WarningKind::Assumed,
+        };
         let (code, message) = match notice {
+            Notice::RefusedPod(words) => ("refused-pods", words.clone()),
             Notice::UnknownPriorityClass(class) => (
                 "priority-class",
                 format!("priority class {class} is not in the trace: its pods keep their own priority, or 0"),
@@ -484,7 +489,7 @@ impl Replay {
                 ),
             ),
         };
-        Warning { code: code.to_owned(), kind: WarningKind::Assumed, message, count }
+        Warning { code: code.to_owned(), kind, message, count }
     }
 }
 

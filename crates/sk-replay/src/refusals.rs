@@ -6,10 +6,10 @@
 use std::collections::BTreeMap;
 
 use sk_core::{ObjectRef, SimTime};
-use sk_engine::api::{ApiServer, DeleteOptions, Propagation, Request};
+use sk_engine::api::{ApiServer, DeleteOptions, Propagation, Request, Rules};
 use sk_engine::kinds::NAMESPACE;
 use sk_engine::new_namespace;
-use sk_store::trace::{Trace, TraceError};
+use sk_store::trace::{Format, Trace, TraceError};
 
 use crate::plan::{Action, Operation, Plan, Window};
 
@@ -27,6 +27,15 @@ pub struct Refusals {
     pub others: u64,
 }
 
+/// By which rules the objects of a trace are judged: what people wrote by all that a server has, what was recorded by those
+/// that a recording can keep.
+pub(crate) fn rules_of(trace: &Trace) -> Rules {
+    match trace.format() {
+        Format::Manifests => Rules::Written,
+        Format::V2 | Format::V3 | Format::Native | Format::JsonLines => Rules::Recorded,
+    }
+}
+
 /// Asks an API server about every object of the trace.
 pub fn refusals(trace: &Trace) -> Result<Refusals, TraceError> {
     let (start, end) = trace.span().unwrap_or((SimTime::EPOCH, SimTime::EPOCH));
@@ -35,6 +44,7 @@ pub fn refusals(trace: &Trace) -> Result<Refusals, TraceError> {
     for name in crate::plan::BUILT_IN_NAMESPACES {
         server.handle(start, Request::create(new_namespace(name))).expect("an empty server takes its first namespaces");
     }
+    server.set_rules(rules_of(trace));
     let mut found = Refusals::default();
     for operation in Plan::new(trace.records()?, trace.config(), window).for_engine() {
         let Operation { at, action, .. } = operation?;
@@ -42,7 +52,10 @@ pub fn refusals(trace: &Trace) -> Result<Refusals, TraceError> {
         server.reclaim(server.store().resource_version());
         match action {
             Action::Apply { object: target, content } => {
-                let answer = content.into_object().and_then(|object| server.handle(at, Request::apply(object)));
+                let answer = content.into_object().map(Request::apply).and_then(|request| {
+                    server.judge(&request)?;
+                    server.handle(at, request)
+                });
                 if let Err(error) = answer {
                     found.add(target, error.to_string());
                 }

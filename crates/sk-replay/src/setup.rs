@@ -71,6 +71,8 @@ impl Setup {
             scheduler: Configuration::default(),
             explain: Some(Explain::default()),
             events: false,
+            // Which they are depends on the trace.
+            rules: sk_engine::api::Rules::default(),
         };
         let delays = StartDelays {
             image_pull: timing.image_pull_delay,

@@ -143,6 +143,41 @@ fn what_is_not_modelled_is_said() {
     }
 }
 
+fn web(spec: &Value) -> Value {
+    let mut web = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {
+            "replicas": 3, "selector": {"matchLabels": {"app": "web"}},
+            "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "main"}]}},
+        },
+    });
+    for (name, value) in spec.as_object().expect("the test gives fields") {
+        web["spec"][name] = value.clone();
+    }
+    web
+}
+
+#[test]
+fn what_no_server_would_take_is_refused_in_its_words_and_what_a_recording_leaves_out_is_not_missed() {
+    let stuck = json!({"strategy": {"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 0}}});
+    let (meta, pods) = replay(&[("09:00:00", "apply", web(&stuck))]);
+    assert!(pods.is_empty());
+    let words = meta.missing[0].message.as_deref().unwrap_or_default();
+    assert!(words.contains("may not be 0 when `maxSurge` is 0"), "{words}");
+    let (meta, pods) = replay(&[("09:00:00", "apply", web(&json!({})))]);
+    assert_eq!((pods.len(), meta.missing.len()), (3, 0), "a recording without images runs");
+}
+
+#[test]
+fn a_quota_of_the_trace_holds_and_who_was_refused_is_told() {
+    let quota = json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q", "namespace": "shop"},
+        "spec": {"hard": {"pods": "2"}}});
+    let (meta, pods) = replay(&[("09:00:00", "apply", quota), ("09:01:00", "apply", web(&json!({})))]);
+    assert_eq!(pods.len(), 2);
+    let told = meta.warnings.iter().find(|warning| warning.code == "refused-pods").expect("somebody is told");
+    assert!(told.message.contains("exceeded quota: q"), "{told:?}");
+}
+
 #[test]
 fn an_object_that_asks_for_more_pods_than_there_can_be_is_refused_at_once_by_its_name() {
     let labels = json!({"app": "web"});

@@ -9,6 +9,9 @@ use super::{Container, PodSpec};
 
 type Status = Arc<Map<String, Value>>;
 
+/// Where the class of pods that ask for nothing stands in [`STATUSES`].
+const BEST_EFFORT: usize = 2;
+
 /// The three statuses that there are, each shared by all pods that have it.
 static STATUSES: LazyLock<[Status; 3]> = LazyLock::new(|| {
     ["Guaranteed", "Burstable", "BestEffort"]
@@ -18,6 +21,11 @@ static STATUSES: LazyLock<[Status; 3]> = LazyLock::new(|| {
 /// What the status of a new pod says besides its phase.
 pub(crate) fn status_of(spec: &PodSpec) -> Status {
     STATUSES[class_of(spec)].clone()
+}
+
+/// Does a pod ask for nothing and limit nothing?
+pub(crate) fn is_best_effort(spec: &PodSpec) -> bool {
+    class_of(spec) == BEST_EFFORT
 }
 
 fn class_of(spec: &PodSpec) -> usize {
@@ -40,7 +48,7 @@ fn class_of(spec: &PodSpec) -> usize {
         })
     });
     match (asks, is_guaranteed) {
-        (false, _) => 2,
+        (false, _) => BEST_EFFORT,
         (true, true) => 0,
         (true, false) => 1,
     }

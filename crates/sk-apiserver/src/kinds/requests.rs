@@ -3,7 +3,7 @@
 use sk_core::resources::{Amounts, pod_requests};
 use sk_core::{Quantity, Resources, SmolStr};
 
-use super::{Container, PodSpec};
+use super::{Container, PodSpec, ResourceRequirements};
 
 /// A container that names no CPU counts as this much when nodes are scored (100m).
 const SCORED_CPU_MILLI: i64 = 100;
@@ -24,6 +24,16 @@ impl PodSpec {
             amounts.entry(SmolStr::new_static("memory")).or_insert_with(|| Quantity::from_value(SCORED_MEMORY));
             amounts
         })
+    }
+
+    /// Requests or limits of the whole pod, as quotas and limit ranges sum them.
+    pub(crate) fn total(&self, of: impl Fn(&ResourceRequirements) -> &Amounts) -> Amounts {
+        let none = Amounts::new();
+        let pod_level = self.resources.as_ref().map_or(&none, &of);
+        let containers = self.containers.iter().map(|container| of(&container.resources).clone());
+        let init_containers =
+            self.init_containers.iter().map(|container| (of(&container.resources).clone(), container.is_sidecar()));
+        pod_requests(containers, init_containers, pod_level, &self.overhead)
     }
 
     fn sum(&self, requests: impl Fn(&Container) -> Amounts) -> Resources {

@@ -14,6 +14,7 @@ mod own_writes;
 mod pod_gc;
 mod pods;
 mod replica_set;
+mod resource_quota;
 mod revisions;
 mod stateful_set;
 mod taint_eviction;
@@ -38,6 +39,8 @@ const TERMINATED_POD_THRESHOLD: usize = 12_500;
 const DISRUPTION_WORKERS: usize = 1;
 /// Workers of the node lifecycle and of the taint eviction controller (`UpdateWorkerSize`).
 const NODE_WORKERS: usize = 8;
+/// `--concurrent-resource-quota-syncs`
+const QUOTA_WORKERS: usize = 5;
 /// `--concurrent-gc-syncs`
 const GARBAGE_WORKERS: usize = 20;
 /// `--concurrent-namespace-syncs`
@@ -57,6 +60,7 @@ pub(crate) fn process(timing: &Timing) -> Process {
     let disruption = Controller::new(disruption::Disruption::default(), DISRUPTION_WORKERS);
     let node_lifecycle = Controller::new(node_lifecycle::NodeLifecycle::default(), NODE_WORKERS);
     let taint_eviction = Controller::new(taint_eviction::TaintEviction::default(), NODE_WORKERS);
+    let quota = Controller::new(resource_quota::ResourceQuotas::default(), QUOTA_WORKERS);
     let garbage = Controller::new(garbage::Garbage, GARBAGE_WORKERS);
     let namespace = Controller::new(namespace::Namespaces::new(), NAMESPACE_WORKERS);
     Process::new(timing.watch_latency)
@@ -72,6 +76,7 @@ pub(crate) fn process(timing: &Timing) -> Process {
         .with(disruption, timing.controller_limit)
         .with(node_lifecycle, timing.controller_limit)
         .with(taint_eviction, timing.controller_limit)
+        .with(quota, timing.controller_limit)
         .with(garbage, timing.garbage_limit)
         .with(namespace, timing.namespace_limit)
 }

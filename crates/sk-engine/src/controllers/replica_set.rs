@@ -2,15 +2,16 @@
 //! one works on replication controllers, as in Kubernetes (`pkg/controller/replication`).
 //!
 //! How many pods a set has is counted as they change, not anew in every sync; they are listed only when some must go.
-//!
-//! Simplified: a refused creation is tried again, but not told in a condition.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use sk_apiserver::kinds::{REPLICA_SET, REPLICATION_CONTROLLER, ReplicaSet, ReplicaSetStatus, ReplicationController};
+use serde_json::{Map, Value, json};
+use sk_apiserver::kinds::{
+    Condition, REPLICA_SET, REPLICATION_CONTROLLER, ReplicaSet, ReplicaSetStatus, ReplicationController,
+};
 use sk_apiserver::{
-    Answer, Body, Change, KindTag, Labels, Object, ObjectId, OwnerRef, Request, Verb, View, WatchEvent,
+    Answer, Body, Change, KindTag, Labels, Object, ObjectId, OwnerRef, Reason, Request, Verb, View, WatchEvent,
 };
 use sk_core::{Gvk, SimDuration, SimTime};
 
@@ -21,6 +22,11 @@ use super::victims;
 use crate::controller::{Plan, Reconciler};
 use crate::events::{self, Event};
 use crate::workqueue::WorkQueue;
+
+/// The condition of a set whose pods were refused.
+pub(super) const REPLICA_FAILURE: &str = "ReplicaFailure";
+/// Where a set's conditions stand in its status.
+pub(super) const CONDITIONS: &str = "conditions";
 
 /// At most this many creations or deletions in one go (`BurstReplicas`).
 const BURST_REPLICAS: usize = 500;
@@ -33,6 +39,15 @@ pub(crate) struct ReplicaSets {
     adoption: Adoption,
     expectations: Expectations,
     counts: BTreeMap<ObjectId, Counts>,
+    /// What the current sync of a set was refused first.
+    refusals: BTreeMap<ObjectId, Refusal>,
+}
+
+/// Why a pod could not be made or deleted.
+#[derive(Clone)]
+struct Refusal {
+    reason: &'static str,
+    message: String,
 }
 
 /// The active pods of one set.
@@ -55,7 +70,13 @@ impl ReplicaSets {
 
     fn of(kind: &'static Gvk) -> Self {
         let adoption = Adoption::new(kind);
-        Self { kind, adoption, expectations: Expectations::default(), counts: BTreeMap::new() }
+        Self {
+            kind,
+            adoption,
+            expectations: Expectations::default(),
+            counts: BTreeMap::new(),
+            refusals: BTreeMap::new(),
+        }
     }
 }
 
@@ -85,20 +106,35 @@ impl Reconciler for ReplicaSets {
         if !claims.is_empty() {
             return Plan::of(claims);
         }
+        self.refusals.remove(id);
         let mut plan = Plan::nothing();
         if !object.is_deleting() && self.expectations.satisfied(*id, now) {
             plan = self.balance(*id, object, set, view, now);
         }
         let (available, again_after) = self.available(*id, object, set, view, now);
-        plan.batches.extend(self.status(*id, object, set, available).map(|request| vec![request]));
+        plan.batches.extend(self.status(*id, object, set, available, now).map(|request| vec![request]));
         plan.again_after = again_after;
         plan
     }
 
     fn answered(&mut self, id: &ObjectId, verb: Verb, answer: &Answer) {
-        if answer.is_err() {
-            self.abandoned(id, verb);
-        }
+        let Err(error) = answer else { return };
+        self.abandoned(id, verb);
+        let reason = match verb {
+            // In a namespace that is going nothing can be made, and nobody complains (`NamespaceTerminatingCause`).
+            Verb::Create if error.message.ends_with("because it is being terminated") => return,
+            Verb::Create => "FailedCreate",
+            Verb::Delete if error.reason != Reason::NotFound => "FailedDelete",
+            _ => return,
+        };
+        self.refusals.entry(*id).or_insert_with(|| Refusal { reason, message: error.to_string() });
+    }
+
+    fn after_refusal(&mut self, id: &ObjectId, view: View<'_>, now: SimTime) -> Option<Request> {
+        let object = view.get(*id)?;
+        let set = object.replica_set()?;
+        let (available, _) = self.available(*id, object, set, view, now);
+        self.status(*id, object, set, available, now)
     }
 
     fn events(&self, id: &ObjectId, verb: Verb, answer: &Answer, view: View<'_>) -> Vec<Event> {
@@ -130,6 +166,7 @@ impl ReplicaSets {
         if event.change == Change::Deleted {
             self.expectations.forget(event.id);
             self.counts.remove(&event.id);
+            self.refusals.remove(&event.id);
             return;
         }
         let before = event.before.as_ref().and_then(|before| before.replica_set());
@@ -216,7 +253,7 @@ impl ReplicaSets {
     }
 
     /// What the set should report, if that is news.
-    fn status(&self, id: ObjectId, object: &Object, set: &ReplicaSet, available: i32) -> Option<Request> {
+    fn status(&self, id: ObjectId, object: &Object, set: &ReplicaSet, available: i32, now: SimTime) -> Option<Request> {
         let counts = self.counts.get(&id).copied().unwrap_or_default();
         let status = ReplicaSetStatus {
             replicas: counts.active,
@@ -226,7 +263,7 @@ impl ReplicaSets {
             // Replication controllers do not report it.
             terminating_replicas: (*self.kind == REPLICA_SET).then_some(counts.terminating),
             observed_generation: object.meta.generation,
-            rest: set.status.rest.clone(),
+            rest: self.told(id, &set.status.rest, now),
         };
         if status == set.status {
             return None;
@@ -240,6 +277,31 @@ impl ReplicaSets {
             _ => Body::ReplicaSet(set),
         };
         Some(Request::update_status(updated))
+    }
+}
+
+impl ReplicaSets {
+    /// The conditions: whether pods were refused in this sync. One that stands there already keeps its words.
+    fn told(&self, id: ObjectId, rest: &Map<String, Value>, now: SimTime) -> Map<String, Value> {
+        let refusal = self.refusals.get(&id);
+        if refusal.is_none() && !rest.contains_key(CONDITIONS) {
+            return rest.clone();
+        }
+        let mut rest = rest.clone();
+        let known = rest.remove(CONDITIONS);
+        let mut conditions = known.as_ref().and_then(Value::as_array).cloned().unwrap_or_default();
+        match refusal {
+            None => conditions.retain(|condition| condition["type"] != REPLICA_FAILURE),
+            Some(_) if conditions.iter().any(|condition| condition["type"] == REPLICA_FAILURE) => {}
+            Some(Refusal { reason, message }) => {
+                let condition = Condition::new(REPLICA_FAILURE, true, now).because(*reason, message.as_str());
+                conditions.push(json!(condition));
+            }
+        }
+        if !conditions.is_empty() {
+            rest.insert(CONDITIONS.to_owned(), conditions.into());
+        }
+        rest
     }
 }
 

@@ -1,6 +1,7 @@
 //! The whole embedded cluster, driven through its API as the driver drives it.
 
 mod autoscaling;
+mod bad_input;
 mod daemon_sets;
 mod disruption;
 mod fork;

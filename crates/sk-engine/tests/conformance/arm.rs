@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use sk_core::{Gvk, SimDuration, SimTime};
 use sk_engine::api::directives::NODE_READY_DELAY;
-use sk_engine::api::{ApiError, Change, DeleteOptions, Object, Propagation, Request, WatchEvent};
+use sk_engine::api::{ApiError, Change, DeleteOptions, Object, Propagation, Request, Rules, WatchEvent};
 use sk_engine::kinds::{ConditionStatus, POD};
 use sk_engine::{Engine, Event, Settings, Timing};
 use sk_testkit::canonical::{self, History, Observation, canonicalise};
@@ -30,7 +30,7 @@ pub(crate) struct Arm {
 /// As fast as the control plane of the recordings, its virtual nodes as KWOK's stages have it, and all is said.
 pub(crate) fn settings() -> Settings {
     let timing = Timing { job_duration: POD_RUNS, ..Timing::real_like() };
-    Settings { timing, events: true, ..Settings::default() }
+    Settings { timing, events: true, rules: Rules::Written, ..Settings::default() }
 }
 
 impl Arm {

@@ -8,6 +8,7 @@ use sk_core::{SimDuration, SimTime};
 
 use super::annotations::{self, REVISION};
 use super::rollout::{Rollout, Set};
+use crate::controllers::replica_set::{CONDITIONS, REPLICA_FAILURE};
 
 const AVAILABLE: &str = "Available";
 const PROGRESSING: &str = "Progressing";
@@ -33,6 +34,7 @@ impl Rollout<'_> {
         self.note_availability(&mut status);
         if is_rollout {
             self.note_progress(&mut status);
+            self.note_failure(&mut status);
         }
         if status == self.deployment.status && annotations == self.object.meta.annotations {
             return (None, is_rollout.then(|| self.next_progress_check(&status)).flatten());
@@ -155,6 +157,22 @@ impl Rollout<'_> {
             let mut stuck = holds(TIMED_OUT, "has timed out progressing.");
             stuck.status = ConditionStatus::False;
             set(&mut status.conditions, stuck);
+        }
+    }
+
+    /// What a replica set was refused, its deployment says, too: the newest one's first (`getReplicaFailures`).
+    fn note_failure(&self, status: &mut DeploymentStatus) {
+        let failure = |set: &Set<'_>| {
+            let known = set.status()?.rest.get(CONDITIONS)?.as_array()?;
+            let failure = known.iter().find(|condition| condition["type"] == REPLICA_FAILURE)?;
+            serde_json::from_value::<Condition>(failure.clone()).ok()
+        };
+        match self.newest.iter().chain(&self.old).find_map(failure) {
+            Some(condition) => {
+                let since = condition.last_transition_time.unwrap_or(self.now);
+                set(&mut status.conditions, condition.updated(since));
+            }
+            None => status.conditions.retain(|condition| condition.kind != REPLICA_FAILURE),
         }
     }
 

@@ -1,0 +1,165 @@
+//! What is asked of objects that come from outside into a server that stores them as they came.
+//!
+//! [`ApiServer::judge`] asks the rules of `validation` before a request is handled, on a copy that has its defaults: a replay
+//! stores what the trace holds, and refuses what a server would have refused, in its words. Requests of controllers need no
+//! judgement: they are made of objects that were judged. Templates that were seen before are not looked at again.
+
+use sk_core::ObjectKey;
+use sk_core::lookup::hash_of;
+
+use crate::admission;
+use crate::error::Invalid;
+use crate::kinds::{self, Body, PodSpec};
+use crate::server::ApiServer;
+use crate::{ApiError, Object, Request, defaults, schema, validation};
+
+/// By which rules objects from outside are judged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Rules {
+    /// Only those without which a controller or the scheduler would run wild.
+    #[default]
+    Bearable,
+    /// Those for objects of a recording. It leaves out what is not needed to simulate (commands, most of a volume), so of a
+    /// pod's spec only what placement and lifecycles depend on is judged; service accounts and priority classes that it
+    /// lacks are taken for granted.
+    Recorded,
+    /// All that a server has: for what people write. Pods need their service account and their priority class.
+    Written,
+}
+
+/// The parts of a pod's spec that a recording holds as they were written.
+const KEPT: [&str; 12] = [
+    "activeDeadlineSeconds",
+    "affinity",
+    "containers",
+    "initContainers",
+    "nodeSelector",
+    "overhead",
+    "preemptionPolicy",
+    "priorityClassName",
+    "restartPolicy",
+    "schedulingGates",
+    "tolerations",
+    "topologySpreadConstraints",
+];
+/// The same of a container.
+const KEPT_OF_CONTAINER: [&str; 2] = ["name", "resources"];
+/// How many judged objects are remembered, 16 bytes each.
+const MEMORY: usize = 1 << 16;
+
+impl ApiServer {
+    /// Would a server take what a client sends? Asked before [`Self::handle`] of requests from outside.
+    pub fn judge(&mut self, request: &Request) -> Result<(), ApiError> {
+        let (object, may_exist) = match request {
+            Request::Create(object) => (object, false),
+            Request::Apply(object) | Request::Update(object) => (object, true),
+            _ => return Ok(()),
+        };
+        let rules = self.admission.rules;
+        if rules == Rules::Bearable || !self.has_namespace(object) {
+            return Ok(());
+        }
+        admission::validate_metadata(object)?;
+        let stored = may_exist.then(|| self.store().get(&object.gvk, &object.key).cloned()).flatten();
+        let wrong = match &object.body {
+            // Nobody changes a pod's spec here: applied again, it gets labels and annotations.
+            Body::Pod(_) if stored.is_some() => return Ok(()),
+            Body::Pod(pod) => self.admission.judge_pod_spec(&pod.spec),
+            Body::Node(node) => validation::node(node),
+            _ => self.judge_others(object, stored.as_deref())?,
+        };
+        let wrong: Vec<Invalid> =
+            wrong.into_iter().filter(|one| rules == Rules::Written || is_kept(one.field())).collect();
+        if wrong.is_empty() { Ok(()) } else { Err(ApiError::invalid(&object.gvk, &object.key.name, &wrong)) }
+    }
+
+    /// Where there is none, the server says so before it looks at the object.
+    fn has_namespace(&self, object: &Object) -> bool {
+        let Some(namespace) = &object.key.namespace else { return true };
+        self.store().get(&kinds::NAMESPACE, &ObjectKey::cluster(namespace.clone())).is_some()
+    }
+
+    fn judge_others(&mut self, object: &Object, stored: Option<&Object>) -> Result<validation::Errors, ApiError> {
+        let Some(of) = schema::find(&object.gvk) else { return Ok(Vec::new()) };
+        let (mut now, mut before) = (object.to_json(), stored.map(Object::to_json));
+        // Its size says nothing of its template: an object that only grows or shrinks was judged before.
+        let fingerprint = |value: &serde_json::Value| {
+            let spec = value.get("spec").and_then(serde_json::Value::as_object);
+            let fields = spec.into_iter().flatten().filter(|(name, size)| *name != "replicas" || !is_size(size));
+            hash_of(serde_json::json!(fields.collect::<Vec<_>>()).to_string().as_bytes())
+        };
+        let key = (hash_of(object.gvk.to_string().as_bytes()) ^ fingerprint(&now), before.as_ref().map(fingerprint));
+        if self.admission.judged.contains(&key) {
+            return Ok(Vec::new());
+        }
+        for value in [Some(&mut now), before.as_mut()].into_iter().flatten() {
+            let read = schema::decode(&object.gvk, of, std::mem::take(value));
+            *value = read.map_err(|why| ApiError::in_kind(&object.gvk, &why))?;
+            defaults::apply(&object.gvk, value);
+        }
+        let wrong = validation::check(&object.gvk, &now, before.as_ref());
+        if wrong.is_empty() && object.body.is_typed() {
+            if self.admission.judged.len() >= MEMORY {
+                self.admission.judged.clear();
+            }
+            self.admission.judged.insert(key);
+        }
+        Ok(wrong)
+    }
+}
+
+fn is_size(value: &serde_json::Value) -> bool {
+    value.as_i64().is_some_and(|size| (0..=i64::from(i32::MAX)).contains(&size))
+}
+
+/// Is a field one that a recording holds as it was written? All but some of a pod's spec are.
+fn is_kept(field: &str) -> bool {
+    let inside = match field.rsplit_once("template.spec.") {
+        Some((_, inside)) => inside,
+        None if field.contains("containers[") || field.contains("volumes[") => field.trim_start_matches("spec."),
+        None => return true,
+    };
+    let first = inside.split(['.', '[']).next().unwrap_or_default();
+    match inside.split_once("].") {
+        Some((_, of_container)) if ["containers", "initContainers"].contains(&first) => {
+            KEPT_OF_CONTAINER.contains(&of_container.split(['.', '[']).next().unwrap_or_default())
+        }
+        _ => KEPT.contains(&first),
+    }
+}
+
+impl admission::Admission {
+    /// What is wrong with a pod's spec as it was written. Each is looked at once.
+    fn judge_pod_spec(&mut self, spec: &std::sync::Arc<PodSpec>) -> validation::Errors {
+        self.written.get_or_insert_with(spec, |spec| validation::pod_spec(&serde_json::json!(defaults::of_pod(spec))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_recorded_spec_only_what_the_recorder_keeps_is_judged() {
+        for kept in [
+            "spec.replicas",
+            "spec.template.metadata.labels",
+            "spec.template.spec.containers",
+            "spec.template.spec.containers[0].resources.requests",
+            "spec.template.spec.restartPolicy",
+            "spec.jobTemplate.spec.template.spec.tolerations[0].operator",
+            "metadata.name",
+        ] {
+            assert!(is_kept(kept), "{kept}");
+        }
+        for left_out in [
+            "spec.template.spec.containers[0].image",
+            "spec.containers[1].ports[0].containerPort",
+            "spec.template.spec.volumes[0].name",
+            "spec.volumes[0]",
+            "spec.template.spec.dnsPolicy",
+        ] {
+            assert!(!is_kept(left_out), "{left_out}");
+        }
+    }
+}

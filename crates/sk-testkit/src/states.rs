@@ -19,7 +19,7 @@ use crate::fixture;
 use crate::scenario::{Incomparable, Scenario, ScenarioError};
 
 /// The kinds whose states are compared; of others a scenario may say what it likes.
-const COMPARED: [&str; 13] = [
+const COMPARED: [&str; 14] = [
     "Pod",
     "Job",
     "CronJob",
@@ -32,6 +32,7 @@ const COMPARED: [&str; 13] = [
     "ControllerRevision",
     "PersistentVolumeClaim",
     "PodDisruptionBudget",
+    "ResourceQuota",
     "Namespace",
 ];
 
@@ -59,7 +60,14 @@ pub const LEFT_OUT: &[(&str, &str, &str)] = &[
     ("PersistentVolumeClaim", "/metadata/annotations", "claims are bound at once"),
     ("PersistentVolumeClaim", "/status", "claims are bound at once"),
     ("PersistentVolumeClaim", "/metadata/generation", "no such kind has one on a real server"),
+    ("ResourceQuota", "/metadata/generation", "no such kind has one on a real server"),
     ("ControllerRevision", "/metadata/generation", "no such kind has one on a real server"),
+    (
+        "ControllerRevision",
+        "/metadata/annotations/deprecated.daemonset.template.generation",
+        "is a leftover of extensions/v1beta1",
+    ),
+    ("CronJob", "/spec/jobTemplate/spec/completionMode", "is written for its Jobs, where a real server writes it too"),
     ("ControllerRevision", "/metadata/labels", "hold the hash of the template"),
     ("ControllerRevision", "/data", "is the template as the server has filled it in"),
     ("Namespace", "/metadata/labels/kubernetes.io~1metadata.name", "is not written"),
@@ -67,8 +75,8 @@ pub const LEFT_OUT: &[(&str, &str, &str)] = &[
     ("Namespace", "/status/conditions", "are written for people who wait for a deletion"),
 ];
 
-/// Reasons of Events that are not compared: their words hang on the moment.
-const UNSAID: [&str; 1] = ["FailedScheduling"];
+/// Reasons of Events that are not compared: the words of the one hang on the moment, the other names no uid.
+const UNSAID: [&str; 2] = ["FailedScheduling", "TaintManagerEviction"];
 
 /// The counts of a workload that are followed over time: how large each became.
 const COUNTS: [&str; 5] =

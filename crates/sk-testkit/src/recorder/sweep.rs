@@ -14,7 +14,7 @@ use crate::control_plane::{ControlError, ControlPlane};
 const LIMIT: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(100);
 /// What scenarios make, owners first. Nodes come last: pods need them to go.
-const MADE: [&str; 16] = [
+const MADE: [&str; 17] = [
     "CronJob",
     "Job",
     "Deployment",
@@ -25,6 +25,7 @@ const MADE: [&str; 16] = [
     "ControllerRevision",
     "PodDisruptionBudget",
     "ResourceQuota",
+    "LimitRange",
     "ConfigMap",
     "Pod",
     "PersistentVolumeClaim",

@@ -33,7 +33,7 @@ fn refused(answer: Result<std::sync::Arc<Object>, ApiError>) -> String {
     answer.expect_err("a real server refuses it").message
 }
 
-fn deployment(spec: Value) -> Value {
+fn deployment(spec: &Value) -> Value {
     let mut object = json!({
         "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "shop"},
         "spec": {
@@ -47,7 +47,7 @@ fn deployment(spec: Value) -> Value {
     object
 }
 
-fn pod(name: &str, resources: Value) -> Value {
+fn pod(name: &str, resources: &Value) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "shop"},
         "spec": {"containers": [{"name": "main", "image": "i", "resources": resources}]},
@@ -58,7 +58,7 @@ fn pod(name: &str, resources: Value) -> Value {
 fn what_a_server_refuses_is_refused_before_it_is_stored_and_the_rest_is_stored_as_it_came() {
     for rules in [Rules::Recorded, Rules::Written] {
         let mut server = server(rules);
-        let stuck = deployment(json!({"strategy": {"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 0}}}));
+        let stuck = deployment(&json!({"strategy": {"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 0}}}));
         assert_eq!(
             refused(apply(&mut server, stuck)),
             "Deployment.apps \"web\" is invalid: spec.strategy.rollingUpdate.maxUnavailable: Invalid value: 0: may not be 0 \
@@ -68,9 +68,9 @@ fn what_a_server_refuses_is_refused_before_it_is_stored_and_the_rest_is_stored_a
             "metadata": {"name": "b", "namespace": "shop"},
             "spec": {"minAvailable": 1, "maxUnavailable": 1, "selector": {"matchLabels": {"app": "web"}}}});
         assert!(refused(apply(&mut server, both)).contains("minAvailable and maxUnavailable cannot be both set"));
-        let stored = apply(&mut server, deployment(json!({"replicas": 3}))).unwrap();
+        let stored = apply(&mut server, deployment(&json!({"replicas": 3}))).unwrap();
         assert_eq!(stored.to_json()["spec"]["progressDeadlineSeconds"], Value::Null, "no default is written");
-        let other = deployment(json!({"selector": {"matchLabels": {"app": "other"}}}));
+        let other = deployment(&json!({"selector": {"matchLabels": {"app": "other"}}}));
         let words = refused(apply(&mut server, other));
         assert!(words.contains("does not match template `labels`") && words.contains("field is immutable"), "{words}");
     }
@@ -80,7 +80,7 @@ fn what_a_server_refuses_is_refused_before_it_is_stored_and_the_rest_is_stored_a
 fn a_recording_may_lack_what_a_manifest_must_say() {
     let bare = || {
         deployment(
-            json!({"template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "main"}]}}}),
+            &json!({"template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "main"}]}}}),
         )
     };
     assert!(apply(&mut server(Rules::Recorded), bare()).is_ok());
@@ -91,9 +91,9 @@ fn a_recording_may_lack_what_a_manifest_must_say() {
 
 #[test]
 fn pods_of_manifests_need_their_service_account_and_their_priority_class() {
-    let mut needy = pod("p", json!({}));
+    let mut needy = pod("p", &json!({}));
     needy["spec"]["serviceAccountName"] = "robot".into();
-    let mut ranked = pod("q", json!({}));
+    let mut ranked = pod("q", &json!({}));
     ranked["spec"]["priorityClassName"] = "high".into();
     for (needs, words) in [
         (
@@ -117,17 +117,25 @@ fn with_quota(hard: &Value) -> ApiServer {
     let mut server = server(Rules::Recorded);
     let quota = json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q", "namespace": "shop"},
         "spec": {"hard": hard}});
-    apply(&mut server, quota.clone()).unwrap();
-    let used: serde_json::Map<String, Value> =
-        hard.as_object().unwrap().keys().map(|name| (name.clone(), json!("0"))).collect();
+    apply(&mut server, quota.clone()).expect("the test's quota is well-formed");
+    let used: serde_json::Map<String, Value> = hard
+        .as_object()
+        .expect("the test's quota is well-formed")
+        .keys()
+        .map(|name| (name.clone(), json!("0")))
+        .collect();
     let mut known = quota;
     known["status"] = json!({"hard": hard, "used": used});
-    server.handle(NOW, Request::update_status(object(known))).unwrap();
+    server.handle(NOW, Request::update_status(object(known))).expect("the test's quota is well-formed");
     server
 }
 
 fn used(server: &ApiServer, name: &str) -> String {
-    let quota = server.store().get(&RESOURCE_QUOTA, &ObjectKey::namespaced("shop", "q")).unwrap().to_json();
+    let quota = server
+        .store()
+        .get(&RESOURCE_QUOTA, &ObjectKey::namespaced("shop", "q"))
+        .expect("the test's quota is well-formed")
+        .to_json();
     quota["status"]["used"][name].as_str().unwrap_or_default().to_owned()
 }
 
@@ -135,9 +143,9 @@ fn used(server: &ApiServer, name: &str) -> String {
 fn what_a_quota_has_no_room_for_is_refused_and_what_it_has_room_for_is_charged() {
     let mut server = with_quota(&json!({"pods": "2", "requests.cpu": "1"}));
     let half = json!({"requests": {"cpu": "600m"}});
-    apply(&mut server, pod("a", half.clone())).unwrap();
+    apply(&mut server, pod("a", &half)).unwrap();
     assert_eq!((used(&server, "pods"), used(&server, "requests.cpu")), ("1".to_owned(), "600m".to_owned()));
-    let answer = apply(&mut server, pod("b", half));
+    let answer = apply(&mut server, pod("b", &half));
     assert_eq!(answer.as_ref().map_err(|error| error.reason).err(), Some(Reason::Forbidden));
     assert_eq!(
         refused(answer),
@@ -145,7 +153,7 @@ fn what_a_quota_has_no_room_for_is_refused_and_what_it_has_room_for_is_charged()
          requests.cpu=1"
     );
     assert_eq!(used(&server, "pods"), "1", "a refusal costs nothing");
-    let words = refused(apply(&mut server, pod("c", json!({}))));
+    let words = refused(apply(&mut server, pod("c", &json!({}))));
     assert_eq!(words, "pods \"c\" is forbidden: failed quota: q: must specify requests.cpu for: main");
     let told = |notice: &Notice| matches!(notice, Notice::RefusedPod(words) if words.contains("exceeded quota: q"));
     assert!(server.notices().keys().any(told), "{:?}", server.notices());
@@ -157,10 +165,10 @@ fn a_quota_limits_nothing_before_its_controller_has_looked_and_nothing_of_other_
     let quota = json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q", "namespace": "shop"},
         "spec": {"hard": {"pods": "0"}}});
     apply(&mut fresh, quota).unwrap();
-    assert!(apply(&mut fresh, pod("a", json!({}))).is_ok());
+    assert!(apply(&mut fresh, pod("a", &json!({}))).is_ok());
     let mut server = with_quota(&json!({"count/deployments.apps": "0"}));
-    assert!(refused(apply(&mut server, deployment(json!({})))).contains("count/deployments.apps=1"));
-    let mut elsewhere = deployment(json!({}));
+    assert!(refused(apply(&mut server, deployment(&json!({})))).contains("count/deployments.apps=1"));
+    let mut elsewhere = deployment(&json!({}));
     elsewhere["metadata"]["namespace"] = "default".into();
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}});
     apply(&mut server, namespace).unwrap();
@@ -179,7 +187,7 @@ fn a_limit_range_fills_in_what_containers_do_not_say_and_refuses_what_is_too_muc
         range(json!({"type": "Container", "default": {"cpu": "1"}, "defaultRequest": {"memory": "64Mi"}})),
     )
     .unwrap();
-    let filled = apply(&mut server, pod("a", json!({"requests": {"cpu": "500m"}}))).unwrap().to_json();
+    let filled = apply(&mut server, pod("a", &json!({"requests": {"cpu": "500m"}}))).unwrap().to_json();
     let resources = json!({"limits": {"cpu": "1"}, "requests": {"cpu": "500m", "memory": "64Mi"}});
     assert_eq!(filled["spec"]["containers"][0]["resources"], resources);
     assert_eq!(
@@ -187,25 +195,25 @@ fn a_limit_range_fills_in_what_containers_do_not_say_and_refuses_what_is_too_muc
         "LimitRanger plugin set: memory request for container main; cpu limit for container main"
     );
     apply(&mut server, range(json!({"type": "Container", "max": {"cpu": "2"}, "min": {"cpu": "100m"}}))).unwrap();
-    let words = refused(apply(&mut server, pod("b", json!({"limits": {"cpu": "3"}}))));
+    let words = refused(apply(&mut server, pod("b", &json!({"limits": {"cpu": "3"}}))));
     assert_eq!(words, "pods \"b\" is forbidden: maximum cpu usage per Container is 2, but limit is 3");
     let gone = Gvk::new_static("", "v1", "LimitRange");
     let target = sk_core::ObjectRef::new(gone, ObjectKey::namespaced("shop", "r"));
     server.handle(NOW, Request::Delete { target, options: sk_apiserver::DeleteOptions::default() }).unwrap();
-    assert!(apply(&mut server, pod("b", json!({"limits": {"cpu": "3"}}))).is_ok());
+    assert!(apply(&mut server, pod("b", &json!({"limits": {"cpu": "3"}}))).is_ok());
 }
 
 #[test]
 fn a_changed_annotation_of_a_deployment_counts_as_a_change_and_its_revision_is_left_to_its_controller() {
     let mut server = server(Rules::Recorded);
-    apply(&mut server, deployment(json!({}))).unwrap();
-    let mut revised = deployment(json!({}));
+    apply(&mut server, deployment(&json!({}))).unwrap();
+    let mut revised = deployment(&json!({}));
     revised["metadata"]["annotations"] = json!({"deployment.kubernetes.io/revision": "1"});
     server.handle(NOW, Request::update_status(object(revised))).unwrap();
-    let same = apply(&mut server, deployment(json!({}))).unwrap();
+    let same = apply(&mut server, deployment(&json!({}))).unwrap();
     assert_eq!(same.meta.generation, 1);
     assert_eq!(same.to_json()["metadata"]["annotations"]["deployment.kubernetes.io/revision"], "1");
-    let mut noted = deployment(json!({}));
+    let mut noted = deployment(&json!({}));
     noted["metadata"]["annotations"] = json!({"contact": "them"});
     assert_eq!(apply(&mut server, noted).unwrap().meta.generation, 2);
 }

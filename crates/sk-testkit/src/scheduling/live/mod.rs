@@ -275,7 +275,8 @@ pub fn write(name: &str, recording: &Recorded) -> Result<std::path::PathBuf, cra
 
 /// An API server that leaves nodes untainted and volumes deletable, since no controller is there to do the rest; and a
 /// scheduler that tells what it does. `--vmodule` shows the scores without the client's own chatter of level 10. The gate
-/// reads lists and watches, not lists that come as watches.
+/// reads lists and watches, not lists that come as watches. Pods that wait are tried again because something has happened, never
+/// because five minutes have passed: on a busy machine a long scenario takes longer than that.
 fn options(flags: Flags, server: &str) -> Options {
     let options = match flags {
         Flags::Deterministic => Options::api_only().feature_gate("OpportunisticBatching", false),
@@ -285,6 +286,7 @@ fn options(flags: Flags, server: &str) -> Options {
         .feature_gate("WatchListClient", false)
         .flag(Component::ApiServer, "--disable-admission-plugins=TaintNodesByCondition,StorageObjectInUseProtection")
         .flag(Component::Scheduler, &format!("--master={server}"))
+        .flag(Component::Scheduler, "--pod-max-in-unschedulable-pods-duration=24h")
         .flag(Component::Scheduler, "--v=5")
         .flag(Component::Scheduler, "--vmodule=schedule_one=10")
 }

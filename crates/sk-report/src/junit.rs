@@ -7,6 +7,7 @@ use crate::analysis::Analysis;
 use crate::assertion::Verdict;
 use crate::escape::markup;
 use crate::verdict::{Exit, Judged, Judgement, Mark};
+use crate::words::plural;
 
 /// The whole file of one run.
 pub fn render(analysis: &Analysis, judgement: &Judgement) -> String {
@@ -101,7 +102,9 @@ fn wholeness(judgement: &Judgement) -> Option<(String, String, Judged)> {
 
 /// Are there warnings, which make a run bad under `--strict`? Asked only then.
 fn strictness(judgement: &Judgement) -> Option<(String, String, Judged)> {
-    let message = format!("{} warnings limit how far this run can be trusted", judgement.doubts);
+    let doubts = i64::try_from(judgement.doubts).unwrap_or(i64::MAX);
+    let limit = if doubts == 1 { "limits" } else { "limit" };
+    let message = format!("{} {limit} how far this run can be trusted", plural(doubts, "warning"));
     let judged = if judgement.doubts > 0 { Judged::Fail } else { Judged::Pass };
     judgement.strict.then(|| ("--strict: no warnings".to_owned(), message, judged))
 }

@@ -168,6 +168,8 @@ fn missing_kind(gap: &Gap, accepted: &str) -> Vec<Line> {
             last.push_str(comma);
             lines.push(format!("         {example}"));
         } else {
+            last.push(',');
+            lines.push(format!("         … all {} are in summary.json", gap.objects.len()));
             break;
         }
     }

@@ -148,6 +148,16 @@ fn every_kind_is_named_however_many_there_are() {
 }
 
 #[test]
+fn a_list_that_has_no_room_for_all_objects_says_where_they_are() {
+    let mut tables = story::nginx();
+    tables.meta.missing = (0..40).map(|number| missing("a.io/Kind", &format!("a/Kind/x{number}"), 1, 100)).collect();
+    let shown = show(&tables, &[], &terms(&[], false));
+    assert!(shown.terminal.contains("Kind  about 40 pods, 4 CPU: a/x0 1 pod"), "{}", shown.terminal);
+    assert!(shown.terminal.contains("… all 40 are in summary.json"), "{}", shown.terminal);
+    assert_eq!(shown.json["not_simulated"].as_array().map(Vec::len), Some(40));
+}
+
+#[test]
 fn numbers_that_nobody_knows_are_said_to_be_unknown() {
     let mut tables = story::nginx();
     tables.meta.missing = vec![unknown()];

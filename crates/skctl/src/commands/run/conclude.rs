@@ -102,8 +102,11 @@ pub(super) fn print(args: &RunArgs, trace: &str, concluded: &Concluded, wall_s: 
         open_report(&report);
     }
     if judgement.strict && judgement.doubts > 0 {
-        let doubts = judgement.doubts;
-        anstream::eprintln!("--strict: {doubts} warnings limit how far this run can be trusted; see TRUST above");
+        let warnings = if judgement.doubts == 1 { "warning limits" } else { "warnings limit" };
+        anstream::eprintln!(
+            "--strict: {} {warnings} how far this run can be trusted; see TRUST above",
+            judgement.doubts
+        );
     }
     Ok(())
 }

@@ -74,7 +74,8 @@ impl Expected {
                 let _ = writeln!(text, "fits nowhere  {label}{}", output::line(&format!("{object}: {words}")));
             }
             for missing in &found.missing {
-                let size = missing.pods.map_or_else(String::new, |pods| format!(", {pods} pods"));
+                let plural = |pods: i64| if pods == 1 { "" } else { "s" };
+                let size = missing.pods.map_or_else(String::new, |pods| format!(", {pods} pod{}", plural(pods)));
                 let _ = writeln!(text, "not simulated  {label}{}{size}", output::line(&missing.object));
             }
             for warning in &found.unmodelled {

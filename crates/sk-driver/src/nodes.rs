@@ -45,13 +45,15 @@ fn of_group(group: &NodeGroup, number: u32) -> Value {
         taints: group.taints.iter().map(taint).collect(),
         capacity: map("/status/capacity"),
         allocatable: map("/status/allocatable"),
+        images: Vec::new(),
         group: &group.name,
         name,
     }
     .into_value()
 }
 
-/// The nodes that were there at a moment of a trace.
+/// The nodes that were there at a moment of a trace, by name: those, and in the order, with which the embedded engine begins
+/// under `cluster.nodes: recorded`. Cordons are left out, because nobody would lift them here.
 pub fn from_trace(trace: &Trace, at: SimTime) -> Result<Vec<Value>, TraceError> {
     let mut there = BTreeMap::new();
     for event in trace.node_events()? {
@@ -74,21 +76,27 @@ struct Node<'n> {
     taints: Vec<Value>,
     capacity: Map<String, Value>,
     allocatable: Map<String, Value>,
+    /// What its disk holds already, which scheduling looks at.
+    images: Vec<Value>,
 }
 
 impl Node<'_> {
     fn into_value(self) -> Value {
-        let Self { name, group, mut labels, mut taints, capacity, allocatable } = self;
+        let Self { name, group, mut labels, mut taints, capacity, allocatable, images } = self;
         labels.entry("kubernetes.io/hostname").or_insert_with(|| name.as_str().into());
         labels.insert(names::NODE_SELECTOR.0.to_owned(), names::NODE_SELECTOR.1.into());
         labels.insert(NODE_GROUP.to_string(), group.into());
         taints.push(json!({"key": names::NODE_TAINT, "value": "true", "effect": "NoSchedule"}));
-        json!({
+        let mut node = json!({
             "apiVersion": "v1", "kind": "Node",
             "metadata": {"name": name, "labels": labels, "annotations": {KWOK_ANNOTATION.0: KWOK_ANNOTATION.1}},
             "spec": {"taints": taints},
             "status": {"capacity": capacity, "allocatable": allocatable},
-        })
+        });
+        if !images.is_empty() {
+            node["status"]["images"] = images.into();
+        }
+        node
     }
 }
 
@@ -108,6 +116,7 @@ fn recorded(name: &str, object: &Value) -> Value {
         taints: taints.into_iter().filter(|taint| !is_state(taint)).collect(),
         capacity: if capacity.is_empty() { allocatable.clone() } else { capacity },
         allocatable,
+        images: object.pointer("/status/images").and_then(Value::as_array).cloned().unwrap_or_default(),
     }
     .into_value()
 }
@@ -118,6 +127,8 @@ fn taint(taint: &Taint) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use sk_replay::nodes::{Inventory, Matches, ReservedBy};
+
     use super::*;
 
     #[test]
@@ -161,6 +172,47 @@ mod tests {
             let taints = ours["spec"]["taints"].as_array().unwrap();
             let others: Vec<_> = taints.iter().filter(|taint| taint["key"] != names::NODE_TAINT).collect();
             assert_eq!(others.len(), embedded["spec"]["taints"].as_array().map_or(0, Vec::len));
+        }
+    }
+
+    #[test]
+    fn a_traces_nodes_are_those_that_the_embedded_engine_begins_with() {
+        let node = |name: &str, cpu: &str| {
+            json!({
+                "apiVersion": "v1", "kind": "Node",
+                "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, "zone": "a"}},
+                "spec": {"taints": [{"key": "spot", "value": "yes", "effect": "NoSchedule"}]},
+                "status": {
+                    "capacity": {"cpu": "8", "memory": "16Gi", "pods": "110"},
+                    "allocatable": {"cpu": cpu, "memory": "15Gi", "pods": "110"},
+                    "images": [{"names": ["app:1"], "sizeBytes": 100}],
+                    "conditions": [{"type": "Ready", "status": "True"}],
+                },
+            })
+        };
+        let mut text = json!({"simkube": "trace", "version": 1, "config": {"trackedObjects": {}}}).to_string();
+        let seen = [("00", "b", "7"), ("01", "c", "7"), ("02", "a", "7"), ("03", "b", "6")];
+        for (at, name, cpu) in seen {
+            let object = node(name, cpu);
+            let row = json!({"node": {"at": format!("2026-01-05T09:00:{at}Z"), "node": name, "object": object}});
+            text += &format!("\n{row}");
+        }
+        let trace = sk_store::trace::from_bytes("test", text.into_bytes()).unwrap();
+        let at = SimTime::parse_rfc3339("2026-01-05T09:00:10Z").unwrap();
+        let inventory = Inventory::recorded(&trace, (at, at), &Matches::new(), &ReservedBy::default()).unwrap();
+        let embedded: Vec<Value> = inventory.first().map(sk_engine::api::Object::to_json).collect();
+        let ours = from_trace(&trace, at).unwrap();
+        let names =
+            |nodes: &[Value]| -> Vec<Value> { nodes.iter().map(|node| node["metadata"]["name"].clone()).collect() };
+        assert_eq!(names(&ours), ["a", "b", "c"]);
+        assert_eq!(names(&ours), names(&embedded), "the same in the same order");
+        for (ours, embedded) in ours.iter().zip(&embedded) {
+            assert_eq!(ours["status"]["capacity"], embedded["status"]["capacity"]);
+            assert_eq!(ours["status"]["allocatable"], embedded["status"]["allocatable"]);
+            assert_eq!(ours["status"]["images"], json!([{"names": ["app:1"], "sizeBytes": 100}]));
+            assert_eq!(ours["spec"]["taints"][0], embedded["spec"]["taints"][0]);
+            assert_eq!(ours["metadata"]["labels"]["zone"], embedded["metadata"]["labels"]["zone"]);
+            assert_eq!(embedded["status"]["conditions"][0]["status"], "True", "ready from the start there too");
         }
     }
 

@@ -76,26 +76,29 @@ impl Inventory {
         }
         events.sort_by_key(|event| event.at);
         let mut inventory = Self::default();
-        let mut standing: BTreeMap<SmolStr, usize> = BTreeMap::new();
-        let mut first: Vec<Option<Value>> = Vec::new();
+        let mut standing: BTreeSet<SmolStr> = BTreeSet::new();
+        // By name, as a scheduler lists the nodes that are there when it starts; `skctl nodes apply` makes them in this order.
+        let mut first: BTreeMap<SmolStr, Value> = BTreeMap::new();
         for (place, event) in events.iter().enumerate() {
             let node =
                 event.object.as_ref().map(|object| cleaned(object, matches, &reserved.of(&event.node, event.at)));
             if event.at <= start {
-                if let Some(old) = standing.remove(&event.node) {
-                    first[old] = None;
-                }
-                if node.is_some() {
-                    standing.insert(event.node.clone(), first.len());
-                    first.push(node);
+                match node {
+                    Some(node) => {
+                        standing.insert(event.node.clone());
+                        first.insert(event.node.clone(), node);
+                    }
+                    None => {
+                        standing.remove(&event.node);
+                        first.remove(&event.node);
+                    }
                 }
                 continue;
             }
             inventory.later_change(event, node, &mut standing, &events[place + 1..]);
         }
         inventory.first = first
-            .into_iter()
-            .flatten()
+            .into_values()
             .filter_map(|mut node| {
                 make_ready(&mut node);
                 Object::from_json(node).ok()
@@ -108,7 +111,7 @@ impl Inventory {
         &mut self,
         event: &NodeEvent,
         node: Option<Value>,
-        standing: &mut BTreeMap<SmolStr, usize>,
+        standing: &mut BTreeSet<SmolStr>,
         ahead: &[NodeEvent],
     ) {
         let change = match node {
@@ -117,7 +120,7 @@ impl Inventory {
                 Some(NodeChange::Gone(event.node.clone()))
             }
             Some(mut node) => {
-                if standing.insert(event.node.clone(), usize::MAX).is_none() {
+                if standing.insert(event.node.clone()) {
                     become_ready(&mut node, event, ahead);
                 } else if is_ready(&node) {
                     make_ready(&mut node);
@@ -133,8 +136,8 @@ impl Inventory {
         self.first.iter().map(|node| node.key.name.clone()).collect()
     }
 
-    /// The nodes that stand when the clock begins.
-    pub(crate) fn first(&self) -> impl Iterator<Item = &Object> {
+    /// The nodes that stand when the clock begins, in the order in which they are made.
+    pub fn first(&self) -> impl Iterator<Item = &Object> {
         self.first.iter()
     }
 

@@ -12,6 +12,7 @@ mod case;
 mod plain;
 mod whole;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
@@ -59,12 +60,17 @@ fn main() {
     let folder = tempfile::tempdir().unwrap();
     println!("| workload | pods | loop | whole run | run / loop | per pod | peak memory | per pod |");
     println!("|---|--:|--:|--:|--:|--:|--:|--:|");
+    let mut user_secs = BTreeMap::new();
     for case in Case::ALL.iter().filter(|case| arguments.is_empty() || arguments.iter().any(|name| name == case.name)) {
-        compare(&case.shrunk(shrink), shrink, folder.path());
+        user_secs.insert(case.name, compare(&case.shrunk(shrink), shrink, folder.path()));
+    }
+    if let (Some(without), Some(with)) = (user_secs.get("no-scans"), user_secs.get("scans")) {
+        println!("\nscanning every 10 s takes {:.2} times as long as not scanning", with / without.max(0.01));
     }
 }
 
-fn compare(case: &Case, shrink: u64, folder: &Path) {
+/// Prints the workload's line; the user time of its whole run.
+fn compare(case: &Case, shrink: u64, folder: &Path) -> f64 {
     whole::write_trace(case, folder);
     let once = |side: &str| {
         let output = Command::new(std::env::current_exe().unwrap())
@@ -91,6 +97,7 @@ fn compare(case: &Case, shrink: u64, folder: &Path) {
         whole.peak_mib,
         (whole.peak_mib - idle.peak_mib) * 1024.0 / case.live as f64,
     );
+    whole.user_secs
 }
 
 /// This process's user time and the high-water mark of its resident set.

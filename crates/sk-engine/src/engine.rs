@@ -16,7 +16,7 @@ use crate::agenda::{Agenda, Class};
 use crate::autoscaler::Decision;
 use crate::budget::{Budget, Spinning};
 use crate::component::{Component, Context, Wanted};
-use crate::events::Event;
+use crate::events::{Event, Kept};
 use crate::limiter::{Limiter, RateLimit};
 use crate::scheduling::Explained;
 use crate::settings::Settings;
@@ -42,7 +42,7 @@ pub struct Engine {
     /// Reused between calls to spare allocations.
     wanted: Vec<Wanted>,
     /// What was said since somebody last asked; `None`: nobody will ask.
-    events: Option<Vec<Event>>,
+    events: Option<Kept>,
     budget: Budget,
     spinning: Option<Spinning>,
 }
@@ -121,7 +121,7 @@ impl Engine {
             request_latency: settings.timing.request_latency,
             slowness: SimDuration::ZERO,
             wanted: Vec::new(),
-            events: settings.events.then(Vec::new),
+            events: settings.events.then(Kept::default),
             budget: Budget::default(),
             spinning: None,
         };
@@ -306,7 +306,12 @@ impl Engine {
 
     /// What was said about objects since this was last called; see [`crate::Settings::events`].
     pub fn take_events(&mut self) -> Vec<Event> {
-        self.events.as_mut().map(std::mem::take).unwrap_or_default()
+        self.events.as_mut().map(Kept::take).unwrap_or_default()
+    }
+
+    /// How much of what was said was lost because nobody took it for too long.
+    pub fn dropped_events(&self) -> u64 {
+        self.events.as_ref().map_or(0, Kept::dropped)
     }
 
     /// How many decisions were lost because nobody took them for too long.

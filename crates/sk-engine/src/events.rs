@@ -9,6 +9,35 @@ use std::sync::Arc;
 use sk_apiserver::{Answer, Object, Uid, Verb, View};
 use sk_core::{ObjectRef, SimTime, SmolStr};
 
+/// At most so many are kept until somebody takes them, which a run does every few thousand changes: some 30 MB.
+const MAX_KEPT: usize = 100_000;
+
+/// What was said and nobody has taken yet.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Kept {
+    events: Vec<Event>,
+    dropped: u64,
+}
+
+impl Kept {
+    pub(crate) fn push(&mut self, event: Event) {
+        if self.events.len() < MAX_KEPT {
+            self.events.push(event);
+        } else {
+            self.dropped += 1;
+        }
+    }
+
+    pub(crate) fn take(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.events)
+    }
+
+    /// How many did not fit.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.dropped
+    }
+}
+
 /// One thing that was said.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {

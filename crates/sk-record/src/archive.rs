@@ -13,7 +13,7 @@ use crate::folder::Folder;
 use crate::reader::{Run, TABLES, table_file};
 use crate::writer::Staged;
 
-/// Files of one record: `run.json`, five tables, and what is added beside them (scenario, summary, report, junit, logs).
+/// Files of one record: `run.json`, six tables, and what is added beside them (scenario, summary, report, junit, logs).
 const MAX_FILES: usize = 64;
 /// Bytes of one record, unpacked. Two million pods are about 200 MB of tables; this is twenty times that.
 pub const MAX_BYTES: u64 = 4 << 30;

@@ -1,6 +1,6 @@
 //! Run records: what a simulation did, on disk, the same for both engines.
 //!
-//! A record is a folder: `run.json` (what was asked and how far to trust it), five Parquet tables (what happened) and
+//! A record is a folder: `run.json` (what was asked and how far to trust it), six Parquet tables (what happened) and
 //! whatever files the caller adds beside them. The tables stream: memory does not grow with the length of a run. A
 //! record holds no wall time, host or path, so the same question gives the same bytes; and it appears under its name
 //! only when it is whole, because it is written aside and renamed.
@@ -33,5 +33,7 @@ pub use error::Error;
 pub use meta::{Autoscaler, Basis, Engine, Group, Happened, Missing, MissingWhy, RunMeta, Trace, Warning, WarningKind};
 pub use reader::{Rows, Run};
 pub use resolve::{find_runs, resolve};
-pub use rows::{AutoscalerRow, Decided, DecisionRow, EndedBy, Explained, NodeRow, Outcome, PodRow, SeriesRow, Trigger};
+pub use rows::{
+    AutoscalerRow, Decided, DecisionRow, EndedBy, EventRow, Explained, NodeRow, Outcome, PodRow, SeriesRow, Trigger,
+};
 pub use writer::{Staged, Writer};

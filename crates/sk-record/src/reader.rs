@@ -17,7 +17,7 @@ use siphasher::sip128::{Hasher128, SipHasher13};
 use crate::column::{Batch, Column, Row};
 use crate::error::Error;
 use crate::meta::{Manifest, ManifestVersion, RECORD_VERSION, RunMeta, TableFile};
-use crate::rows::{AutoscalerRow, DecisionRow, NodeRow, PodRow, SeriesRow};
+use crate::rows::{AutoscalerRow, DecisionRow, EventRow, NodeRow, PodRow, SeriesRow};
 
 /// A `run.json` above this is not ours: a thousand groups and a thousand warnings of 1 KiB are under 2 MiB.
 const META_MAX_BYTES: u64 = 16 << 20;
@@ -25,10 +25,10 @@ const META_MAX_BYTES: u64 = 16 << 20;
 /// Rows decoded at a time: 4,096 × 17 columns × 40 bytes, plus their text, stays under 10 MiB.
 const BATCH_ROWS: usize = 4096;
 
-pub(crate) const TABLES: [&str; 5] =
-    [PodRow::TABLE, NodeRow::TABLE, SeriesRow::TABLE, DecisionRow::TABLE, AutoscalerRow::TABLE];
+pub(crate) const TABLES: [&str; 6] =
+    [PodRow::TABLE, NodeRow::TABLE, SeriesRow::TABLE, DecisionRow::TABLE, AutoscalerRow::TABLE, EventRow::TABLE];
 /// Tables that records of earlier versions do not have: to a reader they are empty.
-const LATER_TABLES: [&str; 1] = [AutoscalerRow::TABLE];
+const LATER_TABLES: [&str; 2] = [AutoscalerRow::TABLE, EventRow::TABLE];
 
 /// A run record opened for reading.
 #[derive(Debug)]
@@ -82,6 +82,11 @@ impl Run {
 
     /// All decisions of the cluster autoscaler, in the order they were pushed; none in a record of an earlier version.
     pub fn autoscaler(&self) -> Result<Rows<AutoscalerRow>, Error> {
+        self.rows()
+    }
+
+    /// All that was said about objects, in the order it was pushed; none in a record of an earlier version.
+    pub fn events(&self) -> Result<Rows<EventRow>, Error> {
         self.rows()
     }
 

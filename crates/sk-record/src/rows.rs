@@ -5,16 +5,18 @@
 //! query by hand; they are written and never read back. A group's column is called `node_group`, because `group` is a
 //! word of SQL. Text longer than [`crate::TEXT_MAX_BYTES`] is cut.
 //!
-//! Of pods and decisions there are many, so their rows come in two sorts: `PodRow` has texts of its own, `PodRow<&str>`
+//! Of pods, decisions and events there are many, so their rows come in two sorts: `PodRow` has texts of its own, `PodRow<&str>`
 //! shows somebody else's, and neither writing nor looking at it allocates.
 
 mod autoscaler;
+mod event;
 
 use sk_core::{SimDuration, SimTime};
 
 use crate::column::{Column, Kind, Malformed, Row, RowReader, RowWriter};
 
 pub use autoscaler::{AutoscalerRow, Decided, Trigger};
+pub use event::EventRow;
 
 /// The life of one pod, from creation to removal; pushed once, when the pod is gone or the run ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -473,5 +475,6 @@ mod tests {
         check::<SeriesRow>();
         check::<DecisionRow>();
         check::<AutoscalerRow>();
+        check::<EventRow>();
     }
 }

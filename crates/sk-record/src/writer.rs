@@ -23,11 +23,11 @@ use crate::error::Error;
 use crate::folder::{Folder, META_FILE, write_file};
 use crate::meta::{Manifest, RECORD_VERSION, RunMeta, TableFile};
 use crate::reader::{Run, digest_of, table_file};
-use crate::rows::{AutoscalerRow, DecisionRow, NodeRow, PodRow, SeriesRow};
+use crate::rows::{AutoscalerRow, DecisionRow, EventRow, NodeRow, PodRow, SeriesRow};
 
-/// A row group is closed at this many rows or this much text, whichever comes first. What the five tables hold in
-/// memory is then at most 5 × (8 MiB of text + 8,192 rows × 19 columns × 10 bytes per cell ≈ 1.5 MiB) ≈ 48 MiB;
-/// in practice, with pods and decisions as the wide tables and some 100 bytes of text in a row, about 4 MiB.
+/// A row group is closed at this many rows or this much text, whichever comes first. What the six tables hold in
+/// memory is then at most 6 × (8 MiB of text + 8,192 rows × 19 columns × 10 bytes per cell ≈ 1.5 MiB) ≈ 57 MiB;
+/// in practice, with pods, decisions and events as the wide tables and some 100 bytes of text in a row, about 5 MiB.
 const ROW_GROUP_ROWS: usize = 8_192;
 const ROW_GROUP_TEXT_BYTES: usize = 8 << 20;
 
@@ -44,6 +44,7 @@ pub struct Writer {
     series: Table,
     decisions: Table,
     autoscaler: Table,
+    events: Table,
 }
 
 impl Writer {
@@ -56,6 +57,7 @@ impl Writer {
             series: Table::create::<SeriesRow>(folder.staging(), run_id)?,
             decisions: Table::create::<DecisionRow>(folder.staging(), run_id)?,
             autoscaler: Table::create::<AutoscalerRow>(folder.staging(), run_id)?,
+            events: Table::create::<EventRow>(folder.staging(), run_id)?,
             run_id: run_id.to_owned(),
             folder,
         })
@@ -72,6 +74,7 @@ impl Writer {
             series: self.series.fork::<SeriesRow>(folder.staging(), run_id)?,
             decisions: self.decisions.fork::<DecisionRow>(folder.staging(), run_id)?,
             autoscaler: self.autoscaler.fork::<AutoscalerRow>(folder.staging(), run_id)?,
+            events: self.events.fork::<EventRow>(folder.staging(), run_id)?,
             run_id: run_id.to_owned(),
             folder,
         })
@@ -102,6 +105,11 @@ impl Writer {
         self.autoscaler.push::<AutoscalerRow>(row)
     }
 
+    /// Adds what somebody said about an object.
+    pub fn push_event(&mut self, row: &EventRow<impl AsRef<str>>) -> Result<(), Error> {
+        self.events.push::<EventRow>(&row.borrowed())
+    }
+
     /// Adds a whole file beside the tables, e.g. `scenario.yaml`.
     pub fn add_file(&mut self, name: &str, content: &[u8]) -> Result<(), Error> {
         self.folder.add_file(name, content)
@@ -113,7 +121,7 @@ impl Writer {
             return Err(Error::OtherRun { begun: self.run_id, finished: meta.run_id.clone() });
         }
         let mut tables = BTreeMap::new();
-        for table in [self.pods, self.nodes, self.series, self.decisions, self.autoscaler] {
+        for table in [self.pods, self.nodes, self.series, self.decisions, self.autoscaler, self.events] {
             tables.insert(table.name.to_owned(), table.finish()?);
         }
         let manifest = Manifest { record: RECORD_VERSION, meta: meta.clone(), tables, files: Vec::new() };

@@ -121,6 +121,20 @@ fn autoscaler() -> AutoscalerRow {
     }
 }
 
+fn event() -> EventRow {
+    EventRow {
+        time: SimTime::from_secs(11),
+        is_warning: true,
+        reason: "FailedScheduling".into(),
+        kind: "Pod".into(),
+        namespace: Some("default".into()),
+        name: "nginx-1".into(),
+        owner: Some("default/Deployment/nginx".into()),
+        source: "default-scheduler".into(),
+        message: "0/1 nodes are available: 1 Insufficient cpu.".into(),
+    }
+}
+
 fn write(dir: &Path, pods: i64) {
     let mut writer = Writer::create(dir, "nginx-3fa91c").unwrap();
     for number in 0..pods {
@@ -130,6 +144,7 @@ fn write(dir: &Path, pods: i64) {
     writer.push_series(&series()).unwrap();
     writer.push_decision(&decision()).unwrap();
     writer.push_autoscaler(&autoscaler()).unwrap();
+    writer.push_event(&event()).unwrap();
     writer.add_file("scenario.yaml", b"kind: Scenario\n").unwrap();
     let mut staged = writer.finish(&meta("nginx-3fa91c")).unwrap();
     assert_eq!(staged.run().unwrap().pods().unwrap().count() as i64, pods);
@@ -155,6 +170,7 @@ fn what_was_written_is_read_back_across_row_groups() {
     assert_eq!(run.series().unwrap().collect::<Result<Vec<_>, _>>().unwrap(), [series()]);
     assert_eq!(run.decisions().unwrap().collect::<Result<Vec<_>, _>>().unwrap(), [decision()]);
     assert_eq!(run.autoscaler().unwrap().collect::<Result<Vec<_>, _>>().unwrap(), [autoscaler()]);
+    assert_eq!(run.events().unwrap().collect::<Result<Vec<_>, _>>().unwrap(), [event()]);
     assert_eq!(run.file("scenario.yaml").unwrap().unwrap(), b"kind: Scenario\n");
     assert_eq!(run.file("junit.xml").unwrap(), None);
 }
@@ -198,23 +214,26 @@ fn the_same_run_twice_gives_the_same_bytes() {
         assert_eq!(fs::read(one.join(&name)).unwrap(), fs::read(two.join(&name)).unwrap(), "{name:?}");
         files += 1;
     }
-    assert_eq!(files, 8);
+    assert_eq!(files, 9);
 }
 
 #[test]
-fn a_record_of_an_earlier_version_has_no_decisions_of_the_autoscaler() {
+fn a_record_of_an_earlier_version_has_neither_decisions_of_the_autoscaler_nor_events() {
     let temp = tempfile::tempdir().unwrap();
     let dir = temp.path().join("nginx");
     write(&dir, 3);
-    fs::remove_file(dir.join("autoscaler.parquet")).unwrap();
-    let error = Run::open(&dir).unwrap_err().to_string();
-    assert!(error.contains("autoscaler.parquet"), "this version's record has one: {error}");
-    let path = dir.join("run.json");
-    let mut json: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
-    json["tables"].as_object_mut().unwrap().remove("autoscaler");
-    fs::write(&path, json.to_string()).unwrap();
+    for table in ["autoscaler", "events"] {
+        fs::remove_file(dir.join(format!("{table}.parquet"))).unwrap();
+        let error = Run::open(&dir).unwrap_err().to_string();
+        assert!(error.contains(table), "this version's record has one: {error}");
+        let path = dir.join("run.json");
+        let mut json: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+        json["tables"].as_object_mut().unwrap().remove(table);
+        fs::write(&path, json.to_string()).unwrap();
+    }
     let run = Run::open(&dir).unwrap();
     assert_eq!(run.autoscaler().unwrap().count(), 0);
+    assert_eq!(run.events().unwrap().count(), 0);
     assert_eq!(run.pods().unwrap().count(), 3);
 }
 

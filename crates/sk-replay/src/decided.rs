@@ -1,10 +1,11 @@
-//! What the cluster autoscaler decided, as rows of the run record: one per decision and object that it was about.
+//! What the cluster autoscaler decided, as rows of the run record: one per decision and object that it was about, and the
+//! Kubernetes events that it writes.
 
 use std::collections::BTreeMap;
 
 use sk_core::{ObjectKey, SmolStr};
 use sk_engine::{Choice, Decision, Resize, Trigger, Verdict};
-use sk_record::{AutoscalerRow, Decided, Trigger as TriggerWord};
+use sk_record::{AutoscalerRow, Decided, EventRow, Trigger as TriggerWord};
 
 /// Who owns a pod, and which group a node is of, as far as that is known.
 pub(crate) trait Names {
@@ -97,6 +98,39 @@ pub(crate) fn rows(decision: &Decision, names: &impl Names) -> Vec<AutoscalerRow
         Verdict::ScaleDownFailed { node, .. } => vec![of_node(Decided::ScaleDownFailed, node)],
     }
 }
+
+/// The events of one decision.
+pub(crate) fn events(decision: &Decision, names: &impl Names) -> Vec<EventRow> {
+    let row = |(reason, object, message): (&'static str, String, String)| {
+        let (kind, name) = object.split_once('/').unwrap_or(("", &object));
+        let (namespace, name) = name.split_once('/').map_or((None, name), |(namespace, name)| (Some(namespace), name));
+        let pod = namespace.filter(|_| kind == "Pod").map(|namespace| ObjectKey::namespaced(namespace, name));
+        EventRow {
+            time: decision.at,
+            is_warning: WARNINGS.contains(&reason),
+            reason: reason.to_owned(),
+            kind: kind.to_owned(),
+            namespace: namespace.map(ToOwned::to_owned),
+            name: name.to_owned(),
+            owner: pod.and_then(|pod| names.owner(&pod)).map(|owner| owner.to_string()),
+            source: SOURCE.to_owned(),
+            message,
+        }
+    };
+    decision.events().into_iter().map(row).collect()
+}
+
+/// How it signs its events.
+const SOURCE: &str = "cluster-autoscaler";
+/// The reasons that cluster-autoscaler gives as warnings.
+const WARNINGS: [&str; 6] = [
+    "ScaleDownFailed",
+    "ScaleUpFailed",
+    "FailedToScaleUpGroup",
+    "ScaleUpTimedOut",
+    "MaxNodesTotalReached",
+    "ClusterUnhealthy",
+];
 
 fn growth(row: AutoscalerRow, resize: &Resize) -> AutoscalerRow {
     AutoscalerRow {

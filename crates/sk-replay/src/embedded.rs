@@ -20,7 +20,8 @@ use crate::nodes::{BadNode, Inventory, NodeChange};
 use crate::plan::{Action, Content, Operation, Overlay, Plan, Start, Window};
 use crate::record::{Recorder, Seen, about};
 use crate::setup::Setup;
-use crate::timeline::World;
+use crate::timeline::Disruptions;
+use crate::told::Told;
 
 /// The Kubernetes whose rules the engine follows.
 pub const KUBERNETES: &str = "1.36";
@@ -264,7 +265,7 @@ struct Replay {
     /// What happens to nodes that no group makes.
     nodes: Inventory,
     /// What else happens.
-    world: World,
+    disruptions: Disruptions,
 }
 
 impl Replay {
@@ -285,9 +286,9 @@ impl Replay {
         let longest_step = request.longest_step;
         let nodes = std::mem::take(&mut beginning.nodes);
         let job_duration = request.setup.settings.timing.job_duration;
-        let world = World::new(&request.setup.timeline, request.setup);
+        let disruptions = Disruptions::new(&request.setup.timeline, request.setup);
         let refusals = BTreeMap::new();
-        Ok(Self { engine, recorder, cursor, refusals, late: 0, job_duration, longest_step, nodes, world })
+        Ok(Self { engine, recorder, cursor, refusals, late: 0, job_duration, longest_step, nodes, disruptions })
     }
 
     /// A replay that goes on from here by itself.
@@ -301,13 +302,13 @@ impl Replay {
             job_duration: self.job_duration,
             longest_step: self.longest_step,
             nodes: self.nodes.clone(),
-            world: self.world.clone(),
+            disruptions: self.disruptions.clone(),
         })
     }
 
     /// Lets the cluster live until `until`, its nodes come and go, and happen what the timeline says.
     fn advance(&mut self, until: SimTime, progress: &mut Progress<'_>) -> Result<ControlFlow<()>, RunError> {
-        let next = |replay: &Self| replay.nodes.next_at().into_iter().chain(replay.world.next_at()).min();
+        let next = |replay: &Self| replay.nodes.next_at().into_iter().chain(replay.disruptions.next_at()).min();
         while let Some(at) = next(self).filter(|at| *at <= until) {
             if self.live(at, progress)?.is_break() {
                 return Ok(ControlFlow::Break(()));
@@ -315,9 +316,9 @@ impl Replay {
             while let Some((_, change)) = self.nodes.next_by(at) {
                 self.change_node(change)?;
             }
-            if self.world.next_at().is_some_and(|due| due <= at) {
-                self.world.happen(&mut self.engine);
-                self.recorder.set_prices(self.world.prices());
+            if self.disruptions.next_at().is_some_and(|due| due <= at) {
+                self.disruptions.happen(&mut self.engine);
+                self.recorder.set_prices(self.disruptions.prices());
                 self.catch_up()?;
             }
         }
@@ -328,7 +329,7 @@ impl Replay {
     fn change_node(&mut self, change: NodeChange) -> Result<(), RunError> {
         match change {
             NodeChange::Gone(name) => {
-                self.world.forget(&name);
+                self.disruptions.forget(&name);
                 let target = ObjectRef::new(NODE.clone(), ObjectKey::cluster(name));
                 let options = DeleteOptions { grace_secs: Some(0), ..DeleteOptions::default() };
                 if let Err(error) = self.engine.handle(Request::Delete { target: target.clone(), options })
@@ -337,7 +338,7 @@ impl Replay {
                     self.not_deleted(&target, &error);
                 }
             }
-            NodeChange::Put(node) if self.world.holds(&self.engine, &node.key.name) => {}
+            NodeChange::Put(node) if self.disruptions.holds(&self.engine, &node.key.name) => {}
             NodeChange::Put(node) if self.engine.get(&NODE, &node.key).is_some() => {
                 let updated = self.engine.handle(Request::update((*node).clone()));
                 let updated = updated.and_then(|_| self.engine.handle(Request::update_status(*node)));
@@ -370,17 +371,14 @@ impl Replay {
 
     fn catch_up(&mut self) -> Result<(), RunError> {
         self.engine.take_explained().into_iter().for_each(|explained| self.recorder.explain(explained));
-        // Each decision between the changes before and after it, so that pods and nodes are known by their names.
-        let decisions = self.engine.take_decisions();
-        let mut decisions = decisions.iter().peekable();
+        // Decisions and events between the changes before and after them, so that pods and nodes are known by their names.
+        let mut told = Told::of(&mut self.engine);
         for event in self.engine.watch(self.cursor)? {
-            while let Some(decision) = decisions.next_if(|decision| decision.at < event.at) {
-                self.recorder.decide(decision)?;
-            }
+            told.before(Some(event.at), &mut self.recorder)?;
             self.recorder.see_event(event)?;
             self.cursor = event.object.resource_version;
         }
-        decisions.try_for_each(|decision| self.recorder.decide(decision))?;
+        told.before(None, &mut self.recorder)?;
         self.engine.forget(self.cursor);
         Ok(())
     }
@@ -458,8 +456,17 @@ impl Replay {
                 count: left_out,
             });
         }
+        let untold = self.engine.dropped_events() + self.recorder.untold();
+        if untold > 0 {
+            warnings.push(Warning {
+                code: "event-rows".to_owned(),
+                kind: WarningKind::Gap,
+                message: "events beyond the first two million are not in the record".to_owned(),
+                count: untold,
+            });
+        }
         warnings.extend(assumed);
-        let (timeline, outside) = self.world.into_record();
+        let (timeline, outside) = self.disruptions.into_record();
         warnings.extend(outside);
         meta.timeline = timeline;
         meta.warnings = warnings;

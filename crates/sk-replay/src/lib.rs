@@ -40,6 +40,7 @@ pub mod scheduler;
 pub mod setup;
 pub mod standing;
 pub mod timeline;
+mod told;
 
 pub use embedded::{RunError, run};
 pub use refusals::{Refusals, refusals};

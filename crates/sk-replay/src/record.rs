@@ -14,8 +14,8 @@ use sk_core::memo::Memo;
 use sk_core::{ObjectKey, ObjectRef, Resources, SimTime, SmolStr};
 use sk_engine::api::directives::NODE_GROUP;
 use sk_engine::api::{Body, Change, Object, Uid, WatchEvent};
-use sk_engine::kinds::{Condition, ConditionStatus, Node, Pod, PodPhase, PodSpec};
-use sk_record::{DecisionRow, EndedBy, Error, Explained, NodeRow, Outcome, PodRow, SeriesRow, Writer};
+use sk_engine::kinds::{Condition, ConditionStatus, Node, POD, Pod, PodPhase, PodSpec};
+use sk_record::{DecisionRow, EndedBy, Error, EventRow, Explained, NodeRow, Outcome, PodRow, SeriesRow, Writer};
 use sk_store::trace::{Trace, TraceError};
 
 use crate::decided::{self, Names};
@@ -55,6 +55,9 @@ const SPEC_MEMORY: usize = 1 << 12;
 /// seconds fills them in half a day, and a million rows are some 20 MB on disk.
 const MAX_AUTOSCALER_ROWS: u64 = 1_000_000;
 
+/// At most so many events are kept of one run: those of a million pods, some 40 MB on disk.
+const MAX_EVENT_ROWS: u64 = 2_000_000;
+
 /// Turns changes into rows.
 pub struct Recorder {
     writer: Writer,
@@ -74,6 +77,8 @@ pub struct Recorder {
     own_name: String,
     /// How many rows of the autoscaler's decisions there would be without a limit.
     autoscaler_rows: u64,
+    /// The same of events.
+    event_rows: u64,
 }
 
 /// The pods that are alive, by name.
@@ -160,6 +165,7 @@ impl Recorder {
             explained: BTreeMap::new(),
             own_name: String::new(),
             autoscaler_rows: 0,
+            event_rows: 0,
         }
     }
 
@@ -181,6 +187,7 @@ impl Recorder {
             explained: self.explained.clone(),
             own_name: String::new(),
             autoscaler_rows: self.autoscaler_rows,
+            event_rows: self.event_rows,
         })
     }
 
@@ -223,7 +230,39 @@ impl Recorder {
                 self.writer.push_autoscaler(&row)?;
             }
         }
+        for row in decided::events(decision, self) {
+            self.push_event(&row)?;
+        }
         Ok(())
+    }
+
+    /// Takes in what somebody said about an object.
+    pub fn tell(&mut self, event: &sk_engine::Event) -> Result<(), Error> {
+        let owner = match self.owners.get(&event.uid) {
+            Some(owner) => Some(owner.clone()),
+            None => self.owner(&event.about.key).filter(|_| event.about.gvk == POD),
+        };
+        self.push_event(&EventRow {
+            time: event.at,
+            is_warning: event.is_warning,
+            reason: event.reason.as_str(),
+            kind: &event.about.gvk.kind,
+            namespace: event.about.key.namespace.as_deref(),
+            name: &event.about.key.name,
+            owner: owner.as_deref(),
+            source: event.from,
+            message: &event.message,
+        })
+    }
+
+    fn push_event(&mut self, row: &EventRow<impl AsRef<str>>) -> Result<(), Error> {
+        self.event_rows += 1;
+        if self.event_rows <= MAX_EVENT_ROWS { self.writer.push_event(row) } else { Ok(()) }
+    }
+
+    /// How many events were left out because there were too many.
+    pub fn untold(&self) -> u64 {
+        self.event_rows.saturating_sub(MAX_EVENT_ROWS)
     }
 
     /// How many rows of the autoscaler's decisions were left out because there were too many.

@@ -70,7 +70,7 @@ impl Setup {
             autoscaler: autoscaler(scenario),
             scheduler: Configuration::default(),
             explain: Some(Explain::default()),
-            events: false,
+            events: true,
             // Which they are depends on the trace.
             rules: sk_engine::api::Rules::default(),
         };

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use serde_json::{Value, json};
 use sk_api::Scenario;
 use sk_core::{SimDuration, SimTime};
-use sk_record::{EndedBy, NodeRow, PodRow, RunMeta};
+use sk_record::{AutoscalerRow, Decided, EndedBy, EventRow, NodeRow, PodRow, RunMeta};
 use sk_replay::embedded::{self, RunRequest};
 use sk_replay::plan::{Overlay, Window};
 use sk_replay::scheduler;
@@ -57,6 +57,8 @@ struct Ran {
     meta: RunMeta,
     pods: Vec<PodRow>,
     nodes: Vec<NodeRow>,
+    autoscaler: Vec<AutoscalerRow>,
+    events: Vec<EventRow>,
 }
 
 impl Ran {
@@ -105,8 +107,11 @@ fn run(objects: &[(i64, Value)], scenario: &str) -> Ran {
     let staged = staged.unwrap_or_else(|error| panic!("{error}"));
     let run = staged.run().expect("a record");
     let (pods, nodes) = (run.pods().expect("pods"), run.nodes().expect("nodes"));
+    let (autoscaler, events) = (run.autoscaler().expect("decisions"), run.events().expect("events"));
     Ran {
         meta: run.meta().clone(),
+        autoscaler: autoscaler.collect::<Result<_, _>>().expect("rows"),
+        events: events.collect::<Result<_, _>>().expect("rows"),
         pods: pods.collect::<Result<_, _>>().expect("rows"),
         nodes: nodes.collect::<Result<_, _>>().expect("rows"),
     }
@@ -279,4 +284,78 @@ fn the_seed_decides_who_is_hit_and_nothing_else_does() {
     assert_ne!(lost(1).0, lost(2).0);
     let delays: std::collections::BTreeSet<_> = lost(1).1.into_iter().collect();
     assert!(delays.len() > 5, "no two machines take the same time: {delays:?}");
+}
+
+/// Two groups, of which the first has no stock for a while; a pod that fits nowhere; and nodes that are no longer needed.
+fn stock_out() -> Ran {
+    run(
+        &[
+            (0, deployment("web", 6, "1500m")),
+            (60, deployment("giant", 1, "64")),
+            (1200, deployment("web", 1, "1500m")),
+        ],
+        "autoscaler: {expander: priority, priorities: {50: [first], 10: [second]}, scale-down-delay-after-add: 2m, \
+         scale-down-unneeded-time: 5m}
+cluster: {groups: {first: {min: 0, max: 5, cpu: 4, memory: 16Gi, ready: 60s},
+                   second: {min: 0, max: 5, cpu: 4, memory: 16Gi, ready: 60s}}}
+timeline: [{at: +0s, stockout: {group: first, for: 30m}}]",
+    )
+}
+
+#[test]
+fn a_whole_run_keeps_every_decision_of_the_autoscaler_with_its_reason() {
+    let ran = stock_out();
+    let of = |decided: Decided| -> Vec<&AutoscalerRow> {
+        ran.autoscaler.iter().filter(|row| row.decision == decided).collect()
+    };
+    let failed = of(Decided::ScaleUpFailed);
+    assert_eq!(failed[0].group.as_deref(), Some("first"));
+    assert!(failed[0].message.as_ref().is_some_and(|message| message.contains("OutOfResource")), "{:?}", failed[0]);
+    let grown: Vec<&AutoscalerRow> = of(Decided::ScaleUp).into_iter().filter(|row| row.pod.is_none()).collect();
+    assert_eq!(grown[0].group.as_deref(), Some("first"), "it is tried first");
+    let second = grown.iter().find(|row| row.group.as_deref() == Some("second")).expect("the other group helps");
+    assert_eq!((second.nodes_before, second.nodes_after, second.pods), (Some(0), Some(3), Some(6)));
+    assert!(second.options.as_ref().is_some_and(|text| text.contains("second: 3 nodes for 6 pods")), "{second:?}");
+    let helped = of(Decided::ScaleUp).into_iter().filter(|row| row.pod.is_some());
+    assert!(helped.clone().all(|row| row.owner.as_deref() == Some("shop/Deployment/web")), "{:?}", ran.autoscaler);
+    let refused = of(Decided::NoScaleUp);
+    let giant: Vec<_> = refused.iter().filter(|row| row.owner.as_deref() == Some("shop/Deployment/giant")).collect();
+    assert_eq!(giant.len(), 1, "{refused:?}");
+    assert_eq!(giant[0].event.as_deref(), Some("NotTriggerScaleUp"));
+    assert!(giant[0].message.as_ref().is_some_and(|message| message.contains("Insufficient cpu")), "{:?}", giant[0]);
+    let gone: Vec<_> = of(Decided::ScaleDown).into_iter().filter(|row| row.pod.is_none()).collect();
+    let deleted = ran.nodes.iter().filter(|node| node.deleted.is_some()).count();
+    assert_eq!(gone.len(), deleted, "{gone:?}");
+    assert!(deleted > 0 && gone.iter().all(|row| row.node.is_some() && row.event.as_deref() == Some("ScaleDown")));
+    assert!(!of(Decided::Unneeded).is_empty() && !of(Decided::Unremovable).is_empty());
+    let loops: Vec<i64> = ran.autoscaler.iter().map(|row| row.loop_number).collect();
+    assert!(loops.is_sorted() && loops[0] >= 1);
+}
+
+#[test]
+fn a_whole_run_keeps_the_events_of_all_parts_of_the_control_plane() {
+    let ran = stock_out();
+    assert!(ran.events.iter().map(|event| event.time).is_sorted());
+    let of = |source: &str, reason: &str| -> Vec<&EventRow> {
+        ran.events.iter().filter(|event| event.source == source && event.reason == reason).collect()
+    };
+    let scheduled = of("default-scheduler", "Scheduled");
+    assert_eq!(scheduled.len(), ran.pods.iter().filter(|pod| pod.scheduled.is_some()).count());
+    let owners = ["shop/Deployment/web", "shop/Deployment/giant"];
+    assert!(scheduled.iter().all(|event| event.kind == "Pod" && event.owner.as_deref() == Some(owners[0])));
+    assert_eq!(of("replicaset-controller", "SuccessfulCreate").len(), ran.pods.len());
+    assert!(of("deployment-controller", "ScalingReplicaSet").iter().all(|event| event.kind == "Deployment"));
+    let waits = of("default-scheduler", "FailedScheduling");
+    assert!(waits.iter().all(|event| event.is_warning && event.owner.is_some()));
+    let pairs: std::collections::BTreeSet<_> = waits.iter().map(|event| (&event.name, &event.message)).collect();
+    assert_eq!(pairs.len(), waits.len(), "nothing is only repeated: {waits:?}");
+    for reason in ["TriggeredScaleUp", "NotTriggerScaleUp"] {
+        let told = of("cluster-autoscaler", reason);
+        let is_known =
+            |event: &&EventRow| event.kind == "Pod" && owners.contains(&event.owner.as_deref().unwrap_or(""));
+        assert!(!told.is_empty() && told.iter().all(is_known), "{told:?}");
+    }
+    let node = of("cluster-autoscaler", "ScaleDown")[0];
+    assert_eq!((node.kind.as_str(), &node.namespace, node.is_warning), ("Node", &None, false));
+    assert!(of("cluster-autoscaler", "ScaleUpFailed").iter().all(|event| event.is_warning));
 }

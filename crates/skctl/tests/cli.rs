@@ -39,7 +39,8 @@ fn the_demo_passes_and_leaves_a_whole_run() {
     let run = only_run(dir.path());
     let files =
         ["summary.json", "run.json", "scenario.yaml", "report.html", "junit.xml", "pods.parquet", "nodes.parquet"];
-    for file in files.into_iter().chain(["series.parquet", "decisions.parquet"]) {
+    for file in files.into_iter().chain(["series.parquet", "decisions.parquet", "autoscaler.parquet", "events.parquet"])
+    {
         assert!(run.join(file).is_file(), "{file}");
     }
 }

@@ -134,8 +134,10 @@ impl KubeScheduler {
     /// written again.
     pub(super) fn report(&mut self, object: &Object, message: &str, nominated: Option<SmolStr>, ctx: &mut Context<'_>) {
         let Some(pod) = object.pod() else { return };
-        ctx.tell(|_| [said::Event::warning(SCHEDULER, object, "FailedScheduling", message.to_owned())]);
         let said = pod.status.condition("PodScheduled").is_some_and(|c| !c.is_true() && c.message() == message);
+        // A repetition only makes Kubernetes count one more in the same Event.
+        let tell = || said::Event::warning(SCHEDULER, object, "FailedScheduling", message.to_owned());
+        ctx.tell(|_| (!said).then(tell));
         let written = pod.status.nominated_node_name.clone().unwrap_or_default();
         let nominated = nominated.filter(|node| *node != written);
         if said && nominated.is_none() {

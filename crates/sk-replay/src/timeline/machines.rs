@@ -1,4 +1,4 @@
-//! What the world does to single machines: they fall silent, are heard again, go for good, are emptied before they go.
+//! What happens to single machines: they fall silent, are heard again, go for good, are emptied before they go.
 //!
 //! All of it is requests to the API server, as anybody outside of the cluster could send them.
 

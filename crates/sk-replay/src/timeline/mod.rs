@@ -1,12 +1,12 @@
 //! What else happens during a run: faults and changes, at moments of the trace's clock, drawn from the seed.
 //!
 //! [`Timeline::of`] turns a scenario's `timeline` into a list of moments before the run, so that whatever cannot be done is
-//! refused before anything is simulated. `world` then does to the engine what the world outside does to a cluster: machines
+//! refused before anything is simulated. `disruptions` then does to the engine what happens to a cluster from outside: machines
 //! fall silent, the cloud takes nodes and brings others, somebody changes a flag. What follows from it, taints, evictions,
 //! new pods and nodes, is the work of the engine's own controllers.
 
+mod disruptions;
 mod machines;
-mod world;
 
 use sk_api::Scenario;
 use sk_api::scenario::timeline::{Changes, Happening, LoseNodes, Reclaim};
@@ -17,7 +17,7 @@ use crate::plan::Window;
 use crate::scheduler::{self, SchedulerError};
 use crate::setup::Setup;
 
-pub(crate) use world::World;
+pub(crate) use disruptions::Disruptions;
 
 /// The most moments of one run: every second of a day.
 const MAX_MOMENTS: usize = 86_400;

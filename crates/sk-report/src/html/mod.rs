@@ -330,7 +330,7 @@ fn scenario(asked: Option<Asked<'_>>) -> String {
 }
 
 fn files(analysis: &Analysis) -> String {
-    const FILES: [(&str, &str); 8] = [
+    const FILES: [(&str, &str); 9] = [
         ("summary.json", "all figures and assertions"),
         ("run.json", "what was asked, and the warnings in full"),
         ("scenario.yaml", "the resolved scenario, ready to run again"),
@@ -339,6 +339,7 @@ fn files(analysis: &Analysis) -> String {
         ("series.parquet", "what changed when"),
         ("decisions.parquet", "every answer of the scheduler"),
         ("autoscaler.parquet", "every decision of the autoscaler"),
+        ("events.parquet", "what was said about objects"),
     ];
     let rows = FILES.map(|(file, about)| format!("<li><a href=\"{file}\">{file}</a> {about}</li>\n"));
     let meta = &analysis.meta;

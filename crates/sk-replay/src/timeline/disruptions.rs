@@ -1,4 +1,5 @@
-//! The world around the cluster: carries a timeline out, moment by moment, and what follows from each later.
+//! Disruptions, as Kubernetes calls what happens to a cluster from outside: carries a timeline out, moment by moment, and what
+//! follows from each later.
 //!
 //! A machine that falls silent keeps its Node until the control plane has not heard of it for too long; then the Node is
 //! not ready, its taints keep pods away, and its pods leave when their tolerations end. A machine that is gone for good is
@@ -29,9 +30,9 @@ const EVICTION_RETRY: SimDuration = SimDuration::from_secs(5);
 /// How many moments are kept for the record; beyond these a report shows none.
 const MAX_MARKS: usize = 10_000;
 
-/// The world around a running cluster.
+/// What happens to a running cluster from outside.
 #[derive(Clone)]
-pub(crate) struct World {
+pub(crate) struct Disruptions {
     moments: VecDeque<Moment>,
     /// What follows from moments that were, in order.
     later: BTreeMap<(SimTime, u64), Step>,
@@ -71,7 +72,7 @@ enum Step {
     Fast(u64),
 }
 
-impl World {
+impl Disruptions {
     pub(crate) fn new(timeline: &Timeline, setup: &Setup) -> Self {
         let seed = setup.settings.seed;
         Self {
@@ -113,7 +114,7 @@ impl World {
         }
     }
 
-    /// Is the world holding this node down? Then nothing that was recorded of it brings it back.
+    /// Does a disruption hold this node down? Then nothing that was recorded of it brings it back.
     pub(crate) fn holds(&self, engine: &Engine, node: &SmolStr) -> bool {
         self.gone.contains(node) || is_silent(engine, node)
     }

@@ -1,0 +1,100 @@
+//! One row per Kubernetes event: what controllers, scheduler and cluster autoscaler said about an object.
+//!
+//! There are a few for every pod, so its rows come in two sorts, as those of pods and decisions do.
+
+use sk_core::SimTime;
+
+use crate::column::{Column, Kind, Malformed, Row, RowReader, RowWriter};
+
+/// What somebody said about an object, as `kubectl describe` shows it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct EventRow<Text = String> {
+    /// When.
+    pub time: SimTime,
+    /// Does it ask for attention?
+    pub is_warning: bool,
+    /// The machine's word, such as `FailedScheduling`.
+    pub reason: Text,
+    /// About an object of which kind.
+    pub kind: Text,
+    /// Its namespace; nothing for a node.
+    pub namespace: Option<Text>,
+    /// Its name.
+    pub name: Text,
+    /// Its top-most owner, as in [`super::PodRow::owner`]; nothing for what nobody owns and for what is gone.
+    pub owner: Option<Text>,
+    /// Who says it, such as `replicaset-controller`.
+    pub source: Text,
+    /// The sentence.
+    pub message: Text,
+}
+
+const NORMAL: &str = "Normal";
+const WARNING: &str = "Warning";
+
+impl<Text: AsRef<str>> EventRow<Text> {
+    /// The same row, with somebody else's texts.
+    pub fn borrowed(&self) -> EventRow<&str> {
+        EventRow {
+            time: self.time,
+            is_warning: self.is_warning,
+            reason: self.reason.as_ref(),
+            kind: self.kind.as_ref(),
+            namespace: self.namespace.as_ref().map(AsRef::as_ref),
+            name: self.name.as_ref(),
+            owner: self.owner.as_ref().map(AsRef::as_ref),
+            source: self.source.as_ref(),
+            message: self.message.as_ref(),
+        }
+    }
+}
+
+impl Row for EventRow {
+    type Borrowed<'a> = EventRow<&'a str>;
+
+    const TABLE: &'static str = "events";
+    const COLUMNS: &'static [Column] = &[
+        Column::required("time", Kind::Time),
+        Column::required("type", Kind::Text),
+        Column::required("reason", Kind::Text),
+        Column::required("kind", Kind::Text),
+        Column::optional("namespace", Kind::Text),
+        Column::required("name", Kind::Text).distinct(),
+        Column::optional("owner", Kind::Text),
+        Column::required("source", Kind::Text),
+        Column::required("message", Kind::Text).distinct(),
+    ];
+
+    fn write(event: &EventRow<&str>, row: &mut RowWriter<'_>) {
+        row.time(event.time).text(if event.is_warning { WARNING } else { NORMAL }).text(event.reason).text(event.kind);
+        row.opt_text(event.namespace).text(event.name).opt_text(event.owner).text(event.source).text(event.message);
+    }
+
+    fn own(event: EventRow<&str>) -> Self {
+        Self {
+            time: event.time,
+            is_warning: event.is_warning,
+            reason: event.reason.to_owned(),
+            kind: event.kind.to_owned(),
+            namespace: event.namespace.map(ToOwned::to_owned),
+            name: event.name.to_owned(),
+            owner: event.owner.map(ToOwned::to_owned),
+            source: event.source.to_owned(),
+            message: event.message.to_owned(),
+        }
+    }
+
+    fn read<'a>(row: &mut RowReader<'a>) -> Result<EventRow<&'a str>, Malformed> {
+        Ok(EventRow {
+            time: row.time()?,
+            is_warning: row.word(&[false, true], |warning| if warning { WARNING } else { NORMAL })?,
+            reason: row.text()?,
+            kind: row.text()?,
+            namespace: row.opt_text()?,
+            name: row.text()?,
+            owner: row.opt_text()?,
+            source: row.text()?,
+            message: row.text()?,
+        })
+    }
+}

@@ -1,0 +1,42 @@
+//! What the control plane said since the recorder last listened: decisions of the autoscaler and events, in the order of time.
+
+use std::iter::Peekable;
+use std::vec::IntoIter;
+
+use sk_core::SimTime;
+use sk_engine::{Decision, Engine, Event};
+use sk_record::Error;
+
+use crate::record::Recorder;
+
+/// What is yet to be recorded.
+pub(crate) struct Told {
+    decisions: Peekable<IntoIter<Decision>>,
+    events: Peekable<IntoIter<Event>>,
+}
+
+impl Told {
+    /// All that was said.
+    pub(crate) fn of(engine: &mut Engine) -> Self {
+        Self {
+            decisions: engine.take_decisions().into_iter().peekable(),
+            events: engine.take_events().into_iter().peekable(),
+        }
+    }
+
+    /// Records what was said before `until`, or all that is left. Of what was said at one moment decisions come first.
+    pub(crate) fn before(&mut self, until: Option<SimTime>, recorder: &mut Recorder) -> Result<(), Error> {
+        let is_due = |at: SimTime| until.is_none_or(|until| at < until);
+        loop {
+            let said = self.events.peek().map(|event| event.at).filter(|at| is_due(*at));
+            let is_first = |decision: &Decision| is_due(decision.at) && said.is_none_or(|at| decision.at <= at);
+            if let Some(decision) = self.decisions.next_if(is_first) {
+                recorder.decide(&decision)?;
+            } else if let Some(event) = self.events.next_if(|event| is_due(event.at)) {
+                recorder.tell(&event)?;
+            } else {
+                return Ok(());
+            }
+        }
+    }
+}

@@ -36,7 +36,9 @@ pub(in super::super) fn render(comparison: &Comparison, columns: usize) -> Strin
     }
     for parameter in &study.parameters {
         let (lead, moved) = told_of(comparison, parameter, &printable);
-        text.push_str(&wrapped("parameter", &format!("{lead} moved"), &moved, columns));
+        // The fields on a line of their own: their paths are long.
+        text.push_str(&format!("parameter  {lead} moved\n"));
+        text.push_str(&wrapped("         ", "", &moved, columns));
     }
     text
 }

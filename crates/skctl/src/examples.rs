@@ -9,11 +9,18 @@ pub(crate) struct Example {
     pub(crate) scenario: &'static str,
 }
 
-const EXAMPLES: [Example; 1] = [Example {
-    name: "nginx",
-    trace: include_bytes!("../../../examples/nginx.sktrace"),
-    scenario: include_str!("../../../examples/nginx.yaml"),
-}];
+const EXAMPLES: [Example; 2] = [
+    Example {
+        name: "nginx",
+        trace: include_bytes!("../../../examples/nginx.sktrace"),
+        scenario: include_str!("../../../examples/nginx.yaml"),
+    },
+    Example {
+        name: "shop",
+        trace: include_bytes!("../../../examples/shop.sktrace"),
+        scenario: include_str!("../../../examples/shop.yaml"),
+    },
+];
 
 /// How an example is named on the command line.
 pub(crate) const PREFIX: &str = "example:";

@@ -28,7 +28,7 @@ fn the_readme_shows_the_comparisons_real_output() {
 fn the_bundled_shop_is_what_its_specification_generates() {
     let dir = tempfile::TempDir::new().expect("there is room for a temporary folder");
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
-    let spec = examples.join("shop-workload.yaml");
+    let spec = examples.join("workloads/shop.yaml");
     skctl(dir.path(), &["trace", "generate", "-q", "-f", &spec.display().to_string(), "-O", "shop.sktrace"]);
     let generated = std::fs::read(dir.path().join("shop.sktrace")).expect("it was generated");
     assert!(generated == std::fs::read(examples.join("shop.sktrace")).expect("it is bundled"), "generate it anew");

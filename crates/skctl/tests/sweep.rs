@@ -149,7 +149,7 @@ fn a_sweep_is_compared_as_a_whole_with_its_front_and_what_each_parameter_moved()
     assert!(moved(1).contains(&"pending.longest"), "fewer nodes let pods wait longer: {parameters:?}");
 
     let table = skctl(&dir).args(["compare", "sweeps/pack"]).assert().success();
-    table.stdout(contains("Pareto front").and(contains("parameter  cluster.groups.small.max 10 → 4 → 2 moved")));
+    table.stdout(contains("Pareto front").and(contains("parameter  cluster.groups.small.max 10 → 4 → 2\n    moved")));
     let page = skctl(&dir).args(["compare", "sweeps/pack", "-o", "html"]).assert().success();
     page.stdout(contains("Cost against waiting").and(contains("Which parameter moved what")));
     let markdown = skctl(&dir).args(["compare", "runs", "-o", "markdown"]).assert().success();

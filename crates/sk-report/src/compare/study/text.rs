@@ -12,6 +12,8 @@ use crate::words::{fit_middle, printable, width};
 
 /// Figures of a line; the others are in `-o json`.
 const EACH: usize = 5;
+/// Fields that changed together and are named; the others are counted here, and named where the scenarios differ.
+const FIELDS: usize = 2;
 /// The longest name of a variant that is shown whole.
 const LABEL_MAX: usize = 24;
 
@@ -35,10 +37,14 @@ pub(in super::super) fn render(comparison: &Comparison, columns: usize) -> Strin
         text.push('\n');
     }
     for parameter in &study.parameters {
-        let (lead, moved) = told_of(comparison, parameter, &printable);
-        // The fields on a line of their own: their paths are long.
-        text.push_str(&format!("parameter  {lead} moved\n"));
-        text.push_str(&wrapped("         ", "", &moved, columns));
+        let (fields, moved) = told_of(comparison, parameter, &printable);
+        // Each field on a line of its own: their paths are long. `differs` has them whole.
+        let mut label = "parameter";
+        for field in fields {
+            text.push_str(&format!("{label:9}  {}\n", fit_middle(&field, columns.saturating_sub(11))));
+            label = "";
+        }
+        text.push_str(&wrapped("    moved", "", &moved, columns));
     }
     text
 }
@@ -101,34 +107,46 @@ fn remark(comparison: &Comparison, point: &Point) -> String {
 
 /// `cluster.groups.small.max 10 → 4 moved cost 1.20 USD → 1.02 USD, pending longest 41s → 2m10s`.
 pub(super) fn sentence(comparison: &Comparison, parameter: &Parameter, clean: &dyn Fn(&str) -> String) -> String {
-    let (lead, moved) = told_of(comparison, parameter, clean);
-    format!("{lead} moved {}", moved.join(", "))
+    let (fields, moved) = told_of(comparison, parameter, clean);
+    format!("{} moved {}", fields.join(" and "), moved.join(", "))
 }
 
 /// The fields with their values, and what they moved.
-fn told_of(comparison: &Comparison, parameter: &Parameter, clean: &dyn Fn(&str) -> String) -> (String, Vec<String>) {
+fn told_of(
+    comparison: &Comparison,
+    parameter: &Parameter,
+    clean: &dyn Fn(&str) -> String,
+) -> (Vec<String>, Vec<String>) {
     let of_path = |(place, path): (usize, &String)| {
         let values: Vec<String> = parameter.values.iter().map(|setting| clean(&setting.texts[place])).collect();
         format!("{} {}", clean(path), values.join(" → "))
     };
-    let paths: Vec<String> = parameter.paths.iter().enumerate().map(of_path).collect();
-    let real = parameter.effects.iter().filter(|effect| effect.is_real()).take(EACH);
-    let mut moved: Vec<String> = real.map(|effect| clean(&told(comparison, effect))).collect();
+    let mut fields: Vec<String> = parameter.paths.iter().enumerate().take(FIELDS).map(of_path).collect();
+    if let Some(more) = parameter.paths.len().checked_sub(FIELDS).filter(|more| *more > 0) {
+        fields.push(format!("{more} more fields"));
+    }
+    let real = parameter.effects.iter().filter(|effect| effect.is_real());
+    let told = real.filter_map(|effect| told(comparison, effect)).take(EACH);
+    let mut moved: Vec<String> = told.map(|told| clean(&told)).collect();
     if moved.is_empty() {
         moved.push("nothing beyond noise".to_owned());
     }
     if !parameter.is_balanced {
         moved.push("other fields have a part in it: not every combination was run".to_owned());
     }
-    (paths.join(" and "), moved)
+    (fields, moved)
 }
 
-fn told(comparison: &Comparison, effect: &Effect) -> String {
+/// Nothing where the difference is smaller than what is shown of the figure.
+fn told(comparison: &Comparison, effect: &Effect) -> Option<String> {
     let money = currency(comparison, 0);
     let means: Vec<String> = effect.means.iter().map(|mean| effect.shown.unit.text(*mean, money)).collect();
+    if means.iter().all(|mean| *mean == means[0]) {
+        return None;
+    }
     let noise = effect.noise.filter(|noise| *noise > 0.0);
     let noise = noise.map(|noise| format!(" ±{}", effect.shown.unit.text(noise, money))).unwrap_or_default();
-    format!("{} {}{noise}", effect.shown.label, means.join(" → "))
+    Some(format!("{} {}{noise}", effect.shown.label, means.join(" → ")))
 }
 
 /// A table: the first two columns to the left, the figures to the right, the remark as it is. What the terminal has no room

@@ -200,7 +200,7 @@ impl Admission {
 
     /// A pod that is refused is told of: its controller tries again and again, and nobody else would hear of it.
     pub(crate) fn note_refusal(&mut self, object: &Object, error: &ApiError) {
-        if object.pod().is_none() {
+        if object.pod().is_none() || error.is_namespace_terminating() {
             return;
         }
         let whose =
@@ -366,8 +366,7 @@ fn check_namespace(object: &Object, store: &Store) -> Result<(), ApiError> {
     let stored = store.get(&kinds::NAMESPACE, &ObjectKey::cluster(namespace.clone()));
     let Some(stored) = stored else { return Err(ApiError::not_found(&kinds::NAMESPACE, namespace)) };
     if stored.is_deleting() {
-        let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
-        return Err(ApiError::forbidden(&object.gvk, &object.key.name, &why));
+        return Err(ApiError::namespace_terminating(&object.gvk, &object.key.name, namespace));
     }
     Ok(())
 }

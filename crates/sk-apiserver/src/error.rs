@@ -67,6 +67,9 @@ pub struct Cause {
     pub field: String,
 }
 
+/// The cause that a server names where a namespace is going (`NamespaceTerminatingCause`).
+const NAMESPACE_TERMINATING: &str = "NamespaceTerminating";
+
 /// One field of an object that is not valid, and why: `Required value`, `Invalid value: "x": must be ...`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Invalid {
@@ -193,6 +196,22 @@ impl ApiError {
     pub(crate) fn forbidden(gvk: &Gvk, name: &str, why: &str) -> Self {
         let message = format!("{} \"{name}\" is forbidden: {why}", GroupResource(gvk));
         Self::named(Reason::Forbidden, name, message)
+    }
+
+    pub(crate) fn namespace_terminating(gvk: &Gvk, name: &str, namespace: &str) -> Self {
+        let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
+        let cause = Cause {
+            reason: NAMESPACE_TERMINATING,
+            message: format!("namespace {namespace} is being terminated"),
+            field: "metadata.namespace".to_owned(),
+        };
+        let about = About { name: name.to_owned(), causes: vec![cause] };
+        Self { about: Some(Box::new(about)), ..Self::forbidden(gvk, name, &why) }
+    }
+
+    /// Was it refused because its namespace is going? Nothing can be made there, and nobody complains.
+    pub fn is_namespace_terminating(&self) -> bool {
+        self.about.iter().flat_map(|about| &about.causes).any(|cause| cause.reason == NAMESPACE_TERMINATING)
     }
 
     /// One field is named as it is, several in brackets (`NewInvalid`); what is said twice is said once.

@@ -75,6 +75,7 @@ fn an_object_needs_its_namespace_and_one_that_is_not_going() {
     let error = create(&mut server, pod("b")).unwrap_err();
     assert_eq!(error.reason, Reason::Forbidden);
     assert!(error.message.contains("because it is being terminated"), "{error}");
+    assert!(error.is_namespace_terminating(), "{error:?}");
     server.handle(NOW, Request::FinalizeNamespace { name: "shop".into() }).unwrap();
     assert!(server.store().get(&NAMESPACE, &ObjectKey::cluster("shop")).is_none());
 }

@@ -78,10 +78,12 @@ pub struct JobSpec {
     /// Seconds after which a finished Job is deleted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ttl_seconds_after_finished: Option<i32>,
-    /// Whether pods are told apart.
-    pub completion_mode: CompletionMode,
-    /// No pods while set.
-    pub suspend: bool,
+    /// Whether pods are told apart; set once it is read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub completion_mode: Option<CompletionMode>,
+    /// No pods while true; set once it is read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub suspend: Option<bool>,
     /// When a pod that goes is replaced; set once it is read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pod_replacement_policy: Option<PodReplacementPolicy>,
@@ -224,6 +226,8 @@ impl JobSpec {
             self.completions = Some(1);
         }
         self.parallelism.get_or_insert(1);
+        self.completion_mode.get_or_insert_default();
+        self.suspend.get_or_insert(false);
         let unlimited = self.backoff_limit_per_index.is_some();
         self.backoff_limit.get_or_insert(if unlimited { i32::MAX } else { DEFAULT_BACKOFF_LIMIT });
         let replaces_failed = self.pod_failure_policy.is_some();
@@ -235,7 +239,12 @@ impl JobSpec {
 
     /// Are its pods told apart?
     pub fn is_indexed(&self) -> bool {
-        self.completion_mode == CompletionMode::Indexed
+        self.completion_mode == Some(CompletionMode::Indexed)
+    }
+
+    /// Has it no pods for now?
+    pub fn is_suspended(&self) -> bool {
+        self.suspend.unwrap_or(false)
     }
 
     /// At most so many pods at a time.

@@ -229,7 +229,7 @@ pub(super) fn validate_update(spec: &JobSpec, stored: &JobSpec) -> Checked {
     let same = [
         ("completions", spec.completions == stored.completions || elastic),
         ("selector", spec.selector == stored.selector),
-        ("template", spec.template == stored.template || stored.suspend),
+        ("template", spec.template == stored.template || stored.is_suspended()),
         ("completionMode", spec.completion_mode == stored.completion_mode),
         ("podFailurePolicy", spec.pod_failure_policy == stored.pod_failure_policy),
         ("backoffLimitPerIndex", spec.backoff_limit_per_index == stored.backoff_limit_per_index),

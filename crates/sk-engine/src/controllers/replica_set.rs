@@ -121,8 +121,7 @@ impl Reconciler for ReplicaSets {
         let Err(error) = answer else { return };
         self.abandoned(id, verb);
         let reason = match verb {
-            // In a namespace that is going nothing can be made, and nobody complains (`NamespaceTerminatingCause`).
-            Verb::Create if error.message.ends_with("because it is being terminated") => return,
+            Verb::Create if error.is_namespace_terminating() => return,
             Verb::Create => "FailedCreate",
             Verb::Delete if error.reason != Reason::NotFound => "FailedDelete",
             _ => return,

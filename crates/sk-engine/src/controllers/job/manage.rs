@@ -45,7 +45,7 @@ impl<'a> Sync<'a> {
     }
 
     fn note_suspension(&mut self) -> bool {
-        let (suspended, now) = (self.spec.suspend, self.now);
+        let (suspended, now) = (self.spec.is_suspended(), self.now);
         let (reason, message) =
             if suspended { ("JobSuspended", "Job suspended") } else { ("JobResumed", "Job resumed") };
         let wanted = if suspended { ConditionStatus::True } else { ConditionStatus::False };
@@ -63,7 +63,7 @@ impl<'a> Sync<'a> {
     }
 
     fn manage(&mut self) {
-        if self.spec.suspend {
+        if self.spec.is_suspended() {
             let surplus = self.removable(self.active_pods.len());
             return self.delete_surplus(&surplus);
         }

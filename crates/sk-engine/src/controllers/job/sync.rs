@@ -116,7 +116,7 @@ impl<'a> Sync<'a> {
 
     /// The whole sync, in the order of `syncJob`.
     pub(super) fn run(mut self) -> Outcome {
-        if self.status.start_time.is_none() && !self.spec.suspend {
+        if self.status.start_time.is_none() && !self.spec.is_suspended() {
             self.status.start_time = Some(whole_seconds(self.now));
         }
         self.finished = self.verdict();

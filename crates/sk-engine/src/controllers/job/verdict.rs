@@ -48,7 +48,7 @@ impl Sync<'_> {
     }
 
     fn too_late(&mut self) -> Option<JobCondition> {
-        let deadline = self.spec.active_deadline_seconds.filter(|_| !self.spec.suspend)?;
+        let deadline = self.spec.active_deadline_seconds.filter(|_| !self.spec.is_suspended())?;
         let left = SimDuration::from_secs(deadline) - self.now.since(self.status.start_time?);
         if left > SimDuration::ZERO {
             self.look_again(left);

@@ -100,7 +100,7 @@ pub static KINDS: &[KindInfo] = &[
     row(("", V1, "ConfigMap"), ("configmaps", &["cm"]), Namespaced, &[], Stored),
     row(("", V1, "Endpoints"), ("endpoints", &["ep"]), Namespaced, &[], Stored),
     row(("", V1, "Event"), ("events", &["ev"]), Namespaced, &[], Stored),
-    row(("", V1, "LimitRange"), ("limitranges", &["limits"]), Namespaced, &[], Missing),
+    row(("", V1, "LimitRange"), ("limitranges", &["limits"]), Namespaced, &[], Acted),
     row(("", V1, "Namespace"), ("namespaces", &["ns"]), Cluster, &["finalize", "status"], Acted),
     row(("", V1, "Node"), ("nodes", &["no"]), Cluster, &["proxy", "status"], Acted),
     row(("", V1, "PersistentVolume"), ("persistentvolumes", &["pv"]), Cluster, STATUS, Stored),
@@ -111,7 +111,7 @@ pub static KINDS: &[KindInfo] = &[
     row(("", V1, "PodTemplate"), ("podtemplates", &[]), Namespaced, &[], Stored),
     row(("", V1, "ReplicationController"), ("replicationcontrollers", &["rc"]), Namespaced, SCALE, Acted)
         .template("/spec/template"),
-    row(("", V1, "ResourceQuota"), ("resourcequotas", &["quota"]), Namespaced, STATUS, Missing),
+    row(("", V1, "ResourceQuota"), ("resourcequotas", &["quota"]), Namespaced, STATUS, Acted),
     row(("", V1, "Secret"), ("secrets", &[]), Namespaced, &[], Stored),
     row(("", V1, "Service"), ("services", &["svc"]), Namespaced, &["proxy", "status"], Stored),
     row(("", V1, "ServiceAccount"), ("serviceaccounts", &["sa"]), Namespaced, &["token"], Stored),

@@ -134,11 +134,12 @@ fn what_is_not_modelled_is_said() {
     let mut demanding = pod("a");
     demanding["spec"]["priorityClassName"] = json!("high");
     demanding["spec"]["volumes"] = json!([{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]);
-    let budget = json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
-        "metadata": {"name": "j", "namespace": "shop"}, "spec": {}});
-    let (meta, _) = replay(&[("09:00:00", "apply", demanding), ("09:00:00", "apply", budget)]);
+    let autoscaler = json!({"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "j", "namespace": "shop"},
+        "spec": {"maxReplicas": 3, "scaleTargetRef": {"kind": "Deployment", "name": "web"}}});
+    let (meta, _) = replay(&[("09:00:00", "apply", demanding), ("09:00:00", "apply", autoscaler)]);
     let codes = codes(&meta);
-    for code in ["volumes", "pdb", "priority-class"] {
+    for code in ["volumes", "hpa", "priority-class"] {
         assert!(codes.contains(&code), "{code} is missing in {codes:?}");
     }
 }

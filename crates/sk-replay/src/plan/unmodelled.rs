@@ -19,33 +19,18 @@ pub struct Finding {
 }
 
 /// Kinds that change what others do on a real cluster and do not here.
-const KINDS: [(&str, &str, Finding); 7] = [
+const KINDS: [(&str, &str, Finding); 4] = [
     (
         "autoscaling",
         "HorizontalPodAutoscaler",
         Finding { code: "hpa", message: "HorizontalPodAutoscalers do nothing: replicas as recorded" },
     ),
-    (
-        "policy",
-        "PodDisruptionBudget",
-        Finding {
-            code: "pdb",
-            message: "PodDisruptionBudgets spare pods from preemption, and hold no eviction back yet",
-        },
-    ),
-    ("", "LimitRange", Finding { code: "limit-range", message: "LimitRanges set no defaults and no limits yet" }),
-    ("", "ResourceQuota", Finding { code: "quota", message: "ResourceQuotas do not hold anything back yet" }),
     ("admissionregistration.k8s.io", "MutatingWebhookConfiguration", WEBHOOKS),
     ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration", WEBHOOKS),
     ("", "Node", Finding { code: "node", message: "recorded nodes are not replayed: the scenario has its own" }),
 ];
 
-/// Fields of a pod's spec that decide its placement on a real cluster and do not here.
-const FIELDS: [(&str, Finding); 2] = [
-    ("/resourceClaims", Finding { code: "dra", message: "dynamic resource claims are not modelled" }),
-    ("/nodeName", Finding { code: "node-name", message: "templates that name a node are scheduled all the same" }),
-];
-
+const DEVICES: Finding = Finding { code: "dra", message: "dynamic resource claims are not modelled" };
 const WEBHOOKS: Finding = Finding { code: "webhooks", message: "admission webhooks are not called" };
 const CUSTOM: Finding =
     Finding { code: "custom-resource", message: "nothing acts on custom resources: their controllers are not there" };
@@ -128,14 +113,10 @@ impl Unmodelled {
     }
 
     fn look_at_pod(&mut self, object: &ObjectRef, spec: &Value) {
-        for (field, finding) in FIELDS {
-            // A bare pod's node is where it was placed; the plan takes it off.
-            let is_placement = field == "/nodeName" && object.gvk.kind == "Pod";
-            if !is_placement && spec.pointer(field).is_some_and(matters) {
-                self.found(finding, object);
-            }
-        }
         let list = |value: &Value, name: &str| value.get(name).and_then(Value::as_array).cloned().unwrap_or_default();
+        if !list(spec, "resourceClaims").is_empty() {
+            self.found(DEVICES, object);
+        }
         let volumes = list(spec, "volumes");
         let claimed = |volume: &Value| {
             volume.pointer("/persistentVolumeClaim/claimName").and_then(Value::as_str).map(SmolStr::from)
@@ -151,18 +132,6 @@ impl Unmodelled {
 
     fn found(&mut self, finding: Finding, object: &ObjectRef) {
         self.objects.entry(finding).or_default().insert(object.clone());
-    }
-}
-
-/// Empty lists and `false` change nothing.
-fn matters(value: &Value) -> bool {
-    match value {
-        Value::Null => false,
-        Value::Bool(flag) => *flag,
-        Value::Array(items) => !items.is_empty(),
-        Value::Object(fields) => !fields.is_empty(),
-        Value::String(text) => !text.is_empty(),
-        Value::Number(number) => number.as_i64() != Some(0),
     }
 }
 

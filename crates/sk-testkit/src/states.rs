@@ -67,7 +67,6 @@ pub const LEFT_OUT: &[(&str, &str, &str)] = &[
         "/metadata/annotations/deprecated.daemonset.template.generation",
         "is a leftover of extensions/v1beta1",
     ),
-    ("CronJob", "/spec/jobTemplate/spec/completionMode", "is written for its Jobs, where a real server writes it too"),
     ("ControllerRevision", "/metadata/labels", "hold the hash of the template"),
     ("ControllerRevision", "/data", "is the template as the server has filled it in"),
     ("Namespace", "/metadata/labels/kubernetes.io~1metadata.name", "is not written"),

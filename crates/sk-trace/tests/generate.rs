@@ -83,6 +83,7 @@ fn services_follow_the_day() {
     let mut by_hour = [0_u64; 24];
     for record in records(&spec) {
         if let Change::Apply(object) = &record.change
+            && object.reference().gvk.kind == "Deployment"
             && let Some(wanted) = object.value()["spec"]["replicas"].as_u64()
         {
             replicas.insert(object.reference().key.to_string(), wanted);

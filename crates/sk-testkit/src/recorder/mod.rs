@@ -113,8 +113,13 @@ pub struct Recorder {
     cluster: Option<ControlPlane>,
 }
 
-/// What an API server writes for itself, with its certificates and the day on which it began.
+/// Namespaces whose ConfigMaps the control plane writes for itself.
 const SERVERS_OWN: [&str; 3] = ["kube-node-lease/ConfigMap/", "kube-public/ConfigMap/", "kube-system/ConfigMap/"];
+
+/// Is it a ConfigMap of the control plane's own? They hold its certificates and the day on which it began.
+fn is_servers_own(name: &str) -> bool {
+    name.ends_with("/ConfigMap/kube-root-ca.crt") || SERVERS_OWN.iter().any(|own| name.starts_with(own))
+}
 
 impl Recorder {
     /// Plays a scenario and keeps what happened.
@@ -139,7 +144,7 @@ impl Recorder {
             refusals: played.refusals,
             objects: canonicalise(&played.observations)
                 .into_iter()
-                .filter(|history| !SERVERS_OWN.iter().any(|own| history.name.starts_with(own)))
+                .filter(|history| !is_servers_own(&history.name))
                 .collect(),
         };
         // One that failed is not used again: nobody knows what it is left in.

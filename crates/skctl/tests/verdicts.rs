@@ -199,13 +199,14 @@ fn validate_and_run_refuse_the_same_object_by_its_name() {
 #[test]
 fn strict_fails_what_warnings_limit_everywhere_and_accepts_what_is_named() {
     let dir = folder();
-    let budget = "apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: b, namespace: shop}\nspec: {}\n";
-    write(&dir, "shop.yaml", workload("apps/v1", "Deployment", "web", "2") + budget);
+    let webhook =
+        "apiVersion: admissionregistration.k8s.io/v1\nkind: MutatingWebhookConfiguration\nmetadata: {name: w}\n";
+    write(&dir, "shop.yaml", workload("apps/v1", "Deployment", "web", "2") + webhook);
     write(&dir, "nodes.yaml", NODES);
     let strict = ["--strict", "--assert", "unschedulable.pods == 0"];
     run(&dir, &strict).code(1).stdout(contains("\nFAIL   --strict and "));
     agree(&dir, "FAIL", 1);
-    run(&dir, &[&strict[..], &["--set", "accept=[pdb]"]].concat()).success().stdout(contains("\nPASS"));
+    run(&dir, &[&strict[..], &["--set", "accept=[webhooks]"]].concat()).success().stdout(contains("\nPASS"));
     agree(&dir, "PASS", 0);
 }
 

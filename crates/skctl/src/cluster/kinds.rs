@@ -32,8 +32,10 @@ impl<'a> Kinds<'a> {
     pub(crate) async fn api(&mut self, kind: &Gvk, namespace: &str) -> Result<Api<DynamicObject>, KindError> {
         let client = self.cluster.client.clone();
         let Served { resource, is_namespaced } = self.look_up(kind).await?;
+        // Without one, the kubeconfig's, as kubectl does.
+        let namespace = if namespace.is_empty() { client.default_namespace().to_owned() } else { namespace.to_owned() };
         Ok(if *is_namespaced {
-            Api::namespaced_with(client, namespace, resource)
+            Api::namespaced_with(client, &namespace, resource)
         } else {
             Api::all_with(client, resource)
         })

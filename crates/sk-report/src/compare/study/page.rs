@@ -12,7 +12,7 @@ const WIDE: f64 = 720.0;
 const TALL: f64 = 360.0;
 const LEFT: f64 = 90.0;
 const RIGHT: f64 = 40.0;
-const TOP: f64 = 24.0;
+const TOP: f64 = 32.0;
 const BOTTOM: f64 = 44.0;
 
 /// The sections; nothing if there is no study.
@@ -44,7 +44,9 @@ fn picture(comparison: &Comparison, points: &[Point]) -> String {
         let label = markup(&comparison.columns[point.column].label);
         let (cx, cy) = (x.at(point.cost), y.at(point.waiting));
         let name = if point.is_on_front() {
-            format!("<text x=\"{cx:.1}\" y=\"{:.1}\">{label}</text>", cy - 9.0)
+            // Names of dots on the right half end at them, so that none leaves the picture.
+            let anchor = if cx > WIDE / 2.0 { "end" } else { "start" };
+            format!("<text x=\"{cx:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\">{label}</text>", cy - 9.0)
         } else {
             String::new()
         };
@@ -64,7 +66,7 @@ fn picture(comparison: &Comparison, points: &[Point]) -> String {
         (LEFT - 8.0, y.from, "end", Unit::Time.text(y.least, money)),
         (LEFT - 8.0, y.to + 4.0, "end", Unit::Time.text(y.most, money)),
         ((LEFT + WIDE - RIGHT) / 2.0, TALL - 8.0, "middle", "cost".to_owned()),
-        (LEFT, TOP - 10.0, "start", "pending p99".to_owned()),
+        (LEFT - 8.0, TOP - 14.0, "end", "pending p99".to_owned()),
     ];
     let ends: String = ends
         .iter()

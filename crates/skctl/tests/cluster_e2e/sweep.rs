@@ -184,6 +184,17 @@ async fn a_sweep_runs_as_an_indexed_job_and_leaves_the_records_of_a_local_one() 
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_that_is_applied_is_a_job_in_the_kubeconfigs_namespace() {
+    let place = Place::new();
+    let cluster = ControlPlane::start(Options::default()).await.expect("a control plane");
+    let kubeconfig = cluster.kubeconfig().display().to_string();
+    place.plan(&["--to", "s3://runs/pack", "--image", IMAGE, "--apply", "--kubeconfig", &kubeconfig]);
+    let jobs: Api<Job> = Api::namespaced(cluster.client(), "default");
+    let job = jobs.get("pack").await.expect("the Job was made");
+    assert_eq!(job.spec.and_then(|spec| spec.completions), Some(12));
+}
+
 #[test]
 fn an_object_store_that_refuses_is_named_and_nothing_is_written() {
     let place = Place::new();

@@ -19,6 +19,7 @@ use crate::glance::Glance;
 use crate::nodes::{BadNode, Inventory, NodeChange};
 use crate::plan::{Action, Content, Operation, Overlay, Plan, Start, Window};
 use crate::record::{Recorder, Seen, about};
+use crate::refusals::rules_of;
 use crate::setup::Setup;
 use crate::timeline::Disruptions;
 use crate::told::Told;
@@ -166,6 +167,7 @@ impl<'a> Running<'a> {
         let schedulers = request.setup.settings.scheduler.profiles.iter().map(|profile| profile.scheduler_name.clone());
         let mut plan = Plan::new(records(request)?, request.trace.config(), request.window)
             .for_schedulers(schedulers)
+            .judged_by(rules_of(request.trace))
             .keep_volumes()
             .for_engine()
             .starting(start);

@@ -19,6 +19,7 @@ use sk_store::trace::Change;
 use crate::beginning::Beginning;
 use crate::embedded::{RunError, RunRequest};
 use crate::plan::{Plan, Start, templates};
+use crate::refusals::rules_of;
 
 /// How long the scheduler is given: one look takes milliseconds.
 const PATIENCE: SimDuration = SimDuration::from_secs(5);
@@ -43,7 +44,8 @@ pub fn forecast(request: &RunRequest<'_>) -> Result<Forecast, RunError> {
     let mut found = Forecast::default();
     look_at_templates(request, &mut found)?;
     let records = request.overlay.over(request.trace.records()?, request.window.start);
-    let mut plan = Plan::new(records, request.trace.config(), request.window);
+    let plan = Plan::new(records, request.trace.config(), request.window);
+    let mut plan = plan.judged_by(rules_of(request.trace));
     for operation in plan.by_ref() {
         operation?;
     }

@@ -46,7 +46,8 @@ pub fn refusals(trace: &Trace) -> Result<Refusals, TraceError> {
     }
     server.set_rules(rules_of(trace));
     let mut found = Refusals::default();
-    for operation in Plan::new(trace.records()?, trace.config(), window).for_engine() {
+    let mut plan = Plan::new(trace.records()?, trace.config(), window).judged_by(rules_of(trace)).for_engine();
+    for operation in plan.by_ref() {
         let Operation { at, action, .. } = operation?;
         // Nobody reads the log here.
         server.reclaim(server.store().resource_version());
@@ -69,6 +70,9 @@ pub fn refusals(trace: &Trace) -> Result<Refusals, TraceError> {
                 let _ = server.handle(at, Request::Delete { target, options });
             }
         }
+    }
+    for (object, words) in plan.into_gaps().lacking() {
+        found.add(object.clone(), words);
     }
     Ok(found)
 }

@@ -211,6 +211,22 @@ fn strict_fails_what_warnings_limit_everywhere_and_accepts_what_is_named() {
 }
 
 #[test]
+fn workloads_whose_pods_lack_their_service_account_are_not_passed_over() {
+    let dir = folder();
+    let api = workload("apps/v1", "Deployment", "api", "6");
+    let api = api.replace("spec: {containers", "spec: {serviceAccountName: api, containers");
+    let both = workload("apps/v1", "Deployment", "web", "2") + &api;
+    write(&dir, "shop.yaml", both.clone());
+    write(&dir, "nodes.yaml", NODES);
+    run(&dir, &[]).success().stdout(contains("\nINCOMPLETE: about 6 pods, 12 CPU not simulated"));
+    assert!(file(&dir, "run.json").contains("looking up service account shop/api"));
+    run(&dir, &["--assert", "unschedulable.pods == 0"]).code(2);
+    let account = "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: api, namespace: shop}\n";
+    write(&dir, "shop.yaml", both + account);
+    run(&dir, &["--assert", "unschedulable.pods == 0"]).success().stdout(contains("8 pods created"));
+}
+
+#[test]
 fn notes_beside_a_run_are_not_replaced_with_it() {
     let dir = shop();
     run(&dir, &[]).success();

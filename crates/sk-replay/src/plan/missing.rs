@@ -1,5 +1,5 @@
 //! What of a trace a run does not simulate: objects with pods that no controller acts on, objects that the API server
-//! refuses, and pods for another scheduler. Counted with names and numbers, so that no verdict can pass over them.
+//! refuses or all of whose pods it refuses, and pods for another scheduler. Counted with names and numbers, so that no verdict can pass over them.
 //!
 //! Numbers come from the recorded lives of an object's pods where its own fields do not say, and are told apart from
 //! those that nobody can tell.
@@ -15,6 +15,7 @@ use sk_store::trace::{OwnerLives, TracerConfig};
 
 use super::children::controller;
 use super::demand::{Demand, Schedulers};
+use super::prerequisites::Prerequisites;
 use super::{Window, templates};
 
 /// Objects that are named one by one; the rest of a kind is one entry. 10,000 × 400 bytes are 4 MB of run.json.
@@ -27,6 +28,10 @@ const MAX_MESSAGE_CHARS: usize = 300;
 pub struct Gaps {
     objects: BTreeMap<ObjectRef, Found>,
     pub(super) schedulers: Schedulers,
+    /// What pods of manifests need; of a recording it is taken for granted.
+    pub(super) prerequisites: Option<Prerequisites>,
+    /// What workloads ask for that need something.
+    demands: BTreeMap<ObjectRef, Demand>,
     /// What the object that was looked at last asks for: if it is refused, that is what is missing.
     last: Option<(ObjectRef, Option<Demand>)>,
 }
@@ -49,7 +54,12 @@ impl Found {
 impl Gaps {
     /// Looks at a version of an object. `replaces`: the versions before it lie before the run's start and do not count.
     pub(super) fn look_at(&mut self, object: &ObjectRef, value: &Value, config: &TracerConfig, replaces: bool) {
-        let demand = Demand::of(&object.gvk, value, &templates::paths(&object.gvk, config), &self.schedulers);
+        let paths = templates::paths(&object.gvk, config);
+        let demand = Demand::of(&object.gvk, value, &paths, &self.schedulers);
+        if let Some(prerequisites) = &mut self.prerequisites {
+            prerequisites.look_at(object, value, &paths);
+            self.demands.extend(demand.map(|demand| (object.clone(), demand)));
+        }
         let why = demand.and_then(|demand| why_missing(&object.gvk, &demand));
         let (Some(why), Some(demand)) = (why, demand) else { return self.simulated(object, demand, replaces) };
         self.last = Some((object.clone(), Some(demand)));
@@ -93,8 +103,19 @@ impl Gaps {
         self.objects.insert(object.clone(), Found { message, ..Found::new(MissingWhy::Refused, demand) });
     }
 
+    /// Workloads all of whose pods a server refuses, each with its words.
+    pub(crate) fn lacking(&self) -> impl Iterator<Item = (&ObjectRef, String)> {
+        self.prerequisites.iter().flat_map(Prerequisites::lacking)
+    }
+
     /// Everything that is missing, worst first. Lives tell what objects do not say.
-    pub fn into_missing(self, lives: &[OwnerLives], window: Window) -> Vec<Missing> {
+    pub fn into_missing(mut self, lives: &[OwnerLives], window: Window) -> Vec<Missing> {
+        let lacking: Vec<_> = self.lacking().map(|(object, words)| (object.clone(), words)).collect();
+        for (object, words) in lacking {
+            let demand = self.demands.get(&object).copied().unwrap_or_default();
+            let found = Found { message: Some(words), ..Found::new(MissingWhy::Refused, demand) };
+            self.objects.entry(object).or_insert(found);
+        }
         let lives: BTreeMap<&ObjectRef, &OwnerLives> = lives.iter().map(|lives| (&lives.owner, lives)).collect();
         let missing = self.objects.iter().map(|(object, found)| {
             let recorded = lives.get(object).map(|lives| recorded(lives, window)).filter(|(pods, _)| *pods > 0);

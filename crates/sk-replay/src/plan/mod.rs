@@ -12,6 +12,7 @@ pub(crate) mod demand;
 mod missing;
 pub mod overlay;
 mod pods;
+mod prerequisites;
 mod start;
 pub mod templates;
 mod unmodelled;
@@ -22,7 +23,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use sk_core::template::{TEMPLATE_ANNOTATION, TemplateId};
 use sk_core::{Gvk, ObjectKey, ObjectRef, SimDuration, SimTime, SmolStr};
-use sk_engine::api::{ApiError, Object as ApiObject};
+use sk_engine::api::{ApiError, Object as ApiObject, Rules};
 use sk_engine::kinds::NAMESPACE;
 use sk_store::trace::{Change, Object, Record, TraceError, TracerConfig};
 
@@ -33,6 +34,7 @@ pub use unmodelled::{Finding, Unmodelled};
 
 use children::Children;
 use pods::{Alike, Pods};
+use prerequisites::Prerequisites;
 use start::Initial;
 
 /// Annotation on a pod template: which recorded object its pods belong to.
@@ -213,6 +215,13 @@ impl<'t, R: Iterator<Item = Result<Record, TraceError>>> Plan<'t, R> {
     /// What was met so far that the engine does not model.
     pub fn unmodelled(&self) -> &Unmodelled {
         &self.unmodelled
+    }
+
+    /// By which rules the server judges: where pods need what they name, those that lack it are not simulated.
+    #[must_use]
+    pub fn judged_by(mut self, rules: Rules) -> Self {
+        self.gaps.prerequisites = (rules == Rules::Written).then(Prerequisites::default);
+        self
     }
 
     /// The API server refused an object of the last operation: it is not simulated.

@@ -142,7 +142,10 @@ fn compile(text: &str) -> Result<Program, AssertionError> {
         let first = errors.errors.first();
         let column = first.and_then(|error| usize::try_from(error.pos.1).ok());
         let message = first.map_or_else(|| "it cannot be read".to_owned(), |error| error.msg.clone());
-        let advice = spelt_duration(text).map(|advice| format!("; {advice}")).unwrap_or_default();
+        let advice = spelt_duration(text)
+            .or_else(|| reserved_word(text))
+            .map(|advice| format!("; {advice}"))
+            .unwrap_or_default();
         refuse(text, column, format!("no valid CEL: {message}{advice}"))
     })
 }
@@ -161,6 +164,13 @@ fn spelt_duration(text: &str) -> Option<String> {
         Some(Ok(days)) => format!("write duration(\"{}h\") instead of {word}", days * 24.0),
         _ => format!("write duration(\"{word}\") instead of {word}"),
     })
+}
+
+/// `namespace` cannot be a name in CEL: what to write instead, if the text has it outside of quotes.
+fn reserved_word(text: &str) -> Option<String> {
+    let mut words =
+        text.split(['"', '\'']).step_by(2).flat_map(|part| part.split(|char: char| !char.is_alphanumeric()));
+    words.any(|word| word == "namespace").then(|| "write namespaces[\"NAME\"] instead of namespace".to_owned())
 }
 
 /// Looks up every path of the expression in a tree that has every figure.
@@ -339,6 +349,10 @@ fn execution_problem(error: &ExecutionError) -> String {
         }
         ExecutionError::UndeclaredReference(name) => format!("there is no function or figure `{name}`"),
         ExecutionError::NoSuchKey(name) => format!("this run has no `{name}`"),
+        ExecutionError::FunctionError { function, .. } if function == "duration" => {
+            "duration() takes h, m, s, ms, us and ns, such as duration(\"1h30m\"), and no days: write duration(\"24h\")"
+                .to_owned()
+        }
         other => other.to_string(),
     }
 }

@@ -98,6 +98,8 @@ fn wrong_types_are_refused_before_the_run() {
         ("", "no valid CEL"),
         ("start_latency.p99 < 30s", "write duration(\"30s\") instead of 30s"),
         ("pending.longest < 5m && nodes.max < 3", "write duration(\"5m\") instead of 5m"),
+        ("pending.longest < duration(\"1d\")", "no days: write duration(\"24h\")"),
+        ("namespace[\"shop\"].evicted.pods == 0", "write namespaces[\"NAME\"] instead of namespace"),
         ("pending.longest < 2d", "write duration(\"48h\") instead of 2d"),
         ("start_latency.p99 < duration(\"1d\")", "duration"),
     ];

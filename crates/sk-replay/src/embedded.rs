@@ -468,8 +468,8 @@ impl Replay {
             });
         }
         warnings.extend(assumed);
-        let (timeline, outside) = self.disruptions.into_record();
-        warnings.extend(outside);
+        let (timeline, without_effect) = self.disruptions.into_record();
+        warnings.extend(without_effect);
         meta.timeline = timeline;
         meta.warnings = warnings;
         Ok(self.recorder.finish()?.finish(&meta)?)

@@ -268,6 +268,19 @@ fn what_lies_outside_of_the_run_is_said() {
 }
 
 #[test]
+fn what_hits_nobody_is_said() {
+    let ran = run(
+        &[(0, deployment("web", 1, "1"))],
+        &format!(
+            "{TWO_ZONES}\ntimeline: [{{at: +1m, loseZone: {{zone: nowhere, for: 5m}}}}, \
+             {{at: +2m, loseNodes: {{names: [nobody]}}}}, {{at: +3m, loseZone: {{zone: east, for: 5m}}}}]"
+        ),
+    );
+    let said = ran.meta.warnings.iter().find(|warning| warning.code == "timeline-missed").expect("it is said");
+    assert_eq!(said.message, "timeline[0], timeline[1] hit no node: there was none of that zone, group or name");
+}
+
+#[test]
 fn the_seed_decides_who_is_hit_and_nothing_else_does() {
     let scenario = |seed: u64| {
         format!(

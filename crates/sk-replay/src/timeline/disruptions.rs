@@ -51,6 +51,8 @@ pub(crate) struct Disruptions {
     slow: BTreeMap<u64, SimDuration>,
     happened: Vec<Happened>,
     outside: Vec<usize>,
+    /// Entries about nodes, and whether any was ever hit.
+    hit: BTreeMap<usize, bool>,
 }
 
 /// What follows later.
@@ -88,6 +90,7 @@ impl Disruptions {
             slow: BTreeMap::new(),
             happened: Vec::new(),
             outside: timeline.outside.clone(),
+            hit: BTreeMap::new(),
         }
     }
 
@@ -130,15 +133,16 @@ impl Disruptions {
     }
 
     /// What happened, and what of it there was nothing to do for.
-    pub(crate) fn into_record(self) -> (Vec<Happened>, Option<Warning>) {
-        let outside: Vec<String> = self.outside.iter().map(|index| format!("timeline[{index}]")).collect();
-        let warning = (!outside.is_empty()).then(|| Warning {
-            code: "timeline-outside".to_owned(),
-            kind: WarningKind::Note,
-            message: format!("{} never happened: not within the part that was replayed", outside.join(", ")),
-            count: outside.len() as u64,
-        });
-        (self.happened, warning)
+    pub(crate) fn into_record(self) -> (Vec<Happened>, Vec<Warning>) {
+        let missed: Vec<usize> = self.hit.iter().filter(|(_, is_hit)| !**is_hit).map(|(entry, _)| *entry).collect();
+        let outside = about("timeline-outside", &self.outside, "never happened: not within the part that was replayed");
+        let missed = about("timeline-missed", &missed, "hit no node: there was none of that zone, group or name");
+        (self.happened, outside.into_iter().chain(missed).collect())
+    }
+
+    /// An entry about nodes happened, to so many.
+    fn note(&mut self, entry: usize, nodes: usize) {
+        *self.hit.entry(entry).or_default() |= nodes > 0;
     }
 
     fn begin(&mut self, Moment { at, entry, what }: Moment, engine: &mut Engine) {
@@ -152,11 +156,12 @@ impl Disruptions {
                 let there = |group: &&NodeGroup| group.labels.get(&ZONE).is_some_and(|label| *label == zone);
                 let groups: Vec<SmolStr> = self.groups.iter().filter(there).map(|group| group.name.clone()).collect();
                 groups.iter().for_each(|group| self.stock_out(group, at + length, engine));
+                self.note(entry, names.len() + groups.len());
                 let what = format!("loseZone: {zone}, {} nodes", names.len());
                 self.silence(names, Some(at + length), engine);
                 (Some(at + length), what)
             }
-            Deed::LoseNodes(lost) => self.lose_nodes(&lost, at, engine),
+            Deed::LoseNodes(lost) => self.lose_nodes(&lost, entry, at, engine),
             Deed::SlowApi { more, length } => {
                 self.steps += 1;
                 self.slow.insert(self.steps, more);
@@ -164,7 +169,7 @@ impl Disruptions {
                 self.set_speed(engine);
                 (Some(at + length), format!("slowApi: requests take {more} longer"))
             }
-            Deed::Reclaim(reclaim) => self.reclaim(&reclaim, at, engine),
+            Deed::Reclaim(reclaim) => self.reclaim(&reclaim, entry, at, engine),
             Deed::Set(change) => (None, self.change(&change, engine)),
         };
         if self.happened.len() < MAX_MARKS {
@@ -172,7 +177,13 @@ impl Disruptions {
         }
     }
 
-    fn lose_nodes(&mut self, lost: &LoseNodes, at: SimTime, engine: &mut Engine) -> (Option<SimTime>, String) {
+    fn lose_nodes(
+        &mut self,
+        lost: &LoseNodes,
+        entry: usize,
+        at: SimTime,
+        engine: &mut Engine,
+    ) -> (Option<SimTime>, String) {
         let names = match &lost.group {
             Some(group) => {
                 let count = lost.count.unwrap_or(1) as usize;
@@ -185,6 +196,7 @@ impl Disruptions {
                 lost.names.iter().filter(is_there).cloned().collect()
             }
         };
+        self.note(entry, names.len());
         let end = lost.length.map(|length| at + length);
         let what = match names.as_slice() {
             [] => "loseNodes: none of them was there".to_owned(),
@@ -197,8 +209,16 @@ impl Disruptions {
         (end, what)
     }
 
-    fn reclaim(&mut self, reclaim: &Reclaim, at: SimTime, engine: &mut Engine) -> (Option<SimTime>, String) {
+    fn reclaim(
+        &mut self,
+        reclaim: &Reclaim,
+        entry: usize,
+        at: SimTime,
+        engine: &mut Engine,
+    ) -> (Option<SimTime>, String) {
         let there = machines::of_group(engine, &reclaim.group);
+        // Chance may spare all that are there; then the entry did what it says.
+        self.note(entry, there.len());
         // A share of 0.3 of a node is one node in three out of ten cases.
         let wanted = reclaim.share * there.len() as f64;
         let chance = self.choice.below(1_000_000) as f64 / 1_000_000.0;
@@ -321,4 +341,12 @@ impl Disruptions {
         self.steps += 1;
         self.later.insert((at, self.steps), step);
     }
+}
+
+/// What to say of entries that did nothing; nothing if there are none.
+fn about(code: &str, entries: &[usize], why: &str) -> Option<Warning> {
+    let named: Vec<String> = entries.iter().map(|index| format!("timeline[{index}]")).collect();
+    let message = format!("{} {why}", named.join(", "));
+    let (code, count) = (code.to_owned(), entries.len() as u64);
+    (count > 0).then_some(Warning { code, kind: WarningKind::Note, message, count })
 }

@@ -63,6 +63,8 @@ pub struct Analysis {
     pub recorded: Option<RecordedCurves>,
     /// Pods that a scheduler looked at. A run without any is no simulation.
     pub simulated_pods: i64,
+    /// How many pods had not run yet when the run ended, though nothing held them up.
+    pub starting_pods: i64,
     /// The time to start that p % of pods did not exceed, for p = 0 … 100; empty if none started.
     pub latency_percentiles: Vec<SimDuration>,
 }
@@ -121,6 +123,7 @@ impl Analysis {
             empty_causes: empty_causes(&fleet, &meta, window),
             latency_percentiles: pods.latency_percentiles,
             simulated_pods: pods.simulated,
+            starting_pods: pods.starting,
             summary: summary(&meta, &fleet, pods.figures, &missing),
             missing,
             recorded: None,

@@ -33,6 +33,8 @@ pub(crate) struct Pods {
     pub(crate) latency_percentiles: Vec<SimDuration>,
     /// Pods that the scheduler looked at: what was simulated.
     pub(crate) simulated: i64,
+    /// Pods that were on their way to run when the window ended.
+    pub(crate) starting: i64,
 }
 
 impl Pods {
@@ -63,6 +65,7 @@ struct Gathered {
     events: Events,
     lost_their_node: i64,
     simulated: i64,
+    starting: i64,
 }
 
 impl Gathered {
@@ -76,6 +79,7 @@ impl Gathered {
         if !window.contains(pod.created) {
             return;
         }
+        self.starting += i64::from(is_starting(pod));
         self.total.add(pod, window);
         self.namespaces.named(pod.namespace).add(pod, window);
         if owns_itself(pod) {
@@ -112,8 +116,8 @@ impl Gathered {
         };
         let (causes, incidents) = (self.causes.into_sorted(), self.incidents.into_longest());
         self.events.end_pods();
-        let events = self.events;
-        Pods { figures, running, pending, causes, incidents, events, latency_percentiles, simulated: self.simulated }
+        let (events, simulated, starting) = (self.events, self.simulated, self.starting);
+        Pods { figures, running, pending, causes, incidents, events, latency_percentiles, simulated, starting }
     }
 }
 
@@ -149,6 +153,12 @@ impl Tallies {
         places.insert(hash_of(name), place, |place| hash_of(tallies[*place].0.as_str()));
         place
     }
+}
+
+/// Nothing held it up, and it had not run yet when everything ended.
+fn is_starting(pod: &PodRow<&str>) -> bool {
+    let is_over = pod.started.is_some() || pod.finished.is_some() || pod.deleted.is_some();
+    !is_over && (pod.scheduled.is_some() || pod.waited_for.is_none())
 }
 
 /// Nobody made it but a person: its owner is `ns/Pod/` and its own name.

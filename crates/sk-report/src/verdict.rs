@@ -235,13 +235,21 @@ impl Judgement {
         let summary = &analysis.summary;
         let (created, ran) = (summary.pods.created, words::grouped(summary.pods.ran));
         if self.mark != Mark::Done {
-            return format!("{} created, {ran} ran", words::plural(created, "pod"));
+            return format!("{} created, {ran} ran{}", words::plural(created, "pod"), starting(analysis));
         }
-        let ran = format!("{ran} of {} ran", words::plural(created, "pod"));
+        let ran = format!("{ran} of {} ran{}", words::plural(created, "pod"), starting(analysis));
         match summary.pending.pods {
             0 => format!("{ran}; none had to wait for a node"),
             _ => format!("{ran}; the longest wait was {}", summary.pending.longest),
         }
+    }
+}
+
+/// Pods that came too late to run are no riddle.
+fn starting(analysis: &Analysis) -> String {
+    match analysis.starting_pods {
+        0 => String::new(),
+        pods => format!(", {} starting at the end", words::grouped(pods)),
     }
 }
 

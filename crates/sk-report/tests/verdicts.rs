@@ -5,6 +5,7 @@
 
 mod story;
 
+use sk_core::SimDuration;
 use sk_record::{Basis, Engine, Missing, MissingWhy, Warning, WarningKind};
 use sk_report::figure::ToFigure;
 use sk_report::terminal::{COLUMNS, Occasion};
@@ -280,4 +281,17 @@ fn names_forge_no_line_and_turn_no_text_around() {
     for text in [&shown.terminal, &shown.markdown, &shown.junit] {
         assert!(!text.lines().any(|line| line.starts_with("PASS   9")), "{text}");
     }
+}
+
+#[test]
+fn pods_that_came_too_late_to_run_are_counted_in_the_headline() {
+    let mut tables = story::nginx();
+    assert!(!show(&tables, &[], &Terms::default()).terminal.contains("starting at the end"));
+    let mut late = tables.pods[0].clone();
+    late.created = tables.meta.end - SimDuration::from_secs(1);
+    (late.scheduled, late.started, late.finished, late.deleted) = (None, None, None, None);
+    (late.node, late.waited_for, late.ended_by) = (None, None, None);
+    tables.pods.push(late);
+    let shown = show(&tables, &[], &Terms::default());
+    assert!(shown.terminal.contains("ran, 1 starting at the end; "), "{}", shown.terminal);
 }

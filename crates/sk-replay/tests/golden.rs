@@ -192,6 +192,8 @@ fn rows(run: &Run) -> String {
     table(&mut text, "nodes", run.nodes().expect("nodes"));
     table(&mut text, "series", run.series().expect("series"));
     table(&mut text, "decisions", run.decisions().expect("decisions"));
+    table(&mut text, "autoscaler", run.autoscaler().expect("decisions of the autoscaler"));
+    table(&mut text, "events", run.events().expect("events"));
     text
 }
 

@@ -265,48 +265,16 @@ pub struct DemoArgs {
 /// `skctl run`
 #[derive(Debug, Default, Args)]
 pub struct RunArgs {
-    /// The trace: a file, a URL, `example:NAME`, Kubernetes YAML (a file or a folder), or `-` for standard input; by
-    /// default the one that the scenario names.
-    pub trace: Option<String>,
-    /// The scenario file: node groups, autoscaler flags, assertions.
-    #[arg(short = 'f', long = "scenario", value_name = "SCENARIO")]
-    pub scenario: Option<PathBuf>,
-    /// Set one field of the scenario, such as autoscaler.scale-down-unneeded-time=2m; may be repeated.
-    #[arg(long = "set", value_name = "PATH=VALUE")]
-    pub set: Vec<String>,
-    /// Run once for each of these values of a field, and once for each combination of several; the first is what the
-    /// others are compared with.
-    #[arg(long, value_name = "PATH=A,B,C")]
-    pub vary: Vec<String>,
-    /// Manifests (a file, a folder, or `-`) that take the place of what the trace has of the same kind, namespace and
-    /// name.
-    #[arg(long, value_name = "FILE")]
-    pub overlay: Vec<String>,
-    /// Add an assertion in CEL, such as 'nodes.max <= 10'; may be repeated.
-    #[arg(long = "assert", value_name = "CEL")]
-    pub assert: Vec<String>,
+    /// What is to be run.
+    #[command(flatten)]
+    pub question: QuestionArgs,
     /// The run to compare with: assertions may name its figures (`baseline.cost.total`) and this run's divided by them
     /// (`ratio.cost.total`).
     #[arg(long, value_name = "RUN")]
     pub baseline: Option<String>,
-    /// The random seed; by default the scenario's, or 1.
-    #[arg(long, value_name = "N")]
-    pub seed: Option<u64>,
-    /// How many times, each with the next seed; the scenario's number, or 1.
-    #[arg(short = 'N', long, value_name = "N")]
-    pub repetitions: Option<u32>,
     /// How many runs at the same time; as many as there are cores.
     #[arg(short = 'j', long, value_name = "N")]
     pub jobs: Option<usize>,
-    /// The part of the trace.
-    #[command(flatten)]
-    pub part: PartArgs,
-    /// Fail if there are warnings: features that are not modelled, gaps in the trace, assumed nodes.
-    #[arg(long)]
-    pub strict: bool,
-    /// The name of the run; by default the scenario's or the trace's.
-    #[arg(long, value_name = "NAME")]
-    pub name: Option<String>,
     /// The folder to write the run to, or for several runs the folder that gets one for each; by default ./runs/NAME-HASH.
     #[arg(short = 'O', long = "out", value_name = "DIR")]
     pub out: Option<PathBuf>,
@@ -357,11 +325,51 @@ pub struct RunArgs {
     pub old: OldRunArgs,
 }
 
+/// Which runs are asked for: what `skctl run` makes at once, and `skctl sweep plan` writes down.
+#[derive(Clone, Debug, Default, Args)]
+pub struct QuestionArgs {
+    /// The trace: a file, a URL, `example:NAME`, Kubernetes YAML (a file or a folder), or `-` for standard input; by
+    /// default the one that the scenario names.
+    pub trace: Option<String>,
+    /// The scenario file: node groups, autoscaler flags, variants, assertions.
+    #[arg(short = 'f', long = "scenario", value_name = "SCENARIO")]
+    pub scenario: Option<PathBuf>,
+    /// Set one field of the scenario, such as autoscaler.scale-down-unneeded-time=2m; may be repeated.
+    #[arg(long = "set", value_name = "PATH=VALUE")]
+    pub set: Vec<String>,
+    /// Run once for each of these values of a field, and once for each combination of several; the first is what the
+    /// others are compared with.
+    #[arg(long, value_name = "PATH=A,B,C")]
+    pub vary: Vec<String>,
+    /// Manifests (a file, a folder, or `-`) that take the place of what the trace has of the same kind, namespace and
+    /// name.
+    #[arg(long, value_name = "FILE")]
+    pub overlay: Vec<String>,
+    /// Add an assertion in CEL, such as 'nodes.max <= 10'; may be repeated.
+    #[arg(long = "assert", value_name = "CEL")]
+    pub assert: Vec<String>,
+    /// The random seed, of several repetitions the first; by default the scenario's, or 1.
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// How many times, each with the next seed; the scenario's number, or 1.
+    #[arg(short = 'N', long, value_name = "N")]
+    pub repetitions: Option<u32>,
+    /// The part of the trace.
+    #[command(flatten)]
+    pub part: PartArgs,
+    /// Fail if there are warnings: features that are not modelled, gaps in the trace, assumed nodes.
+    #[arg(long)]
+    pub strict: bool,
+    /// The name of the run or the sweep; by default the scenario's or the trace's.
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+}
+
 /// The heading of flags that only mean something on a real cluster.
 const ON_A_CLUSTER: &str = "With --cluster";
 
 /// A part of a trace's time.
-#[derive(Debug, Default, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub struct PartArgs {
     /// Start at this time: +30m after the trace's start, -2h before now, 2026-11-10T14:00, or RFC 3339.
     #[arg(short = 's', long = "start", alias = "start-time", value_name = "TIME", allow_hyphen_values = true)]

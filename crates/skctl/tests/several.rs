@@ -12,21 +12,20 @@ use serde_json::Value;
 use support::{folder, names, skctl, write};
 use tempfile::TempDir;
 
-const PACK: &str = "apiVersion: simkube.io/v1
-kind: Scenario
-name: pack
-cluster:
-  groups:
-    small: {min: 1, max: 10, cpu: 1, memory: 4Gi, price: 0.05}
-timing: {imagePullDelay: 1s, imagePullJitter: 20s}
-variants:
+/// A cluster of which nothing is claimed.
+const PLAIN: &str = include_str!("support/pack.yaml");
+/// The same with a variant and assertions.
+const PACK: &str = concat!(
+    include_str!("support/pack.yaml"),
+    "variants:
   as-is: {}
   tight: {cluster.groups.small.max: 4}
 assert:
   - nodes.max <= 10
   - {that: ratio.nodes.max < 0.9, for: [tight]}
   - {that: nodes.max <= baseline.nodes.max}
-";
+"
+);
 
 /// Every file below a folder with its content.
 fn contents(dir: &Path) -> BTreeMap<String, Vec<u8>> {
@@ -45,8 +44,7 @@ fn contents(dir: &Path) -> BTreeMap<String, Vec<u8>> {
 fn pack() -> TempDir {
     let dir = folder();
     write(&dir, "pack.yaml", PACK);
-    // The same cluster, of which nothing is claimed.
-    write(&dir, "plain.yaml", PACK.split("variants:").next().expect("it has variants"));
+    write(&dir, "plain.yaml", PLAIN);
     dir
 }
 
@@ -201,7 +199,7 @@ spec:
 #[test]
 fn a_program_in_the_scenario_changes_the_trace_on_the_way() {
     let dir = folder();
-    let scenario = format!("{}trace: {{transform: halve.jq}}\n", PACK.split("variants:").next().unwrap());
+    let scenario = format!("{PLAIN}trace: {{transform: halve.jq}}\n");
     std::fs::create_dir(dir.path().join("sub")).unwrap();
     write(&dir, "sub/pack.yaml", scenario);
     write(&dir, "sub/halve.jq", "if .spec.replicas then .spec.replicas |= (. / 2 | floor) else . end");

@@ -13,16 +13,7 @@ use serde_json::Value;
 use support::{folder, names, skctl, write};
 use tempfile::TempDir;
 
-const PACK: &str = "apiVersion: simkube.io/v1
-kind: Scenario
-name: pack
-cluster:
-  groups:
-    small: {min: 1, max: 10, cpu: 1, memory: 4Gi, price: 0.05}
-timing: {imagePullDelay: 1s, imagePullJitter: 20s}
-assert:
-  - nodes.max <= 10
-";
+const PACK: &str = concat!(include_str!("support/pack.yaml"), "assert: [nodes.max <= 10]\n");
 
 fn pack() -> TempDir {
     let dir = folder();
@@ -211,6 +202,16 @@ fn what_cannot_be_a_sweep_is_refused_before_anything_is_written() {
     plan(&dir, "1");
     let again = ["sweep", "plan", "example:nginx", "-f", "pack.yaml"];
     skctl(&dir).args(again).assert().code(2).stderr(contains("is not empty"));
+}
+
+#[test]
+fn a_plan_whose_job_could_not_be_applied_stays_and_says_what_to_do_next() {
+    let dir = pack();
+    let plan = ["sweep", "plan", "example:nginx", "-f", "pack.yaml", "--to", "s3://runs/pack", "--apply"];
+    let failed = skctl(&dir).args(plan).args(["--kubeconfig", "nowhere.yaml"]).assert().code(2);
+    failed.stderr(contains("nowhere.yaml").and(contains("kubectl apply -f sweeps/pack/job.yaml")));
+    assert_eq!(lines(&dir).len(), 1, "the plan can be carried out");
+    assert!(dir.path().join("sweeps/pack/job.yaml").exists());
 }
 
 #[test]

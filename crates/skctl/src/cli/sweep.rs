@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::{PartArgs, TableFormat};
+use super::{QuestionArgs, TableFormat};
 
 pub(super) const EXAMPLES: &str = "Examples:
   skctl sweep plan week.sktrace -f pack.yaml --vary cluster.groups.general.max=40,36,32 -N 20
@@ -15,7 +15,8 @@ pub(super) const EXAMPLES: &str = "Examples:
   skctl sweep fetch sweeps/pack
 
 With the trace and the records in an object store, the plan has a job.yaml too: an Indexed Job with a pod for each run.
-A sweep can be stopped and run again: a run whose record is there already is not made again.";
+A sweep can be stopped and run again: a run whose record is there already is not made again. Each run is judged by itself,
+so assertions cannot name `baseline` or `ratio`.";
 
 /// `skctl sweep`
 #[derive(Debug, Subcommand)]
@@ -33,39 +34,9 @@ pub enum SweepCommand {
 /// `skctl sweep plan`
 #[derive(Debug, Args)]
 pub struct SweepPlanArgs {
-    /// The trace: a file, a URL, `example:NAME`, or Kubernetes YAML (a file or a folder); by default the one that the
-    /// scenario names.
-    pub trace: Option<String>,
-    /// The scenario file: node groups, autoscaler flags, variants, assertions.
-    #[arg(short = 'f', long = "scenario", value_name = "SCENARIO")]
-    pub scenario: Option<PathBuf>,
-    /// Set one field of the scenario; may be repeated.
-    #[arg(long = "set", value_name = "PATH=VALUE")]
-    pub set: Vec<String>,
-    /// One run for each of these values of a field, and for each combination of several.
-    #[arg(long, value_name = "PATH=A,B,C")]
-    pub vary: Vec<String>,
-    /// Manifests that take the place of what the trace has of the same kind, namespace and name.
-    #[arg(long, value_name = "FILE")]
-    pub overlay: Vec<String>,
-    /// Add an assertion in CEL; may be repeated. Each run is judged by itself.
-    #[arg(long = "assert", value_name = "CEL")]
-    pub assert: Vec<String>,
-    /// The first random seed; by default the scenario's, or 1.
-    #[arg(long, value_name = "N")]
-    pub seed: Option<u64>,
-    /// How many times, each with the next seed; the scenario's number, or 1.
-    #[arg(short = 'N', long, value_name = "N")]
-    pub repetitions: Option<u32>,
-    /// The part of the trace.
+    /// Which runs there are.
     #[command(flatten)]
-    pub part: PartArgs,
-    /// Fail runs that have warnings.
-    #[arg(long)]
-    pub strict: bool,
-    /// The name of the sweep; by default the scenario's or the trace's.
-    #[arg(long, value_name = "NAME")]
-    pub name: Option<String>,
+    pub question: QuestionArgs,
     /// Where the records go: a folder, or a folder in an object store (s3://…, gs://…, azure://…).
     #[arg(long, value_name = "PLACE", default_value = "runs")]
     pub to: String,

@@ -9,7 +9,7 @@ use sk_replay::Refusals;
 use sk_store::Trace;
 use sk_trace::validate::{self, Code, Fixed, Severity, Validation};
 
-use crate::cli::{Global, ObjectFormat, PrintArgs, RunArgs, TableFormat, ValidateArgs, ValidateCommand};
+use crate::cli::{Global, ObjectFormat, PrintArgs, QuestionArgs, RunArgs, TableFormat, ValidateArgs, ValidateCommand};
 use crate::commands::run::dry_run::{self, Expected};
 use crate::failure::Outcome;
 use crate::outputs::Destination;
@@ -53,8 +53,9 @@ fn judge(args: &ValidateArgs, global: &Global) -> Result<Outcome> {
 /// What a run with the scenario would not place, model or simulate.
 fn expected(args: &ValidateArgs, trace: &str, global: &Global) -> Result<Option<Expected>> {
     let Some(scenario) = &args.scenario else { return Ok(None) };
-    let run = RunArgs { trace: Some(trace.to_owned()), scenario: Some(scenario.clone()), ..RunArgs::default() };
-    dry_run::of_scenario(&run, global).map(Some)
+    let (trace, scenario) = (Some(trace.to_owned()), Some(scenario.clone()));
+    let question = QuestionArgs { trace, scenario, ..QuestionArgs::default() };
+    dry_run::of_scenario(&RunArgs { question, ..RunArgs::default() }, global).map(Some)
 }
 
 /// What `skctl validate` says of an open trace, and whether it is good.

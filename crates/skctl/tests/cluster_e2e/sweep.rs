@@ -31,14 +31,7 @@ const IMAGE: &str = "skctl:e2e";
 /// The run that somebody breaks.
 const BROKEN: usize = 5;
 
-const PACK: &str = "apiVersion: simkube.io/v1
-kind: Scenario
-name: pack
-cluster:
-  groups:
-    small: {min: 1, max: 10, cpu: 1, memory: 4Gi, price: 0.05}
-timing: {imagePullDelay: 1s, imagePullJitter: 20s}
-";
+const PACK: &str = include_str!("../support/pack.yaml");
 
 struct Place {
     dir: TempDir,

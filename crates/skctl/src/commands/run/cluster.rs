@@ -95,7 +95,7 @@ fn hint_for_a_nodes_path(typed: &str, error: anyhow::Error) -> anyhow::Error {
 
 /// The parts of a scenario that the real cluster decides by itself.
 fn say_what_is_not_used(args: &RunArgs, global: &Global) {
-    if args.scenario.is_some() {
+    if args.question.scenario.is_some() {
         let text = "of the scenario, timing, duration and assertions are used: nodes, autoscaler and scheduler are the \
                     cluster's own (`skctl nodes apply` makes nodes)";
         output::say(global, text);

@@ -40,7 +40,7 @@ impl Judge<'_> {
 
 /// What the scenario accepts, and whether warnings count.
 pub(super) fn terms(scenario: &Scenario, args: &RunArgs) -> Terms {
-    Terms { accept: scenario.accept.clone(), strict: args.strict }
+    Terms { accept: scenario.accept.clone(), strict: args.question.strict }
 }
 
 /// A run in its place, and what is to be said of it.
@@ -119,7 +119,7 @@ pub(super) fn outcome(concluded: &Concluded) -> Outcome {
 
 /// Commands worth trying next.
 fn tries(args: &RunArgs, trace: &str) -> Vec<String> {
-    let scenario = args.scenario.as_ref().map(|path| format!(" -f {}", path.display())).unwrap_or_default();
+    let scenario = args.question.scenario.as_ref().map(|path| format!(" -f {}", path.display())).unwrap_or_default();
     vec![
         "skctl report @ -o markdown".to_owned(),
         format!("skctl run {trace}{scenario} --set autoscaler.scale-down-unneeded-time=2m"),

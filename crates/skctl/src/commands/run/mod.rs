@@ -87,12 +87,12 @@ fn refuse_what_needs_a_cluster(args: &RunArgs) -> Result<()> {
 fn check(resolved: &Resolved, args: &RunArgs) -> Result<Checked> {
     let scenario = &resolved.scenario;
     let checked = assertions::check(for_report(&scenario.assertions), &Setup::new(scenario).groups(), Scope::default());
-    checked.map_err(|error| in_file(scenario, args.assert.len(), error))
+    checked.map_err(|error| in_file(scenario, args.question.assert.len(), error))
 }
 
 /// Somebody who knows SimKube 2 types `run NAME -f TRACE`: then the scenario is a trace.
 fn hint_for_the_old_form(args: &RunArgs, error: anyhow::Error) -> anyhow::Error {
-    let (Some(name), Some(file)) = (&args.trace, &args.scenario) else { return error };
+    let (Some(name), Some(file)) = (&args.question.trace, &args.question.scenario) else { return error };
     // Manifests open as a trace too, but nobody ran a Node in SimKube 2; and an example or a URL is no name of a run.
     let is_recording = sk_store::trace::open(file).is_ok_and(|trace| trace.format() != Format::Manifests);
     if !is_recording || Path::new(name).exists() || name.contains(':') {
@@ -104,7 +104,7 @@ fn hint_for_the_old_form(args: &RunArgs, error: anyhow::Error) -> anyhow::Error 
 /// `run NAME --trace-path TRACE` can only be SimKube 2's.
 fn refuse_the_old_form(args: &RunArgs) -> Result<()> {
     match &args.old.trace_path {
-        Some(trace) => Err(todays_form(args.trace.as_deref().unwrap_or("NAME"), trace)),
+        Some(trace) => Err(todays_form(args.question.trace.as_deref().unwrap_or("NAME"), trace)),
         None => Ok(()),
     }
 }

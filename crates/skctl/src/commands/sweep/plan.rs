@@ -8,6 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use serde_json::Value;
 use sk_core::Quantity;
 use sk_store::Location;
 use sk_store::location::shown;
@@ -15,7 +16,7 @@ use sk_store::location::shown;
 use super::file::{Line, Plan, SCENARIO, Sweep, put};
 use super::manifests::{self, Pods};
 use super::place::Place;
-use crate::cli::{Global, PartArgs, RunArgs, SweepPlanArgs};
+use crate::cli::{Global, QuestionArgs, RunArgs, SweepPlanArgs};
 use crate::cluster::apply::{Applier, FIELD_MANAGER, Manner};
 use crate::cluster::{self, Cluster};
 use crate::commands::run::alone::{self, Alone};
@@ -29,7 +30,7 @@ const JOB: &str = "job.yaml";
 const SWEEPS: &str = "sweeps";
 
 pub(super) fn run(args: &SweepPlanArgs, global: &Global) -> Result<Outcome> {
-    let asked = as_run(args);
+    let asked = RunArgs { question: args.question.clone(), ..RunArgs::default() };
     let resolved = scenarios::resolve(&asked)?;
     let (trace, to) = (lasting_trace(&resolved.trace)?, absolute(&args.to)?);
     // A place that cannot be one is found out now and not by each run.
@@ -39,16 +40,21 @@ pub(super) fn run(args: &SweepPlanArgs, global: &Global) -> Result<Outcome> {
     }
     let all = alone::list(&asked, global)?;
     let of_scenario = resolved.scenario.name.as_ref().map(ToString::to_string);
-    let name = args.name.clone().or(of_scenario).unwrap_or_else(|| traces::default_name(&resolved.trace));
+    let name = args.question.name.clone().or(of_scenario).unwrap_or_else(|| traces::default_name(&resolved.trace));
     let name = runs::folder_name(&name);
     let dir = args.out.clone().unwrap_or_else(|| Path::new(SWEEPS).join(&name));
     begin(&dir)?;
-    let plan = Plan::new(name, trace, to, args.strict, resolved.assumptions);
+    let plan = Plan::new(name, trace, to, args.question.strict, resolved.assumptions);
     let mut sweep = Sweep { dir, plan, lines: Vec::new() };
     let job = write(args, &mut sweep, &all, global).inspect_err(|_| {
         // The folder was empty; what it has now is no plan.
         let _ = fs::remove_dir_all(&sweep.dir);
     })?;
+    let job = match job {
+        Ok(job) if args.apply => job.apply(global)?,
+        Ok(job) => format!("as a Job: {}", job.by_hand()),
+        Err(why) => format!("as a Job: not possible, {why}"),
+    };
     let (runs, variants, place) = (all.len(), count(&sweep), shown(&sweep.plan.to));
     let (name, dir) = (&sweep.plan.name, sweep.dir.display());
     output::print(&format!(
@@ -57,19 +63,45 @@ pub(super) fn run(args: &SweepPlanArgs, global: &Global) -> Result<Outcome> {
     Ok(Outcome::Good)
 }
 
-/// Writes the plan into its folder; what to say of the Job.
-fn write(args: &SweepPlanArgs, sweep: &mut Sweep, all: &[Alone], global: &Global) -> Result<String> {
+/// The Kubernetes objects of a plan.
+struct Manifests {
+    file: PathBuf,
+    objects: Vec<Value>,
+}
+
+impl Manifests {
+    /// How somebody applies them without this command.
+    fn by_hand(&self) -> String {
+        format!("kubectl apply -f {}", self.file.display())
+    }
+
+    /// Applies them; what to say of it. The plan is good whatever the cluster answers, so it stays.
+    fn apply(&self, global: &Global) -> Result<String> {
+        let applied = cluster::block_on(async {
+            let cluster = Cluster::connect(global).await?;
+            let mut applier = Applier::new(&cluster, Manner { manager: FIELD_MANAGER, dry_run: false, force: false });
+            for object in &self.objects {
+                applier.apply(object).await?;
+            }
+            Ok(format!("as a Job: started in {cluster}"))
+        });
+        let by_hand = self.by_hand();
+        applied.with_context(|| format!("the plan is written, but its Job could not be applied; `{by_hand}` does that"))
+    }
+}
+
+/// Writes the plan into its folder, and its Job unless something is in the way of that.
+fn write(args: &SweepPlanArgs, sweep: &mut Sweep, all: &[Alone], global: &Global) -> Result<Result<Manifests, String>> {
     sweep.lines = lines(sweep, all)?;
     check(sweep, global)?;
     sweep.write()?;
     write_job(args, sweep, global)
 }
 
-/// Writes the Kubernetes objects beside the plan if pods can carry it out, and applies them if that was asked; what to say
-/// of it.
-fn write_job(args: &SweepPlanArgs, sweep: &Sweep, global: &Global) -> Result<String> {
+/// Writes the Kubernetes objects beside the plan if pods can carry it out; else says why they cannot.
+fn write_job(args: &SweepPlanArgs, sweep: &Sweep, global: &Global) -> Result<Result<Manifests, String>> {
     if let Some(why) = manifests::obstacle(&sweep.plan.trace, &sweep.plan.to) {
-        return Ok(format!("as a Job: not possible, {why}"));
+        return Ok(Err(why));
     }
     let image = args.image.clone().unwrap_or_else(|| format!("skctl:{}", env!("CARGO_PKG_VERSION")));
     let memory = args.memory.as_deref().map(str::parse::<Quantity>).transpose().context("--memory")?;
@@ -85,41 +117,12 @@ fn write_job(args: &SweepPlanArgs, sweep: &Sweep, global: &Global) -> Result<Str
     let objects = manifests::manifests(sweep, &pods)?;
     let file = sweep.dir.join(JOB);
     put(&file, serde_saphyr::to_string_multiple(&objects)?.as_bytes())?;
-    if !args.apply {
-        return Ok(format!("as a Job: kubectl apply -f {}", file.display()));
-    }
-    cluster::block_on(async {
-        let cluster = Cluster::connect(global).await?;
-        let mut applier = Applier::new(&cluster, Manner { manager: FIELD_MANAGER, dry_run: false, force: false });
-        for object in &objects {
-            applier.apply(object).await?;
-        }
-        Ok(format!("as a Job: started in {cluster}"))
-    })
+    Ok(Ok(Manifests { file, objects }))
 }
 
 /// How many variants there are.
 fn count(sweep: &Sweep) -> usize {
     sweep.lines.iter().map(|line| line.folder.as_str()).collect::<std::collections::BTreeSet<_>>().len()
-}
-
-/// The same as `skctl run` would be asked.
-fn as_run(args: &SweepPlanArgs) -> RunArgs {
-    let PartArgs { start, end, duration } = &args.part;
-    RunArgs {
-        trace: args.trace.clone(),
-        scenario: args.scenario.clone(),
-        set: args.set.clone(),
-        vary: args.vary.clone(),
-        overlay: args.overlay.clone(),
-        assert: args.assert.clone(),
-        seed: args.seed,
-        repetitions: args.repetitions,
-        part: PartArgs { start: start.clone(), end: end.clone(), duration: duration.clone() },
-        strict: args.strict,
-        name: args.name.clone(),
-        ..RunArgs::default()
-    }
 }
 
 /// The trace as it can be named from anywhere.
@@ -209,15 +212,15 @@ fn check(sweep: &Sweep, global: &Global) -> Result<()> {
 
 /// What `skctl run` is asked for one line.
 pub(super) fn arguments(sweep: &Sweep, line: &Line, out: Option<PathBuf>) -> RunArgs {
-    RunArgs {
+    let question = QuestionArgs {
         trace: Some(sweep.plan.trace.clone()),
         scenario: Some(sweep.scenario(line)),
         seed: Some(line.seed),
         name: Some(line.name.clone()),
         strict: sweep.plan.strict,
-        out,
-        ..RunArgs::default()
-    }
+        ..QuestionArgs::default()
+    };
+    RunArgs { question, out, ..RunArgs::default() }
 }
 
 /// Assertions that compare runs cannot be judged where each run is made by itself.

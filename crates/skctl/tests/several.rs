@@ -85,8 +85,8 @@ fn results_do_not_depend_on_how_many_run_at_the_same_time() {
     let record = |jobs: &str| {
         let dir = pack();
         let args = ["run", "example:nginx", "-f", "pack.yaml", "-N", "2", "-O", "out", "--jobs", jobs];
-        let zone = if jobs == "1" { "America/Lima" } else { "Asia/Tokyo" };
-        skctl(&dir).args(args).env("TZ", zone).env("LC_ALL", "tr_TR.UTF-8").assert().success();
+        let (zone, locale) = if jobs == "1" { ("America/Lima", "C") } else { ("Asia/Tokyo", "tr_TR.UTF-8") };
+        skctl(&dir).args(args).env("TZ", zone).env("LC_ALL", locale).assert().success();
         contents(&dir.path().join("out"))
     };
     let one_by_one = record("1");
@@ -237,17 +237,37 @@ fn ctrl_c_leaves_valid_records_marked_partial() {
     // Slow enough to be caught in the middle: 40 minutes at 40 times life are a minute.
     command.args(["run", "example:nginx", "-f", "plain.yaml", "-O", "out", "--speed", "40", "--jobs", "2"]);
     command.args(["--vary", "cluster.groups.small.max=8,4,2"]);
-    let child = command.current_dir(dir.path()).stdout(std::process::Stdio::null()).spawn().expect("skctl starts");
+    let child = command.current_dir(dir.path()).stdout(std::process::Stdio::piped()).spawn().expect("skctl starts");
     std::thread::sleep(Duration::from_secs(6));
     let pid = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("it still runs");
-    let status = { child }.wait().expect("it ends");
-    assert_eq!(status.code(), Some(130));
+    let ended = child.wait_with_output().expect("it ends");
+    assert_eq!(ended.status.code(), Some(130));
+    let said = String::from_utf8_lossy(&ended.stdout);
+    assert!(said.contains("not begun  max=2\n"), "{said}");
     assert_eq!(names(&dir.path().join("out")), ["max-4", "max-8"], "the third had not begun");
     for run in ["out/max-8", "out/max-4"] {
         let text = std::fs::read(dir.path().join(run).join("run.json")).unwrap();
         assert_eq!(serde_json::from_slice::<Value>(&text).unwrap()["partial"], true);
         skctl(&dir).args(["report", run]).assert().stdout(contains("PARTIAL"));
+    }
+}
+
+#[test]
+fn a_warmup_and_what_stands_at_the_start_are_in_no_figure() {
+    let dir = pack();
+    // The story's pods are made, and wait for nodes, in its first ten minutes.
+    for part in [["--set", "begin.warmup=10m"], ["-s", "+10m"]] {
+        let run = json(&dir, &["run", "example:nginx", part[0], part[1]]);
+        for figure in ["/pods/created", "/pods/ran", "/pending/pods", "/pending/max", "/nodes/created"] {
+            assert_eq!(run.pointer(figure).and_then(Value::as_i64), Some(0), "{part:?} {figure}");
+        }
+        for figure in ["/pending/longest", "/start_latency/max"] {
+            assert_eq!(run.pointer(figure).and_then(Value::as_f64), Some(0.0), "{part:?} {figure}");
+        }
+        assert_eq!((&run["pods"]["running_max"], &run["nodes"]["max"]), (&Value::from(12), &Value::from(10)));
+        let hours = run["node_hours"]["total"].as_f64().expect("a number");
+        assert!(hours < 10.0 * 0.5, "half an hour of at most ten nodes: {hours}");
     }
 }
 
@@ -258,6 +278,8 @@ fn what_cannot_be_is_refused_before_anything_runs() {
         skctl(&dir).args(["run", "example:nginx"]).args(args).assert().code(2).stderr(contains(words.to_owned()));
     };
     refused(&["--vary", "cluster.groups.small.max=3,x"], "--vary cluster.groups.small.max=x: ");
+    refused(&["--vary", "seed=1,2", "--vary", "seed=3"], "--vary seed: it is there twice");
+    refused(&["--junit", "nowhere/junit.xml"], "there is no folder nowhere");
     refused(&["-N", "0"], "from 1 to 1000");
     refused(&["--jobs", "0"], "runs nothing");
     refused(&["-f", "pack.yaml", "--open"], "--open is for one run");

@@ -115,6 +115,9 @@ pub enum ScenarioError {
         /// The file's name.
         file: String,
     },
+    /// The second `--vary` of a field would undo the first.
+    #[error("--vary {0}: it is there twice; write all values behind one, as in --vary {0}=A,B")]
+    VariedTwice(Path),
     /// It is YAML, but an unknown field, a missing one or a value of another kind stands in it.
     #[error("{0}")]
     Shape(Fault),
@@ -127,9 +130,11 @@ impl ScenarioError {
     /// What is wrong, thing by thing, with places; empty if it could not be read that far.
     pub fn faults(&self) -> &[Fault] {
         match self {
-            Self::TooLarge { .. } | Self::TooLargeWritten { .. } | Self::Yaml { .. } | Self::TooManyMembers { .. } => {
-                &[]
-            }
+            Self::TooLarge { .. }
+            | Self::TooLargeWritten { .. }
+            | Self::Yaml { .. }
+            | Self::TooManyMembers { .. }
+            | Self::VariedTwice(_) => &[],
             Self::Set(fault) | Self::Shape(fault) => std::slice::from_ref(fault),
             Self::Meaning(faults) => faults,
         }

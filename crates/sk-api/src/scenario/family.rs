@@ -122,6 +122,11 @@ impl Scenario {
     /// Reads a scenario, changes some of its fields, and makes one scenario for each variant and each combination of the
     /// values that `varied` gives; the last field changes fastest.
     pub fn family(file: &str, text: &str, sets: &[Assignment], varied: &[Variation]) -> Result<Family, ScenarioError> {
+        for (place, variation) in varied.iter().enumerate() {
+            if varied[..place].iter().any(|before| before.path == variation.path) {
+                return Err(ScenarioError::VariedTwice(variation.path.clone()));
+            }
+        }
         let mut document = Document::parse(file, text)?;
         assign::apply(&mut document, sets)?;
         let base = Self::from_document(document.clone())?;

@@ -42,6 +42,7 @@ pub(crate) fn run(args: &RunArgs, global: &Global) -> Result<Outcome> {
     }
     refuse_what_needs_a_cluster(args)?;
     let speed = simulate::speed(args)?;
+    check_junit(args)?;
     let resolved = scenarios::resolve(args).map_err(|error| hint_for_the_old_form(args, error))?;
     let baseline = args.baseline.as_deref().map(Baseline::of_run).transpose()?;
     let planned = planned::plan(args, &resolved, baseline.is_some(), global)?;
@@ -81,6 +82,17 @@ fn refuse_what_needs_a_cluster(args: &RunArgs) -> Result<()> {
         bail!("{flag} is for --cluster: the embedded engine has no driver, no hooks and no Prometheus");
     }
     Ok(())
+}
+
+/// A folder that is not there is found out now, and not after an hour of simulation.
+fn check_junit(args: &RunArgs) -> Result<()> {
+    let Some(path) = &args.junit else { return Ok(()) };
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() && !folder.is_dir() => {
+            bail!("--junit {}: there is no folder {}; make it first", path.display(), folder.display())
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The assertions, found to be well-formed before anything runs.

@@ -172,6 +172,9 @@ impl<'a> Results<'a> {
         if !runs.is_empty() {
             write!(anstream::stdout(), "{}", side_by_side::render(&runs, across))?;
         }
+        for label in self.not_begun() {
+            writeln!(anstream::stdout(), "not begun  {}", output::line(label))?;
+        }
         Ok(())
     }
 
@@ -193,7 +196,15 @@ impl<'a> Results<'a> {
         let across: Vec<Value> = across.iter().map(|across| {
             json!({"variant": across.label, "for": across.how, "assertion": across.verdict.text, "result": across.verdict.result})
         }).collect();
-        output::print_json(&json!({"runs": runs, "across": across}))
+        let not_begun: Vec<&str> = self.not_begun().collect();
+        output::print_json(&json!({"runs": runs, "across": across, "not_begun": not_begun}))
+    }
+
+    /// The runs that nobody will find a record of, because somebody lost patience before.
+    fn not_begun(&self) -> impl Iterator<Item = &str> {
+        let is_stopped = progress::is_interrupted() && self.failures.is_empty();
+        let missing = self.planned.runs.iter().zip(&self.finished).filter(move |(_, run)| is_stopped && run.is_none());
+        missing.map(|(run, _)| run.label.as_str())
     }
 
     /// The assertions about all repetitions of a variant.

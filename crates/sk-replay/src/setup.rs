@@ -267,4 +267,35 @@ mod tests {
         assert_eq!(autoscaler(&scenario), Autoscaler::default());
         assert_eq!(Autoscaler::default().expander, [sk_engine::Expander::LeastWaste]);
     }
+
+    /// Another value than the default.
+    fn another(flag: &str, default: &serde_json::Value) -> String {
+        let text = default.as_str().map_or_else(|| default.to_string(), str::to_owned);
+        match (flag, text.as_str()) {
+            ("expander", _) => "random".to_owned(),
+            ("balancing-ignore-label", _) => "rack".to_owned(),
+            (_, "true") => "false".to_owned(),
+            (_, "false") => "true".to_owned(),
+            (_, "0.5") => "0.6".to_owned(),
+            (_, range) if range.contains(':') => "1:2".to_owned(),
+            (_, text) => text.parse::<i64>().map_or_else(
+                |_| (text.parse::<SimDuration>().unwrap() + SimDuration::from_mins(1)).to_string(),
+                |count| (count + 1).to_string(),
+            ),
+        }
+    }
+
+    #[test]
+    fn every_flag_of_the_scenario_reaches_the_engine_by_itself() {
+        let flags = serde_json::to_value(sk_api::scenario::Autoscaler::default()).unwrap();
+        let mut seen = Vec::new();
+        for (flag, default) in flags.as_object().unwrap() {
+            let text = format!("{ASSUMED}autoscaler: {{{flag}: \"{}\"}}\n", another(flag, default));
+            let settings = autoscaler(&Scenario::parse("test.yaml", &text).unwrap_or_else(|error| panic!("{error}")));
+            assert_ne!(settings, Autoscaler::default(), "{flag} changes nothing");
+            assert!(!seen.contains(&settings), "{flag} does what another flag does");
+            seen.push(settings);
+        }
+        assert!(seen.len() >= 40, "{}", seen.len());
+    }
 }

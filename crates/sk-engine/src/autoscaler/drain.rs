@@ -7,6 +7,7 @@ use sk_core::{SimDuration, SimTime, SmolStr};
 
 use super::beside::{Allowance, Beside, listed};
 use super::flags::Autoscaler;
+use super::rules::Rule;
 
 const SAFE_TO_EVICT: &str = "cluster-autoscaler.kubernetes.io/safe-to-evict";
 const SAFE_LOCAL_VOLUMES: &str = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes";
@@ -49,7 +50,7 @@ impl Rules<'_> {
             return Drainability::Ignored;
         }
         let says = pod.meta.annotations.get(SAFE_TO_EVICT).map(SmolStr::as_str);
-        if says == Some("true") {
+        if says == Some("true") && self.flags.follows(Rule::SafePodsMove) {
             return Drainability::Moves;
         }
         match self.blocks(pod, says, allowance) {
@@ -61,7 +62,8 @@ impl Rules<'_> {
     fn blocks(&self, pod: &Object, says: Option<&str>, allowance: &Allowance<'_>) -> Option<String> {
         let owner = pod.controller().map(|owner| owner.gvk.kind.as_str());
         let known = owner.is_some_and(|kind| KNOWN_OWNERS.contains(&kind));
-        if owner.is_none() || (!known && self.flags.skip_nodes_with_custom_controller_pods) {
+        let is_bare = owner.is_none() && self.flags.follows(Rule::BarePodsBlock);
+        if is_bare || (owner.is_some() && !known && self.flags.skip_nodes_with_custom_controller_pods) {
             return Some(format!("{} is not replicated", pod.key));
         }
         let of_the_system = pod.key.namespace.as_deref() == Some("kube-system");
@@ -69,13 +71,14 @@ impl Rules<'_> {
             let what = "non-daemonset, non-mirrored, non-pdb-assigned kube-system pod present";
             return Some(format!("{what}: {}", pod.key.name));
         }
-        if says == Some("false") {
+        if says == Some("false") && self.flags.follows(Rule::UnsafePodsBlock) {
             return Some(format!("pod annotated as not safe to evict present: {}", pod.key.name));
         }
         if self.flags.skip_nodes_with_local_storage && has_local_storage(pod) {
             return Some(format!("pod with local storage present: {}", pod.key.name));
         }
-        (!allowance.allows(pod)).then(|| format!("not enough pod disruption budget to move {}", pod.key))
+        let is_held = !allowance.allows(pod) && self.flags.follows(Rule::BudgetsBlock);
+        is_held.then(|| format!("not enough pod disruption budget to move {}", pod.key))
     }
 
     fn has_too_few_replicas(&self, pod: &Object) -> bool {

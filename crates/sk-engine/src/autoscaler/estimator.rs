@@ -7,6 +7,8 @@ use std::cmp::Reverse;
 
 use sk_scheduler::NodeId;
 
+use super::flags::Autoscaler;
+use super::rules::Rule;
 use super::template::Template;
 use super::view::{Amount, PodView, View};
 
@@ -32,11 +34,13 @@ pub(super) fn estimate(
     template: &Template,
     groups: &[&Alike],
     limit: usize,
-    turn: &mut Turn,
+    (turn, flags): (&mut Turn, &Autoscaler),
     view: &mut View,
 ) -> Estimate {
     let mut sorted: Vec<&&Alike> = groups.iter().collect();
-    sorted.sort_by_key(|alike| Reverse(alike.pods.first().map_or(0, |pod| size(pod, template.total))));
+    if flags.follows(Rule::LargestPodsFirst) {
+        sorted.sort_by_key(|alike| Reverse(alike.pods.first().map_or(0, |pod| size(pod, template.total))));
+    }
     let before = view.what_if.cluster.checkpoint();
     let mut packing = Packing { template, limit, nodes: Vec::new(), estimate: Estimate::default() };
     for alike in sorted {

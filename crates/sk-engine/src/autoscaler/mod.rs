@@ -355,6 +355,9 @@ impl ClusterAutoscaler {
             true => Vec::new(),
             false => self.planner.due(&look, &self.removals.in_flight(), &held, &mut reasons),
         };
+        if cooling && !self.flags.follows(Rule::TimeRunsInCooldown) {
+            self.planner.begin_again(ctx.now);
+        }
         for (node, reason) in reasons {
             self.decisions.unremovable(ctx.now, trigger, &node, reason);
         }
@@ -396,7 +399,8 @@ impl ClusterAutoscaler {
         let ours = || self.view.nodes.values().filter(|node| node.group.is_some() && !node.is_going());
         let could_go = |name: &SmolStr| self.planner.unneeded().contains_key(name);
         let soft = ours().filter(|node| !node.taints.soft && could_go(&node.name)).take(most);
-        let needed = ours().filter(|node| node.taints.soft && !could_go(&node.name)).take(most);
+        let takes_back = self.flags.follows(Rule::SoftTaintsTakenBack);
+        let needed = ours().filter(|node| takes_back && node.taints.soft && !could_go(&node.name)).take(most);
         let marks = soft.map(|node| (node.name.clone(), Mark::Soft));
         let marks: Vec<_> = marks.chain(needed.map(|node| (node.name.clone(), Mark::Needed))).collect();
         for (node, mark) in marks {
@@ -453,7 +457,7 @@ impl ClusterAutoscaler {
         if done.grew && follows && self.flags.follows(Rule::LoopFollowsScaleUp) {
             return self.schedule.at_once(now, Trigger::AfterScaleUp);
         }
-        if done.shrank && follows {
+        if done.shrank && follows && self.flags.follows(Rule::LoopFollowsScaleDown) {
             return self.schedule.at_once(now, Trigger::AfterScaleDown);
         }
         let busy = !self.view.pending.is_empty() || !self.removals.is_empty() || self.planner.has_more || done.grew;

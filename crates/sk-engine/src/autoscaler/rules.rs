@@ -14,6 +14,10 @@ pub enum Rule {
     PodsStartLoops,
     /// A loop follows a scale-up at once.
     LoopFollowsScaleUp,
+    /// A loop follows the beginning of a removal at once.
+    LoopFollowsScaleDown,
+    /// New nodes are counted by packing the largest pods first.
+    LargestPodsFirst,
     /// A node that has been ready for a minute is the template of its group.
     TemplateFromNode,
     /// Nodes that are not ready yet count as room.
@@ -26,16 +30,34 @@ pub enum Rule {
     NominatedPodsWait,
     /// Expendable pods call for no nodes and keep none.
     ExpendablePods,
+    /// A node that is used too much is looked at in every loop.
+    UsedNodesEveryLoop,
+    /// Nodes of a group at its minimum stay.
+    MinimumStays,
+    /// Nodes with the annotation against scale-down stay.
+    MarkedNodesStay,
+    /// Pods that nobody would make again keep their node.
+    BarePodsBlock,
+    /// Pods that are marked as not safe to evict keep their node.
+    UnsafePodsBlock,
+    /// Pods that are marked as safe to evict move, whatever else they are.
+    SafePodsMove,
+    /// Pods whose disruption budget is used up keep their node.
+    BudgetsBlock,
     /// A node that was found unremovable in simulation is left alone for a while.
     RecheckTimeout,
     /// Pods moved in simulation take room for the next node's pods.
     CumulativeSimulation,
+    /// Empty nodes are tried before others.
+    EmptyNodesFirst,
     /// Disruption budgets are used up in simulation.
     BudgetsUsedUp,
     /// A node that is to go is no destination.
     NoDestination,
     /// Only so many nodes get the soft taint in one loop.
     SoftTaintsInBulk,
+    /// A node that is needed again loses the soft taint.
+    SoftTaintsTakenBack,
     /// Only so many nodes are followed as unneeded.
     UnneededLimit,
     /// Removals under way count against the group's minimum.
@@ -46,6 +68,8 @@ pub enum Rule {
     EmptyBesideDrain,
     /// The time of a node that is needed again starts anew.
     UnneededTimeRestarts,
+    /// The time of a node that could go runs on while none may.
+    TimeRunsInCooldown,
     /// A scale-up holds scale-down back.
     DelayAfterAdd,
     /// Nodes are deleted some seconds after they were marked.
@@ -62,27 +86,39 @@ pub enum Rule {
 
 impl Rule {
     /// All of them.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 38] = [
         Self::YoungPodsWait,
         Self::TimerRestarts,
         Self::PodsStartLoops,
         Self::LoopFollowsScaleUp,
+        Self::LoopFollowsScaleDown,
+        Self::LargestPodsFirst,
         Self::TemplateFromNode,
         Self::UpcomingNodes,
         Self::PackedInAnyOrder,
         Self::DaemonsInTemplate,
         Self::NominatedPodsWait,
         Self::ExpendablePods,
+        Self::UsedNodesEveryLoop,
+        Self::MinimumStays,
+        Self::MarkedNodesStay,
+        Self::BarePodsBlock,
+        Self::UnsafePodsBlock,
+        Self::SafePodsMove,
+        Self::BudgetsBlock,
         Self::RecheckTimeout,
         Self::CumulativeSimulation,
+        Self::EmptyNodesFirst,
         Self::BudgetsUsedUp,
         Self::NoDestination,
         Self::SoftTaintsInBulk,
+        Self::SoftTaintsTakenBack,
         Self::UnneededLimit,
         Self::RemovalsCountForMinimum,
         Self::RemovalsCountForParallelism,
         Self::EmptyBesideDrain,
         Self::UnneededTimeRestarts,
+        Self::TimeRunsInCooldown,
         Self::DelayAfterAdd,
         Self::DelayAfterTaint,
         Self::DrainPolls,

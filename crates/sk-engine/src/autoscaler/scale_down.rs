@@ -97,6 +97,11 @@ impl Planner {
         self.unremovable.remove(node);
     }
 
+    /// The times of all nodes that could go start anew.
+    pub(super) fn begin_again(&mut self, now: SimTime) {
+        self.unneeded.values_mut().for_each(|node| node.since = now);
+    }
+
     /// Finds the nodes that could go; those that cannot, with their reasons.
     pub(super) fn update(&mut self, look: &mut Look<'_>) -> Vec<Unremovable> {
         let interval = self.last.map(|last| look.now.since(last));
@@ -106,6 +111,10 @@ impl Planner {
         self.unremovable.retain(|_, until| *until > look.now);
         let mut reasons = Vec::new();
         let candidates = self.candidates(look, &mut reasons);
+        if !look.flags.follows(Rule::UsedNodesEveryLoop) {
+            let until = look.now + look.flags.unremovable_node_recheck_timeout;
+            self.unremovable.extend(reasons.iter().map(|(node, _)| (node.clone(), until)));
+        }
         let found = self.simulate(candidates, look, &mut reasons);
         let before = std::mem::take(&mut self.unneeded);
         for (name, mut unneeded) in found {
@@ -127,10 +136,10 @@ impl Planner {
         for node in look.view.nodes.values() {
             let Some(group) = node.group.filter(|_| !node.is_going() && look.is_judged(node)) else { continue };
             let (size, min) = (sizes[group], look.groups[group].min());
-            if size <= min {
+            if size <= min && look.flags.follows(Rule::MinimumStays) {
                 let reason = format!("node group min size reached (current: {size}, min: {min})");
                 reasons.push((node.name.clone(), reason));
-            } else if node.stays {
+            } else if node.stays && look.flags.follows(Rule::MarkedNodesStay) {
                 reasons.push((node.name.clone(), "the node is marked as no scale down".to_owned()));
             } else if self.unremovable.contains_key(&node.name) && look.flags.follows(Rule::RecheckTimeout) {
                 // Said when it was found.
@@ -141,7 +150,8 @@ impl Planner {
             }
         }
         shuffle(&mut candidates, look.choice);
-        candidates.sort_by_key(|node| (!look.is_empty(node), !self.unneeded.contains_key(&node.name)));
+        let is_later = |node: &NodeView| look.flags.follows(Rule::EmptyNodesFirst) && !look.is_empty(node);
+        candidates.sort_by_key(|node| (is_later(node), !self.unneeded.contains_key(&node.name)));
         candidates
     }
 

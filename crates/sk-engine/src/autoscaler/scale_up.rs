@@ -239,7 +239,7 @@ impl<'a> Search<'a> {
             let rooms = similar.iter().chain([&group]).map(|group| self.room(*group));
             let limit = rooms.sum::<usize>().min(self.flags.max_nodes_per_scaleup).min(self.total_room());
             let template = self.templates[group].clone();
-            let found = estimate(&template, &pods, limit, self.turn, self.view);
+            let found = estimate(&template, &pods, limit, (self.turn, self.flags), self.view);
             if found.nodes > 0 {
                 let waste = waste(&found.pods, found.nodes, template.total);
                 options.push(ExpansionOption { group, similar, nodes: found.nodes, pods: found.pods, waste });

@@ -104,7 +104,6 @@ pub(crate) fn of(scenario: &str) -> Option<Allowed> {
         // Where the pods then went is the scheduler's: the further node ended empty in some runs, in others not.
         "c11-mixed-from-zero-1" | "c11-mixed-from-zero-3" => Allowed::drawn(PACKING, 1).until(27.0),
         "c5-two-groups-needed" => Allowed::drawn(TIES, 4),
-        "c8-salvo" => Allowed::drawn(TIES, 4),
         "c9-binpack-old-node" => Allowed::drawn(PACKING, 2).until(27.0),
         "d3-order-drain1" => Allowed::drawn(ORDER, 5),
         "e1-blockers" => Allowed::drawn(ORDER, 3),

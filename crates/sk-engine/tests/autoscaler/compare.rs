@@ -146,10 +146,26 @@ fn plans(seen: &Observation, run: &Outcome, window: f64, allowed: &Allowed) -> V
     if text(&real) != text(&ours) {
         return vec![format!("scale-ups: {} were seen, here {}", text(&real).join(", "), text(&ours).join(", "))];
     }
+    if let Some(words) = other_loops(seen, &real, &ours) {
+        return vec![words];
+    }
     let late = real.iter().zip(&ours).find(|((real, _), (ours, _))| (real - ours).abs() > window);
     late.map(|((real, _), (ours, _))| format!("a scale-up was seen at {real:.1} s, here {ours:.1} s"))
         .into_iter()
         .collect()
+}
+
+/// One loop enlarges one group, but with `salvo-scale-up`. Times of the recording are tenths of seconds: scale-ups of different
+/// times are those of different loops, and those of a salvo have one time.
+fn other_loops(seen: &Observation, real: &[(f64, Plan)], ours: &[(f64, Plan)]) -> Option<String> {
+    let is_salvo = seen.flags.get("salvo-scale-up").is_some_and(|value| value == "true");
+    let pairs = real.windows(2).zip(ours.windows(2));
+    let mut apart = pairs.map(|(real, ours)| (real[1].0 - real[0].0 > 0.05, ours[1].0 > ours[0].0));
+    apart.find_map(|apart| match apart {
+        (true, false) => Some("two scale-ups were seen in two loops, here in one".to_owned()),
+        (false, true) if is_salvo => Some("two scale-ups were seen in one loop, here in two".to_owned()),
+        _ => None,
+    })
 }
 
 type Events = BTreeSet<(String, String, String)>;

@@ -5,13 +5,10 @@ use std::collections::BTreeMap;
 use sk_core::SimDuration;
 use sk_engine::{Autoscaler, Expander, Limits};
 
-/// Flags of the rig, and those that have nothing to act on in a simulation: every node that is asked for registers at
-/// once, so no group ever fails.
-const IGNORED: [&str; 5] = [
+/// Flags of the rig, and one that has nothing to act on.
+pub(crate) const IGNORED: [&str; 3] = [
     "cloud-provider",
     "namespace",
-    "max-node-provision-time",
-    "initial-node-group-backoff-duration",
     // A failed drain does not start it (f3); nothing else fails.
     "scale-down-delay-after-failure",
 ];
@@ -35,6 +32,8 @@ fn set(flags: &mut Autoscaler, name: &str, value: &str) {
         "scale-down-unneeded-time" => flags.scale_down_unneeded_time = span(),
         "unremovable-node-recheck-timeout" => flags.unremovable_node_recheck_timeout = span(),
         "new-pod-scale-up-delay" => flags.new_pod_scale_up_delay = span(),
+        "max-node-provision-time" => flags.max_node_provision_time = span(),
+        "initial-node-group-backoff-duration" => flags.initial_node_group_backoff_duration = span(),
         "max-node-startup-time" => flags.max_node_startup_time = span(),
         "expander" => flags.expander = value.split(',').map(expander).collect(),
         "max-nodes-total" => flags.max_nodes_total = count(),

@@ -47,16 +47,16 @@ impl KubeScheduler {
                 self.send(Some(Sent::Binding(id, object.uid)), request, ctx);
             }
             Decision::Nominated { node, victims, diagnosis } => {
-                self.explain_victims(object.uid, &victims, diagnosis.to_string(), ctx);
+                self.explain_victims(object.uid, &victims, diagnosis.message().to_owned(), ctx);
                 self.make_room(pod, &object, id, node, &victims, ctx);
                 self.queue.failed(ctx.now, pod, diagnosis.plugins(), &self.library);
                 let name = self.library.cluster.node(node).name.clone();
-                self.report(&object, &diagnosis.to_string(), Some(name), ctx);
+                self.report(&object, diagnosis.message(), Some(name), ctx);
             }
             Decision::Unschedulable(diagnosis) => {
                 self.queue.failed(ctx.now, pod, diagnosis.plugins(), &self.library);
                 let cleared = self.renew_nomination(pod, &diagnosis);
-                self.report(&object, &diagnosis.to_string(), cleared.then(SmolStr::default), ctx);
+                self.report(&object, diagnosis.message(), cleared.then(SmolStr::default), ctx);
             }
             Decision::NoProfile => self.queue.remove(pod),
         }

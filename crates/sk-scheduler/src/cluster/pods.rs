@@ -45,6 +45,8 @@ pub(crate) struct Pods {
     pub(crate) with_terms: BTreeMap<ClassId, u32>,
     /// Every class with affinity terms that was ever on a node, in that order.
     pub(crate) term_classes: Vec<ClassId>,
+    /// Pods on nodes, by priority.
+    by_priority: BTreeMap<i32, u32>,
     journal: Option<Vec<Step>>,
 }
 
@@ -53,11 +55,14 @@ pub(crate) struct Pods {
 pub(crate) struct Nominations {
     pub(crate) by_node: BTreeMap<NodeId, Vec<PodId>>,
     by_pod: BTreeMap<PodId, NodeId>,
+    /// Counts changes.
+    pub(crate) version: u64,
 }
 
 impl Nominations {
     /// The node's slot may be given to another.
     pub(super) fn forget_node(&mut self, node: NodeId) {
+        self.version += 1;
         for pod in self.by_node.remove(&node).into_iter().flatten() {
             self.by_pod.remove(&pod);
         }
@@ -93,6 +98,11 @@ impl Pods {
         let on = &self.on[node.index()];
         // The newest stand at the end, and they are asked for most often.
         on.iter().rposition(|other| *other == pod).expect("a pod that has a node is listed there")
+    }
+
+    /// The lowest priority of any pod that is counted on a node.
+    pub(crate) fn lowest_priority(&self) -> Option<i32> {
+        self.by_priority.keys().next().copied()
     }
 
     fn record(&mut self, step: Step) {
@@ -209,6 +219,7 @@ impl Cluster {
             }
             *self.pods.with_terms.entry(class).or_insert(0) += 1;
         }
+        *self.pods.by_priority.entry(self.classes.get(class).priority).or_insert(0) += 1;
         self.count(node, class, 1);
         self.log_pod(node, class, 1, live);
     }
@@ -219,6 +230,13 @@ impl Cluster {
         let (class, live) = (entry.class, -i8::from(!entry.deleting));
         if let Some(count) = self.pods.with_terms.get_mut(&class) {
             *count -= 1;
+        }
+        let priority = self.classes.get(class).priority;
+        if let Some(count) = self.pods.by_priority.get_mut(&priority) {
+            *count -= 1;
+            if *count == 0 {
+                self.pods.by_priority.remove(&priority);
+            }
         }
         self.count(node, class, -1);
         self.log_pod(node, class, -1, live);
@@ -275,6 +293,7 @@ impl Cluster {
     /// Nominates a pod for a node in place of any other nomination.
     pub fn nominate(&mut self, pod: PodId, node: NodeId) {
         self.withdraw(pod);
+        self.nominations.version += 1;
         self.nominations.by_node.entry(node).or_default().push(pod);
         self.nominations.by_pod.insert(pod, node);
     }
@@ -282,6 +301,7 @@ impl Cluster {
     /// Takes a pod's nomination back; for which node it was.
     pub fn withdraw(&mut self, pod: PodId) -> Option<NodeId> {
         let node = self.nominations.by_pod.remove(&pod)?;
+        self.nominations.version += 1;
         if let Some(pods) = self.nominations.by_node.get_mut(&node) {
             pods.retain(|other| *other != pod);
             if pods.is_empty() {

@@ -4,6 +4,8 @@
 //! when it is seen for the second time; before, a search simply evaluates the nodes it looks at. So a workload of one-off
 //! pods pays for no columns, and one of Deployments pays for each node once per change.
 //!
+//! A column also counts its rejections, so that a pod that is out everywhere needs no look at the nodes to say why.
+//!
 //! Bounded by [`MAX_BYTES`]; the column that was used least lately goes first.
 
 use std::collections::BTreeMap;
@@ -40,6 +42,17 @@ pub(crate) struct Column {
     pub(crate) feasible_count: usize,
     /// How many nodes have a soft taint or a preference: if none has, nothing needs to be normalised.
     uneven: usize,
+    /// How many nodes are out for what.
+    pub(crate) tally: BTreeMap<Rejection, usize>,
+    verdicts: Verdicts,
+}
+
+/// Changes whenever a column comes to say something else of a node than before (scores apart).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Verdicts {
+    /// Which column: one that was given up and made again is another.
+    column: u64,
+    changes: u64,
 }
 
 /// All columns.
@@ -48,6 +61,8 @@ pub(crate) struct Columns {
     kept: BTreeMap<(ShapeId, usize), Column>,
     seen: Vec<bool>,
     used: u64,
+    /// How many nodes were looked at to make and renew columns.
+    pub(crate) looks: u64,
 }
 
 impl Columns {
@@ -71,10 +86,16 @@ impl Columns {
         if !self.kept.contains_key(&key) {
             self.make_room(cluster.order.walk().len());
         }
-        let column = self.kept.entry(key).or_insert_with(Column::new);
+        let column = self.kept.entry(key).or_insert_with(|| Column::new(self.used));
         column.used = self.used;
-        column.catch_up(cluster, local);
+        self.looks += column.catch_up(cluster, local) as u64;
         column
+    }
+
+    /// What the column of a shape stands for, if there is one and it is up to date.
+    pub(crate) fn verdicts(&self, cluster: &Cluster, shape: ShapeId, profile: usize) -> Option<Verdicts> {
+        let column = self.kept(shape, profile)?;
+        (column.cursor == cluster.log.end() && column.version == cluster.order.version()).then_some(column.verdicts)
     }
 
     /// The column of a shape as it was when last asked for.
@@ -92,7 +113,7 @@ impl Columns {
 }
 
 impl Column {
-    fn new() -> Self {
+    fn new(number: u64) -> Self {
         Self {
             walk: Arc::default(),
             version: u64::MAX,
@@ -105,6 +126,8 @@ impl Column {
             feasible: Vec::new(),
             feasible_count: 0,
             uneven: 0,
+            tally: BTreeMap::new(),
+            verdicts: Verdicts { column: number, changes: 0 },
         }
     }
 
@@ -113,21 +136,31 @@ impl Column {
         self.uneven == 0
     }
 
-    fn catch_up(&mut self, cluster: &Cluster, local: &Local<'_>) {
+    /// What it stands for.
+    pub(crate) fn verdicts(&self) -> Verdicts {
+        self.verdicts
+    }
+
+    /// Makes it anew where nodes have changed; how many were looked at.
+    fn catch_up(&mut self, cluster: &Cluster, local: &Local<'_>) -> usize {
         let order = &cluster.order;
+        let mut looks = 0;
         if self.version != order.version() {
             // Scores of images depend on how many nodes there are.
             if self.version == u64::MAX || local.scores_images() {
                 self.resize(order.walk().len());
                 self.make_all(local, order.walk());
+                self.cursor = cluster.log.end();
             } else {
                 self.move_to(cluster, local);
             }
+            looks += order.walk().len();
             (self.walk, self.version) = (Arc::clone(order.walk()), order.version());
         }
         let walk = Arc::clone(order.walk());
         match cluster.log.since(self.cursor) {
             Some(changes) if changes.len() <= 2 * walk.len() => {
+                looks += changes.len();
                 let plain = local.plain();
                 for change in changes.iter().filter(|change| change.counts() || local.scores_images()) {
                     if let Some(place) = order.position(change.node()) {
@@ -135,9 +168,13 @@ impl Column {
                     }
                 }
             }
-            _ => self.make_all(local, &walk),
+            _ => {
+                looks += walk.len();
+                self.make_all(local, &walk);
+            }
         }
         self.cursor = cluster.log.end();
+        looks
     }
 
     fn resize(&mut self, nodes: usize) {
@@ -147,11 +184,14 @@ impl Column {
         self.preferences = vec![0; nodes];
         self.feasible = vec![0; nodes.div_ceil(64)];
         (self.feasible_count, self.uneven) = (0, 0);
+        self.tally.clear();
+        self.verdicts.changes += 1;
     }
 
     /// Takes what is known of nodes over to a new order; nodes that are new to it are looked at.
     fn move_to(&mut self, cluster: &Cluster, local: &Local<'_>) {
-        let mut old = Self { walk: Arc::clone(&self.walk), ..Self::new() };
+        let verdicts = self.verdicts;
+        let mut old = Self { walk: Arc::clone(&self.walk), verdicts, ..Self::new(0) };
         std::mem::swap(&mut old, self);
         let mut places = vec![u32::MAX; cluster.columns.len()];
         old.walk.iter().enumerate().for_each(|(place, node)| places[node.index()] = place as u32);
@@ -217,10 +257,29 @@ impl Column {
             self.feasible_count += 1;
         }
         self.uneven += usize::from(entry.disliked != 0 || entry.preference != 0);
-        self.rejections[place] = entry.rejection;
+        let before = std::mem::replace(&mut self.rejections[place], entry.rejection);
+        if before != entry.rejection {
+            self.verdicts.changes += 1;
+            count(&mut self.tally, before, entry.rejection);
+        }
         self.scores[place] = entry.score;
         self.disliked[place] = entry.disliked;
         self.preferences[place] = entry.preference;
+    }
+}
+
+/// One node is no longer out for one reason but for another; [`Rejection::NONE`]: it is not out.
+pub(super) fn count(tally: &mut BTreeMap<Rejection, usize>, before: Rejection, after: Rejection) {
+    if !before.passes()
+        && let Some(count) = tally.get_mut(&before)
+    {
+        *count -= 1;
+        if *count == 0 {
+            tally.remove(&before);
+        }
+    }
+    if !after.passes() {
+        *tally.entry(after).or_insert(0) += 1;
     }
 }
 

@@ -4,13 +4,13 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::plugin::{PluginId, PluginSet, Rejection};
 use crate::class::PodClass;
 
 /// Why no node will do.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnosis {
     /// The pod's class.
     pub(crate) class: Arc<PodClass>,
@@ -26,10 +26,23 @@ pub struct Diagnosis {
     pub(crate) plugins: PluginSet,
     /// What PostFilter plugins said, in their order.
     pub(crate) post_filter: Vec<PostFilter>,
+    sentence: Sentence,
 }
 
+/// The sentence, once somebody has read it. It follows from the rest and plays no part in comparisons.
+#[derive(Clone, Debug, Default)]
+struct Sentence(OnceLock<Box<str>>);
+
+impl PartialEq for Sentence {
+    fn eq(&self, _other: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Sentence {}
+
 /// What a PostFilter plugin said.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum PostFilter {
     /// DynamicResources, of a pod without claims.
     NoClaims,
@@ -56,6 +69,7 @@ impl Diagnosis {
             named_by: PluginSet::EMPTY,
             plugins: PluginSet::EMPTY,
             post_filter: Vec::new(),
+            sentence: Sentence::default(),
         }
     }
 
@@ -66,9 +80,25 @@ impl Diagnosis {
         }
     }
 
+    /// Could preemption change anything about any node?
+    pub(crate) fn is_resolvable(&self) -> bool {
+        self.rejections.keys().any(|rejection| rejection.is_resolvable())
+    }
+
+    /// So many nodes were rejected for what.
+    pub(crate) fn reject_all(&mut self, rejections: BTreeMap<Rejection, usize>) {
+        rejections.keys().for_each(|rejection| self.plugins.extend_with(rejection.plugin()));
+        self.rejections = rejections;
+    }
+
     /// Who rejected the pod: an event is worth another try only if it helps one of these. Empty: any event is.
     pub fn plugins(&self) -> PluginSet {
         self.plugins
+    }
+
+    /// The message of the pod's `PodScheduled` condition, made when it is first asked for.
+    pub fn message(&self) -> &str {
+        self.sentence.0.get_or_init(|| self.to_string().into())
     }
 
     /// Does a nominated pod that failed so stay nominated? It does when DefaultPreemption had no say: the pod may not

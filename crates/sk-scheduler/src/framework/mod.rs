@@ -9,6 +9,7 @@ pub(crate) mod cycle_state;
 mod diagnosis;
 mod explain;
 pub(crate) mod extension_points;
+mod failures;
 pub(crate) mod local;
 mod pick;
 pub mod plugin;

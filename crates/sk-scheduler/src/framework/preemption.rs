@@ -11,7 +11,8 @@ use std::sync::Arc;
 
 use sk_core::SimTime;
 
-use super::diagnosis::PostFilter;
+use super::diagnosis::{Diagnosis, PostFilter};
+use super::failures::has_victims;
 use super::plugin::Rejection;
 use super::scheduler::{Attempt, Scheduler};
 use crate::ids::{ClassId, NodeId, PodId};
@@ -84,8 +85,11 @@ impl Scheduler {
     }
 
     /// `Preempt`. After a PreFilter rejection no node can be helped.
-    pub(super) fn preempt(&mut self, attempt: &mut Attempt, hopeless: bool) -> Preemption {
-        let rejected = if hopeless { Vec::new() } else { self.search.rejected.clone() };
+    pub(super) fn preempt(&mut self, attempt: &mut Attempt, diagnosis: &Diagnosis) -> Preemption {
+        if let Some(said) = self.nobody_to_preempt(attempt, diagnosis) {
+            return Preemption::Nothing(said);
+        }
+        let rejected = if diagnosis.pre_filter.is_some() { Vec::new() } else { self.search.rejected.clone() };
         if let Some(reason) = self.not_eligible(attempt, &rejected) {
             return Preemption::Nothing(PostFilter::NotEligible(reason));
         }
@@ -112,6 +116,22 @@ impl Scheduler {
             Some(candidate) => Preemption::Victims { node: candidate.node, victims: candidate.victims },
             None => Preemption::Nothing(PostFilter::NoVictims { nodes: self.cluster.order.walk().len(), tried }),
         }
+    }
+
+    /// What there is to say where no pod anywhere is less important, or none is in the way: every node that could be helped
+    /// has no victims. Nodes need not be looked at for that.
+    fn nobody_to_preempt(&self, attempt: &Attempt, diagnosis: &Diagnosis) -> Option<PostFilter> {
+        let helps = diagnosis.is_resolvable() && has_victims(&self.cluster, attempt);
+        if helps || self.cluster.pod(attempt.pod).nominated.is_some() {
+            return None;
+        }
+        if let Some(reason) = self.not_eligible(attempt, &[]) {
+            return Some(PostFilter::NotEligible(reason));
+        }
+        let resolvable = diagnosis.rejections.iter().filter(|(rejection, _)| rejection.is_resolvable());
+        let count: usize = resolvable.map(|(_, count)| count).sum();
+        let tried = (count > 0).then_some((Rejection::NONE, count)).into_iter().collect();
+        Some(PostFilter::NoVictims { nodes: self.cluster.order.walk().len(), tried })
     }
 
     /// `PodEligibleToPreemptOthers`.

@@ -8,6 +8,7 @@ use sk_core::SmolStr;
 use super::column::Columns;
 use super::cycle_state::{Caches, Cx, CycleState};
 use super::diagnosis::{Diagnosis, PostFilter};
+use super::failures::{Failures, has_victims};
 use super::plugin::{PluginId, PreFilter, Rejection};
 use super::preemption::Preemption;
 use super::profile::{Compiled, Profile};
@@ -38,8 +39,8 @@ pub enum Decision {
         /// Why no node has room.
         diagnosis: Box<Diagnosis>,
     },
-    /// No node will do.
-    Unschedulable(Box<Diagnosis>),
+    /// No node will do. Pods that fail in the same words share them.
+    Unschedulable(Arc<Diagnosis>),
     /// No profile has the pod's `schedulerName`: somebody else's pod, or nobody's.
     NoProfile,
 }
@@ -55,6 +56,7 @@ pub struct Scheduler {
     pub(super) columns: Columns,
     pub(super) caches: Caches,
     pub(super) search: Search,
+    pub(super) failures: Failures,
     keyed: Vec<bool>,
 }
 
@@ -110,6 +112,7 @@ impl Scheduler {
             columns: Columns::default(),
             caches: Caches::default(),
             search: Search::default(),
+            failures: Failures::default(),
             keyed: Vec::new(),
         }
     }
@@ -125,8 +128,14 @@ impl Scheduler {
             columns: Columns::default(),
             caches: Caches::default(),
             search: Search::default(),
+            failures: Failures::default(),
             keyed: Vec::new(),
         }
+    }
+
+    /// How many comparisons of one pod with one node were made so far: what a decision costs, whatever the machine.
+    pub fn looks(&self) -> u64 {
+        self.search.looks + self.columns.looks
     }
 
     /// Is there a profile of this name?
@@ -142,25 +151,39 @@ impl Scheduler {
     pub fn schedule(&mut self, pod: PodId) -> Decision {
         self.cluster.take_snapshot();
         let Some(mut attempt) = self.attempt(pod) else { return Decision::NoProfile };
+        if let Some(diagnosis) = self.known_failure(&attempt) {
+            return Decision::Unschedulable(diagnosis);
+        }
         let nodes = self.cluster.order.walk().len();
         let mut diagnosis = Diagnosis::new(Arc::clone(&attempt.class), nodes);
         if nodes == 0 {
-            return Decision::Unschedulable(Box::new(diagnosis));
+            return Decision::Unschedulable(Arc::new(diagnosis));
         }
+        let start = self.next_start;
         if let Err((plugin, message)) = self.pre_filter(&mut attempt, &mut diagnosis) {
             diagnosis.pre_filter = Some(message);
             diagnosis.plugins.insert(plugin);
-            return self.post_filter(&mut attempt, diagnosis, Some(plugin));
+            return self.post_filter(&mut attempt, diagnosis, Some(plugin), start);
         }
         let nominated = match self.try_nominated(&mut attempt, &mut diagnosis) {
             Ok(node) => return Decision::Placed { node, feasible: 1, evaluated: 1 },
             Err(nominated) => nominated,
         };
         match self.find(&mut attempt, nominated) {
-            Found::Node { node, feasible, evaluated } => Decision::Placed { node, feasible, evaluated },
+            Found::Node { node, feasible, evaluated } => {
+                self.failures.forget(attempt.class_id);
+                Decision::Placed { node, feasible, evaluated }
+            }
             Found::Nothing => {
                 self.search.rejected.iter().for_each(|(_, rejection)| diagnosis.reject(*rejection));
-                self.post_filter(&mut attempt, diagnosis, None)
+                self.post_filter(&mut attempt, diagnosis, None, start)
+            }
+            Found::Nowhere(rejections) => {
+                diagnosis.reject_all(rejections);
+                if diagnosis.is_resolvable() && has_victims(&self.cluster, &attempt) {
+                    self.list_rejected(&attempt);
+                }
+                self.post_filter(&mut attempt, diagnosis, None, start)
             }
         }
     }
@@ -187,7 +210,9 @@ impl Scheduler {
     fn no_profile(&self, pod: PodId) -> Diagnosis {
         let class = Arc::clone(self.cluster.class_of(pod));
         let message = format!("no profile is called \"{}\"", class.scheduler_name);
-        Diagnosis { pre_filter: Some(message), ..Diagnosis::new(class, 1) }
+        let mut diagnosis = Diagnosis::new(class, 1);
+        diagnosis.pre_filter = Some(message);
+        diagnosis
     }
 
     pub(super) fn attempt(&mut self, pod: PodId) -> Option<Attempt> {
@@ -251,12 +276,13 @@ impl Scheduler {
         }
     }
 
-    /// `RunPostFilterPlugins`, perhaps after PreFilter ended with this plugin.
+    /// `RunPostFilterPlugins` after a search that began at `start`, perhaps after PreFilter ended with this plugin.
     fn post_filter(
         &mut self,
         attempt: &mut Attempt,
         mut diagnosis: Diagnosis,
         ended_with: Option<PluginId>,
+        start: usize,
     ) -> Decision {
         let profile = Arc::clone(&attempt.profile);
         let place = |plugin: PluginId| profile.profile.pre_filters.iter().position(|known| *known == plugin);
@@ -271,7 +297,7 @@ impl Scheduler {
                     diagnosis.post_filter = vec![PostFilter::NoState];
                     break;
                 }
-                PluginId::DefaultPreemption => match self.preempt(attempt, diagnosis.pre_filter.is_some()) {
+                PluginId::DefaultPreemption => match self.preempt(attempt, &diagnosis) {
                     Preemption::Victims { node, victims } => {
                         diagnosis.post_filter.clear();
                         return Decision::Nominated { node, victims, diagnosis: Box::new(diagnosis) };
@@ -281,6 +307,6 @@ impl Scheduler {
                 _ => {}
             }
         }
-        Decision::Unschedulable(Box::new(diagnosis))
+        Decision::Unschedulable(self.remember(attempt, diagnosis, start))
     }
 }

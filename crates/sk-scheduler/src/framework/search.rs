@@ -4,10 +4,11 @@
 //! over a kept column alone, where nothing but local plugins matters to the pod; or node by node, with the other filters
 //! and with scores that are normalised over the feasible nodes.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::alike::Grouping;
-use super::column::Column;
+use super::column::{Column, count};
 use super::local::{Local, Plain};
 use super::pick::{Window, nodes_to_find, nth_feasible, winner, winner_in_window};
 use super::plugin::{Plugin, PluginId, PluginSet, Rejection};
@@ -29,6 +30,10 @@ pub(crate) struct Search {
     pub(super) grouping: Grouping,
     /// The other nodes that were looked at.
     pub(super) rejected: Vec<(NodeId, Rejection)>,
+    /// Nodes that other pods are nominated for, and what was said of them.
+    rivals: Vec<(NodeId, Rejection)>,
+    /// How many nodes were looked at one by one.
+    pub(super) looks: u64,
 }
 
 /// How far a search goes.
@@ -49,8 +54,15 @@ enum ComparedWith {
 
 /// How a search ended.
 pub(super) enum Found {
-    Node { node: NodeId, feasible: usize, evaluated: usize },
+    Node {
+        node: NodeId,
+        feasible: usize,
+        evaluated: usize,
+    },
+    /// The nodes that were looked at are listed as rejected.
     Nothing,
+    /// A kept column rules out every node, so many for what; none was looked at.
+    Nowhere(BTreeMap<Rejection, usize>),
 }
 
 impl Search {
@@ -60,6 +72,7 @@ impl Search {
         self.disliked.clear();
         self.preferences.clear();
         self.rejected.clear();
+        self.rivals.clear();
     }
 
     /// Takes a feasible node in with what is known of its score.
@@ -119,8 +132,17 @@ impl Scheduler {
         self.search.clear();
         let others = active_filters(&attempt.profile, attempt.state.skipped);
         let shape = self.cluster.classes.shape_of(attempt.class_id);
-        let keep =
-            attempt.only.is_none() && self.columns.is_worth_keeping(shape) && self.is_worth_catching_up(attempt, shape);
+        let failed = self.failures.knows(attempt.class_id);
+        let keep = attempt.only.is_none()
+            && self.columns.is_worth_keeping(shape)
+            && (failed || self.is_worth_catching_up(attempt, shape));
+        if keep
+            && failed
+            && nominated.is_none()
+            && let Some(found) = self.rule_out(attempt, shape)
+        {
+            return found;
+        }
         let alone = keep && others.is_empty() && nominated.is_none() && self.cluster.nominations.by_node.is_empty();
         if alone {
             let found = match self.compared(attempt) {
@@ -135,6 +157,7 @@ impl Scheduler {
         self.look(attempt, &others, keep.then_some(shape));
         self.search.count_nominated(nominated);
         let (feasible, rejected) = (self.search.feasible.len(), self.search.rejected.len());
+        self.search.looks += (feasible + rejected) as u64;
         self.advance(feasible + rejected);
         let node = match self.search.feasible.as_slice() {
             [] => return Found::Nothing,
@@ -206,13 +229,49 @@ impl Scheduler {
             if column.feasible_count > 0 {
                 return None;
             }
-            self.search.rejected.extend(walk.iter().copied().zip(column.rejections.iter().copied()));
+            let tally = column.tally.clone();
             self.advance(walk.len());
-            return Some(Found::Nothing);
+            return Some(Found::Nowhere(tally));
         };
         let place = winner_in_window(&column.feasible, &column.scores, window)?;
         self.advance(window.length);
         Some(Found::Node { node: walk[place], feasible, evaluated: window.length })
+    }
+
+    /// The answer where the local filters rule out every node: the others are not asked then. Nodes that pods are nominated
+    /// for have an answer of their own. The search goes full circle, so the next one starts where this one did.
+    fn rule_out(&mut self, attempt: &mut Attempt, shape: ShapeId) -> Option<Found> {
+        let local = Local::new(&self.cluster, &attempt.profile, &attempt.shape);
+        let column = self.columns.get(&self.cluster, shape, attempt.profile.number, &local);
+        if column.feasible_count > 0 {
+            return None;
+        }
+        let mut tally = column.tally.clone();
+        let rivals = self.judge_rivals(attempt);
+        let column = self.columns.kept(shape, attempt.profile.number)?;
+        for (node, rejection) in &rivals {
+            if let Some(place) = self.cluster.order.position(*node) {
+                count(&mut tally, column.rejections[place], *rejection);
+            }
+        }
+        self.search.rivals = rivals;
+        self.advance(self.cluster.order.walk().len());
+        Some(Found::Nowhere(tally))
+    }
+
+    /// Lists what [`Found::Nowhere`] has counted, for preemption, which goes from node to node.
+    pub(super) fn list_rejected(&mut self, attempt: &Attempt) {
+        let shape = self.cluster.classes.shape_of(attempt.class_id);
+        let Self { cluster, columns, search, .. } = self;
+        let Some(column) = columns.kept(shape, attempt.profile.number) else { return };
+        let walk = cluster.order.walk();
+        search.rejected.extend(walk.iter().copied().zip(column.rejections.iter().copied()));
+        for (node, rejection) in &search.rivals {
+            if let Some(place) = cluster.order.position(*node) {
+                search.rejected[place].1 = *rejection;
+            }
+        }
+        search.looks += walk.len() as u64;
     }
 
     /// Looks at node after node. With a shape its column answers for the local plugins.

@@ -8,6 +8,7 @@
 //! Waiting pods of one class that the same plugins rejected are one group: an event is judged once per group, so ten
 //! thousand pods that wait for the same thing cost as much as one. Time is passed in.
 
+mod entries;
 mod entry;
 mod event;
 
@@ -15,6 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use sk_core::SimTime;
 
+use self::entries::Entries;
 pub use self::entry::QueueSettings;
 use self::entry::{Entry, Place, Rank, ended_from, has_ended};
 pub(crate) use self::event::HintCx;
@@ -31,7 +33,7 @@ type Group = (ClassId, PluginSet, Option<PluginId>);
 pub struct Queue {
     settings: QueueSettings,
     started: SimTime,
-    entries: BTreeMap<PodId, Entry>,
+    entries: Entries,
     active: BTreeMap<Rank, PodId>,
     backoff: BTreeMap<(SimTime, Rank), PodId>,
     error_backoff: BTreeMap<(SimTime, Rank), PodId>,
@@ -53,7 +55,7 @@ impl Queue {
 
     /// A new pod. One that is known already keeps its place.
     pub fn add(&mut self, now: SimTime, pod: PodId, scheduler: &Scheduler) {
-        if self.entries.contains_key(&pod) {
+        if self.entries.contains(pod) {
             return;
         }
         self.number += 1;
@@ -66,14 +68,14 @@ impl Queue {
     /// Forgets a pod: it is bound, or gone.
     pub fn remove(&mut self, pod: PodId) {
         self.settle(pod, Place::Nowhere);
-        self.entries.remove(&pod);
+        self.entries.remove(pod);
         self.preempting.remove(&pod);
         self.land(pod);
     }
 
     /// Does it wait here, or is it being tried?
     pub fn contains(&self, pod: PodId) -> bool {
-        self.entries.contains_key(&pod)
+        self.entries.contains(pod)
     }
 
     /// Takes the next pod to try. Tell [`Self::failed`] or [`Self::remove`] how it went.
@@ -88,7 +90,7 @@ impl Queue {
     /// happening first.
     pub fn pop_this(&mut self, now: SimTime, pod: PodId) -> bool {
         self.end_backoffs(now);
-        let Some(entry) = self.entries.get(&pod) else { return false };
+        let Some(entry) = self.entries.get(pod) else { return false };
         let was_ready = matches!(entry.place, Place::Active | Place::Backoff(_));
         if entry.place != Place::InFlight {
             self.take_off(pod);
@@ -110,7 +112,7 @@ impl Queue {
     fn take_off(&mut self, pod: PodId) {
         self.settle(pod, Place::InFlight);
         self.in_flight.insert(pod, self.first_event + self.events.len() as u64);
-        if let Some(entry) = self.entries.get_mut(&pod) {
+        if let Some(entry) = self.entries.get_mut(pod) {
             entry.attempts += 1;
         }
     }
@@ -133,7 +135,7 @@ impl Queue {
 
     /// How often the pod has been tried.
     pub fn attempts(&self, pod: PodId) -> u32 {
-        self.entries.get(&pod).map_or(0, |entry| entry.attempts)
+        self.entries.get(pod).map_or(0, |entry| entry.attempts)
     }
 
     /// How many pods are active, backing off, and waiting for something to happen.
@@ -144,7 +146,7 @@ impl Queue {
     /// The pod found no node, because of these plugins; with none, something else went wrong
     /// (`AddUnschedulableIfNotPresent`).
     pub fn failed(&mut self, now: SimTime, pod: PodId, rejectors: PluginSet, scheduler: &Scheduler) {
-        let Some(entry) = self.entries.get_mut(&pod) else { return self.land(pod) };
+        let Some(entry) = self.entries.get_mut(pod) else { return self.land(pod) };
         entry.failed(now, rejectors);
         let class = entry.class;
         let helped =
@@ -204,20 +206,20 @@ impl Queue {
 
     /// A waiting pod's object changed. The cluster has its new class already.
     pub fn updated(&mut self, now: SimTime, pod: PodId, before: ClassId, scheduler: &Scheduler) {
-        let Some(entry) = self.entries.get(&pod) else { return self.add(now, pod, scheduler) };
+        let Some(entry) = self.entries.get(pod) else { return self.add(now, pod, scheduler) };
         let (place, after) = (entry.place, scheduler.cluster.pod(pod).class);
         let actions = Event::pod_actions(scheduler.cluster.class(before), scheduler.cluster.class(after));
         let events: Vec<Event> =
             actions.into_iter().map(|action| Event::WaitingPod { pod, action, before, after }).collect();
         self.settle(pod, Place::Nowhere);
-        if let Some(entry) = self.entries.get_mut(&pod) {
+        if let Some(entry) = self.entries.get_mut(pod) {
             (entry.class, entry.priority) = (after, scheduler.cluster.class(after).priority);
         }
         self.settle(pod, place);
         match place {
             Place::InFlight => self.events.extend(events),
             Place::Unschedulable => {
-                let rejectors = self.entries[&pod].rejectors;
+                let rejectors = self.entries.get(pod).map_or(PluginSet::EMPTY, |entry| entry.rejectors);
                 if events.iter().any(|event| worth(scheduler, after, rejectors, Some(pod), event)) {
                     self.requeue(now, pod, scheduler);
                 }
@@ -242,7 +244,7 @@ impl Queue {
         let late: Vec<PodId> = self.waiting_since.iter().take_while(too_long).map(|(_, pod)| *pod).collect();
         for pod in late {
             self.settle(pod, Place::Nowhere);
-            if let Some(entry) = self.entries.get_mut(&pod) {
+            if let Some(entry) = self.entries.get_mut(pod) {
                 entry.flushed = Some(now);
             }
             self.requeue(now, pod, scheduler);
@@ -259,7 +261,7 @@ impl Queue {
 
     /// Puts a pod that was helped where it belongs (`requeuePodWithQueueingStrategy`).
     fn requeue(&mut self, now: SimTime, pod: PodId, scheduler: &Scheduler) {
-        let Some(entry) = self.entries.get(&pod) else { return };
+        let Some(entry) = self.entries.get(pod) else { return };
         if !entry.is_backing_off(&self.settings, now) {
             return self.activate(pod, scheduler);
         }
@@ -274,7 +276,7 @@ impl Queue {
 
     /// `runPreEnqueuePlugins`: a pod that a plugin holds back waits with the unschedulable ones.
     fn settle_unless_gated(&mut self, pod: PodId, place: Place, scheduler: &Scheduler) {
-        let Some(entry) = self.entries.get(&pod) else { return };
+        let Some(entry) = self.entries.get(pod) else { return };
         let class = scheduler.cluster.class(entry.class);
         let holds = |plugin: &&PluginId| match plugin {
             PluginId::SchedulingGates => !class.gates.is_empty(),
@@ -284,7 +286,7 @@ impl Queue {
         let profile = scheduler.profile(&class.scheduler_name);
         let gate = profile.and_then(|profile| profile.profile.pre_enqueue.iter().find(holds)).copied();
         self.settle(pod, Place::Nowhere);
-        let Some(entry) = self.entries.get_mut(&pod) else { return };
+        let Some(entry) = self.entries.get_mut(pod) else { return };
         entry.gate = gate;
         entry.rejectors.extend_with(gate);
         self.settle(pod, if gate.is_some() { Place::Unschedulable } else { place });
@@ -292,7 +294,7 @@ impl Queue {
 
     /// Moves a pod from where it is to `place`.
     fn settle(&mut self, pod: PodId, place: Place) {
-        let Some(entry) = self.entries.get_mut(&pod) else { return };
+        let Some(entry) = self.entries.get_mut(pod) else { return };
         let (rank, group) = (entry.rank(), (entry.class, entry.rejectors, entry.gate));
         let since = (entry.waits_since(), pod);
         match std::mem::replace(&mut entry.place, place) {

@@ -9,26 +9,26 @@ use sk_scheduler::{Decision, PodId, Scheduler};
 use crate::support::{World, all, asks, merge, node, pod, selector};
 
 /// Numbers from a seed.
-struct Draw(Stream);
+pub(crate) struct Draw(pub(crate) Stream);
 
 impl Draw {
-    fn below(&mut self, end: u64) -> u64 {
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
         self.0.below(end)
     }
 
-    fn one_in(&mut self, chance: u64) -> bool {
+    pub(crate) fn one_in(&mut self, chance: u64) -> bool {
         self.below(chance) == 0
     }
 
-    fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
+    pub(crate) fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
         &from[self.below(from.len() as u64) as usize]
     }
 }
 
 const ZONES: [&str; 3] = ["x", "y", "z"];
-const APPS: [&str; 4] = ["web", "db", "cache", "job"];
+pub(crate) const APPS: [&str; 4] = ["web", "db", "cache", "job"];
 
-fn random_node(draw: &mut Draw, name: &str) -> Value {
+pub(crate) fn random_node(draw: &mut Draw, name: &str) -> Value {
     let cpu = draw.pick(&["2", "4", "8"]).to_owned();
     let mut made = node(name, json!({"status": {"allocatable": {"cpu": cpu, "memory": "8Gi", "pods": "12"}}}));
     if !draw.one_in(6) {
@@ -57,7 +57,7 @@ fn term(draw: &mut Draw) -> Value {
     term
 }
 
-fn random_spec(draw: &mut Draw) -> Value {
+pub(crate) fn random_spec(draw: &mut Draw) -> Value {
     let (cpu, memory) = (*draw.pick(&["100m", "500m", "1500m"]), *draw.pick(&["128Mi", "1Gi"]));
     let mut spec = asks(cpu, memory);
     let weighted = |draw: &mut Draw| json!([{"weight": 1 + draw.below(50), "podAffinityTerm": term(draw)}]);
@@ -97,7 +97,7 @@ fn spread(draw: &mut Draw) -> Value {
 }
 
 /// A decision as text, so that a difference can be read.
-fn shown(scheduler: &Scheduler, decision: &Decision) -> String {
+pub(crate) fn shown(scheduler: &Scheduler, decision: &Decision) -> String {
     let name = |node: &sk_scheduler::NodeId| scheduler.cluster.node(*node).name.clone();
     match decision {
         Decision::Placed { node, feasible, evaluated } => format!("{} of {feasible} of {evaluated}", name(node)),
@@ -165,7 +165,7 @@ fn play(seed: u64, nodes: u64, pods: usize) -> (usize, usize) {
 }
 
 /// Pods end, nodes come, change and go.
-fn disturb(draw: &mut Draw, world: &mut World, placed: &mut Vec<PodId>, number: usize) {
+pub(crate) fn disturb(draw: &mut Draw, world: &mut World, placed: &mut Vec<PodId>, number: usize) {
     if draw.one_in(4) && !placed.is_empty() {
         let at = draw.below(placed.len() as u64) as usize;
         let pod = placed.swap_remove(at);

@@ -6,6 +6,7 @@
 
 mod bad_input;
 mod configuration;
+mod failures;
 mod filters;
 mod incremental;
 mod pods_together;

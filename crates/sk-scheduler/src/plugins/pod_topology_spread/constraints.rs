@@ -15,7 +15,7 @@ use crate::ids::{ClassId, KeyId, ShapeId};
 use crate::plugins::{node_affinity, taint_toleration};
 
 /// The constraints of one class under one profile.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Constraints {
     pub(crate) hard: Vec<(SpreadConstraint, KeyId)>,
     pub(crate) soft: Vec<(SpreadConstraint, KeyId)>,

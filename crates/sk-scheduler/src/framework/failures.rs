@@ -1,0 +1,181 @@
+//! What is remembered of pods that found no node, so that the next pod of the class is not compared with every node.
+//!
+//! A waiting pod is tried again whenever something may have helped it, and mostly that was something else. A class's
+//! failure stands as long as nothing has changed that it came from: the order of nodes, nominations, namespaces' labels,
+//! what the local filters say of each node (a kept [column](super::column)), and the pods that its own affinity and hard
+//! spread constraints count or that keep it away. Then its next pod fails in the same words, and nothing is looked at.
+//!
+//! Where only the local filters' verdicts have moved and still rule out every node, the column's tally is the new
+//! diagnosis ([`Found::Nowhere`](super::search::Found::Nowhere)).
+//!
+//! Never remembered: failures of pods with claims, which are named after the pod, and of nominated pods. One in which
+//! preemption looked for victims stands only until the next change of any kind.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::column::Verdicts;
+use super::diagnosis::Diagnosis;
+use super::local::Local;
+use super::scheduler::{Attempt, Scheduler};
+use crate::Cluster;
+use crate::class::PodClass;
+use crate::cluster::log::Change;
+use crate::counters::{is_matched_by, matches_other};
+use crate::ids::ClassId;
+use crate::plugins::pod_topology_spread::Constraints;
+
+/// Classes that are kept: at about half a kilobyte each, 8 MB.
+const MAX_KEPT: usize = 16_384;
+
+/// The failures of classes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Failures {
+    kept: BTreeMap<ClassId, Failure>,
+}
+
+/// How the last pod of a class failed, and what that came from.
+#[derive(Clone, Debug)]
+struct Failure {
+    diagnosis: Arc<Diagnosis>,
+    /// How far on the next search starts after it; `None`: PreFilter said no, and there was no search.
+    advance: Option<usize>,
+    /// Preemption looked for victims and found none that help.
+    tried_victims: bool,
+    /// How far the log of changes was read.
+    cursor: u64,
+    order: u64,
+    nominations: u64,
+    namespaces: u64,
+    constraints: Arc<Constraints>,
+    /// `None`: no column is kept.
+    verdicts: Option<Verdicts>,
+}
+
+impl Failures {
+    /// Did the class's last pod fail?
+    pub(super) fn knows(&self, class: ClassId) -> bool {
+        self.kept.contains_key(&class)
+    }
+
+    /// A pod of the class was placed, or may be.
+    pub(super) fn forget(&mut self, class: ClassId) {
+        if !self.kept.is_empty() {
+            self.kept.remove(&class);
+        }
+    }
+}
+
+/// Is the failure about the pod itself rather than about its class?
+fn is_its_own(cluster: &Cluster, attempt: &Attempt) -> bool {
+    !attempt.class.claims.is_empty()
+        || cluster.pod(attempt.pod).nominated.is_some()
+        || cluster.nomination(attempt.pod).is_some()
+}
+
+/// Does it matter to a pod of our class that one of another class comes or goes somewhere, apart from the room it takes?
+fn matters(cluster: &Cluster, ours: &PodClass, constraints: &Constraints, other: &PodClass) -> bool {
+    let own = ours.affinity.required.iter().chain(&ours.affinity.required_anti);
+    let counted =
+        |selector: &sk_core::LabelSelector| other.namespace == ours.namespace && selector.matches(&other.labels);
+    constraints.hard.iter().any(|(constraint, _)| counted(&constraint.selector))
+        || own.into_iter().any(|term| matches_other(cluster, term, other))
+        || other.affinity.required_anti.iter().any(|term| is_matched_by(cluster, term, ours))
+}
+
+impl Scheduler {
+    /// How the pod fails, if its class failed before and nothing that matters to it has changed since.
+    pub(super) fn known_failure(&mut self, attempt: &Attempt) -> Option<Arc<Diagnosis>> {
+        let known = self.failures.kept.get(&attempt.class_id)?;
+        let cluster = &self.cluster;
+        let same = known.order == cluster.order.version()
+            && known.nominations == cluster.nominations.version
+            && known.namespaces == cluster.objects.namespaces_version
+            && !is_its_own(cluster, attempt);
+        if !same || !self.stands(attempt) {
+            return None;
+        }
+        let known = self.failures.kept.get_mut(&attempt.class_id)?;
+        known.cursor = self.cluster.log.end();
+        let (diagnosis, advance) = (Arc::clone(&known.diagnosis), known.advance);
+        advance.into_iter().for_each(|nodes| self.advance(nodes));
+        Some(diagnosis)
+    }
+
+    /// Does the failure survive what was logged since, and what Services and controllers say of spreading?
+    fn stands(&mut self, attempt: &Attempt) -> bool {
+        let Self { cluster, columns, caches, failures, .. } = self;
+        let Some(known) = failures.kept.get(&attempt.class_id) else { return false };
+        let constraints = caches.spread.constraints(&attempt.cx(cluster));
+        if !Arc::ptr_eq(&constraints, &known.constraints) && constraints.hard != known.constraints.hard {
+            return false;
+        }
+        let Some(changes) = cluster.log.since(known.cursor) else { return false };
+        if changes.is_empty() {
+            return true;
+        }
+        if known.tried_victims || known.verdicts.is_none() || changes.len() > 2 * cluster.order.walk().len() {
+            return false;
+        }
+        if known.diagnosis.is_resolvable() && has_victims(cluster, attempt) {
+            return false;
+        }
+        let mut last = None;
+        for change in changes {
+            match change {
+                Change::Node { .. } => return false,
+                // Filters see a node together with the pods that are nominated for it.
+                Change::Pod { node, .. } if cluster.nominations.by_node.contains_key(node) => return false,
+                Change::Pod { class, .. } if last == Some(*class) => {}
+                Change::Pod { class, .. } => {
+                    if matters(cluster, &attempt.class, &constraints, cluster.class(*class)) {
+                        return false;
+                    }
+                    last = Some(*class);
+                }
+            }
+        }
+        let shape = cluster.classes.shape_of(attempt.class_id);
+        if columns.kept(shape, attempt.profile.number).is_none() {
+            return false;
+        }
+        let local = Local::new(cluster, &attempt.profile, &attempt.shape);
+        Some(columns.get(cluster, shape, attempt.profile.number, &local).verdicts()) == known.verdicts
+    }
+
+    /// Remembers how the pod failed, after a search that began at `start`. Words that are the same are kept once.
+    pub(super) fn remember(&mut self, attempt: &Attempt, diagnosis: Diagnosis, start: usize) -> Arc<Diagnosis> {
+        let Self { cluster, columns, caches, failures, .. } = self;
+        if is_its_own(cluster, attempt) {
+            return Arc::new(diagnosis);
+        }
+        let nodes = cluster.order.walk().len();
+        let known = failures.kept.remove(&attempt.class_id).filter(|known| *known.diagnosis == diagnosis);
+        let tried_victims = diagnosis.is_resolvable() && has_victims(cluster, attempt);
+        let searched = diagnosis.pre_filter.is_none();
+        let diagnosis = known.map_or_else(|| Arc::new(diagnosis), |known| known.diagnosis);
+        if failures.kept.len() >= MAX_KEPT {
+            failures.kept.clear();
+        }
+        let shape = cluster.classes.shape_of(attempt.class_id);
+        let failure = Failure {
+            diagnosis: Arc::clone(&diagnosis),
+            advance: searched.then_some((self.next_start + nodes - start % nodes) % nodes),
+            tried_victims,
+            cursor: cluster.log.end(),
+            order: cluster.order.version(),
+            nominations: cluster.nominations.version,
+            namespaces: cluster.objects.namespaces_version,
+            constraints: caches.spread.constraints(&attempt.cx(cluster)),
+            verdicts: columns.verdicts(cluster, shape, attempt.profile.number),
+        };
+        failures.kept.insert(attempt.class_id, failure);
+        diagnosis
+    }
+}
+
+/// Is anybody on a node whom the pod may preempt?
+pub(super) fn has_victims(cluster: &Cluster, attempt: &Attempt) -> bool {
+    let lower = cluster.pods.lowest_priority().is_some_and(|lowest| lowest < attempt.class.priority);
+    lower && !attempt.class.never_preempts
+}

@@ -7,10 +7,11 @@ use std::collections::BTreeMap;
 
 use sk_apiserver::{Answer, KindTag, Request, View, WatchEvent};
 use sk_core::SimTime;
+use sk_scheduler::class::PassedThrough;
 
 use crate::autoscaler::Decision;
 use crate::events::Event;
-use crate::scheduling::Explained;
+use crate::scheduling::{Explained, PodsPassed};
 use crate::settings::Settings;
 
 /// A part of the control plane.
@@ -37,6 +38,14 @@ pub(crate) trait Component: Send + CloneComponent {
     fn take_explained(&mut self) -> Vec<Explained> {
         Vec::new()
     }
+
+    /// The pods whose needs the component passed through, by need.
+    fn passed_through(&self) -> BTreeMap<PassedThrough, PodsPassed> {
+        BTreeMap::new()
+    }
+
+    /// It was started in the place of another one, which had counted these; those that it was just told of are among them.
+    fn inherit_passed(&mut self, _passed: BTreeMap<PassedThrough, PodsPassed>) {}
 
     /// Would this wake-up still do anything? Asked now and then, so that the agenda does not fill with those that would not;
     /// after `false` it does not come.

@@ -11,6 +11,7 @@ use sk_apiserver::{
     AdmitPod, Answer, ApiServer, Change, Expired, KindTag, Notice, Object, ObjectId, Request, View, WatchEvent,
 };
 use sk_core::{Gvk, ObjectKey, SimDuration, SimTime};
+use sk_scheduler::class::PassedThrough;
 
 use crate::agenda::{Agenda, Class};
 use crate::autoscaler::Decision;
@@ -18,7 +19,7 @@ use crate::budget::{Budget, Spinning};
 use crate::component::{Component, Context, Wanted};
 use crate::events::{Event, Kept};
 use crate::limiter::{Limiter, RateLimit};
-use crate::scheduling::Explained;
+use crate::scheduling::{Explained, PodsPassed};
 use crate::settings::Settings;
 use crate::{autoscaler, controllers, kubelet, scheduling};
 
@@ -225,7 +226,9 @@ impl Engine {
     /// sent is still carried out, and nobody waits for the answer.
     fn restart(&mut self, place: usize, mut fresh: Process) {
         let old = self.places[place];
+        let mut passed = Vec::new();
         for member in &mut self.processes[old].components {
+            passed.push(member.component.passed_through());
             member.component = Box::new(Retired);
             member.watches = 0;
         }
@@ -244,13 +247,14 @@ impl Engine {
             before: None,
         };
         let events: Vec<WatchEvent> = self.objects().everything().map(listed).collect();
-        for component in 0..self.processes[new].components.len() {
+        for (component, passed) in passed.into_iter().enumerate() {
             self.call((new, component), |component, ctx| component.start(ctx));
             for event in &events {
                 if self.processes[new].components[component].watches & bit(event.object.body.tag()) != 0 {
                     self.call((new, component), |component, ctx| component.observe(event, ctx));
                 }
             }
+            self.processes[new].components[component].component.inherit_passed(passed);
         }
     }
 
@@ -261,6 +265,12 @@ impl Engine {
             explained.append(&mut member.component.take_explained());
         }
         explained
+    }
+
+    /// The pods that needed what the scheduler passes through, by need.
+    pub fn passed_through(&self) -> BTreeMap<PassedThrough, PodsPassed> {
+        let members = &self.processes[self.places[SCHEDULER]].components;
+        members.iter().flat_map(|member| member.component.passed_through()).collect()
     }
 
     /// All changes after version `since`: what a watch over everything would show.

@@ -32,6 +32,7 @@ mod spread;
 mod workqueue;
 
 pub use sk_apiserver::{self as api, kinds};
+pub use sk_scheduler::class::PassedThrough;
 pub use sk_scheduler::config as scheduler_config;
 
 pub use autoscaler::{Autoscaler, Choice, Decision, Expander, Limits, Resize, Rule, Trigger, Verdict, new_node};
@@ -40,6 +41,6 @@ pub use controllers::new_namespace;
 pub use engine::Engine;
 pub use events::Event;
 pub use limiter::RateLimit;
-pub use scheduling::{Explained, NodeScore};
+pub use scheduling::{Explained, NodeScore, PodsPassed};
 pub use settings::{ASSUMED_JOB_DURATION, Explain, NodeGroup, Settings, Timing};
 pub use spread::Spread;

@@ -8,19 +8,22 @@ mod budgets;
 mod decide;
 mod explain;
 mod informers;
+mod passed;
 mod volumes;
 
 use std::collections::BTreeMap;
 
 use sk_apiserver::{Answer, Body, Change, KindTag, ObjectId, Uid, WatchEvent};
 use sk_core::{SimDuration, SimTime};
-use sk_scheduler::class::OwnerKind;
+use sk_scheduler::class::{OwnerKind, PassedThrough};
 use sk_scheduler::cluster::objects::Key;
 use sk_scheduler::{ClassId, Cluster, Configuration, PodId, Queue, Scheduler};
 
 use self::budgets::Limits;
 use self::explain::Explainer;
 pub use self::explain::{Explained, NodeScore};
+use self::passed::Passed;
+pub use self::passed::PodsPassed;
 use self::volumes::Volumes;
 use crate::classes::Classes;
 use crate::component::{Component, Context};
@@ -54,6 +57,7 @@ pub(crate) fn process(timing: &Timing, settings: &Settings, now: SimTime) -> Pro
         sent: BTreeMap::new(),
         requests: FIRST_REQUEST,
         explainer: Explainer::new(settings.explain),
+        passed: Passed::default(),
     };
     Process::new(timing.watch_latency).with(scheduler, limit(timing, configuration))
 }
@@ -88,6 +92,7 @@ struct KubeScheduler {
     sent: BTreeMap<u64, Sent>,
     requests: u64,
     explainer: Explainer,
+    passed: Passed,
 }
 
 /// A pod as the scheduler last saw it.
@@ -157,6 +162,14 @@ impl Component for KubeScheduler {
 
     fn take_explained(&mut self) -> Vec<Explained> {
         std::mem::take(&mut self.explainer.told)
+    }
+
+    fn passed_through(&self) -> BTreeMap<PassedThrough, PodsPassed> {
+        self.passed.0.clone()
+    }
+
+    fn inherit_passed(&mut self, passed: BTreeMap<PassedThrough, PodsPassed>) {
+        self.passed = Passed(passed);
     }
 
     fn answered(&mut self, tag: u64, answer: Answer, ctx: &mut Context<'_>) {

@@ -7,9 +7,9 @@ use std::path::Path;
 use serde_json::Value;
 use sk_core::limits::{self, TooManyPods};
 use sk_core::{ObjectKey, ObjectRef, SimDuration, SimTime};
-use sk_engine::Engine;
 use sk_engine::api::{Answer, ApiError, Change, DeleteOptions, Expired, Notice, Reason, Request};
 use sk_engine::kinds::{NAMESPACE, NODE};
+use sk_engine::{Engine, PassedThrough, PodsPassed};
 use sk_record::{Engine as EngineName, RunMeta, Staged, Warning, WarningKind, Writer};
 use sk_store::trace::{Record, Trace, TraceError};
 
@@ -232,7 +232,8 @@ impl<'a> Running<'a> {
         warnings.extend(request.overlay.warning());
         warnings.extend(begun);
         warnings.extend(gaps(request.trace)?);
-        warnings.extend(plan.unmodelled().findings().map(|(finding, count)| Warning {
+        let findings = plan.unmodelled().findings().filter(|(finding, _)| !finding.is_of_pods());
+        warnings.extend(findings.map(|(finding, count)| Warning {
             code: finding.code.to_owned(),
             kind: WarningKind::Unmodelled,
             message: finding.message.to_owned(),
@@ -468,6 +469,7 @@ impl Replay {
             });
         }
         warnings.extend(assumed);
+        warnings.extend(self.engine.passed_through().iter().map(|(need, pods)| passed_through(*need, pods)));
         let (timeline, without_effect) = self.disruptions.into_record();
         warnings.extend(without_effect);
         meta.timeline = timeline;
@@ -500,6 +502,17 @@ impl Replay {
         };
         Warning { code: code.to_owned(), kind, message, count }
     }
+}
+
+/// What placement left out of account, and for which pods.
+fn passed_through(need: PassedThrough, pods: &PodsPassed) -> Warning {
+    let named: Vec<String> = pods.named.iter().map(ToString::to_string).collect();
+    let others = match pods.count.saturating_sub(named.len() as u64) {
+        0 => String::new(),
+        others => format!(" and {others} more"),
+    };
+    let message = format!("{}: {}{others}", need.message(), named.join(", "));
+    Warning { code: need.code().to_owned(), kind: WarningKind::Unmodelled, message, count: pods.count }
 }
 
 fn node_error(error: &ApiError) -> RunError {

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use serde_json::{Value, json};
 use sk_api::Scenario;
 use sk_core::SimTime;
-use sk_record::{DecisionRow, MissingWhy, Outcome, PodRow, RunMeta, Staged};
+use sk_record::{DecisionRow, MissingWhy, Outcome, PodRow, RunMeta, Staged, WarningKind};
 use sk_replay::embedded::{self, RunError, RunRequest};
 use sk_replay::plan::{Overlay, Window};
 use sk_replay::setup::Setup;
@@ -142,6 +142,45 @@ fn what_is_not_modelled_is_said() {
     for code in ["volumes", "hpa", "priority-class"] {
         assert!(codes.contains(&code), "{code} is missing in {codes:?}");
     }
+}
+
+#[test]
+fn pods_whose_needs_the_scheduler_passes_through_are_counted_and_named() {
+    let volume = json!([{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]);
+    let rules = json!([{"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [42]}}]);
+    let with = |name: &str, field: &str, value: Value| {
+        let mut pod = pod(name);
+        pod["spec"][field] = value;
+        ("09:00:00", "apply", pod)
+    };
+    let mut restarts = pod("restarts");
+    restarts["spec"]["containers"][0]["restartPolicyRules"] = rules;
+    let mut events = vec![
+        with("device", "resourceClaims", json!([{"name": "gpu", "resourceClaimName": "gpu"}])),
+        ("09:00:00", "apply", restarts),
+        ("09:00:00", "apply", pod("plain")),
+    ];
+    events.extend(["a", "b", "c", "d", "e", "f", "g"].map(|name| with(name, "volumes", volume.clone())));
+    let (meta, _) = replay(&events);
+    let told = |code: &str| {
+        let told: Vec<_> = meta.warnings.iter().filter(|warning| warning.code == code).collect();
+        assert_eq!(told.len(), 1, "{code}: {:?}", meta.warnings);
+        (told[0].kind, told[0].message.clone(), told[0].count)
+    };
+    let expected = [
+        ("declared-features", "whether a node has the features that pods require is not looked at: shop/restarts", 1),
+        ("dra", "dynamic resource claims are not modelled: shop/device", 1),
+        (
+            "volume-limits",
+            "how many volumes a node takes, and which pods may share one, is not looked at: shop/a, shop/b, shop/c, \
+             shop/d, shop/e and 2 more",
+            7,
+        ),
+    ];
+    for (code, message, count) in expected {
+        assert_eq!(told(code), (WarningKind::Unmodelled, message.to_owned(), count));
+    }
+    assert!(!meta.warnings.iter().any(|warning| warning.message.contains("shop/plain")), "{:?}", meta.warnings);
 }
 
 fn web(spec: &Value) -> Value {

@@ -18,7 +18,7 @@
 //! Start with [`cluster::Cluster`] and [`framework::Scheduler::schedule`].
 //!
 //! Refused: extenders and plugins that are not built in. Passed through and counted on the class
-//! ([`class::Unmodelled`]): NodeVolumeLimits, VolumeRestrictions, DynamicResources.
+//! ([`class::PassedThrough`]): NodeVolumeLimits, VolumeRestrictions, DynamicResources, NodeDeclaredFeatures.
 
 pub mod class;
 pub mod cluster;

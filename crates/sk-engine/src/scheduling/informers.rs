@@ -81,6 +81,7 @@ impl KubeScheduler {
         }
         self.pods[event.id.index()] = Some(known);
         self.objects[id.index()] = Some(event.id);
+        self.passed.count(&self.library.cluster.class(class).passed_through, &object.key);
         self.suppose_claims(class);
         Some((known, class))
     }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use sk_core::{Gvk, ObjectKey, ObjectRef, SmolStr};
+use sk_engine::PassedThrough;
 use sk_store::trace::TracerConfig;
 
 use super::templates;
@@ -30,7 +31,6 @@ const KINDS: [(&str, &str, Finding); 4] = [
     ("", "Node", Finding { code: "node", message: "recorded nodes are not replayed: the scenario has its own" }),
 ];
 
-const DEVICES: Finding = Finding { code: "dra", message: "dynamic resource claims are not modelled" };
 const WEBHOOKS: Finding = Finding { code: "webhooks", message: "admission webhooks are not called" };
 const CUSTOM: Finding =
     Finding { code: "custom-resource", message: "nothing acts on custom resources: their controllers are not there" };
@@ -38,14 +38,6 @@ const CLAIMS: Finding = Finding {
     code: "volumes",
     message: "claims whose volumes are not in the trace: bound at once, or where their first pod goes, without delay",
 };
-const LIMITS: Finding = Finding {
-    code: "volume-limits",
-    message: "how many volumes a node takes, and which pods may share one, is not looked at",
-};
-
-/// Sources of volumes that NodeVolumeLimits counts or VolumeRestrictions keeps apart.
-const COUNTED: [&str; 7] =
-    ["awsElasticBlockStore", "azureDisk", "csi", "ephemeral", "gcePersistentDisk", "iscsi", "persistentVolumeClaim"];
 
 /// Objects by what of them is not modelled.
 #[derive(Clone, Debug, Default)]
@@ -56,6 +48,13 @@ pub struct Unmodelled {
     /// The volume of each claim, and the volumes of the trace.
     bound: BTreeMap<ObjectKey, SmolStr>,
     volumes: BTreeSet<SmolStr>,
+}
+
+impl Finding {
+    /// Does the scheduler say this of every pod? A run then has its word, which names them.
+    pub fn is_of_pods(&self) -> bool {
+        PassedThrough::ALL.iter().any(|need| need.code() == self.code)
+    }
 }
 
 impl Unmodelled {
@@ -114,8 +113,8 @@ impl Unmodelled {
 
     fn look_at_pod(&mut self, object: &ObjectRef, spec: &Value) {
         let list = |value: &Value, name: &str| value.get(name).and_then(Value::as_array).cloned().unwrap_or_default();
-        if !list(spec, "resourceClaims").is_empty() {
-            self.found(DEVICES, object);
+        for need in PassedThrough::of(spec) {
+            self.found(Finding { code: need.code(), message: need.message() }, object);
         }
         let volumes = list(spec, "volumes");
         let claimed = |volume: &Value| {
@@ -124,9 +123,6 @@ impl Unmodelled {
         let claims: Vec<SmolStr> = volumes.iter().filter_map(claimed).collect();
         if !claims.is_empty() {
             self.claims.entry(object.clone()).or_default().extend(claims);
-        }
-        if volumes.iter().any(|volume| COUNTED.iter().any(|kind| volume.get(kind).is_some())) {
-            self.found(LIMITS, object);
         }
     }
 

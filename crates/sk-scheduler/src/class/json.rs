@@ -12,8 +12,8 @@ use sk_core::{LabelSelector, Quantity, SmolStr, Toleration};
 
 use super::requests::Asked;
 use super::{
-    Claim, DEFAULT_SCHEDULER, HostPort, NodeSelectorTerm, Owner, OwnerKind, PodAffinity, PodAffinityTerm, PodClass,
-    Requests, Shape, SpreadConstraint, Unmodelled,
+    Claim, DEFAULT_SCHEDULER, HostPort, NodeSelectorTerm, Owner, OwnerKind, PassedThrough, PodAffinity,
+    PodAffinityTerm, PodClass, Requests, Shape, SpreadConstraint,
 };
 
 /// Terms of affinity, constraints of spreading, tolerations, ports: at most this many of each. An API server takes
@@ -135,7 +135,7 @@ impl PodClass {
             affinity: pod_affinity(spec, namespace, &labels)?,
             owner: owner(metadata)?,
             claims: claims(spec)?,
-            unmodelled: unmodelled(spec)?,
+            passed_through: PassedThrough::of(spec),
             labels,
             shape,
         })
@@ -411,21 +411,4 @@ fn claims(spec: &Value) -> Read<Vec<Claim>> {
         Some(Claim { name: format!("-{}", text(volume, "name").unwrap_or_default()).into(), ephemeral: true })
     };
     Ok(list(spec, "volumes")?.iter().filter_map(claim).collect())
-}
-
-fn unmodelled(spec: &Value) -> Read<Vec<Unmodelled>> {
-    const INLINE: [&str; 6] = ["csi", "gcePersistentDisk", "awsElasticBlockStore", "azureDisk", "iscsi", "rbd"];
-    let volumes = list(spec, "volumes")?;
-    let inline = volumes.iter().any(|volume| INLINE.iter().any(|kind| volume.get(*kind).is_some_and(|v| !v.is_null())));
-    let mut found = Vec::new();
-    if inline {
-        found.push(Unmodelled::InlineVolume);
-    }
-    if !list(spec, "resourceClaims")?.is_empty() {
-        found.push(Unmodelled::ResourceClaims);
-    }
-    if spec.get("schedulingGroup").is_some_and(|group| !group.is_null()) {
-        found.push(Unmodelled::SchedulingGroup);
-    }
-    Ok(found)
 }

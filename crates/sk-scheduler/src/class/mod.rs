@@ -10,6 +10,7 @@
 
 mod affinity;
 mod json;
+mod passed_through;
 mod requests;
 
 use std::collections::BTreeMap;
@@ -19,6 +20,7 @@ use sk_core::{LabelSelector, SmolStr, Toleration};
 pub use affinity::{NodeSelectorTerm, PodAffinityTerm};
 pub use json::{ClassError, MAX_EXTENDED_RESOURCES, MAX_TERMS};
 pub(crate) use json::{amounts, node_selector_term, spread_constraint, texts};
+pub use passed_through::PassedThrough;
 pub use requests::Requests;
 pub(crate) use requests::is_scalar;
 
@@ -48,8 +50,8 @@ pub struct PodClass {
     pub owner: Option<Owner>,
     /// Claims its volumes name.
     pub claims: Vec<Claim>,
-    /// What it needs that is passed through.
-    pub unmodelled: Vec<Unmodelled>,
+    /// What it needs that plugins which are passed through would look at.
+    pub passed_through: Vec<PassedThrough>,
     /// What is compared with one node alone.
     pub shape: Shape,
 }
@@ -166,17 +168,6 @@ impl Claim {
     pub fn of(&self, pod: &str) -> SmolStr {
         if self.ephemeral { [pod, self.name.as_str()].concat().into() } else { self.name.clone() }
     }
-}
-
-/// What a pod needs that its placement does not take into account. The run counts and names these pods.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Unmodelled {
-    /// Inline volumes of a CSI driver or a cloud disk: NodeVolumeLimits and VolumeRestrictions would look at them.
-    InlineVolume,
-    /// `resourceClaims`: DynamicResources would.
-    ResourceClaims,
-    /// `schedulingGroup`: gang scheduling would, where its feature gate is on.
-    SchedulingGroup,
 }
 
 impl PodAffinity {

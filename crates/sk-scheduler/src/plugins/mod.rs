@@ -25,7 +25,7 @@ use super::framework::plugin::{Plugin, PluginId};
 /// The best score a plugin can give.
 pub const MAX_NODE_SCORE: i64 = 100;
 
-/// A plugin that says nothing: its pods are counted as [`super::class::Unmodelled`], or it works elsewhere (the queue's
+/// A plugin that says nothing: its pods are counted as [`super::class::PassedThrough`], or it works elsewhere (the queue's
 /// order, binding).
 struct Passed;
 

@@ -103,13 +103,13 @@ async fn main() -> Result<(), Box<dyn Error>> {
         let alone: Vec<Value> = (0..ALONE).map(|number| Kind::Plain.pod(number)).collect();
         waits.push((size, real::place_one_by_one(&nodes, &alone).await?));
     }
-    println!("\n| nodes | | 10 % | median | 90 % | 99 % |\n|--:|---|--:|--:|--:|--:|");
+    println!("\n| nodes | | fastest | 10 % | median | 90 % | 99 % |\n|--:|---|--:|--:|--:|--:|--:|");
     for (size, spans) in waits {
         for (what, mut micros) in spans {
             micros.sort_unstable();
             let at = |percent: usize| micros[(micros.len() - 1) * percent / 100] as f64 / 1_000.0;
-            let [p10, p50, p90, p99] = [10, 50, 90, 99].map(at);
-            println!("| {size} | {what} | {p10:.1} ms | {p50:.1} ms | {p90:.1} ms | {p99:.1} ms |");
+            let [p0, p10, p50, p90, p99] = [0, 10, 50, 90, 99].map(at);
+            println!("| {size} | {what} | {p0:.1} ms | {p10:.1} ms | {p50:.1} ms | {p90:.1} ms | {p99:.1} ms |");
         }
     }
     Ok(())

@@ -60,28 +60,33 @@ pub(crate) async fn place_one_by_one(
     create(&plane.client(), nodes).await?;
     let log = plane.log(Component::Scheduler);
     // It has to know the nodes before it is asked for one.
-    let pause = Duration::from_millis(5);
-    wait_for(&log, "Add event for node", nodes.len(), pause).await?;
-    let mut sent = Vec::new();
+    wait_for(&log, "Add event for node", nodes.len(), Duration::from_millis(100)).await?;
+    let (mut sent, mut answered) = (Vec::new(), Vec::new());
     for (number, pod) in pods.iter().enumerate() {
         sent.push(now());
         create(&plane.client(), std::slice::from_ref(pod)).await?;
-        wait_for(&log, "Successfully bound pod", number + 1, pause).await?;
+        answered.push(now());
+        // Reading the log takes processor time, so it is read when the pod is most likely bound already.
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        wait_for(&log, "Successfully bound pod", number + 1, Duration::from_millis(100)).await?;
     }
     let told = |message: &str| moments(&log, message);
-    let (seen, tried, bound) =
-        (told("Add event for unscheduled pod")?, told("Attempting to schedule pod")?, told("Successfully bound pod")?);
+    let (seen, tried) = (told("Add event for unscheduled pod")?, told("Attempting to schedule pod")?);
+    let (decided, bound) = (told("Attempting to bind pod to node")?, told("Successfully bound pod")?);
     drop(plane);
     let between = |from: &[(String, i64)], to: &[(String, i64)]| -> Vec<i64> {
         let of = |pod: &str| to.iter().find(|(known, _)| known == pod).map(|(_, at)| *at);
         from.iter().filter_map(|(pod, at)| Some(of(pod)? - at)).collect()
     };
-    let names = bound.iter().map(|(pod, _)| pod.clone());
-    let sent: Vec<(String, i64)> = names.zip(sent).collect();
+    let named =
+        |moments: Vec<i64>| -> Vec<(String, i64)> { bound.iter().map(|(pod, _)| pod.clone()).zip(moments).collect() };
+    let (sent, answered) = (named(sent), named(answered));
     Ok(vec![
+        ("sent until the API server has answered", between(&sent, &answered)),
         ("sent until the scheduler sees it", between(&sent, &seen)),
         ("seen until it is tried", between(&seen, &tried)),
-        ("tried until it is bound", between(&tried, &bound)),
+        ("tried until it is decided", between(&tried, &decided)),
+        ("decided until it is bound", between(&decided, &bound)),
         ("sent until it is bound", between(&sent, &bound)),
     ])
 }

@@ -312,3 +312,20 @@ fn a_scenario_that_is_too_large_to_travel_is_said_to_stay() {
     let small = said(1);
     assert!(!small.contains(stays) && small.contains("enough"), "{small}");
 }
+
+#[test]
+fn a_scenario_of_a_cluster_says_what_its_nodes_are_like_and_serves_for_any_trace() {
+    let node = |name: &str| {
+        let size = json!({"cpu": "4", "memory": "16Gi", "pods": "110"});
+        json!({"metadata": {"name": name, "labels": {"agentpool": "spot"}}, "status": {"capacity": size, "allocatable": size}})
+    };
+    let bare = json!({"metadata": {"name": "c"}, "status": {"capacity": {"cpu": "2", "memory": "8Gi"}}});
+    let nodes = list(&json!([node("a"), node("b"), bare]));
+    let cluster = Pretended::with(vec![("GET /api/v1/nodes", 200, nodes)]);
+    let out =
+        cluster.skctl(&["scenario", "init"]).assert().success().stdout(contains("1 pools of 3 nodes of the cluster"));
+    write(&cluster.dir, "own.yaml", &out.get_output().stdout);
+    cluster.skctl(&["validate", "example:nginx", "-f", "own.yaml"]).assert().success();
+    let empty = Pretended::with(vec![("GET /api/v1/nodes", 200, list(&json!([])))]);
+    empty.skctl(&["scenario", "init"]).assert().code(2).stderr(contains("has no nodes to make groups of"));
+}

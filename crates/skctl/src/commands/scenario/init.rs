@@ -1,10 +1,11 @@
 //! `skctl scenario init`: a commented scenario that fits what there is to see.
 //!
-//! Of a trace with recorded nodes, or of a cluster, every pool of nodes becomes a group that matches it. Of a trace without
-//! nodes the largest pod and the sum of all decide about one group. Prices are never made up: they stand as a comment to
-//! be filled in.
+//! Of a trace with recorded nodes, or of a cluster, every pool of nodes becomes a group that matches it, and nodes that no label
+//! puts into a pool become one group for each size. What a trace has not recorded is written out: groups of a cluster serve
+//! for any trace. Of a trace without nodes the largest pod and the sum of all decide about one group. Prices are never made up:
+//! they stand as a comment to be filled in.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use anyhow::{Result, bail};
@@ -33,6 +34,7 @@ const POOLS: [&str; 9] = [
     "node.kubernetes.io/instance-type",
 ];
 const INSTANCE_TYPE: &str = "node.kubernetes.io/instance-type";
+const HOSTNAME: &str = "kubernetes.io/hostname";
 
 /// Machines that many know: cores, GiB, and what three clouds call them.
 const MACHINES: [(i64, i64, &str); 6] = [
@@ -63,7 +65,7 @@ fn of_trace(typed: &str, trace: &Trace) -> Result<String> {
     }
     let counts = nodes_over_time(trace, |node| pool_of(node).map(|(_, value)| value.into()))?;
     let has_reserved = trace.reserved()?.next().is_some();
-    Ok(of_nodes(&name, &nodes, &counts, has_reserved))
+    Ok(of_nodes(&name, &nodes, &counts, &Seen::Recorded { has_reserved }))
 }
 
 fn of_cluster(global: &Global) -> Result<String> {
@@ -72,6 +74,11 @@ fn of_cluster(global: &Global) -> Result<String> {
         let nodes: Api<Node> = Api::all(cluster.client.clone());
         nodes.list(&ListParams::default()).await.map_err(|error| anyhow::anyhow!("{}", cluster::words(&error)))
     })?;
+    if nodes.items.is_empty() {
+        bail!(
+            "the cluster has no nodes to make groups of; `skctl scenario init TRACE` asks the pods of a trace instead"
+        );
+    }
     let mut values = BTreeMap::new();
     for node in nodes.items {
         let name: SmolStr = node.metadata.name.clone().unwrap_or_default().into();
@@ -82,7 +89,7 @@ fn of_cluster(global: &Global) -> Result<String> {
         let (least, most) = counts.entry(value.into()).or_default();
         (*least, *most) = (*least + 1, *most + 1);
     }
-    Ok(of_nodes("cluster", &values, &counts, false))
+    Ok(of_nodes("cluster", &values, &counts, &Seen::Now))
 }
 
 /// The label that tells the node's pool, and its value.
@@ -114,42 +121,121 @@ fn own_figures(text: &mut String) {
     );
 }
 
+/// Where nodes were seen.
+enum Seen {
+    /// In a recording; does it also say what other pods took from them?
+    Recorded { has_reserved: bool },
+    /// In a cluster, now.
+    Now,
+}
+
 fn of_nodes(
     name: &str,
     nodes: &BTreeMap<SmolStr, Value>,
     counts: &BTreeMap<SmolStr, (u32, u32)>,
-    has_reserved: bool,
+    seen: &Seen,
 ) -> String {
     let mut pools: BTreeMap<(&str, &str), Vec<&Value>> = BTreeMap::new();
-    let mut others = 0;
+    let mut others: BTreeMap<(String, String), Vec<&Value>> = BTreeMap::new();
     for node in nodes.values() {
         match pool_of(node) {
             Some(pool) => pools.entry(pool).or_default().push(node),
-            None => others += 1,
+            None => others.entry((size_of(node, "cpu"), size_of(node, "memory"))).or_default().push(node),
         }
     }
-    let mut text = format!("# {} pools of {} recorded nodes. Look over min and max.\n{HEAD}", pools.len(), nodes.len());
-    let _ = writeln!(
-        text,
-        "name: {name}\n\ncluster:\n  nodes: groups                  # or recorded: they come and go as they did"
-    );
-    if has_reserved {
-        text.push_str("  reserved: recorded             # what pods outside of the trace took from each node\n");
-    }
-    text.push_str("  groups:\n");
-    if others > 0 {
-        let _ = writeln!(text, "    # {others} nodes have no label that tells their pool; add groups for them by hand");
-    }
+    let mut text = head(name, pools.len(), nodes.len(), seen);
+    let mut names = BTreeSet::new();
     for ((label, value), members) in pools {
         let (least, most) = counts.get(value).copied().unwrap_or((0, 1));
-        let _ = writeln!(text, "    {}:{}", group_name(value), described(members[0]));
+        let _ = writeln!(text, "    {}:{}", new_name(value, &mut names), described(members[0]));
         let _ = writeln!(text, "      match: {{{label}: {}}}", quoted(value));
+        let when = match seen {
+            Seen::Recorded { .. } => "fewest and most that were recorded at one moment",
+            Seen::Now => "as many as there are now",
+        };
+        let _ = writeln!(text, "      min: {least}                     # {when}\n      max: {}", most.max(1));
+        if matches!(seen, Seen::Now) {
+            write_out(&mut text, &members);
+        }
+        own_figures(&mut text);
+    }
+    for members in others.into_values() {
+        let _ = writeln!(text, "    {}:{}", new_name("other", &mut names), described(members[0]));
+        let count = members.len();
         let _ =
-            writeln!(text, "      min: {least}                     # fewest and most that were recorded at one moment");
-        let _ = writeln!(text, "      max: {}", most.max(1));
+            writeln!(text, "      # no label tells the pool of these {count} nodes: a group of those that are alike");
+        let _ = writeln!(text, "      min: {count}\n      max: {count}");
+        write_out(&mut text, &members);
         own_figures(&mut text);
     }
     text + TAIL
+}
+
+fn head(name: &str, pools: usize, nodes: usize, seen: &Seen) -> String {
+    let (nodes_are, other_nodes) = match seen {
+        Seen::Recorded { .. } => ("recorded nodes", "  # or recorded: they come and go as they did"),
+        Seen::Now => ("nodes of the cluster", ""),
+    };
+    let mut text = format!("# {pools} pools of {nodes} {nodes_are}. Look over min and max.\n{HEAD}name: {name}\n\n");
+    let _ = writeln!(text, "{}", format!("cluster:\n  nodes: groups                {other_nodes}").trim_end());
+    if matches!(seen, Seen::Recorded { has_reserved: true }) {
+        text.push_str("  reserved: recorded             # what pods outside of the trace took from each node\n");
+    }
+    text.push_str("  groups:\n");
+    text
+}
+
+/// How much of a resource a node has for all, or at least for pods.
+fn size_of(node: &Value, resource: &str) -> String {
+    let of = |part: &str| node.pointer(part).and_then(|all| all.get(resource)).map(plain);
+    of("/status/capacity").or_else(|| of("/status/allocatable")).unwrap_or_else(|| "1".to_owned())
+}
+
+/// Writes out what nodes are like. JSON is YAML, whatever is in a name.
+fn write_out(text: &mut String, members: &[&Value]) {
+    let node = members[0];
+    for resource in ["cpu", "memory"] {
+        let _ = writeln!(text, "      {resource}: {}", quoted(&size_of(node, resource)));
+    }
+    let for_pods = node.pointer("/status/allocatable").and_then(Value::as_object);
+    let allocatable: BTreeMap<&str, String> = for_pods
+        .into_iter()
+        .flatten()
+        .filter(|(resource, _)| ["cpu", "memory", "pods"].contains(&resource.as_str()))
+        .map(|(resource, amount)| (resource.as_str(), plain(amount)))
+        .collect();
+    if !allocatable.is_empty() {
+        let _ = writeln!(text, "      allocatable: {}", Value::from_iter(allocatable));
+    }
+    let labels_of = |node: &Value| node.pointer("/metadata/labels").and_then(Value::as_object).cloned();
+    let in_common = |(label, value): &(String, Value)| {
+        members.iter().all(|member| labels_of(member).is_some_and(|labels| labels.get(label) == Some(value)))
+    };
+    let labels = labels_of(node).unwrap_or_default().into_iter().filter(|(label, _)| label != HOSTNAME);
+    let labels: serde_json::Map<String, Value> = labels.filter(in_common).collect();
+    if !labels.is_empty() {
+        let _ = writeln!(text, "      labels: {}", Value::from(labels));
+    }
+    // Taints of conditions say how a node is now, not what it is.
+    let is_lasting = |taint: &&Value| taint["key"].as_str().is_some_and(|key| !key.starts_with("node.kubernetes.io/"));
+    let taints = node.pointer("/spec/taints").and_then(Value::as_array).into_iter().flatten().filter(is_lasting);
+    let only = |taint: &Value| -> Value {
+        let fields = ["key", "value", "effect"].into_iter();
+        fields.filter_map(|field| Some((field, taint.get(field)?.clone()))).collect()
+    };
+    let taints: Vec<Value> = taints.map(only).collect();
+    if !taints.is_empty() {
+        let _ = writeln!(text, "      taints: {}", Value::from(taints));
+    }
+}
+
+/// A name of a group that no other has.
+fn new_name(value: &str, names: &mut BTreeSet<String>) -> String {
+    let name = group_name(value);
+    let numbered = (2..).map(|number| format!("{name}-{number}"));
+    let new = [name.clone()].into_iter().chain(numbered).find(|name| !names.contains(name)).unwrap_or(name);
+    names.insert(new.clone());
+    new
 }
 
 fn described(node: &Value) -> String {
@@ -212,15 +298,47 @@ mod tests {
             json!({"metadata": {"labels": {"karpenter.sh/nodepool": pool, INSTANCE_TYPE: "m7i.xlarge"}},
                    "status": {"allocatable": {"cpu": "3920m", "memory": "15Gi"}}})
         };
-        let nodes = [("a", node("General_1")), ("b", node("spot")), ("c", json!({}))];
+        let bare = json!({"status": {"capacity": {"cpu": "8", "memory": "32Gi"}}});
+        let nodes = [("a", node("General_1")), ("b", node("spot")), ("c", bare), ("d", node("general-1"))];
         let nodes = nodes.into_iter().map(|(name, node)| (name.into(), node)).collect();
         let counts = [("General_1".into(), (3, 12)), ("spot".into(), (0, 5))].into();
-        let text = of_nodes("week", &nodes, &counts, true);
+        let text = of_nodes("week", &nodes, &counts, &Seen::Recorded { has_reserved: true });
         let scenario = Scenario::parse("init", &text).unwrap_or_else(|error| panic!("{error}\n{text}"));
         let general = &scenario.cluster.groups["general-1"];
         assert_eq!((general.min, general.max), (3, 12));
         assert_eq!(general.matches["karpenter.sh/nodepool"], "General_1");
-        assert!(text.contains("# m7i.xlarge, 3920m CPU and 15Gi for pods") && text.contains("# 1 nodes have no label"));
+        assert_eq!(scenario.cluster.groups["general-1-2"].matches["karpenter.sh/nodepool"], "general-1");
+        assert!(text.contains("# m7i.xlarge, 3920m CPU and 15Gi for pods"), "{text}");
+        let other = &scenario.cluster.groups["other"];
+        assert_eq!((other.cpu.map(Quantity::value), other.min, other.max), (Some(8), 1, 1));
+    }
+
+    #[test]
+    fn groups_of_a_cluster_say_themselves_what_their_nodes_are_like() {
+        let node = |zone: &str| {
+            json!({
+                "metadata": {"labels": {
+                    "agentpool": "spot", "topology.kubernetes.io/zone": zone, HOSTNAME: zone, "disk": "ssd",
+                }},
+                "spec": {"taints": [
+                    {"key": "spot", "value": "true", "effect": "NoSchedule", "timeAdded": "2026-11-10T14:00:00Z"},
+                    {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"},
+                ]},
+                "status": {
+                    "capacity": {"cpu": "4", "memory": "16Gi", "pods": "110"},
+                    "allocatable": {"cpu": "3920m", "memory": "15Gi", "pods": "58", "hugepages-1Gi": "0"},
+                },
+            })
+        };
+        let nodes = [("a", node("west")), ("b", node("east"))];
+        let nodes = nodes.into_iter().map(|(name, node)| (name.into(), node)).collect();
+        let text = of_nodes("cluster", &nodes, &[("spot".into(), (2, 2))].into(), &Seen::Now);
+        let scenario = Scenario::parse("init", &text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        let spot = &scenario.cluster.groups["spot"];
+        assert_eq!((spot.cpu.map(Quantity::value), spot.min, spot.max), (Some(4), 2, 2));
+        let labels: Vec<&str> = spot.labels.keys().map(SmolStr::as_str).collect();
+        assert_eq!(labels, ["agentpool", "disk"], "not where they differ");
+        assert_eq!(spot.taints.len(), 1, "not what passes");
     }
 
     #[test]

@@ -94,9 +94,10 @@ impl Timing {
     }
 
     /// Kubernetes' own defaults: kube-controller-manager 20/30 requests per second per controller, twice that for garbage
-    /// collection, 20 and 100 times for namespaces; kube-scheduler 50/100. The latencies are those of a healthy small
-    /// cluster: 3 ms per scheduling cycle is the 333 pods a second of the real scheduler on two cores, 20 ms per loop what
-    /// cluster-autoscaler 1.36.1 took beside its scan interval.
+    /// collection, 20 and 100 times for namespaces; kube-scheduler 50/100. The latencies are those
+    /// measured on two cores with 1,000 and 5,000 nodes, in whole milliseconds (docs/fidelity.md): 5 ms from sending a pod until
+    /// the scheduler sees it, 3 ms per scheduling cycle; 20 ms per loop is what cluster-autoscaler 1.36.1 took beside its scan
+    /// interval.
     pub fn real_like() -> Self {
         Self {
             watch_latency: SimDuration::from_millis(2),

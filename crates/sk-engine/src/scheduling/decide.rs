@@ -26,7 +26,8 @@ impl KubeScheduler {
             return self.queue.remove(pod);
         };
         let object = object.clone();
-        let scores = self.scores(pod);
+        self.explainer.count();
+        let start = self.library.search_start();
         let mut decision = self.library.schedule(pod);
         if matches!(decision, Decision::Nominated { .. }) && self.reckon_budgets(ctx.view) {
             // Budgets are reckoned only now that somebody is to go; the search itself has gone full circle.
@@ -35,6 +36,7 @@ impl KubeScheduler {
         match decision {
             Decision::Placed { node, feasible, evaluated } => {
                 if self.explainer.is_on() {
+                    let scores = self.scores(pod, start);
                     let (counts, victims) = (Some((evaluated, feasible)), Vec::new());
                     self.explainer.told.push(Explained { pod: object.uid, counts, scores, victims, message: None });
                 }

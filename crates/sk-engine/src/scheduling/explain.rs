@@ -3,7 +3,7 @@
 use sk_apiserver::Uid;
 use sk_core::{ObjectKey, SmolStr};
 use sk_scheduler::PodId;
-use sk_scheduler::framework::NodeScores;
+use sk_scheduler::framework::{NodeScores, SearchStart};
 
 use super::{Context, KubeScheduler};
 use crate::settings::Explain;
@@ -55,10 +55,14 @@ impl Explainer {
         self.settings.is_some()
     }
 
-    /// Are the scores of this decision to be kept?
+    /// A pod is tried.
+    pub(super) fn count(&mut self) {
+        self.decisions += 1;
+    }
+
+    /// Are the scores of the decision that was counted last to be kept? Asked of pods that got a node.
     fn wants_scores(&mut self, has_waited: bool) -> bool {
         let Some(Explain { sample, most }) = self.settings else { return false };
-        self.decisions += 1;
         let is_sample = self.decisions % u64::from(sample.max(1)) == 1;
         let wants = (has_waited || is_sample) && self.scored < most;
         self.scored += u32::from(wants);
@@ -67,13 +71,13 @@ impl Explainer {
 }
 
 impl KubeScheduler {
-    /// The scores of the decision that is about to be taken, if they are to be kept.
-    pub(super) fn scores(&mut self, pod: PodId) -> Vec<NodeScore> {
+    /// The scores of the decision that was taken and is not yet carried out, if they are to be kept.
+    pub(super) fn scores(&mut self, pod: PodId, start: SearchStart) -> Vec<NodeScore> {
         let has_waited = self.queue.attempts(pod) > 1;
         if !self.explainer.wants_scores(has_waited) {
             return Vec::new();
         }
-        let mut nodes = self.library.explain(pod).map(|explanation| explanation.nodes).unwrap_or_default();
+        let mut nodes = self.library.explain_from(pod, start).map(|explanation| explanation.nodes).unwrap_or_default();
         // Of equals those that were found first stay first.
         nodes.sort_by_key(|node| std::cmp::Reverse(node.total));
         nodes.truncate(BEST_NODES);

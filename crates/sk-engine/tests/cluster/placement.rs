@@ -1,10 +1,11 @@
 //! The scheduler's rules at work in the whole cluster: pods that avoid each other, pods that push others out.
 
 use serde_json::{Value, json};
-use sk_engine::Timing;
+use sk_engine::api::Propagation;
 use sk_engine::kinds::{POD, PodPhase};
+use sk_engine::{Engine, Explain, Settings, Timing};
 
-use crate::harness::{Cluster, deployment, group};
+use crate::harness::{Cluster, START, deployment, group};
 
 fn one_per_host(name: &str, replicas: i64) -> Value {
     let mut deployment = deployment(name, replicas, Some("100m"));
@@ -78,4 +79,23 @@ fn a_deployments_pods_are_spread_over_zones_by_default() {
         pods.filter(|node| node.starts_with(zone)).count()
     };
     assert_eq!(["a", "b", "c"].map(in_zone), [3, 3, 3]);
+}
+
+#[test]
+fn pods_that_never_fit_do_not_use_up_the_explanations_of_those_that_do() {
+    let explain = Some(Explain { sample: 1_000, most: 2 });
+    let settings = Settings { seed: 1, groups: vec![group("fixed", "2", 2, 2)], explain, ..Settings::default() };
+    let mut cluster = Cluster { engine: Engine::new(&settings, START) };
+    cluster.until(1).apply(bare("a", "1500m", 0)).apply(bare("b", "1500m", 0));
+    for number in 0..8 {
+        cluster.apply(bare(&format!("never-{number}"), "16", 0));
+    }
+    cluster.until(20).apply(bare("later", "1500m", 0));
+    cluster.until(40).delete("v1.Pod", "a", Propagation::Background);
+    cluster.until(120);
+    let later = cluster.engine.list(&POD).find(|pod| pod.key.name == "later").expect("it is there").clone();
+    assert!(later.pod().is_some_and(|pod| pod.node_name.is_some()), "there is room for it now");
+    let explained = cluster.engine.take_explained();
+    let of_later = explained.iter().find(|explained| explained.pod == later.uid && explained.counts.is_some());
+    assert!(of_later.is_some_and(|explained| !explained.scores.is_empty()), "{explained:?}");
 }

@@ -18,6 +18,10 @@ pub struct NodeScores {
     pub plugins: Vec<(PluginId, i64)>,
 }
 
+/// A place in the order of nodes.
+#[derive(Clone, Copy, Debug)]
+pub struct SearchStart(usize);
+
 /// What a cycle for the pod would see now.
 #[derive(Clone, Debug)]
 pub struct Explanation {
@@ -28,18 +32,33 @@ pub struct Explanation {
 }
 
 impl Scheduler {
+    /// Where the next search starts.
+    pub fn search_start(&self) -> SearchStart {
+        SearchStart(self.next_start)
+    }
+
     /// Explains the decision that [`Self::schedule`] would make now, without making it: the next search starts where it
     /// would have started.
     pub fn explain(&mut self, pod: PodId) -> Option<Explanation> {
+        self.explain_from(pod, self.search_start())
+    }
+
+    /// Explains a decision that was just made and not yet carried out, whose search started there.
+    pub fn explain_from(&mut self, pod: PodId, start: SearchStart) -> Option<Explanation> {
+        let next_start = std::mem::replace(&mut self.next_start, start.0);
+        let explanation = self.explain_now(pod);
+        self.next_start = next_start;
+        explanation
+    }
+
+    fn explain_now(&mut self, pod: PodId) -> Option<Explanation> {
         self.cluster.take_snapshot();
         let mut attempt = self.attempt(pod)?;
-        let start = self.next_start;
         let mut diagnosis = Diagnosis::new(Arc::clone(&attempt.class), self.cluster.order.walk().len());
         if self.cluster.order.walk().is_empty() || self.pre_filter(&mut attempt, &mut diagnosis).is_err() {
             return Some(Explanation { nodes: Vec::new(), rejected: Vec::new() });
         }
         self.search_slowly(&mut attempt);
-        self.next_start = start;
         let nodes = std::mem::take(&mut self.search.feasible);
         let mut explained: Vec<NodeScores> =
             nodes.iter().map(|node| NodeScores { node: *node, total: 0, plugins: Vec::new() }).collect();

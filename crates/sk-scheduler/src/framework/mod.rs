@@ -20,6 +20,6 @@ mod search;
 mod what_if;
 
 pub use diagnosis::Diagnosis;
-pub use explain::{Explanation, NodeScores};
+pub use explain::{Explanation, NodeScores, SearchStart};
 pub use profile::Profile;
 pub use scheduler::{Decision, Scheduler};

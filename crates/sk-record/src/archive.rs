@@ -10,7 +10,7 @@ use std::path::Path;
 
 use crate::error::Error;
 use crate::folder::Folder;
-use crate::reader::{Run, TABLES, table_file};
+use crate::reader::{LATER_TABLES, Run, TABLES, read_manifest, table_file};
 use crate::writer::Staged;
 
 /// Files of one record: `run.json`, six tables, and what is added beside them (scenario, summary, report, junit, logs).
@@ -18,9 +18,11 @@ const MAX_FILES: usize = 64;
 /// Bytes of one record, unpacked. Two million pods are about 200 MB of tables; this is twenty times that.
 pub const MAX_BYTES: u64 = 4 << 30;
 
-/// The files that every record has; others may lie beside them.
-pub fn parts() -> Vec<String> {
-    TABLES.iter().map(|table| table_file(table)).chain(["run.json".to_owned()]).collect()
+/// The tables of the record whose `run.json` lies in `dir`. A record of an earlier version has fewer of them.
+pub fn tables(dir: &Path) -> Result<Vec<String>, Error> {
+    let manifest = read_manifest(dir)?;
+    let has = |table: &&&str| !LATER_TABLES.contains(table) || manifest.tables.contains_key(**table);
+    Ok(TABLES.iter().filter(has).map(|table| table_file(table)).collect())
 }
 
 /// Writes the record in folder `dir` as a tar.

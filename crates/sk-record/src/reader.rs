@@ -28,7 +28,7 @@ const BATCH_ROWS: usize = 4096;
 pub(crate) const TABLES: [&str; 6] =
     [PodRow::TABLE, NodeRow::TABLE, SeriesRow::TABLE, DecisionRow::TABLE, AutoscalerRow::TABLE, EventRow::TABLE];
 /// Tables that records of earlier versions do not have: to a reader they are empty.
-const LATER_TABLES: [&str; 2] = [AutoscalerRow::TABLE, EventRow::TABLE];
+pub(crate) const LATER_TABLES: [&str; 2] = [AutoscalerRow::TABLE, EventRow::TABLE];
 
 /// A run record opened for reading.
 #[derive(Debug)]

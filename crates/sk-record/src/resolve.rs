@@ -52,20 +52,30 @@ fn back_reference(text: &str) -> Option<usize> {
     }
 }
 
+/// The records in `runs_dir`, and those in a folder of it that holds several runs of one command (variants, repetitions).
 fn newest_first(runs_dir: &Path) -> Result<Vec<PathBuf>, Error> {
-    let entries = match fs::read_dir(runs_dir) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(source) => return Err(Error::Read { path: runs_dir.to_owned(), source }),
-    };
-    let mut runs: Vec<(SystemTime, PathBuf)> = entries
-        .filter_map(Result::ok)
-        .map(|entry| entry.path())
-        .filter(|path| is_record(path) && !folder_name(path).starts_with('.'))
+    let folders = folders_in(runs_dir)?;
+    let (records, others): (Vec<PathBuf>, Vec<PathBuf>) = folders.into_iter().partition(|folder| is_record(folder));
+    // A folder that somebody else put there and that cannot be read holds no runs of ours.
+    let nested = others.iter().flat_map(|folder| folders_in(folder).unwrap_or_default()).filter(|path| is_record(path));
+    let mut runs: Vec<(SystemTime, PathBuf)> = records
+        .into_iter()
+        .chain(nested)
         .filter_map(|path| Some((fs::metadata(path.join("run.json")).ok()?.modified().ok()?, path)))
         .collect();
     runs.sort_by(|(time_a, path_a), (time_b, path_b)| time_b.cmp(time_a).then_with(|| path_a.cmp(path_b)));
     Ok(runs.into_iter().map(|(_, path)| path).collect())
+}
+
+/// The folders in a folder, without hidden ones: those are of runs that are being written.
+fn folders_in(folder: &Path) -> Result<Vec<PathBuf>, Error> {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(source) => return Err(Error::Read { path: folder.to_owned(), source }),
+    };
+    let paths = entries.filter_map(Result::ok).map(|entry| entry.path());
+    Ok(paths.filter(|path| path.is_dir() && !folder_name(path).starts_with('.')).collect())
 }
 
 fn is_record(folder: &Path) -> bool {

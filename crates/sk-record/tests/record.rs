@@ -422,6 +422,23 @@ fn runs_are_found_by_folder_name_short_name_and_age() {
     assert_eq!(find_runs(&runs).unwrap().len(), 3);
 }
 
+#[test]
+fn runs_of_one_command_in_a_folder_under_the_runs_are_found_too() {
+    let temp = tempfile::tempdir().unwrap();
+    let runs = temp.path().join("runs");
+    for (age, name) in [(3, "shop/spread"), (2, "alone"), (1, "shop/packed"), (0, "shop/deeper/still")] {
+        write(&runs.join(name), 1);
+        let file = fs::File::options().append(true).open(runs.join(name).join("run.json")).unwrap();
+        let time = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000 - age);
+        file.set_modified(time).unwrap();
+    }
+    let found: Vec<_> = find_runs(&runs).unwrap().into_iter().map(|(dir, _)| dir).collect();
+    assert_eq!(found, ["shop/packed", "alone", "shop/spread"].map(|name| runs.join(name)));
+    for (text, name) in [("@", "shop/packed"), ("@3", "shop/spread"), ("shop/spread", "shop/spread")] {
+        assert_eq!(resolve(text, &runs).unwrap(), runs.join(name), "{text}");
+    }
+}
+
 #[cfg(unix)]
 #[test]
 fn the_next_run_removes_what_a_killed_one_left_and_leaves_a_running_one_alone() {

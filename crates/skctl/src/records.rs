@@ -56,7 +56,8 @@ pub(crate) async fn fetch(
         let spool = from_controller(cluster, &format!("/records/{name}/{repetition}"), &progress).await?;
         return Ok(tokio::task::spawn_blocking(move || archive::stage(spool, &dir)).await??);
     };
-    progress.waiting(tokio::task::spawn_blocking(move || from_store(&place, &archive::parts(), &dir))).await??
+    let staged = move || from_store(&place, &names_in(&place)?, &dir);
+    progress.waiting(tokio::task::spawn_blocking(staged)).await??
 }
 
 async fn from_controller(cluster: &Cluster, path: &str, progress: &Progress) -> Result<File> {
@@ -81,18 +82,20 @@ fn place_in_store(simulation: &Simulation, repetition: u32) -> Option<String> {
     Some(if simulation.spec.repetitions > 1 { format!("{path}/{repetition}") } else { path.to_owned() })
 }
 
+/// The files that the record at `place` must have, as its `run.json` tells.
+fn names_in(place: &str) -> Result<Vec<String>> {
+    let dir = tempfile::tempdir().context("cannot make a temporary folder for the record")?;
+    object(place, "run.json", &mut File::create(dir.path().join("run.json"))?)?;
+    let tables = archive::tables(dir.path())?;
+    Ok(tables.into_iter().chain(["run.json".to_owned()]).collect())
+}
+
 /// A record in an object store is a folder of objects; those of these names are fetched.
 pub(crate) fn from_store(place: &str, names: &[String], dir: &Path) -> Result<Staged> {
     let mut record = tar::Builder::new(spool()?);
     for name in names {
-        let Location::Remote(url) = format!("{place}/{name}").parse()? else {
-            bail!("the record is at {}, which only the driver can read; fetch it from there", shown(place));
-        };
         let mut file = spool()?;
-        url.fetch(&mut file).with_context(|| {
-            let place = shown(place);
-            format!("the record is at {place} and cannot be fetched from here; credentials come from the environment")
-        })?;
+        object(place, name, &mut file)?;
         let mut header = tar::Header::new_ustar();
         header.set_size(file.stream_position()?);
         header.set_mode(0o644);
@@ -102,6 +105,17 @@ pub(crate) fn from_store(place: &str, names: &[String], dir: &Path) -> Result<St
     let mut record: File = record.into_inner().context("cannot keep the record in the temporary folder")?;
     record.rewind()?;
     Ok(archive::stage(record, dir)?)
+}
+
+/// Copies one object of a record into a file.
+fn object(place: &str, name: &str, to: &mut File) -> Result<()> {
+    let Location::Remote(url) = format!("{place}/{name}").parse()? else {
+        bail!("the record is at {}, which only the driver can read; fetch it from there", shown(place));
+    };
+    url.fetch(to).with_context(|| {
+        let place = shown(place);
+        format!("the record is at {place} and cannot be fetched from here; credentials come from the environment")
+    })
 }
 
 /// A file without a name: it is gone with the process, however that ends.

@@ -51,8 +51,8 @@ fn fetched(url: &str) -> Result<Found> {
         Ok(())
     };
     fetch("run.json").with_context(|| format!("{} is no run", sk_store::location::shown(url)))?;
-    for name in sk_record::archive::parts().iter().filter(|name| *name != "run.json") {
-        fetch(name).with_context(|| format!("the run at {} is not whole: {name}", sk_store::location::shown(url)))?;
+    for name in sk_record::archive::tables(dir.path())? {
+        fetch(&name).with_context(|| format!("the run at {} is not whole: {name}", sk_store::location::shown(url)))?;
     }
     for name in BESIDE {
         // A run that was never judged has none of them; what a command cannot do without, it asks for.

@@ -70,6 +70,20 @@ fn the_variants_of_a_scenario_are_run_side_by_side_and_compared_with_the_first()
 }
 
 #[test]
+fn the_list_shows_variants_by_names_that_other_commands_take() {
+    let dir = pack();
+    skctl(&dir).args(["run", "example:nginx", "-f", "pack.yaml", "-q", "-O", "runs/pack"]).assert().success();
+    let out = skctl(&dir).arg("list").assert().success();
+    let text = String::from_utf8_lossy(&out.get_output().stdout).into_owned();
+    let runs: Vec<&str> = text.lines().skip(1).filter_map(|line| line.split_whitespace().next()).collect();
+    assert_eq!(runs.len(), 2, "{text}");
+    for run in ["pack/as-is", "pack/tight"] {
+        assert!(runs.contains(&run), "{text}");
+    }
+    skctl(&dir).args(["compare", "pack/as-is", "pack/tight"]).assert().success().stdout(contains("tight vs as-is"));
+}
+
+#[test]
 fn an_assertion_that_fails_in_one_variant_fails_the_command_and_names_the_variant() {
     let dir = pack();
     let args = ["run", "example:nginx", "-f", "pack.yaml", "--assert", "nodes.max >= 5", "--junit", "all.xml"];

@@ -22,7 +22,7 @@ const MAX_SUMMARY_BYTES: u64 = 256 << 20;
 
 /// One run, as the list shows it.
 struct Listed {
-    /// Its folder's name.
+    /// Its folder's name; `shop/packed` where a folder holds several runs of one command.
     name: String,
     /// Where it is: a folder or a URL.
     place: String,
@@ -62,7 +62,7 @@ fn find(place: Option<&str>) -> Result<Vec<Listed>> {
         Some((place, None)) if Path::new(place).is_dir() => Path::new(place),
         Some((place, None)) => bail!("{} is no folder of runs and no plan of a sweep", shown(place)),
     };
-    Ok(sk_record::find_runs(folder)?.into_iter().map(Listed::new).collect())
+    Ok(sk_record::find_runs(folder)?.into_iter().map(|run| Listed::new(folder, run)).collect())
 }
 
 /// The summary.json of a record, unless it is too long to be one.
@@ -100,10 +100,10 @@ fn table(runs: &[Listed], now: SystemTime) -> String {
 }
 
 impl Listed {
-    fn new((dir, meta): (PathBuf, RunMeta)) -> Self {
+    fn new(folder: &Path, (dir, meta): (PathBuf, RunMeta)) -> Self {
         let summary = summary_of(&dir).and_then(|text| serde_json::from_slice(&text).ok());
         let written = std::fs::metadata(dir.join("run.json")).and_then(|file| file.modified()).ok();
-        let name = dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let name = dir.strip_prefix(folder).unwrap_or(&dir).display().to_string();
         Self { name, place: dir.display().to_string(), meta, written, summary }
     }
 

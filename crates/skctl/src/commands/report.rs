@@ -12,6 +12,7 @@ use sk_record::Run;
 use sk_report::html::Asked;
 use sk_report::terminal::Occasion;
 use sk_report::{Analysis, Judgement, Scope, Terms, fidelity};
+use sk_store::location::shown;
 
 use super::run::baseline::Baseline;
 use super::run::conclude::{self, Judge};
@@ -42,7 +43,10 @@ pub(crate) fn run(args: &ReportArgs, global: &Global) -> Result<Outcome> {
     terms.strict = was_strict(&run)?;
     let judge = Judge { checked: &checked, terms: &terms, baseline: baseline.as_ref() };
     let judgement = Judgement::of(&analysis, checked.judge(&judge.figures(&analysis))?, &terms);
-    let report = dir.join("report.html").display().to_string();
+    let report = match &found {
+        Found::Here(dir) => dir.join("report.html").display().to_string(),
+        Found::Fetched(_) => format!("{}/report.html", shown(args.run.trim_end_matches('/'))),
+    };
     let text = match args.output {
         ReportFormat::Table => {
             let occasion = Occasion { report: Some(&report), ..Occasion::default() };

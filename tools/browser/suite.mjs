@@ -88,6 +88,8 @@ for (const name of PAGES) {
       await page.emulateMedia({ media: "print" });
       const cut = await page.evaluate(() => [...document.querySelectorAll(".scroll")].filter((box) => getComputedStyle(box).overflowX !== "visible").length);
       assert.equal(cut, 0, "no table scrolls on paper");
+      const hidden = await page.evaluate(() => [...document.querySelectorAll("tr.more")].filter((row) => getComputedStyle(row).display === "none").length);
+      assert.equal(hidden, 0, "paper has no button that shows more");
       const pdf = await page.pdf({ format: "A4" });
       assert.ok(pdf.length > 20_000);
     });

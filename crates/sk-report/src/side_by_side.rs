@@ -7,11 +7,15 @@ use anstyle::{AnsiColor, Style};
 use crate::assertion::{Evaluated, Verdict};
 use crate::figures::Summary;
 use crate::verdict::Mark;
-use crate::words::{decimal, fit, grouped, money, width};
+use crate::words::{decimal, fit, grouped, money, printable, width, wrapped};
 
 const GOOD: Style = AnsiColor::Green.on_default().bold();
 const BAD: Style = AnsiColor::Red.on_default().bold();
 const CAREFUL: Style = AnsiColor::Yellow.on_default().bold();
+/// Between two columns.
+const GAP: usize = 2;
+/// Run and verdict are always shown.
+const FEWEST: usize = 2;
 /// The widest label: more would leave no room for figures.
 const LABEL_COLUMNS: usize = 40;
 
@@ -46,25 +50,28 @@ pub struct Across {
 const HEAD: [&str; 9] =
     ["RUN", "VERDICT", "START P99", "LONGEST WAIT", "UNSCHED", "NODES MAX", "NODE-HOURS", "COST", "EVICTED"];
 
-/// The table, what did not hold, and where the runs lie.
-pub fn render(runs: &[Beside], across: &[Across]) -> String {
+/// The table, what did not hold, and where the runs lie. What a terminal of so many columns has no room for is left out from
+/// the right; `skctl compare` has it.
+pub fn render(runs: &[Beside], across: &[Across], columns: usize) -> String {
     let rows: Vec<[String; 9]> = runs.iter().map(row).collect();
     let widths: [usize; 9] = std::array::from_fn(|column| {
         rows.iter().map(|row| width(&row[column])).chain([HEAD[column].len()]).max().unwrap_or(0)
     });
-    let mut text = line(&HEAD.map(str::to_owned), &widths, None);
+    let fits = |shown: &usize| widths[..*shown].iter().map(|wide| wide + GAP).sum::<usize>() <= columns + GAP;
+    let shown = (FEWEST..=HEAD.len()).rev().find(fits).unwrap_or(FEWEST);
+    let mut text = line(&HEAD.map(str::to_owned), &widths[..shown], None);
     for (row, run) in rows.iter().zip(runs) {
-        text.push_str(&line(row, &widths, Some(run.mark)));
+        text.push_str(&line(row, &widths[..shown], Some(run.mark)));
     }
     text.push('\n');
     for run in runs {
         for verdict in &run.bad {
-            text.push_str(&complaint(&run.label, verdict));
+            text.push_str(&complaint(&run.label, verdict, columns));
         }
     }
     for Across { label, how, verdict } in across {
         let label = if label.is_empty() { format!("for: {how}") } else { format!("{label}, for: {how}") };
-        text.push_str(&complaint(&label, verdict));
+        text.push_str(&complaint(&label, verdict, columns));
     }
     for run in runs {
         text.push_str(&format!("run  {}\n", run.dir));
@@ -87,7 +94,7 @@ fn row(run: &Beside) -> [String; 9] {
     ]
 }
 
-fn line(row: &[String; 9], widths: &[usize; 9], mark: Option<Mark>) -> String {
+fn line(row: &[String; 9], widths: &[usize], mark: Option<Mark>) -> String {
     let mut text = String::new();
     for (column, (cell, wide)) in row.iter().zip(widths).enumerate() {
         let pad = " ".repeat(wide.saturating_sub(width(cell)));
@@ -115,13 +122,14 @@ fn painted(text: &str, style: Style) -> String {
     format!("{style}{text}{style:#}")
 }
 
-pub(crate) fn complaint(label: &str, verdict: &Verdict) -> String {
+pub(crate) fn complaint(label: &str, verdict: &Verdict, columns: usize) -> String {
     let (word, style, text) = match &verdict.result {
         Evaluated::Held => ("PASS", GOOD, verdict.with_values()),
         Evaluated::Failed => ("FAIL", BAD, verdict.with_values()),
         Evaluated::Unknown(why) => ("ERROR", CAREFUL, format!("{}: {why}", verdict.text)),
     };
-    format!("{}  {label}: {}\n", painted(word, style), crate::words::printable(&text))
+    let line = wrapped(&format!("{word}  {label}: {}", printable(&text)), columns, word.len() + 2);
+    format!("{}{}\n", painted(word, style), &line[word.len()..])
 }
 
 #[cfg(test)]
@@ -144,12 +152,22 @@ mod tests {
             result: Evaluated::Failed,
             values: vec![("nodes.max".to_owned(), "1038".to_owned())],
         });
-        let text = render(&[run("as-is", Mark::Pass, 40), packed], &[]);
+        let text = render(&[run("as-is", Mark::Pass, 40), packed], &[], 100);
         let text = anstream::adapter::strip_str(&text).to_string();
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines[0].starts_with("RUN     VERDICT  START P99"), "{text}");
         assert!(lines[1].starts_with("as-is   PASS") && lines[2].contains("  1,038  "), "{text}");
         assert_eq!(lines[4], "FAIL  packed: nodes.max <= 36   (nodes.max = 1038)");
         assert_eq!(lines[5..], ["run  runs/as-is", "run  runs/packed"]);
+    }
+
+    #[test]
+    fn figures_that_the_terminal_has_no_room_for_are_left_out_from_the_right() {
+        for columns in [80, 60, 40, 5] {
+            let text = render(&[run("as-is", Mark::Pass, 40), run("packed", Mark::Fail, 36)], &[], columns);
+            let text = anstream::adapter::strip_str(&text).to_string();
+            assert!(text.lines().all(|line| line.len() <= columns.max("packed  VERDICT".len())), "{columns}:\n{text}");
+            assert!(text.starts_with("RUN     VERDICT") && text.contains("run  runs/packed\n"), "{text}");
+        }
     }
 }

@@ -1,6 +1,7 @@
-//! The summary that ends a run: at most 80 columns and 24 lines, the same with and without colour. What was not simulated
-//! comes on top of that, a line for each kind: it is never cut short. Neither is what somebody may copy: the run's id, the
-//! report's path and the commands to try go beyond 80 columns where they must.
+//! The summary that ends a run: as wide as the terminal, at most 80 columns, and 24 lines there, the same with and without
+//! colour. What was not simulated, what limits trust and lines that have to be broken come on top of that: nothing of them
+//! is cut short. Neither is what somebody may copy: the run's id, the report's path and the commands to try go beyond the
+//! last column where they must. A narrow terminal has a smaller picture.
 //!
 //! Order: verdict, how far to trust it, the picture, the five deciding figures, the causes, where to go next. Colour
 //! comes as escape codes around whole words; whoever prints decides (anstream) whether they stay.
@@ -17,10 +18,14 @@ use crate::step::{Step, Window};
 use crate::verdict::{Judgement, Mark, Trust};
 use crate::words::{self, fit, fit_middle, grouped, plural, width};
 
-/// Columns of a line.
+/// Columns of a line at most, and where nobody says how wide the terminal is.
 pub const COLUMNS: usize = 80;
-/// Lines of a summary, those about what was not simulated aside.
+/// A terminal that is narrower breaks the lines itself.
+const LEAST_COLUMNS: usize = 30;
+/// Lines of a summary of [`COLUMNS`], those about what was not simulated and about trust aside.
 pub const LINES: usize = 24;
+/// Lines about where to go next at least: the report, and a command to try.
+const LEAST_NEXT: usize = 2;
 
 const PLAIN: Style = Style::new();
 const BOLD: Style = Style::new().bold();
@@ -38,22 +43,27 @@ pub struct Occasion<'a> {
     pub report: Option<&'a str>,
     /// Commands worth trying next.
     pub tries: &'a [String],
+    /// How wide the terminal is; [`COLUMNS`] unless told.
+    pub columns: Option<usize>,
 }
 
 /// The whole summary, with a newline after each line.
 pub fn render(analysis: &Analysis, judgement: &Judgement, occasion: &Occasion<'_>) -> String {
+    let columns = occasion.columns.unwrap_or(COLUMNS).clamp(LEAST_COLUMNS, COLUMNS);
     let blank = || vec![Line::default()];
-    let (headline, judged) = self::judged(analysis, judgement);
+    let (headline, failures) = self::judged(analysis, judgement, columns);
     let causes = causes(analysis);
-    let next = directions(occasion, LINES - FIXED_LINES - 1 - judged.len() - causes.len());
+    let rest = LINES.saturating_sub(FIXED_LINES + failures.len() + causes.len());
+    let next = directions(occasion, rest.max(LEAST_NEXT));
     let sections = [
-        vec![header(analysis, occasion)],
+        vec![header(analysis, occasion, columns)],
         blank(),
         vec![headline],
-        not_simulated(judgement),
-        judged,
+        not_simulated(judgement, columns),
+        failures,
+        trust(analysis, columns),
         blank(),
-        picture(analysis),
+        picture(analysis, columns),
         blank(),
         figures(analysis),
     ];
@@ -62,15 +72,14 @@ pub fn render(analysis: &Analysis, judgement: &Judgement, occasion: &Occasion<'_
         lines.push(Line::default());
         lines.extend(section);
     }
-    lines.iter().map(Line::styled).collect()
+    lines.iter().map(|line| line.styled(columns)).collect()
 }
 
-/// Header 1, picture 5, figures 5, blank lines between the sections 5. Of the 24 the judgement takes at most 5 (one
-/// word, two failures, who was never placed and trust in one line, or no failure and trust in two) and the causes at
-/// most 2, so at least 1 is left for where to go next.
-const FIXED_LINES: usize = 16;
+/// Header 1, headline 1, trust 1, picture 5, figures 5, blank lines between the sections 5. Of the 24, failures take at most 3
+/// (two of them, and who was never placed) and the causes at most 2, so at least 1 is left for where to go next.
+const FIXED_LINES: usize = 18;
 
-fn header(analysis: &Analysis, occasion: &Occasion<'_>) -> Line {
+fn header(analysis: &Analysis, occasion: &Occasion<'_>, columns: usize) -> Line {
     let meta = &analysis.meta;
     let wall = occasion.wall_s.map(|wall_s| format!(" in {}", wall(wall_s))).unwrap_or_default();
     let rest = format!(
@@ -80,16 +89,18 @@ fn header(analysis: &Analysis, occasion: &Occasion<'_>) -> Line {
         meta.seed
     );
     let id = words::printable(&meta.run_id);
-    let name_columns = COLUMNS.saturating_sub(width(&rest) + width(&id)).max(8);
-    Line::of(BOLD, &fit_middle(&meta.name, name_columns)).and(PLAIN, &rest).and_whole(PLAIN, &id)
+    // On a narrow terminal the rest is broken, and the name has a line of its own.
+    let beside = COLUMNS.saturating_sub(width(&rest) + width(&id)).max(8);
+    let name_columns = if columns < COLUMNS { columns } else { beside };
+    Line::of(BOLD, &fit_middle(&meta.name, name_columns)).and(PLAIN, &rest).and_whole(PLAIN, &id).continued_at(2)
 }
 
 fn wall(seconds: f64) -> String {
     if seconds < 10.0 { format!("{seconds:.1}s") } else { sk_core::SimDuration::from_secs(seconds as i64).to_string() }
 }
 
-/// The headline, and what stands below it: assertions that did not hold or could not be judged, and trust.
-fn judged(analysis: &Analysis, judgement: &Judgement) -> (Line, Vec<Line>) {
+/// The headline, and the assertions that did not hold or could not be judged.
+fn judged(analysis: &Analysis, judgement: &Judgement, columns: usize) -> (Line, Vec<Line>) {
     const FAILURES_SHOWN: usize = 2;
     let style = match judgement.mark {
         Mark::Pass if judgement.accepted.is_empty() => GOOD,
@@ -109,9 +120,8 @@ fn judged(analysis: &Analysis, judgement: &Judgement) -> (Line, Vec<Line>) {
     if failed.len() > shown {
         lines.push(Line::of(DIM, &format!("       … and {} more in summary.json", failed.len() - shown)));
     }
-    lines.extend(never_placed(analysis, &failed));
-    lines.extend(trust(analysis, if failed.is_empty() { 2 } else { 1 }));
-    (headline, lines)
+    lines.extend(never_placed(analysis, &failed, columns));
+    (headline.continued_at(LABEL), lines)
 }
 
 /// One assertion that did not hold, with its values; of one that cannot be judged the reason comes first.
@@ -120,11 +130,11 @@ fn failure(verdict: &Verdict) -> Line {
         Evaluated::Unknown(why) => format!("{why}: {}", verdict.text),
         Evaluated::Held | Evaluated::Failed => verdict.with_values(),
     };
-    Line::of(PLAIN, &format!("       {text}"))
+    Line::of(PLAIN, &format!("       {text}")).continued_at(LABEL + 2)
 }
 
 /// Which pods make an assertion about unschedulable ones fail, and why no node took them; the longest waits first.
-fn never_placed(analysis: &Analysis, failed: &[&Verdict]) -> Option<Line> {
+fn never_placed(analysis: &Analysis, failed: &[&Verdict], columns: usize) -> Option<Line> {
     let is_about_them = |verdict: &&Verdict| verdict.values.iter().any(|(path, _)| path.contains("unschedulable"));
     failed.iter().find(|verdict| is_about_them(verdict))?;
     let waiting = analysis.incidents.iter().filter(|incident| match incident.ending {
@@ -137,32 +147,28 @@ fn never_placed(analysis: &Analysis, failed: &[&Verdict]) -> Option<Line> {
     let text = |shown: usize| {
         let more = pods.len() - shown;
         let more = if more > 0 { format!("; +{more} more") } else { String::new() };
-        (format!("       never placed  {}", pods[..shown].join("; ")), more)
+        format!("       never placed  {}{more}", pods[..shown].join("; "))
     };
-    let fits = |shown: &usize| {
-        let (text, more) = text(*shown);
-        width(&text) + width(&more) <= COLUMNS
-    };
-    // As many as fit whole: half an owner's name is of no use.
-    let (told, more) = text((1..=pods.len()).rev().find(fits).unwrap_or(1).min(pods.len()));
-    (!pods.is_empty()).then(|| Line::of(PLAIN, &fit(&told, COLUMNS - width(&more))).and(PLAIN, &more))
+    // As many as fit whole, and the first in any case: half an owner's name is of no use.
+    let shown = (1..=pods.len()).rev().find(|shown| width(&text(*shown)) <= columns).unwrap_or(1);
+    (!pods.is_empty()).then(|| Line::of(PLAIN, &text(shown)).continued_at(LABEL + 2))
 }
 
 /// Each kind, worst first, with as many of its objects as three lines hold; all of them are in summary.json and in the
 /// page.
-fn not_simulated(judgement: &Judgement) -> Vec<Line> {
+fn not_simulated(judgement: &Judgement, columns: usize) -> Vec<Line> {
     let open = judgement.gaps.iter().map(|gap| (gap, ""));
     let accepted = judgement.accepted.iter().map(|gap| (gap, ", accepted"));
-    open.chain(accepted).flat_map(|(gap, accepted)| missing_kind(gap, accepted)).collect()
+    open.chain(accepted).flat_map(|(gap, accepted)| missing_kind(gap, accepted, columns)).collect()
 }
 
-fn missing_kind(gap: &Gap, accepted: &str) -> Vec<Line> {
+fn missing_kind(gap: &Gap, accepted: &str, columns: usize) -> Vec<Line> {
     const LINES_EACH: usize = 3;
     let mut lines = vec![format!("       {}{accepted}  {}:", gap.label(), gap.size.in_words())];
     for (place, example) in gap.examples().enumerate() {
         let (count, comma) = (lines.len(), if place == 0 { "" } else { "," });
         let last = lines.last_mut().expect("there is always a first line");
-        if place == 0 || width(last) + width(&example) + 2 <= COLUMNS {
+        if place == 0 || width(last) + width(&example) + 2 <= columns {
             last.push_str(&format!("{comma} {example}"));
         } else if count < LINES_EACH {
             last.push_str(comma);
@@ -173,58 +179,54 @@ fn missing_kind(gap: &Gap, accepted: &str) -> Vec<Line> {
             break;
         }
     }
-    lines.iter().map(|line| Line::of(PLAIN, line)).collect()
+    lines.iter().map(|line| Line::of(PLAIN, line).continued_at(LABEL + 2)).collect()
 }
 
-/// What to know about the figures, in `lines` lines at most.
-fn trust(analysis: &Analysis, lines: usize) -> Vec<Line> {
-    const LABEL: usize = 7;
+/// Columns of `PASS` and `TRUST`, with what separates them from the sentence.
+const LABEL: usize = 7;
+
+/// All that there is to know about the figures, worst first.
+fn trust(analysis: &Analysis, columns: usize) -> Vec<Line> {
     let trust = Trust::of(analysis);
     let style = if trust.amber { CAREFUL } else { BOLD };
-    let mut rest = trust.pieces.as_slice();
-    let mut text = Vec::new();
-    while !rest.is_empty() && text.len() < lines {
-        let is_last = text.len() + 1 == lines;
-        let (line, taken) = joined(rest, COLUMNS - LABEL, is_last);
-        text.push(line);
-        rest = &rest[taken..];
+    let mut text: Vec<String> = Vec::new();
+    for piece in &trust.pieces {
+        match text.last_mut() {
+            Some(line) if LABEL + width(line) + 3 + width(piece) <= columns => line.push_str(&format!(" · {piece}")),
+            _ => text.push(piece.clone()),
+        }
     }
     let label = |place| if place == 0 { Line::of(style, "TRUST") } else { Line::of(PLAIN, "     ") };
-    text.iter().enumerate().map(|(place, text)| label(place).and(PLAIN, &format!("  {text}"))).collect()
+    let line = |(place, text): (usize, &String)| label(place).and(PLAIN, &format!("  {text}")).continued_at(LABEL);
+    text.iter().enumerate().map(line).collect()
 }
 
-/// As many pieces as fit in a line, at least one; `count_rest` says how many it leaves out. Also how many it took.
-fn joined(pieces: &[String], columns: usize, count_rest: bool) -> (String, usize) {
-    let text = |shown: usize| {
-        let more = pieces.len() - shown;
-        let more = if more > 0 && count_rest { format!(" · and {more} more") } else { String::new() };
-        (pieces[..shown].join(" · "), more)
-    };
-    let fits = |shown: &usize| {
-        let (text, more) = text(*shown);
-        width(&text) + width(&more) <= columns
-    };
-    let shown = (1..=pieces.len()).rev().find(fits).unwrap_or(1);
-    let (text, more) = text(shown);
-    (fit(&text, columns - width(&more)) + &more, shown)
-}
-
-fn picture(analysis: &Analysis) -> Vec<Line> {
+fn picture(analysis: &Analysis, columns: usize) -> Vec<Line> {
+    /// Columns of a row's name.
+    const NAME: usize = 9;
+    /// A picture of fewer columns shows nothing.
+    const LEAST: usize = 8;
+    /// What stands beside the widest picture, and the longest name of an owner that is shown whole.
+    const BESIDE: usize = COLUMNS - NAME - spark::COLUMNS - 2;
     let (curves, window) = (&analysis.curves, analysis.window);
     // Running and pending are both pods: on one scale their heights can be compared.
     let pods = curves.running.max().max(curves.pending.max());
     let running = format!("peak {}, end {}", grouped(curves.running.max()), grouped(curves.running.last()));
-    let pending = format!("peak {}", grouped(curves.pending.max()));
+    let (nodes, pending) = (course(&curves.nodes), format!("peak {}", grouped(curves.pending.max())));
+    let owner = analysis.marks.as_ref().map_or(0, |marks| width(&words::owner_name(&marks.owner)).min(BESIDE));
+    let beside = [&running, &nodes, &pending].map(|text| width(text)).into_iter().max().unwrap_or(0).max(owner);
+    let wide = columns.saturating_sub(NAME + 2 + beside).clamp(LEAST, spark::COLUMNS);
     let row = |label, colour: AnsiColor, step: &Step, full, text: &str| {
-        let bars = spark::bars(step, window, full);
-        Line::of(PLAIN, &format!("{label:<9}")).and(colour.on_default(), &bars).and(PLAIN, &format!("  {text}"))
+        let bars = spark::bars(step, window, full, wide);
+        let text = fit(text, columns.saturating_sub(NAME + 2 + wide));
+        Line::of(PLAIN, &format!("{label:<NAME$}")).and(colour.on_default(), &bars).and(PLAIN, &format!("  {text}"))
     };
     vec![
         row("running", AnsiColor::Green, &curves.running, pods, &running),
-        row("nodes", AnsiColor::Blue, &curves.nodes, curves.nodes.max(), &course(&curves.nodes)),
+        row("nodes", AnsiColor::Blue, &curves.nodes, curves.nodes.max(), &nodes),
         row("pending", AnsiColor::Yellow, &curves.pending, pods, &pending),
-        Line::of(DIM, &format!("{:9}{}", "", spark::axis(window))),
-        marks(analysis, window),
+        Line::of(DIM, &format!("{:NAME$}{}", "", spark::axis(window, wide))),
+        marks(analysis, wide, columns - NAME),
     ]
 }
 
@@ -237,11 +239,12 @@ fn course(step: &Step) -> String {
     if text.len() == 1 { format!("{} throughout", text[0]) } else { text.join(" → ") }
 }
 
-fn marks(analysis: &Analysis, window: Window) -> Line {
+/// What changed and when, below a picture that is so wide, with the owner's name behind it; in as many columns.
+fn marks(analysis: &Analysis, wide: usize, columns: usize) -> Line {
     let Some(marks) = &analysis.marks else { return Line::default() };
-    let row = spark::marks(window, &marks.changes);
-    let name = fit_middle(&words::owner_name(&marks.owner), COLUMNS - 9 - spark::COLUMNS - 2);
-    let gap = spark::COLUMNS + 2 - width(&row).min(spark::COLUMNS);
+    let row = spark::marks(analysis.window, &marks.changes, wide);
+    let name = fit_middle(&words::owner_name(&marks.owner), columns.saturating_sub(wide + 2));
+    let gap = wide + 2 - width(&row).min(wide);
     Line::of(PLAIN, &format!("{:9}{row}{:gap$}{name}", "", ""))
 }
 
@@ -262,7 +265,8 @@ fn start_latency(summary: &Summary) -> String {
         return "no pod started".to_owned();
     }
     let latency = &summary.start_latency;
-    format!("p50 {}   p90 {}   p99 {}   max {}", latency.p50, latency.p90, latency.p99, latency.max)
+    let figures = [("p50", latency.p50), ("p90", latency.p90), ("p99", latency.p99), ("max", latency.max)];
+    figures.map(|(name, length)| format!("{name}{TIE}{length}")).join("   ")
 }
 
 fn waited(summary: &Summary) -> String {
@@ -275,7 +279,7 @@ fn stood(summary: &Summary, currency: &str) -> String {
     let (min, max) = (grouped(summary.nodes.min), grouped(summary.nodes.max));
     let (mean, hours) = (words::decimal(summary.nodes.mean), words::decimal(summary.node_hours.total));
     let cost = summary.cost.as_ref().map(|cost| format!("   {}", words::money(cost.total, currency)));
-    format!("min {min}  mean {mean}  max {max}   {hours} node-hours{}", cost.unwrap_or_default())
+    format!("min{TIE}{min}  mean{TIE}{mean}  max{TIE}{max}   {hours}{TIE}node-hours{}", cost.unwrap_or_default())
 }
 
 fn used(summary: &Summary) -> String {
@@ -285,7 +289,7 @@ fn used(summary: &Summary) -> String {
     format!("{requested} of allocatable; {empty} node-hours ({share}) stood empty")
 }
 
-/// At most two lines: why pods waited and why nodes stood empty, or twice the one that there is.
+/// At most two lines of [`COLUMNS`], which a narrow terminal breaks: why pods waited and why nodes stood empty, or twice the one that there is.
 fn causes(analysis: &Analysis) -> Vec<Line> {
     let pending = analysis.pending_causes.iter().map(why_pending);
     let empty = analysis.empty_causes.iter().map(|cause| why_empty(cause, analysis.window));
@@ -299,7 +303,7 @@ fn causes(analysis: &Analysis) -> Vec<Line> {
 
 fn why_pending(cause: &PendingCause) -> Line {
     let pods = plural(cause.pods, "pod");
-    let columns = COLUMNS - 16 - width(&pods) - 3;
+    let columns = COLUMNS.saturating_sub(16 + width(&pods) + 3);
     let ending = format!(", {}", cause.ending);
     // The ending is ours and short; the reason comes from the scheduler and gives way.
     let reason = fit_list(&cause.reason, columns.saturating_sub(width(&ending)).max(16));
@@ -342,14 +346,26 @@ fn directions(occasion: &Occasion<'_>, lines: usize) -> Vec<Line> {
 }
 
 fn labelled(label: &str, text: &str) -> Line {
-    Line::of(PLAIN, &format!("{label:<16}{text}"))
+    Line::of(PLAIN, &format!("{label:<16}{text}")).continued_at(16)
 }
 
-/// One line in parts of different colour, never wider than [`COLUMNS`] unless a part has to stay whole.
+/// A space at which no line is broken: it ties a figure to its name.
+const TIE: char = '\u{a0}';
+
+/// One line in parts of different colour. Where the terminal is too narrow for it, it goes on below.
 #[derive(Debug, Default)]
 struct Line {
-    parts: Vec<(Style, String)>,
-    used: usize,
+    parts: Vec<Part>,
+    /// The column at which it goes on.
+    indent: usize,
+}
+
+#[derive(Debug)]
+struct Part {
+    style: Style,
+    text: String,
+    /// Somebody may copy it, so it is neither broken nor cut.
+    is_whole: bool,
 }
 
 impl Line {
@@ -358,26 +374,63 @@ impl Line {
     }
 
     fn and(self, style: Style, text: &str) -> Self {
-        let text = fit(text, COLUMNS.saturating_sub(self.used));
-        self.and_whole(style, &text)
+        self.with(Part { style, text: words::printable(text), is_whole: false })
     }
 
-    /// The same for what somebody may copy: it is not cut.
-    fn and_whole(mut self, style: Style, text: &str) -> Self {
-        self.used += width(text);
-        self.parts.push((style, text.to_owned()));
+    /// The same for what somebody may copy.
+    fn and_whole(self, style: Style, text: &str) -> Self {
+        self.with(Part { style, text: text.to_owned(), is_whole: true })
+    }
+
+    fn with(mut self, part: Part) -> Self {
+        self.parts.push(part);
         self
     }
 
-    /// With escape codes and a newline, without spaces at the end.
-    fn styled(&self) -> String {
-        let mut text: String = self
-            .parts
-            .iter()
-            .map(|(style, text)| if *style == PLAIN { text.clone() } else { format!("{style}{text}{style:#}") })
-            .collect();
+    fn continued_at(mut self, indent: usize) -> Self {
+        self.indent = indent;
+        self
+    }
+
+    /// With escape codes and a newline, without spaces at the end of a line.
+    fn styled(&self, columns: usize) -> String {
+        let mut text = String::new();
+        let mut used = 0;
+        for part in &self.parts {
+            for (place, piece) in self.broken(part, &mut used, columns).iter().enumerate() {
+                if place > 0 {
+                    text.truncate(text.trim_end().len());
+                    text.push_str(&format!("\n{:indent$}", "", indent = self.indent));
+                }
+                let piece = piece.replace(TIE, " ");
+                text.push_str(&if part.style == PLAIN { piece } else { format!("{0}{piece}{0:#}", part.style) });
+            }
+        }
         text.truncate(text.trim_end().len());
         text.push('\n');
         text
+    }
+
+    /// A part in the pieces that go on separate lines; of the first line so many columns are used.
+    fn broken(&self, part: &Part, used: &mut usize, columns: usize) -> Vec<String> {
+        let mut pieces = vec![String::new()];
+        let tokens: Vec<&str> = if part.is_whole { vec![&part.text] } else { part.text.split_inclusive(' ').collect() };
+        for token in tokens {
+            let word = token.trim_end_matches(' ');
+            // What is copied stays behind its label, and has a line of its own behind a sentence.
+            let may_break = !word.is_empty() && !word.starts_with(' ') && *used > self.indent;
+            if may_break && *used + width(word) > columns {
+                let before = pieces.last_mut().expect("there is always a first piece");
+                before.truncate(before.trim_end().len());
+                pieces.push(String::new());
+                *used = self.indent;
+            }
+            let room = columns.saturating_sub(*used);
+            let is_cut = !part.is_whole && width(word) > room;
+            let token = if is_cut { fit_middle(word, room) + " " } else { token.to_owned() };
+            *used += width(&token);
+            pieces.last_mut().expect("there is always a first piece").push_str(&token);
+        }
+        pieces
     }
 }

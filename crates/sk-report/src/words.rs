@@ -133,6 +133,27 @@ pub(crate) fn fit(text: &str, columns: usize) -> String {
     if columns > 0 { kept.trim_end().to_owned() + "…" } else { String::new() }
 }
 
+/// The text in lines that fit, each but the first moved in; it is broken between words. One with a word that is wider than
+/// that, such as a long path, stays as it is: a terminal breaks it anyway, and then it can still be copied whole.
+pub(crate) fn wrapped(text: &str, columns: usize, indent: usize) -> String {
+    let room = columns.saturating_sub(indent);
+    if width(text) <= columns || text.split(' ').any(|word| width(word) > room) {
+        return text.to_owned();
+    }
+    let mut lines = vec![String::new()];
+    for token in text.split_inclusive(' ') {
+        let word = token.trim_end_matches(' ');
+        let last = lines.last_mut().expect("there is always a first line");
+        if width(last) + width(word) > columns && !last.trim().is_empty() && !word.is_empty() {
+            last.truncate(last.trim_end().len());
+            lines.push(format!("{:indent$}{token}", ""));
+        } else {
+            last.push_str(token);
+        }
+    }
+    lines.join("\n")
+}
+
 /// The text, or its beginning and end with a `…` between: names differ most often in their ends.
 pub(crate) fn fit_middle(text: &str, columns: usize) -> String {
     let text = printable(text);
@@ -168,6 +189,15 @@ mod tests {
         assert_eq!(moment(after(1_510), start, SimDuration::from_mins(40)), "25:10");
         assert_eq!(moment(after(3_900), start, SimDuration::from_mins(180)), "1h05m");
         assert_eq!(moment(after(224_400), start, SimDuration::from_mins(10_080)), "2d 14:20");
+    }
+
+    #[test]
+    fn sentences_are_broken_between_words_and_long_words_stay_whole() {
+        assert_eq!(wrapped("TRUST  one two three", 14, 7), "TRUST  one two\n       three");
+        assert_eq!(wrapped("  moved in, and longer", 10, 4), "  moved\n    in,\n    and\n    longer");
+        assert_eq!(wrapped("run  a/very/long/path/of/it and more", 20, 5), "run  a/very/long/path/of/it and more");
+        assert_eq!(wrapped("short", 0, 4), "short");
+        assert_eq!(wrapped("", 10, 4), "");
     }
 
     #[test]

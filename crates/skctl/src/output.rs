@@ -42,6 +42,13 @@ pub(crate) fn moved_in(text: &str) -> String {
     plain(text).replace('\n', "\n  ")
 }
 
+/// How wide a line may be: as wide as the terminal, or as `COLUMNS` says; 80 where there is neither.
+pub(crate) fn columns() -> usize {
+    let told = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok()).filter(|columns| *columns > 0);
+    let terminal = || console::Term::stdout().size_checked().map(|(_, columns)| usize::from(columns));
+    told.or_else(terminal).unwrap_or(sk_report::terminal::COLUMNS)
+}
+
 /// Prints text for people.
 pub(crate) fn print(text: &str) -> Result<()> {
     Ok(anstream::stdout().write_all(plain(text).as_bytes())?)

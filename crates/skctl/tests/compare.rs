@@ -65,6 +65,30 @@ fn no_line_of_the_table_is_wider_than_a_pipe_is_taken_to_be() {
 }
 
 #[test]
+fn narrow_terminals_get_lines_that_fit_and_whole_names() {
+    let dir = two_runs();
+    let asked: [&[&str]; 6] = [
+        &["compare", "as-is", "sooner"],
+        &["compare", "as-is", "sooner", "@", "--assert", "ratio.node_hours.total < 0.1"],
+        &["report", "as-is"],
+        &["why", "as-is"],
+        &["why", "as-is", "default/nginx"],
+        &["list"],
+    ];
+    for (args, columns) in asked.iter().flat_map(|args| [60, 40].map(|columns| (args, columns))) {
+        let out = skctl(&dir).args(*args).env("COLUMNS", columns.to_string()).output().expect("skctl runs");
+        let text = String::from_utf8_lossy(&out.stdout).into_owned();
+        assert!(text.lines().count() > 2, "{args:?}: {}", String::from_utf8_lossy(&out.stderr));
+        for line in text.lines().filter(|line| line.chars().count() > columns) {
+            // A path, a field or an owner that is wider than its line stays whole.
+            let longest = line.split_whitespace().map(|word| word.chars().count()).max();
+            assert!(longest > Some(columns - 16), "{args:?} in {columns} columns: {line}\n{text}");
+        }
+        assert!(!text.contains("report.h…") && (text.contains("as-is") || text.contains("nginx")), "{text}");
+    }
+}
+
+#[test]
 fn the_page_holds_the_curves_and_needs_no_network() {
     let dir = two_runs();
     let out = skctl(&dir).args(["compare", "as-is", "sooner", "-o", "html"]).assert().success();

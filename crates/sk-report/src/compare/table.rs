@@ -11,10 +11,12 @@ use super::rows::{Judged, Row};
 use super::study;
 use crate::assertion::Evaluated;
 use crate::side_by_side;
-use crate::words::{fit_middle, printable, width};
+use crate::words::{self, fit_middle, printable, width};
 
 /// The longest label of a column that is shown whole.
 const LABEL_MAX: usize = 24;
+/// A shorter one tells nothing.
+const LABEL_LEAST: usize = 8;
 /// Between two columns.
 const GAP: usize = 2;
 
@@ -33,7 +35,7 @@ pub fn render(comparison: &Comparison, columns: usize) -> String {
     }
     text.push_str(&study::text::render(comparison, columns));
     text.push_str(&notes(comparison, columns));
-    text.push_str(&assertions(comparison));
+    text.push_str(&assertions(comparison, columns));
     text
 }
 
@@ -44,34 +46,46 @@ struct Block<'a> {
     last: usize,
     label_width: usize,
     widths: Vec<usize>,
+    /// The longest label of a column that is shown whole.
+    label_max: usize,
+    /// The terminal has no room for differences beside the figures: they stand below.
+    is_narrow: bool,
 }
 
 impl<'a> Block<'a> {
     fn starting_at(comparison: &'a Comparison, first: usize, columns: usize) -> Self {
         let label_width = comparison.rows.iter().map(|row| width(row.label)).max().unwrap_or(0).max(8);
+        let label_max = (columns.saturating_sub(label_width) / 2).saturating_sub(GAP).clamp(LABEL_LEAST, LABEL_MAX);
         let wide = |place: usize| {
             let values = comparison.rows.iter().map(|row| width(&row.value(place, currency(comparison, place))));
-            values.chain([width(&label(comparison, place)), width(verdict(comparison, place))]).max().unwrap_or(0) + GAP
+            values
+                .chain([width(&label(comparison, place, label_max)), width(verdict(comparison, place))])
+                .max()
+                .unwrap_or(0)
+                + GAP
         };
         let mut places = vec![0];
         let mut widths = vec![wide(0)];
         let mut used = label_width + widths[0];
+        let mut is_narrow = false;
         for place in first..comparison.columns.len() {
             let (needed, difference) = (wide(place), difference_width(comparison, place));
             if places.len() > 1 && used + needed + difference > columns {
                 break;
             }
+            is_narrow |= used + needed + difference > columns;
             used += needed;
             places.push(place);
             widths.push(needed);
         }
         let last = places.last().copied().unwrap_or(0);
-        Self { comparison, places, last, label_width, widths }
+        Self { comparison, places, last, label_width, widths, label_max, is_narrow }
     }
 
     fn render(&self) -> String {
         let mut text = String::new();
-        let mut heads: Vec<String> = self.places.iter().map(|place| label(self.comparison, *place)).collect();
+        let mut heads: Vec<String> =
+            self.places.iter().map(|place| label(self.comparison, *place, self.label_max)).collect();
         let against = format!("   {} vs {}", heads.last().cloned().unwrap_or_default(), heads[0]);
         text.push_str(&self.line("", &mut heads, if self.last == 0 { "" } else { &against }));
         if (0..self.comparison.columns.len()).any(|place| !verdict(self.comparison, place).is_empty()) {
@@ -92,6 +106,9 @@ impl<'a> Block<'a> {
         for (cell, wide) in cells.iter().zip(&self.widths) {
             line.push_str(&" ".repeat(wide.saturating_sub(width(cell))));
             line.push_str(cell);
+        }
+        if self.is_narrow && !rest.trim().is_empty() {
+            return format!("{}\n  {}\n", line.trim_end(), rest.trim());
         }
         line.push_str(rest);
         format!("{}\n", line.trim_end())
@@ -125,10 +142,10 @@ fn difference_width(comparison: &Comparison, place: usize) -> usize {
     3 + difference + 2 + noise + 2 + "better".len()
 }
 
-fn label(comparison: &Comparison, place: usize) -> String {
+fn label(comparison: &Comparison, place: usize, most: usize) -> String {
     let column = &comparison.columns[place];
     let runs = if column.members.len() > 1 { format!(" ×{}", column.members.len()) } else { String::new() };
-    format!("{}{runs}", fit_middle(&printable(&column.label), LABEL_MAX))
+    format!("{}{runs}", fit_middle(&printable(&column.label), most))
 }
 
 fn verdict(comparison: &Comparison, place: usize) -> &str {
@@ -153,8 +170,8 @@ fn styled(judged: Judged) -> String {
 }
 
 /// What became of each assertion, value beside limit; those that did not hold last, where they are seen.
-fn assertions(comparison: &Comparison) -> String {
-    let line = |Asserted { label, verdict }: &Asserted| side_by_side::complaint(&printable(label), verdict);
+fn assertions(comparison: &Comparison, columns: usize) -> String {
+    let line = |Asserted { label, verdict }: &Asserted| side_by_side::complaint(&printable(label), verdict, columns);
     let (held, open): (Vec<&Asserted>, Vec<&Asserted>) =
         comparison.assertions.iter().partition(|asserted| asserted.verdict.result == Evaluated::Held);
     let text: String = held.into_iter().chain(open).map(line).collect();
@@ -165,7 +182,8 @@ fn assertions(comparison: &Comparison) -> String {
 fn notes(comparison: &Comparison, columns: usize) -> String {
     let mut text = String::from("\n");
     for caution in comparison.cautions() {
-        text.push_str(&format!("TRUST  {}\n", printable(&caution)));
+        text.push_str(&words::wrapped(&format!("TRUST  {}", printable(&caution)), columns, 7));
+        text.push('\n');
     }
     for (column, differences) in comparison.columns.iter().skip(1).zip(&comparison.differs) {
         let differences: Vec<String> =
@@ -181,7 +199,8 @@ fn notes(comparison: &Comparison, columns: usize) -> String {
     text
 }
 
-/// Pieces with ` · ` between them, in lines no wider than the terminal where they can be; a piece is never broken.
+/// Pieces with ` · ` between them, in lines no wider than the terminal where they can be; a piece that is wider than a line is
+/// broken between words.
 pub(super) fn wrapped(label: &str, lead: &str, pieces: &[String], columns: usize) -> String {
     let indent = width(label) + 2;
     let mut line = format!("{label}  {lead}");
@@ -195,8 +214,10 @@ pub(super) fn wrapped(label: &str, lead: &str, pieces: &[String], columns: usize
         } else {
             " "
         };
-        if place > 0 && width(&line) + width(separator) + width(piece) > columns {
-            text.push_str(&format!("{line}\n"));
+        let is_room = width(&line) + width(separator) + width(piece) <= columns;
+        // Behind a lead alone, a new line is worth it only if the piece fits there.
+        if !is_room && (place > 0 || (!is_first && indent + width(piece) <= columns)) {
+            text.push_str(&format!("{}\n", words::wrapped(&line, columns, indent + 2)));
             line = format!("{:indent$}{piece}", "");
         } else {
             line.push_str(separator);
@@ -204,5 +225,5 @@ pub(super) fn wrapped(label: &str, lead: &str, pieces: &[String], columns: usize
         }
         is_first = false;
     }
-    format!("{text}{line}\n")
+    format!("{text}{}\n", words::wrapped(&line, columns, indent + 2))
 }

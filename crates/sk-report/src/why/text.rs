@@ -4,15 +4,26 @@ use sk_core::SimTime;
 
 use super::{Event, Said, Why};
 use crate::step::Window;
-use crate::words::{plural, printable};
+use crate::words::{self, plural, printable};
 
 /// Waits shown; the rest is counted. `-s` and `-t` ask for less time, an object for less of the run.
 const WAITS_SHOWN: usize = 20;
+/// Where a sentence goes on: behind `  simulated  `.
+const MOVED_IN: usize = 13;
 /// Messages shown of one wait.
 const SAID_SHOWN: usize = 4;
 
-/// The whole text, with a newline after each line.
-pub fn render(why: &Why) -> String {
+/// The whole text, with a newline after each line. `columns`: how wide the terminal is; longer lines go on below, and nothing
+/// is cut.
+pub fn render(why: &Why, columns: usize) -> String {
+    let whole = whole(why);
+    whole
+        .lines()
+        .map(|line| words::wrapped(line, columns, if line.starts_with(' ') { MOVED_IN } else { 2 }) + "\n")
+        .collect()
+}
+
+fn whole(why: &Why) -> String {
     let clock = Clock::of(why.window);
     let mut text =
         format!("{}   {} to {}\n", printable(&why.subject), clock.full(why.window.start), clock.full(why.window.end));

@@ -25,10 +25,7 @@ use crate::cli::{CompareArgs, CompareFormat, Global};
 use crate::confined::assertions;
 use crate::failure::Outcome;
 use crate::runs::{self, Found};
-use crate::{text_file, traces};
-
-/// How wide a table is where nobody says how wide the terminal is.
-const COLUMNS: usize = 80;
+use crate::{output, text_file, traces};
 
 /// One of the things that were named.
 enum Named {
@@ -61,7 +58,7 @@ pub(crate) fn run(args: &CompareArgs, global: &Global) -> Result<Outcome> {
     comparison.remarks = args.runs.iter().zip(&named).filter_map(|(text, named)| named.missing(text)).collect();
     judge(args, &mut comparison)?;
     let text = match args.output {
-        CompareFormat::Table => table::render(&comparison, terminal_columns()),
+        CompareFormat::Table => table::render(&comparison, output::columns()),
         CompareFormat::Json => json::render(&comparison)?,
         CompareFormat::Markdown => markdown::render(&comparison),
         CompareFormat::Html => html::render(&comparison)?,
@@ -87,10 +84,6 @@ fn judge(args: &CompareArgs, comparison: &mut Comparison) -> Result<()> {
         comparison.assertions.extend(verdicts.into_iter().map(|verdict| asked.asserted(verdict)));
     }
     Ok(())
-}
-
-pub(crate) fn terminal_columns() -> usize {
-    console::Term::stdout().size_checked().map_or(COLUMNS, |(_, columns)| usize::from(columns).max(COLUMNS))
 }
 
 impl Named {

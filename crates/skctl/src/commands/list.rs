@@ -1,6 +1,5 @@
 //! `skctl list [PLACE]`: the runs in ./runs, in another folder, of a sweep or at a URL, newest first, with their verdicts.
 
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -44,7 +43,7 @@ pub(crate) fn run(args: &ListArgs, global: &Global) -> Result<Outcome> {
             let place = args.place.as_deref().map_or_else(|| format!("./{RUNS}"), shown);
             output::print(&format!("no runs in {place} yet; `skctl demo` makes one\n"))?;
         }
-        ObjectFormat::Table => output::print(&table(&runs, SystemTime::now()))?,
+        ObjectFormat::Table => output::print(&table(&runs, SystemTime::now(), output::columns()))?,
     }
     Ok(Outcome::Good)
 }
@@ -80,21 +79,40 @@ impl From<StoredRun> for Listed {
     }
 }
 
-fn table(runs: &[Listed], now: SystemTime) -> String {
-    let head = ["RUN", "VERDICT", "PODS", "COST", "SIMULATED", "SEED", "AGE"].map(str::to_owned);
-    let rows: Vec<[String; 7]> = runs.iter().map(|run| run.row(now)).collect();
-    let wide = |column: usize| rows.iter().chain([&head]).map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths: [usize; 7] = std::array::from_fn(wide);
+/// The columns, and which of them are left out first where the terminal is too narrow: `-o json` has them all.
+const HEAD: [&str; 8] = ["RUN", "VERDICT", "PODS", "COST", "AGE", "SIMULATED", "SEED", "TRACE"];
+/// Run, verdict, pods, cost and age are always shown.
+const FEWEST: usize = 5;
+const GAP: &str = "  ";
+
+fn table(runs: &[Listed], now: SystemTime, columns: usize) -> String {
+    let rows: Vec<[String; 8]> =
+        std::iter::once(HEAD.map(str::to_owned)).chain(runs.iter().map(|run| run.row(now))).collect();
+    let wide = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: [usize; 8] = std::array::from_fn(wide);
+    let needed =
+        |from: usize, to: usize| widths[from..to].iter().map(|wide| wide + GAP.len()).sum::<usize>() - GAP.len();
+    let shown = (FEWEST..=HEAD.len()).rev().find(|shown| needed(0, *shown) <= columns).unwrap_or(FEWEST);
+    // A name is never cut: where there is no room beside it, the rest stands below it.
+    let is_below = needed(0, shown) > columns;
     let mut text = String::new();
-    for (row, run) in [&head].into_iter().zip([None]).chain(rows.iter().zip(runs.iter().map(Some))) {
-        let [name, verdict, pods, cost, simulated, seed, age] = row;
-        let [a, b, c, d, e, f, g] = widths;
-        let trace = run.map_or_else(|| "TRACE".to_owned(), |run| output::line(&run.meta.trace.name));
-        // Writing into a String cannot fail.
-        let _ = writeln!(
-            text,
-            "{name:<a$}  {verdict:<b$}  {pods:>c$}  {cost:>d$}  {simulated:>e$}  {seed:>f$}  {age:>g$}  {trace}"
-        );
+    for row in &rows {
+        let cells = (1..shown).map(|column| {
+            let (cell, wide) = (&row[column], widths[column]);
+            if matches!(HEAD[column], "VERDICT" | "TRACE") {
+                format!("{cell:<wide$}")
+            } else {
+                format!("{cell:>wide$}")
+            }
+        });
+        let rest = cells.collect::<Vec<_>>().join(GAP);
+        let line = if is_below {
+            format!("{}\n{GAP}{rest}", row[0])
+        } else {
+            format!("{:<wide$}{GAP}{rest}", row[0], wide = widths[0])
+        };
+        text.push_str(line.trim_end());
+        text.push('\n');
     }
     text
 }
@@ -121,7 +139,7 @@ impl Listed {
         self.summary.as_ref()?["cost"]["total"].as_f64()
     }
 
-    fn row(&self, now: SystemTime) -> [String; 7] {
+    fn row(&self, now: SystemTime) -> [String; 8] {
         let unknown = || "–".to_owned();
         let partial = if self.meta.partial && self.verdict() != "PARTIAL" { " (partial)" } else { "" };
         [
@@ -129,9 +147,10 @@ impl Listed {
             format!("{}{partial}", output::line(self.verdict())),
             self.pods().map_or_else(unknown, |pods| pods.to_string()),
             self.cost().map_or_else(unknown, |cost| format!("{cost:.2} {}", output::line(&self.meta.currency))),
+            self.age(now).map_or_else(unknown, |age| age.to_string()),
             self.meta.end.since(self.meta.start).to_string(),
             self.meta.seed.to_string(),
-            self.age(now).map_or_else(unknown, |age| age.to_string()),
+            output::line(&self.meta.trace.name),
         ]
     }
 

@@ -49,7 +49,7 @@ pub(crate) fn run(args: &ReportArgs, global: &Global) -> Result<Outcome> {
     };
     let text = match args.output {
         ReportFormat::Table => {
-            let occasion = Occasion { report: Some(&report), ..Occasion::default() };
+            let occasion = Occasion { report: Some(&report), columns: Some(output::columns()), ..Occasion::default() };
             sk_report::terminal::render(&analysis, &judgement, &occasion)
         }
         ReportFormat::Json => sk_report::json::render(&analysis, &judgement)?,

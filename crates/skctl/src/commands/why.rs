@@ -46,7 +46,7 @@ fn answer(source: &impl Source, object: Option<&str>, args: &WhyArgs, global: &G
     let subject = object.map_or(Subject::Everything, |object| Subject::find(object, meta));
     let why = Why::of(source, &subject, window(args, meta, global)?)?;
     match args.output {
-        WhyFormat::Table => output::print(&render(&why))?,
+        WhyFormat::Table => output::print(&render(&why, output::columns()))?,
         WhyFormat::Json => output::print_json(&why)?,
     }
     Ok(Outcome::Good)

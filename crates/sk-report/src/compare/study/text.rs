@@ -8,7 +8,7 @@ use super::parameters::{Effect, Parameter};
 use super::tradeoff::Point;
 use crate::escape::markdown;
 use crate::shown::Unit;
-use crate::words::{fit_middle, printable, width};
+use crate::words::{fit_middle, printable, width, wrapped as wrapped_words};
 
 /// Figures of a line; the others are in `-o json`.
 const EACH: usize = 5;
@@ -30,7 +30,8 @@ pub(in super::super) fn render(comparison: &Comparison, columns: usize) -> Strin
     let Some(study) = &comparison.study else { return String::new() };
     let mut text = String::new();
     if !study.points.is_empty() {
-        text.push_str("\ncost against waiting; * is on the Pareto front: no other variant beats it\n");
+        let head = "cost against waiting; * is on the Pareto front: no other variant beats it";
+        text.push_str(&format!("\n{}\n", wrapped_words(head, columns, 2)));
         text.push_str(&aligned(&lines(comparison, study, &printable), columns));
     }
     if !study.parameters.is_empty() {

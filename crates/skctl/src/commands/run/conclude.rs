@@ -13,10 +13,11 @@ use sk_report::terminal::Occasion;
 use sk_report::{Analysis, Judgement, Terms};
 
 use super::baseline::{self, Baseline};
+use super::tries;
 use crate::cli::RunArgs;
 use crate::confined::assertions::Checked;
 use crate::failure::Outcome;
-use crate::{progress, scenarios};
+use crate::{output, progress, scenarios};
 
 /// By what a run is judged.
 #[derive(Clone, Copy)]
@@ -95,8 +96,9 @@ pub(super) fn conclude(
 pub(super) fn print(args: &RunArgs, trace: &str, concluded: &Concluded, wall_s: f64) -> Result<()> {
     let Concluded { analysis, judgement, dir } = concluded;
     let report = dir.join("report.html");
-    let tries = tries(args, trace);
-    let occasion = Occasion { wall_s: Some(wall_s), report: Some(&report.display().to_string()), tries: &tries };
+    let tries = tries::of(args, trace, concluded);
+    let (path, columns) = (report.display().to_string(), Some(output::columns()));
+    let occasion = Occasion { wall_s: Some(wall_s), report: Some(&path), tries: &tries, columns };
     write!(anstream::stdout(), "{}", sk_report::terminal::render(analysis, judgement, &occasion))?;
     if args.open {
         open_report(&report);
@@ -115,15 +117,6 @@ pub(super) fn print(args: &RunArgs, trace: &str, concluded: &Concluded, wall_s: 
 pub(super) fn outcome(concluded: &Concluded) -> Outcome {
     let is_broken_off = concluded.analysis.meta.partial || progress::is_interrupted();
     if is_broken_off { Outcome::Interrupted } else { concluded.judgement.exit().into() }
-}
-
-/// Commands worth trying next.
-fn tries(args: &RunArgs, trace: &str) -> Vec<String> {
-    let scenario = args.question.scenario.as_ref().map(|path| format!(" -f {}", path.display())).unwrap_or_default();
-    vec![
-        "skctl report @ -o markdown".to_owned(),
-        format!("skctl run {trace}{scenario} --set autoscaler.scale-down-unneeded-time=2m"),
-    ]
 }
 
 fn open_report(report: &Path) {

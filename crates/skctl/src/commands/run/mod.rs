@@ -15,6 +15,7 @@ mod request;
 mod results;
 mod simkube2;
 mod simulate;
+mod tries;
 
 use std::io::IsTerminal;
 use std::path::Path;

@@ -170,7 +170,7 @@ impl<'a> Results<'a> {
         }
         let runs: Vec<Beside> = self.all().map(|run| run.beside.clone()).collect();
         if !runs.is_empty() {
-            write!(anstream::stdout(), "{}", side_by_side::render(&runs, across))?;
+            write!(anstream::stdout(), "{}", side_by_side::render(&runs, across, output::columns()))?;
         }
         for label in self.not_begun() {
             writeln!(anstream::stdout(), "not begun  {}", output::line(label))?;

@@ -166,6 +166,35 @@ impl Step {
         peaks
     }
 
+    /// About `most` points that tell the same: in each part of the window its largest and its smallest value, each for as long
+    /// as keeps the integral. A short peak stays visible, does not look like a plateau, and sums over parts stay true.
+    pub(crate) fn reduced(&self, window: Window, most: usize) -> Vec<(SimTime, i64)> {
+        if self.points.len() <= most {
+            return self.points.clone();
+        }
+        let mut reduced: Vec<(SimTime, i64)> = Vec::with_capacity(most);
+        let mut at = 0;
+        for part in window.parts((most / 2).max(1)) {
+            while self.points.get(at + 1).is_some_and(|next| next.0 <= part.start) {
+                at += 1;
+            }
+            let inside = self.points[at..].iter().take_while(|point| point.0 < part.end || point.0 <= part.start);
+            let (mut low, mut high, mut last) = (i64::MAX, i64::MIN, 0);
+            for (_, value) in inside {
+                (low, high, last) = (low.min(*value), high.max(*value), *value);
+            }
+            // A curve that goes up in this part is low first, so that slopes stay slopes.
+            let rises = last > self.points[at].1;
+            let long = high_for(self.integral_within(part), low, high, part);
+            let (first, second, turn) =
+                if rises { (low, high, part.end - long) } else { (high, low, part.start + long) };
+            reduced.push((part.start, first));
+            reduced.push((turn, second));
+        }
+        reduced.dedup_by_key(|point| point.1);
+        reduced
+    }
+
     /// The stretches where the value is zero.
     pub fn zeros(&self) -> impl Iterator<Item = Window> {
         self.pieces().filter(|piece| piece.2 == 0 && piece.0 < piece.1).map(|(start, end, _)| Window { start, end })
@@ -175,6 +204,15 @@ impl Step {
         let ends = self.points.iter().skip(1).map(|next| next.0).chain(std::iter::once(self.end));
         self.points.iter().zip(ends).map(|(point, end)| (point.0, end, point.1))
     }
+}
+
+/// How long a part is at its largest value if it is at its smallest otherwise and has this integral; at least a millisecond,
+/// which is what a page tells apart.
+fn high_for(integral: i128, low: i64, high: i64, part: Window) -> SimDuration {
+    let length = i128::from(part.length().as_micros());
+    let (low, high) = (i128::from(low), i128::from(high));
+    let long = if high > low { (integral - low * length) / (high - low) } else { length };
+    SimDuration::from_micros(i64::try_from(long.clamp(1_000.min(length), length)).unwrap_or(i64::MAX))
 }
 
 #[cfg(test)]
@@ -233,6 +271,30 @@ mod tests {
         changes.add(at(133), Some(at(134)), 9);
         let step = changes.into_step(window());
         assert_eq!(step.peaks(window(), 10), [0, 0, 0, 9, 0, 0, 0, 0, 0, 0]);
+    }
+
+    #[test]
+    fn fewer_points_keep_peaks_lows_and_the_integral() {
+        let mut changes = Changes::default();
+        for second in 100..200 {
+            // Five come each second and stay for 20 ms; half of the time somebody else is there too.
+            let from = at(second);
+            changes.add(from, Some(from + SimDuration::from_micros(20_000)), 5);
+        }
+        changes.add(at(150), None, 2);
+        let step = changes.into_step(window());
+        let reduced = step.reduced(window(), 20);
+        assert!(reduced.len() <= 20, "{}", reduced.len());
+        let ends = reduced.iter().skip(1).map(|next| next.0).chain([at(200)]);
+        let integral: i128 = reduced
+            .iter()
+            .zip(ends)
+            .map(|((from, value), to)| i128::from(*value) * i128::from(to.since(*from).as_micros()))
+            .sum();
+        assert!((integral - step.integral()).abs() < 1_000, "{integral} is not {}", step.integral());
+        assert_eq!(reduced.iter().map(|point| point.1).max(), Some(7));
+        assert_eq!(reduced[..2], [(at(100), 5), (at(100) + SimDuration::from_micros(200_000), 0)]);
+        assert_eq!(step.reduced(window(), 1_000), step.points());
     }
 
     #[test]

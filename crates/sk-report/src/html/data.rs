@@ -209,14 +209,8 @@ impl Clock {
     }
 
     fn points(self, step: &Step, most: usize) -> Vec<Point> {
-        if step.points().len() <= most {
-            return step.points().iter().map(|(time, value)| (self.millis(*time), *value)).collect();
-        }
-        let peaks = step.peaks(self.window, most);
-        let mut points: Vec<Point> =
-            self.window.parts(most).zip(peaks).map(|(part, peak)| (self.millis(part.start), peak)).collect();
-        points.dedup_by_key(|point| point.1);
-        points
+        let reduced = step.reduced(self.window, most);
+        reduced.iter().map(|(time, value)| (self.millis(*time), *value)).collect()
     }
 }
 

@@ -4,6 +4,7 @@
 
 mod bad_days;
 mod every_kind;
+mod fidelity;
 mod killed;
 mod story;
 mod support;

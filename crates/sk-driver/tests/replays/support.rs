@@ -223,8 +223,11 @@ pub(crate) struct Play {
 
 impl Play {
     pub(crate) fn new(name: &str, speed: f64, story: &Story) -> Self {
+        Self::of(name, speed, story.trace())
+    }
+
+    pub(crate) fn of(name: &str, speed: f64, trace: Arc<Trace>) -> Self {
         let folder = tempfile::tempdir().expect("there is room for a temporary folder");
-        let trace = story.trace();
         let (start, end) = trace.span().expect("records");
         let options = Options {
             repetition: 0,

@@ -166,7 +166,7 @@ mod tests {
         for columns in [80, 60, 40, 5] {
             let text = render(&[run("as-is", Mark::Pass, 40), run("packed", Mark::Fail, 36)], &[], columns);
             let text = anstream::adapter::strip_str(&text).to_string();
-            assert!(text.lines().all(|line| line.len() <= columns.max("packed  VERDICT".len())), "{columns}:\n{text}");
+            assert!(text.lines().all(|line| line.len() <= columns.max("run  runs/packed".len())), "{columns}:\n{text}");
             assert!(text.starts_with("RUN     VERDICT") && text.contains("run  runs/packed\n"), "{text}");
         }
     }

@@ -116,7 +116,7 @@ mod tests {
             let line = axis(minutes(length), COLUMNS);
             assert!(words::width(&line) <= COLUMNS + 8, "{length}: {line}");
         }
-        assert_eq!(axis(minutes(40), 15), "0      20m     40m");
+        assert_eq!(axis(minutes(40), 15), "0          30m");
         let all = Window::new(SimTime::from_micros(i64::MIN), SimTime::MAX);
         assert!(words::width(&axis(all, COLUMNS)) <= COLUMNS + 12);
     }

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
@@ -237,7 +237,7 @@ fn compared(engine: &Path, real: &Path) -> String {
     said
 }
 
-fn pods(dir: &PathBuf) -> Vec<PodRow> {
+fn pods(dir: &Path) -> Vec<PodRow> {
     Run::open(dir).unwrap().pods().unwrap().map(Result::unwrap).collect()
 }
 

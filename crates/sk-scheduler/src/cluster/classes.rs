@@ -29,6 +29,10 @@ pub(crate) struct Classes {
 }
 
 impl Classes {
+    pub(crate) fn len(&self) -> usize {
+        self.classes.len()
+    }
+
     pub(crate) fn get(&self, id: ClassId) -> &Arc<PodClass> {
         &self.classes[id.index()].0
     }

@@ -41,6 +41,9 @@ pub(crate) struct Pods {
     /// By node. A pod that goes is replaced by the last one, as `removeFromSlice` does (`framework/types.go`); the order
     /// decides between victims that are alike.
     pub(crate) on: Vec<Vec<PodId>>,
+    /// How many are on nodes, by class and in all.
+    of_class: Vec<u32>,
+    pub(crate) on_nodes: usize,
     /// Pods on nodes whose class has affinity terms, by class.
     pub(crate) with_terms: BTreeMap<ClassId, u32>,
     /// Every class with affinity terms that was ever on a node, in that order.
@@ -91,6 +94,24 @@ impl Pods {
 
     fn get_mut(&mut self, pod: PodId) -> &mut Pod {
         self.pods[pod.index()].as_mut().expect("a PodId is used only while its pod lives")
+    }
+
+    /// How many pods of a class are on nodes.
+    pub(crate) fn of_class(&self, class: ClassId) -> u32 {
+        self.of_class.get(class.index()).copied().unwrap_or(0)
+    }
+
+    fn count_in(&mut self, class: ClassId) {
+        if self.of_class.len() <= class.index() {
+            self.of_class.resize(class.index() + 1, 0);
+        }
+        self.of_class[class.index()] += 1;
+        self.on_nodes += 1;
+    }
+
+    fn count_out(&mut self, class: ClassId) {
+        self.of_class[class.index()] -= 1;
+        self.on_nodes -= 1;
     }
 
     /// Where in the list of its node a pod stands.
@@ -220,6 +241,7 @@ impl Cluster {
             *self.pods.with_terms.entry(class).or_insert(0) += 1;
         }
         *self.pods.by_priority.entry(self.classes.get(class).priority).or_insert(0) += 1;
+        self.pods.count_in(class);
         self.count(node, class, 1);
         self.log_pod(node, class, 1, live);
     }
@@ -238,6 +260,7 @@ impl Cluster {
                 self.pods.by_priority.remove(&priority);
             }
         }
+        self.pods.count_out(class);
         self.count(node, class, -1);
         self.log_pod(node, class, -1, live);
     }

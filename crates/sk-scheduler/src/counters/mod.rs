@@ -3,7 +3,8 @@
 //! Spreading and affinity between pods both ask for sums over all pods on all nodes. A [`Counter`] keeps one such sum per
 //! domain (a zone, a host) or per node. It reads the cluster's log from where it stopped, so a pod that was placed costs
 //! one addition in each counter that cares, when it is next asked. What a pod is worth to a counter depends on its class
-//! alone and is worked out once per class.
+//! alone and is worked out once per class. A counter that was not asked for long reads only the changes of the classes that
+//! it cares about: among a thousand Deployments those of one.
 //!
 //! Bounded: past [`MAX_BYTES`] the counter that was asked least lately goes; it is made anew when asked again.
 
@@ -41,6 +42,10 @@ struct Counter {
     topology_version: u64,
     namespaces_version: u64,
     weights: Vec<i32>,
+    /// The classes that are worth something, among the first [`Self::sorted`] of all.
+    cares: Vec<ClassId>,
+    /// So many classes are known to be in [`Self::cares`] or not to be.
+    sorted: usize,
     asked: u64,
 }
 
@@ -79,6 +84,8 @@ impl Counters {
             topology_version: 0,
             namespaces_version: 0,
             weights: Vec::new(),
+            cares: Vec::new(),
+            sorted: 0,
             asked: self.asked,
         };
         if self.bytes > MAX_BYTES {
@@ -108,28 +115,57 @@ impl Counters {
 
 impl Counter {
     fn bytes(&self) -> usize {
-        8 * self.counts.len() + 4 * self.weights.len()
+        8 * self.counts.len() + 4 * self.weights.len() + 4 * self.cares.len()
     }
 
     fn catch_up(&mut self, cluster: &Cluster) {
         let same_namespaces = self.namespaces_version == cluster.objects.namespaces_version;
         if !same_namespaces && self.key.0.looks_at_namespaces() {
             self.weights.clear();
+            self.cares.clear();
+            self.sorted = 0;
             self.cursor = u64::MAX;
         }
         self.namespaces_version = cluster.objects.namespaces_version;
         self.counts.resize(self.width(cluster), 0);
         match cluster.log.since(self.cursor) {
             Some(changes) if self.topology_version == cluster.topology.version => {
-                for change in changes {
-                    let Change::Pod { node, class, by, live } = *change else { continue };
-                    let by = if self.key.0.counts_live_only() { live } else { by };
-                    self.add(cluster, node, class, by.into());
+                let unsorted = cluster.classes.len() - self.sorted;
+                if changes.len() > 2 * unsorted + self.cares.len() {
+                    self.read_classes(cluster);
+                } else {
+                    changes.iter().for_each(|change| self.take(cluster, *change));
                 }
             }
             _ => self.count_anew(cluster),
         }
         self.cursor = cluster.log.end();
+    }
+
+    /// Finds out which classes it cares about.
+    fn sort_classes(&mut self, cluster: &Cluster) {
+        for class in (self.sorted..cluster.classes.len()).map(ClassId::from_index) {
+            if self.weight(cluster, class) != 0 {
+                self.cares.push(class);
+            }
+        }
+        self.sorted = cluster.classes.len();
+    }
+
+    /// Reads the changes of the classes that it cares about.
+    fn read_classes(&mut self, cluster: &Cluster) {
+        self.sort_classes(cluster);
+        for at in 0..self.cares.len() {
+            for change in cluster.log.of_class(self.cares[at], self.cursor) {
+                self.take(cluster, change);
+            }
+        }
+    }
+
+    fn take(&mut self, cluster: &Cluster, change: Change) {
+        let Change::Pod { node, class, by, live } = change else { return };
+        let by = if self.key.0.counts_live_only() { live } else { by };
+        self.add(cluster, node, class, by.into());
     }
 
     fn width(&self, cluster: &Cluster) -> usize {
@@ -140,6 +176,13 @@ impl Counter {
         self.topology_version = cluster.topology.version;
         self.counts.fill(0);
         self.total = 0;
+        // The first pod of a new Deployment: nobody is there yet.
+        if cluster.classes.len() - self.sorted <= cluster.pods.on_nodes {
+            self.sort_classes(cluster);
+            if self.cares.iter().all(|class| cluster.pods.of_class(*class) == 0) {
+                return;
+            }
+        }
         for node in cluster.order.walk().iter() {
             for pod in cluster.pods_on(*node) {
                 let pod = cluster.pod(*pod);
@@ -174,5 +217,71 @@ impl Counter {
             self.weights[class.index()] = weigh(cluster, &self.key.0, key.map(SmolStr::as_str), class);
         }
         self.weights[class.index()]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+    use sk_core::LabelSelector;
+
+    use super::*;
+    use crate::ids::PodId;
+    use crate::{NodeSpec, PodClass};
+
+    /// A cluster of eight nodes, and classes of six applications.
+    fn cluster() -> (Cluster, Vec<ClassId>) {
+        let mut cluster = Cluster::default();
+        for node in 0..8 {
+            cluster.set_node(NodeSpec::new(format!("n{node}"), 64_000, 1 << 40, 1_000));
+        }
+        let class = |app: i32| {
+            let metadata = json!({"labels": {"app": app.to_string()}});
+            PodClass::from_json("default", &metadata, &json!({"containers": [{"name": "c"}]})).unwrap()
+        };
+        let classes = (0..6).map(|app| cluster.intern(class(app))).collect();
+        cluster.take_snapshot();
+        (cluster, classes)
+    }
+
+    proptest! {
+        /// However long a counter was not asked, it says what one says that counts everything now.
+        #[test]
+        fn a_counter_that_was_not_asked_for_long_is_as_right_as_a_new_one(
+            steps in prop::collection::vec((0_usize..6, 0_usize..8, 0_u8..40), 1..600),
+        ) {
+            let (mut cluster, classes) = cluster();
+            let selector = |text: &str| text.parse::<LabelSelector>().unwrap();
+            let wanted: Vec<What> = ["app=1", "app in (2,3)", "app"]
+                .map(|text| What::Selected { namespace: "default".into(), selector: selector(text) })
+                .to_vec();
+            let mut counters = Counters::default();
+            let mut there: Vec<PodId> = Vec::new();
+            for (number, (class, node, what)) in steps.into_iter().enumerate() {
+                match what {
+                    0..20 => {
+                        let pod = cluster.new_pod(classes[class], format!("p{number}"));
+                        cluster.add_pod(pod, NodeId(node as u32));
+                        there.push(pod);
+                    }
+                    20..30 if !there.is_empty() => {
+                        let pod = there.swap_remove(node % there.len());
+                        cluster.remove_pod(pod);
+                    }
+                    30..38 if !there.is_empty() => {
+                        let pod = there[node % there.len()];
+                        cluster.update_pod(pod, |pod| pod.deleting = true);
+                    }
+                    _ => {
+                        let what = &wanted[class % wanted.len()];
+                        let mut anew = Counters::default();
+                        let (kept, fresh) = (counters.ask(&cluster, what, None), anew.ask(&cluster, what, None));
+                        prop_assert_eq!(counters.counts(kept), anew.counts(fresh));
+                        prop_assert_eq!(counters.total(kept), anew.total(fresh));
+                    }
+                }
+            }
+        }
     }
 }

@@ -98,7 +98,25 @@ pub(super) struct HeadsOut {
     label_column: Vec<u8>,
     order_column: Vec<u8>,
     /// The label set that each object had last in this chunk.
-    last_labels: HashMap<usize, usize>,
+    last_labels: ByPlace,
+}
+
+/// A number for each object of a chunk, by the object's place in it.
+#[derive(Default)]
+pub(super) struct ByPlace(Vec<Option<usize>>);
+
+impl ByPlace {
+    /// Sets a number and returns the one before.
+    pub(super) fn replace(&mut self, place: usize, number: usize) -> Option<usize> {
+        if self.0.len() <= place {
+            self.0.resize(place + 1, None);
+        }
+        self.0[place].replace(number)
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
 }
 
 /// Things, each once, in the order they first came, already encoded.
@@ -187,7 +205,7 @@ impl HeadsOut {
                     varint::put_len(out, texts.place(value));
                 }
             });
-            let same = self.last_labels.insert(place, set) == Some(set);
+            let same = self.last_labels.replace(place, set) == Some(set);
             varint::put_len(&mut self.label_column, if same { 0 } else { set + 1 });
         }
         place

@@ -1,6 +1,5 @@
 //! Writing: one chunk is collected in memory, then compressed and written; nothing is ever changed behind it.
 
-use std::collections::HashMap;
 use std::io::Write;
 
 use serde_json::Value;
@@ -9,7 +8,7 @@ use sk_core::SimTime;
 use super::block::{self, Kind};
 use super::bodies::BodiesOut;
 use super::directory::{BlockEntry, ChunkEntry, ChunkIndex, Directory};
-use super::heads::{Entry, HeadsOut};
+use super::heads::{ByPlace, Entry, HeadsOut};
 use super::{
     CHUNK_BYTES, CHUNK_RECORDS, END_MAGIC, FILE_HEADER_LEN, HEADS_BYTES, INDEX_CHUNKS, MAGIC, ROWS_BYTES, VERSION,
 };
@@ -30,7 +29,7 @@ pub(crate) struct Writer<W> {
     heads: HeadsOut,
     bodies: BodiesOut,
     /// By an object's place in the chunk, the place of its newest body.
-    newest: HashMap<usize, usize>,
+    newest: ByPlace,
     /// Reused: one encoded object.
     bytes: Vec<u8>,
     index: ChunkIndex,
@@ -57,7 +56,7 @@ impl<W: Write> Writer<W> {
             at: FILE_HEADER_LEN,
             heads: HeadsOut::default(),
             bodies: BodiesOut::default(),
-            newest: HashMap::new(),
+            newest: ByPlace::default(),
             bytes: Vec::new(),
             index: ChunkIndex::default(),
             directory: Directory::default(),
@@ -117,7 +116,7 @@ impl<W: Write> Writer<W> {
             return Err(WriteError::TooLarge { what, limit: MAX_OBJECT_BYTES });
         }
         if let Some(place) = self.heads.push(at, seq, entry) {
-            let base = self.newest.insert(place, self.bodies.len());
+            let base = self.newest.replace(place, self.bodies.len());
             self.bodies.push(body, base);
         }
         Ok(())

@@ -69,6 +69,13 @@ impl Filling {
         self.numbers.push(number);
     }
 
+    /// Changes the number of a hole that has one.
+    pub fn set_number(&mut self, hole: usize, number: u64) {
+        if let Some(known) = self.numbers.get_mut(hole) {
+            *known = number;
+        }
+    }
+
     /// The text for a hole; the empty one if there is none, which only a mistake in the caller's code makes.
     fn get(&self, hole: usize) -> &str {
         let start = hole.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);

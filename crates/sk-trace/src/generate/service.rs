@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 use sk_core::{Gvk, ObjectKey, ObjectRef, SimTime, SmolStr};
-use sk_store::trace::{Filling, Ink};
+use sk_store::trace::{Filling, Ink, Labels};
 
 use super::platform;
 use super::pods::{self, Settings, Size, TEAMS};
@@ -69,6 +69,28 @@ pub(super) struct Service {
     /// Whether an autoscaler looks after it.
     pub(super) autoscaled: bool,
     draw: Draw,
+}
+
+/// What a Deployment is drawn with. Scaling, which is most of what happens, changes none of it but a number.
+#[derive(Debug)]
+pub(super) struct Drawn {
+    revision: u64,
+    config: u64,
+    filling: Filling,
+    pub(super) labels: Labels,
+}
+
+impl Drawn {
+    /// Is it of this version, but for the replicas?
+    pub(super) fn is_of(&self, version: Version) -> bool {
+        (self.revision, self.config) == (version.revision, version.config)
+    }
+
+    /// What fills the holes with so many replicas.
+    pub(super) fn scaled_to(&mut self, replicas: u64) -> &Filling {
+        self.filling.set_number(hole::REPLICAS, replicas);
+        &self.filling
+    }
 }
 
 /// What changes about a service.
@@ -157,9 +179,14 @@ impl Service {
         Shape { settings: self.settings.count, companions, spread_over_zones, is_critical }
     }
 
-    /// Fills the holes of its Deployment.
-    pub(super) fn fill(&self, version: Version, filling: &mut Filling) {
-        filling.clear();
+    /// What its Deployment is drawn with, except for the replicas.
+    pub(super) fn drawn(&self, version: Version) -> Drawn {
+        let mut filling = Filling::default();
+        self.fill(version, &mut filling);
+        Drawn { revision: version.revision, config: version.config, filling, labels: self.labels(version).into() }
+    }
+
+    fn fill(&self, version: Version, filling: &mut Filling) {
         [&self.name, &self.namespace, self.team, self.part].into_iter().for_each(|text| filling.text(text));
         filling.text(&pods::version(version.revision));
         filling.text(&self.chart());
@@ -172,7 +199,7 @@ impl Service {
     }
 
     /// The labels of its Deployment, as charts give them.
-    pub(super) fn labels(&self, version: Version) -> [(SmolStr, SmolStr); 7] {
+    fn labels(&self, version: Version) -> [(SmolStr, SmolStr); 7] {
         LABELS.map(|key| {
             let value = match key {
                 COMPONENT => self.part.into(),

@@ -12,7 +12,7 @@ use sk_store::trace::{
 use super::batch::{CronJob, Job, JobStencil};
 use super::platform;
 use super::random::{Draw, busy};
-use super::service::{self, Service, Shape, Version};
+use super::service::{self, Drawn, Service, Shape, Version};
 use super::{GenerateSpec, Generated, SpecError};
 
 const DAY_S: f64 = 86_400.0;
@@ -100,6 +100,7 @@ pub struct Generator {
 struct Slot {
     service: Service,
     version: Version,
+    drawn: Drawn,
     /// The second of its newest change.
     changed_s: i64,
     draw: Draw,
@@ -247,7 +248,8 @@ impl Generator {
         let draw = Draw::new(self.spec.seed, &format!("changes of {id}"));
         let version = service.first(at);
         let others = service.others(version);
-        let new = Slot { service, version, changed_s: at.as_secs(), draw };
+        let drawn = service.drawn(version);
+        let new = Slot { service, version, drawn, changed_s: at.as_secs(), draw };
         match self.services.get_mut(slot as usize) {
             Some(taken) => *taken = new,
             None => {
@@ -261,16 +263,18 @@ impl Generator {
 
     /// The Deployment of the service in that place, as it is now.
     fn apply_deployment(&mut self, at: SimTime, place: u32) {
-        let Slot { service, version, .. } = &self.services[place as usize];
+        let Slot { service, version, drawn, .. } = &mut self.services[place as usize];
         let shape = service.shape();
-        let Stencils { deployments, filling, .. } = &mut self.stencils;
+        let deployments = &mut self.stencils.deployments;
         let stencil =
             deployments.entry(shape).or_insert_with(|| Stencil::of_encoding(&service::deployment(shape, Ink::Marks)));
-        service.fill(*version, filling);
+        if !drawn.is_of(*version) {
+            *drawn = service.drawn(*version);
+        }
         // Longer than most: a Deployment is about 2,200 bytes.
         let mut body = Vec::with_capacity(3_072);
-        stencil.encode(filling, &mut body);
-        let object = Encoded { object: service.reference(), labels: service.labels(*version).into(), body };
+        stencil.encode(drawn.scaled_to(version.replicas), &mut body);
+        let object = Encoded { object: service.reference(), labels: drawn.labels.clone(), body };
         self.tell_encoded(at, object);
     }
 

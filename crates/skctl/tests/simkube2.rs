@@ -117,7 +117,7 @@ fn completions_go_to_standard_output_with_and_without_the_flag() {
 #[test]
 fn delays_in_milliseconds_are_the_scenarios_timing() {
     let old = stdout(&["run", "example:nginx", "--pod-startup-delay", "7000", "--image-pull-delay", "2500"]);
-    let set = ["--set", "timing.podStartupDelay=7s", "--set", "timing.imagePullDelay=2500ms"];
+    let set = ["--set", "timing.imagePullDelay=2500ms", "--set", "timing.podStartupDelay=7000ms"];
     let now = stdout(&[&["run", "example:nginx"][..], &set].concat());
     let figures = |text: &str| text.split_once('\n').expect("a summary has lines").1.to_owned();
     assert_eq!(figures(&old), figures(&now));

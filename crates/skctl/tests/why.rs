@@ -67,12 +67,12 @@ fn a_group_at_its_maximum_is_named_as_the_cause() {
 fn a_wait_is_told_in_the_autoscalers_words_too() {
     let dir = folder();
     skctl(&dir).args(["run", "example:nginx", "-q", "--set", "cluster.groups.small.max=6"]).assert().code(1);
-    let out = skctl(&dir).args(["why", "default/nginx"]).assert().success();
+    let out = skctl(&dir).env("COLUMNS", "200").args(["why", "default/nginx"]).assert().success();
     let grew = contains("TriggeredScaleUp: pod triggered scale-up: [{small ");
     let full = contains("NotTriggerScaleUp: pod didn't trigger scale-up: 1 max node group size reached");
     out.stdout(grew.and(full));
     skctl(&dir).args(["run", "example:nginx", "-q", "--set", "cluster.groups.small.cpu=500m"]).assert().code(1);
-    let out = skctl(&dir).args(["why", "@", "default/nginx"]).assert().success();
+    let out = skctl(&dir).env("COLUMNS", "200").args(["why", "@", "default/nginx"]).assert().success();
     out.stdout(contains("NotTriggerScaleUp: pod didn't trigger scale-up: 1 Insufficient cpu"));
 }
 
@@ -107,7 +107,7 @@ fn a_pod_tells_why_it_is_on_its_node_and_a_wait_what_would_have_fitted() {
 #[test]
 fn the_name_of_a_pod_of_another_run_leads_to_its_owner() {
     let dir = nginx();
-    let out = skctl(&dir).args(["why", "@", "default/nginx-5d4f8c7b9-x2x9q"]).assert().success();
+    let out = skctl(&dir).env("COLUMNS", "200").args(["why", "@", "default/nginx-5d4f8c7b9-x2x9q"]).assert().success();
     out.stdout(contains("which is not in this run; its owner default/Deployment/nginx"));
 }
 

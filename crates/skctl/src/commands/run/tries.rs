@@ -41,6 +41,7 @@ fn typed(args: &RunArgs) -> Vec<String> {
     let question = &args.question;
     let part = &question.part;
     let mut words: Vec<String> = one("-f", question.scenario.as_ref().map(path)).into_iter().collect();
+    words.extend(each("--set", &args.old.sets()));
     words.extend(each("--set", &question.set));
     words.extend(each("--overlay", &question.overlay));
     words.extend(each("--assert", &question.assert));

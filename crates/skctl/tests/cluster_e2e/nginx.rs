@@ -23,6 +23,12 @@ assert:
   - unschedulable.pods == 0
 ";
 
+/// The nodes that the recording has, as they came and went.
+const RECORDED_NODES: &str = "apiVersion: simkube.io/v1
+kind: Scenario
+cluster: {nodes: recorded}
+";
+
 /// What the story does to the Deployment: so many replicas, or none at all.
 const STORY: [Option<u32>; 4] = [Some(2), Some(10), Some(5), None];
 
@@ -56,6 +62,26 @@ async fn a_story_that_was_recorded_is_told_again_by_the_embedded_engine() {
     let seen: Vec<u32> = ends.map(|at| alive_before(&pods, at)).collect();
     let told: Vec<u32> = STORY.iter().map(|replicas| replicas.unwrap_or(0)).collect();
     assert_eq!(seen, told, "the replay tells the story");
+    a_replay_on_the_recorded_nodes_is_close_to_the_recording(&fixture);
+}
+
+/// `skctl compare` of the recording and its own replay: every pod has a counterpart that started within five seconds of it.
+/// Under the real scheduler's default flags chance has a part in where pods go.
+fn a_replay_on_the_recorded_nodes_is_close_to_the_recording(fixture: &Fixture) {
+    std::fs::write(fixture.path("recorded.yaml"), RECORDED_NODES).expect("a temporary folder can be written to");
+    fixture.skctl().args(["run", "nginx.sktrace", "-f", "recorded.yaml", "-O", "replay"]).assert().success();
+    let mut compare = fixture.skctl();
+    compare.args(["compare", "nginx.sktrace", "replay"]);
+    for assertion in [
+        "fidelity.pods.compared == 10",
+        "fidelity.pods.unmatched == 0",
+        "fidelity.pods.within_5s == 1.0",
+        "fidelity.placements.same >= 0.8",
+    ] {
+        compare.args(["--assert", assertion]);
+    }
+    let compared = compare.assert().success();
+    println!("{}", String::from_utf8_lossy(&compared.get_output().stdout));
 }
 
 /// Does it, and waits until the cluster has followed.

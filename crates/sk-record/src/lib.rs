@@ -32,7 +32,7 @@ pub use column::{Column, Kind, Row, TEXT_MAX_BYTES};
 pub use error::Error;
 pub use meta::{Autoscaler, Basis, Engine, Group, Happened, Missing, MissingWhy, RunMeta, Trace, Warning, WarningKind};
 pub use reader::{Rows, Run};
-pub use resolve::{find_runs, resolve};
+pub use resolve::{find_runs, resolve, runs_of_name};
 pub use rows::{
     AutoscalerRow, Decided, DecisionRow, EndedBy, EventRow, Explained, NodeRow, Outcome, PodRow, SeriesRow, Trigger,
 };

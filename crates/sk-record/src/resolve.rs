@@ -38,6 +38,15 @@ pub fn resolve(text: &str, runs_dir: &Path) -> Result<PathBuf, Error> {
     Err(Error::Unknown { text: text.to_owned(), dir: runs_dir.to_owned(), near })
 }
 
+/// The readable records under `runs_dir` that `name` is the name of, newest first; none if it means a single folder.
+pub fn runs_of_name(name: &str, runs_dir: &Path) -> Result<Vec<(PathBuf, RunMeta)>, Error> {
+    if [PathBuf::from(name), runs_dir.join(name)].iter().any(|folder| is_record(folder)) {
+        return Ok(Vec::new());
+    }
+    let runs = find_runs(runs_dir)?;
+    Ok(runs.into_iter().filter(|(run, _)| base_name(&folder_name(run)) == Some(name)).collect())
+}
+
 /// All readable records under `runs_dir`, newest first; a folder whose `run.json` is not ours is passed over.
 pub fn find_runs(runs_dir: &Path) -> Result<Vec<(PathBuf, RunMeta)>, Error> {
     let runs = newest_first(runs_dir)?;

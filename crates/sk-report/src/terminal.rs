@@ -75,8 +75,9 @@ pub fn render(analysis: &Analysis, judgement: &Judgement, occasion: &Occasion<'_
     lines.iter().map(|line| line.styled(columns)).collect()
 }
 
-/// Header 1, headline 1, trust 1, picture 5, figures 5, blank lines between the sections 5. Of the 24, failures take at most 3
-/// (two of them, and who was never placed) and the causes at most 2, so at least 1 is left for where to go next.
+/// Header 1, headline 1, trust 1, picture 5, figures 5, blank lines between the sections 5. Of the 24, up to two assertions that
+/// failed take 3 with who was never placed, and the causes at most 2, so at least 1 is left for where to go next. More
+/// failures and more to trust less are told all the same, in lines beyond the 24.
 const FIXED_LINES: usize = 18;
 
 fn header(analysis: &Analysis, occasion: &Occasion<'_>, columns: usize) -> Line {
@@ -101,7 +102,6 @@ fn wall(seconds: f64) -> String {
 
 /// The headline, and the assertions that did not hold or could not be judged.
 fn judged(analysis: &Analysis, judgement: &Judgement, columns: usize) -> (Line, Vec<Line>) {
-    const FAILURES_SHOWN: usize = 2;
     let style = match judgement.mark {
         Mark::Pass if judgement.accepted.is_empty() => GOOD,
         Mark::Fail => BAD,
@@ -115,11 +115,7 @@ fn judged(analysis: &Analysis, judgement: &Judgement, columns: usize) -> (Line, 
     let failed = judgement.verdicts.iter().filter(|verdict| verdict.is_failed());
     let unknown = judgement.verdicts.iter().filter(|verdict| matches!(verdict.result, Evaluated::Unknown(_)));
     let failed: Vec<&Verdict> = failed.chain(unknown).collect();
-    let shown = if failed.len() > FAILURES_SHOWN { FAILURES_SHOWN - 1 } else { failed.len() };
-    let mut lines: Vec<Line> = failed[..shown].iter().map(|verdict| failure(verdict)).collect();
-    if failed.len() > shown {
-        lines.push(Line::of(DIM, &format!("       … and {} more in summary.json", failed.len() - shown)));
-    }
+    let mut lines: Vec<Line> = failed.iter().map(|verdict| failure(verdict)).collect();
     lines.extend(never_placed(analysis, &failed, columns));
     (headline.continued_at(LABEL), lines)
 }

@@ -143,6 +143,28 @@ fn repetitions_are_one_column_and_alone_are_compared_with_one_another() {
     let hours = told["rows"].as_array().and_then(|rows| rows.iter().find(|row| row["label"] == "node-hours"));
     assert!(hours.is_some_and(|row| row["changes"][0]["noise"].is_number()), "two seeds each tell how noisy it is");
     assert_eq!(compared(&dir, &all[..2])["columns"].as_array().map(Vec::len), Some(2));
+    // So are they by the folder's name.
+    assert_eq!(compared(&dir, &["as-is", "sooner"])["columns"], told["columns"]);
+}
+
+#[test]
+fn a_name_means_every_repetition_of_its_newest_question() {
+    let dir = folder();
+    let run = |name: &str, more: &[&str]| {
+        skctl(&dir).args(["run", "example:nginx", "-q", "--name", name, "-N", "2"]).args(more).assert().success();
+    };
+    run("as-is", &["--set", "autoscaler.scale-down-unneeded-time=3m"]);
+    run("as-is", &[]);
+    run("sooner", &["--set", "autoscaler.scale-down-unneeded-time=2m"]);
+    let told = compared(&dir, &["as-is", "sooner"]);
+    let columns = told["columns"].as_array().expect("columns are a list");
+    let seeds = |column: &Value| {
+        let runs = column["runs"].as_array().expect("runs are a list");
+        runs.iter().map(|run| run["seed"].as_u64().expect("a seed")).collect::<Vec<_>>()
+    };
+    assert_eq!(columns.iter().map(seeds).collect::<Vec<_>>(), [[1, 2], [1, 2]]);
+    let alone = compared(&dir, &["as-is"]);
+    assert_eq!(alone["columns"].as_array().map(Vec::len), Some(2), "alone they are compared with one another");
 }
 
 #[test]

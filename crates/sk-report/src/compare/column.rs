@@ -69,7 +69,7 @@ impl Column {
 pub(super) fn grouped(members: Vec<Member>) -> Vec<Column> {
     let mut columns: Vec<Column> = Vec::new();
     for member in members {
-        match columns.iter_mut().find(|column| is_repetition(&column.members, &member)) {
+        match columns.iter_mut().find(|column| member.repeats(&column.members)) {
             Some(column) => column.members.push(member),
             None => columns.push(Column { label: member.label.clone(), members: vec![member] }),
         }
@@ -100,17 +100,24 @@ fn tell_apart(columns: &mut [Column]) {
     }
 }
 
-/// Is it one more run of the same question? Embedded runs of one seed are one and the same run, so only another seed
-/// makes a repetition of them; on a real cluster every run is one.
-fn is_repetition(known: &[Member], new: &Member) -> bool {
-    let first = &known[0];
-    let is_new = new.meta.engine == Engine::Cluster || known.iter().all(|member| member.meta.seed != new.meta.seed);
-    let same_run = first.meta.name == new.meta.name
-        && first.meta.engine == new.meta.engine
-        && first.meta.version == new.meta.version
-        && first.meta.trace.digest == new.meta.trace.digest
-        && (first.meta.start, first.meta.end) == (new.meta.start, new.meta.end);
-    is_new && same_run && question(first) == question(new)
+impl Member {
+    /// Is it one more run of the question that `known` answer? Embedded runs of one seed are one and the same run, so only
+    /// another seed makes a repetition of them; on a real cluster every run is one.
+    pub fn repeats(&self, known: &[Self]) -> bool {
+        let is_new =
+            self.meta.engine == Engine::Cluster || known.iter().all(|member| member.meta.seed != self.meta.seed);
+        let is_asked_again = |first: &Self| first.may_ask(&self.meta) && question(first) == question(self);
+        is_new && known.first().is_some_and(is_asked_again)
+    }
+
+    /// Can a run be of the same question, by all that is known of it without its scenario?
+    pub fn may_ask(&self, other: &RunMeta) -> bool {
+        self.meta.name == other.name
+            && self.meta.engine == other.engine
+            && self.meta.version == other.version
+            && self.meta.trace.digest == other.trace.digest
+            && (self.meta.start, self.meta.end) == (other.start, other.end)
+    }
 }
 
 /// The scenario without what tells repetitions apart.

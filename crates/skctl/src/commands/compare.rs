@@ -5,7 +5,7 @@
 //! observations is among the runs: it reads as the run `recorded`, over the window of the first simulated one.
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow, bail};
 use serde_json::Value;
@@ -30,6 +30,8 @@ use crate::{output, text_file, traces};
 /// One of the things that were named.
 enum Named {
     Run(Found),
+    /// Several runs of one command.
+    Folder(Vec<PathBuf>),
     /// A sweep, or a run at a URL: summaries are enough for most of it.
     Records(Records),
     Trace,
@@ -38,9 +40,6 @@ enum Named {
 pub(crate) fn run(args: &CompareArgs, global: &Global) -> Result<Outcome> {
     let named: Result<Vec<Named>> = args.runs.iter().map(|text| find(text)).collect();
     let named = named?;
-    if named.iter().map(Named::count).sum::<usize>() < 2 {
-        bail!("{} alone cannot be compared; name at least two runs", args.runs[0]);
-    }
     let needs = Needs {
         curves: args.output == CompareFormat::Html,
         lives: named.iter().any(|named| matches!(named, Named::Trace)),
@@ -49,10 +48,18 @@ pub(crate) fn run(args: &CompareArgs, global: &Global) -> Result<Outcome> {
     let mut members = Vec::new();
     for (text, named) in args.runs.iter().zip(&named) {
         match named {
-            Named::Run(found) => members.push(of_run(text, found.dir(), needs)?),
+            Named::Run(found) => members.extend(of_name(text, found.dir(), needs)?),
+            Named::Folder(dirs) => {
+                for dir in dirs {
+                    members.push(of_run(&dir.display().to_string(), dir, needs)?);
+                }
+            }
             Named::Records(records) => of_records(records, needs, &mut members)?,
             Named::Trace => members.push(of_trace(text, window, needs, global)?),
         }
+    }
+    if members.len() < 2 {
+        bail!("{} alone cannot be compared; name at least two runs", args.runs[0]);
     }
     let mut comparison = Comparison::of(members);
     comparison.remarks = args.runs.iter().zip(&named).filter_map(|(text, named)| named.missing(text)).collect();
@@ -87,13 +94,6 @@ fn judge(args: &CompareArgs, comparison: &mut Comparison) -> Result<()> {
 }
 
 impl Named {
-    fn count(&self) -> usize {
-        match self {
-            Self::Run(_) | Self::Trace => 1,
-            Self::Records(records) => records.runs.len(),
-        }
-    }
-
     /// Says that a sweep is not done.
     fn missing(&self, text: &str) -> Option<String> {
         let Self::Records(records) = self else { return None };
@@ -111,11 +111,25 @@ fn find(text: &str) -> Result<Named> {
     if let Some(found) = records::named(text)? {
         return Ok(Named::Records(found));
     }
+    let runs_in_folder = runs_in(Path::new(text)).or_else(|| runs_in(&Path::new(runs::RUNS).join(text)));
+    if let Some(dirs) = runs_in_folder {
+        return Ok(Named::Folder(dirs));
+    }
     match runs::resolve(text) {
         Ok(found) => Ok(Named::Run(found)),
         Err(_) if traces::is_one(text) => Ok(Named::Trace),
         Err(error) => Err(error),
     }
+}
+
+/// The runs in a folder that is none itself, by name: variants, repetitions.
+fn runs_in(folder: &Path) -> Option<Vec<PathBuf>> {
+    if !folder.is_dir() || folder.join("run.json").exists() {
+        return None;
+    }
+    let mut dirs: Vec<PathBuf> = sk_record::find_runs(folder).ok()?.into_iter().map(|(dir, _)| dir).collect();
+    dirs.sort();
+    (!dirs.is_empty()).then_some(dirs)
 }
 
 /// What must be known of each run.
@@ -130,6 +144,7 @@ fn window(named: &[Named]) -> Result<Option<TraceWindow>> {
     for named in named {
         let meta = match named {
             Named::Run(found) => Some(Run::open(found.dir())?.meta().clone()),
+            Named::Folder(dirs) => dirs.first().map(|dir| Run::open(dir)).transpose()?.map(|run| run.meta().clone()),
             Named::Records(records) => records.runs.first().map(|run| run.meta.clone()),
             Named::Trace => None,
         };
@@ -168,6 +183,22 @@ fn of_recorded(run: &StoredRun, needs: Needs) -> Result<Member> {
     let verdict = told.as_ref().and_then(|told| told["verdict"].as_str().map(str::to_owned));
     let (label, meta) = (run.label.clone(), run.meta.clone());
     Ok(Member { label, meta, scenario, verdict, summary, unknown: &[], lives: None, curves: None })
+}
+
+/// The run that was named. A name under ./runs means its repetitions too, whatever their seeds, in the order of these.
+fn of_name(text: &str, newest: &Path, needs: Needs) -> Result<Vec<Member>> {
+    let mut members = vec![of_run(text, newest, needs)?];
+    for (dir, meta) in sk_record::runs_of_name(text, Path::new(runs::RUNS))? {
+        if dir == newest || !members[0].may_ask(&meta) {
+            continue;
+        }
+        let member = of_run(text, &dir, needs)?;
+        if member.repeats(&members) {
+            members.push(member);
+        }
+    }
+    members.sort_by_key(|member| member.meta.seed);
+    Ok(members)
 }
 
 fn of_run(text: &str, dir: &Path, needs: Needs) -> Result<Member> {

@@ -6,7 +6,7 @@ E2E_JOBS ?= 2
 E2E_THREADS ?= 2
 # The tests that have required-features; a test in skctl compares this with the manifests.
 # The longest come first, so that no long one is left alone at the end.
-E2E_TESTS = simulation controller replays tracer cluster_e2e recorder control_plane process_runner smoke s3 accepted webhook api_live
+E2E_TESTS = simulation controller replays tracer cluster_e2e recorder control_plane process_runner smoke s3 accepted webhook api_live examples
 # These keep every core busy for minutes, so nothing else runs beside them.
 E2E_ALONE = differential_live
 

@@ -111,6 +111,9 @@ pub struct ActiveJob {
     /// Which of that name.
     #[serde(with = "uid")]
     pub uid: Uid,
+    /// All other fields.
+    #[serde(flatten)]
+    pub rest: Map<String, Value>,
 }
 
 impl CronJobSpec {

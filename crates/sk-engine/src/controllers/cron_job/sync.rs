@@ -179,5 +179,6 @@ pub(super) fn reference(job: &Object) -> ActiveJob {
         namespace: job.key.namespace.clone().unwrap_or_default(),
         resource_version: job.resource_version.to_string().into(),
         uid: job.uid,
+        rest: Default::default(),
     }
 }

@@ -1,15 +1,15 @@
 //! What is asked of objects that come from outside into a server that stores them as they came.
 //!
 //! [`ApiServer::judge`] asks the rules of `validation` before a request is handled, on a copy that has its defaults: a replay
-//! stores what the trace holds, and refuses what a server would have refused, in its words. Requests of controllers need no
-//! judgement: they are made of objects that were judged. Templates that were seen before are not looked at again.
+//! stores what the trace holds, and refuses what a server would have refused, in its words. What controllers change needs no
+//! judgement: it was judged when it was made. Templates that were seen before are not looked at again.
 
 use sk_core::ObjectKey;
 use sk_core::lookup::hash_of;
 
 use crate::admission;
 use crate::error::Invalid;
-use crate::kinds::{self, Body, PodSpec};
+use crate::kinds::{self, Body, DeploymentSpec, PodSpec};
 use crate::server::ApiServer;
 use crate::{ApiError, Object, Request, defaults, schema, validation};
 
@@ -66,6 +66,7 @@ impl ApiServer {
             Body::Pod(_) if stored.is_some() => return Ok(()),
             Body::Pod(pod) => self.admission.judge_pod_spec(&pod.spec),
             Body::Node(node) => validation::node(node),
+            _ if stored.as_deref().is_some_and(|stored| only_resizes(stored, object)) => return Ok(()),
             _ => self.judge_others(object, stored.as_deref())?,
         };
         let wrong: Vec<Invalid> =
@@ -106,6 +107,13 @@ impl ApiServer {
         }
         Ok(wrong)
     }
+}
+
+/// Is it a Deployment as it was when it was judged, with another number of pods? Most of what a trace holds is.
+fn only_resizes(stored: &Object, object: &Object) -> bool {
+    let (Body::Deployment(before), Body::Deployment(now)) = (&stored.body, &object.body) else { return false };
+    now.spec.replicas >= 0
+        && *before.spec == DeploymentSpec { replicas: before.spec.replicas, ..DeploymentSpec::clone(&now.spec) }
 }
 
 fn is_size(value: &serde_json::Value) -> bool {

@@ -187,6 +187,11 @@ impl Engine {
     /// Sends a request from outside, now.
     pub fn handle(&mut self, request: Request) -> Answer {
         self.api.judge(&request)?;
+        self.admit(request)
+    }
+
+    /// Carries out a request that was judged or needs no judgement, and announces what it changed.
+    fn admit(&mut self, request: Request) -> Answer {
         let before = self.resource_version();
         let answer = self.api.handle(self.now, request);
         if self.resource_version() != before {
@@ -370,7 +375,9 @@ impl Engine {
             }
             Happening::Wake { who, tag } => self.call(who, |component, ctx| component.wake(tag, ctx)),
             Happening::Request { from, tag, request } => {
-                let answer = self.handle(*request);
+                // What a component makes is judged; what it changes was judged when it was made.
+                let is_new = matches!(*request, Request::Create(_));
+                let answer = if is_new { self.handle(*request) } else { self.admit(*request) };
                 self.call(from, |component, ctx| component.answered(tag, answer, ctx));
             }
         }

@@ -79,12 +79,14 @@ pub(crate) struct Wait {
 impl Wait {
     /// The wait of one pod.
     pub(crate) fn of<Text: AsRef<str>>(pod: &PodRow<Text>, fleet: &Fleet, window: Window) -> Self {
+        let ending = Ending::of(pod, fleet, window);
+        let reason = pod.waited_for.as_ref().map(|message| plain_reason(message.as_ref())).unwrap_or_default();
         Self {
             owner: pod.owner.as_ref().to_owned(),
             from: pod.created,
             to: wait_end(pod).map_or(window.end, |end| end.min(window.end)),
-            reason: pod.waited_for.as_ref().map(|message| plain_reason(message.as_ref())).unwrap_or_default(),
-            ending: Ending::of(pod, fleet, window),
+            reason: if matches!(ending, Ending::NodeReady(_)) { taints_last(&reason) } else { reason },
+            ending,
         }
     }
 
@@ -132,6 +134,14 @@ pub fn plain_reason(message: &str) -> String {
     let mut reasons: Vec<&str> = list.split(", ").map(without_count).collect();
     // That a node is starting is how a wait ends, not why it began.
     reasons.sort_by_key(|reason| is_about_starting(reason));
+    reasons.join(", ")
+}
+
+/// Of a wait for a node that came: Kubernetes 1.36 does not name taints, and those of the nodes that were on their way are
+/// no reason for it.
+fn taints_last(reason: &str) -> String {
+    let mut reasons: Vec<&str> = reason.split(", ").collect();
+    reasons.sort_by_key(|reason| reason.starts_with("untolerated taint(s)"));
     reasons.join(", ")
 }
 

@@ -302,15 +302,17 @@ fn why_pending(cause: &PendingCause) -> Line {
     let columns = COLUMNS.saturating_sub(16 + width(&pods) + 3);
     let ending = format!(", {}", cause.ending);
     // The ending is ours and short; the reason comes from the scheduler and gives way.
-    let reason = fit_list(&cause.reason, columns.saturating_sub(width(&ending)).max(16));
+    let reason = fit_list(&cause.reason, columns.saturating_sub(width(&ending)));
     labelled("why pending", &format!("{pods}   {reason}{ending}"))
 }
 
-/// As many items of a list as fit whole, but at least the first, cut if it must be. The report has them all.
+/// As many items of a list as fit whole, but at least the first, on a line of its own if it must be. The report has them all.
 fn fit_list(list: &str, columns: usize) -> String {
+    const FIRST_COLUMNS: usize = 40;
     let ends = list.match_indices(", ").map(|(end, _)| end).chain([list.len()]);
     let whole = ends.map(|end| &list[..end]).take_while(|items| width(items) <= columns).last();
-    whole.map_or_else(|| fit(list, columns), str::to_owned)
+    let first = || list.split(", ").next().unwrap_or(list);
+    whole.map_or_else(|| fit(first(), FIRST_COLUMNS), str::to_owned)
 }
 
 fn why_empty(cause: &EmptyCause, window: Window) -> Line {

@@ -1,19 +1,24 @@
 //! What would have fitted: how many more nodes of which group would have taken the pods that waited.
 //!
-//! By requests of CPU and memory alone, because that is what a record knows of groups; taints, affinity and volumes can
-//! still be in the way, and then the scheduler's words say so.
+//! By requests of CPU and memory, because that is what a record knows of groups. Where the autoscaler found that no group's
+//! nodes suit the pods, whatever their number, that is told instead; taints and affinity that are in the way of some
+//! groups only are in the scheduler's words.
 
 use sk_record::{Group, PodRow, RunMeta};
 
+use super::Said;
 use crate::words;
 
 /// Groups that are told.
 const GROUPS_MAX: usize = 5;
 
 /// For each group how many more nodes the pods would have needed, the fewest first; or why none would do.
-pub(super) fn of(pods: &[&PodRow], meta: &RunMeta) -> Vec<String> {
+pub(super) fn of(pods: &[&PodRow], autoscaler: &[Said], meta: &RunMeta) -> Vec<String> {
     if meta.groups.is_empty() || pods.is_empty() {
         return Vec::new();
+    }
+    if let Some(reasons) = autoscaler.iter().find_map(|said| unsuited(&said.message, meta.groups.len())) {
+        return vec![format!("no group: {reasons}")];
     }
     let mut fitting: Vec<(i64, &Group)> =
         meta.groups.iter().filter_map(|group| Some((nodes_for(pods, group)?, group))).collect();
@@ -26,6 +31,19 @@ pub(super) fn of(pods: &[&PodRow], meta: &RunMeta) -> Vec<String> {
         .take(GROUPS_MAX)
         .map(|(nodes, group)| format!("{} +{} (its max is {})", group.name, words::plural(*nodes, "node"), group.max));
     told.collect()
+}
+
+/// Why no group's nodes suit a pod, if that is what the autoscaler said: `2 node(s) didn't match Pod's node
+/// affinity/selector` of two groups. A group that is full or is given a rest would suit it.
+fn unsuited(message: &str, groups: usize) -> Option<&str> {
+    let (_, reasons) = message.split_once("pod didn't trigger scale-up: ")?;
+    let suited = |reason: &str| reason.starts_with("max ") || reason.starts_with("in backoff");
+    let counted = |reason: &str| {
+        let (count, why) = reason.split_once(' ')?;
+        let count = count.parse::<usize>().ok()?;
+        (!suited(why)).then_some(count)
+    };
+    (reasons.split(", ").filter_map(counted).sum::<usize>() >= groups).then_some(reasons)
 }
 
 /// First fit, largest first: how many empty nodes of the group take all of the pods.
@@ -54,4 +72,25 @@ fn too_large(pods: &[&PodRow], meta: &RunMeta) -> String {
     });
     let (cpu, memory) = (words::cpu(most(|pod| pod.cpu_m)), most(|pod| pod.memory_bytes) >> 20);
     format!("no group: one pod asks for {cpu} and {memory} MiB{largest}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_no_group_suits_is_called_so() {
+        let said = |reasons: &str| format!("NotTriggerScaleUp: pod didn't trigger scale-up: {reasons}");
+        let affinity = "2 node(s) didn't match Pod's node affinity/selector";
+        assert_eq!(unsuited(&said(affinity), 2), Some(affinity));
+        assert!(unsuited(&said("1 Insufficient cpu, 1 node(s) had untolerated taint(s)"), 2).is_some());
+        for reasons in [
+            "1 node(s) didn't match Pod's node affinity/selector, 1 max node group size reached",
+            "2 max node group size reached",
+            "1 Insufficient cpu, 1 in backoff after failed scale-up",
+        ] {
+            assert_eq!(unsuited(&said(reasons), 2), None, "{reasons}");
+        }
+        assert_eq!(unsuited("pod triggered scale-up: [{small 1->2 (max: 9)}]", 1), None);
+    }
 }

@@ -55,10 +55,11 @@ fn complete(waited: Waited, members: &[&PodRow], heard: &Heard, full: &[Full], m
     let mut said = said(&waited, members, heard);
     // That a node is starting is the end of the wait, not its cause.
     said.sort_by_key(|said| is_about_starting(&said.message));
+    let autoscaler = heard.autoscaler_on(&waited.owner, members, waited.from, waited.to);
     Waited {
-        autoscaler: heard.autoscaler_on(&waited.owner, members, waited.from, waited.to),
         at_max: at_max(full, &waited),
-        would_have_fitted: fitting::of(members, meta),
+        would_have_fitted: fitting::of(members, &autoscaler, meta),
+        autoscaler,
         said,
         ..waited
     }

@@ -216,6 +216,15 @@ fn a_first_moment_is_a_storm_unless_the_scenario_says_that_it_was_there() {
 }
 
 #[test]
+fn a_trace_that_knows_its_nodes_is_of_a_cluster_that_was_running() {
+    let object = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "m-1"}});
+    let node = json!({"node": {"at": at(0).to_string(), "node": "m-1", "object": object}});
+    let ran = run(&format!("{}{node}\n", workload()), GROUPS, 0);
+    assert_eq!(created_soon_after(&ran, 0), 0);
+    assert!(running(&ran, at(0)).values().sum::<i64>() > 50);
+}
+
+#[test]
 fn a_warmup_is_simulated_and_left_out_of_the_figures() {
     let warm = run(&workload(), &format!("{GROUPS}begin: {{warmup: 15m}}\n"), 0);
     assert_eq!(warm.meta.start, at(15));

@@ -1,8 +1,9 @@
 //! The cluster as it is when the clock begins: what of the trace is there already, and not created in a storm.
 //!
-//! Everything that was applied before the start is. So is everything at the very start of a trace that knows of pods from
-//! before it, because such a trace was recorded in a cluster that was running; and of any trace if the scenario says so
-//! (`begin.placement`). Otherwise what stands at a trace's first moment happens at that moment: manifests are deployed.
+//! Everything that was applied before the start is. So is everything at the very start of a trace that knows of nodes at that
+//! moment or of pods from before it, because such a trace is of a cluster that was running; and of any trace if the
+//! scenario says so (`begin.placement`). Otherwise what stands at a trace's first moment happens at that moment: manifests
+//! are deployed.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +31,7 @@ pub struct Start {
 impl Start {
     /// Of a window of a trace. `is_said`: the scenario wants what stands at the first moment to be there before it.
     pub fn of(trace: &Trace, at: SimTime, is_said: bool) -> Result<Self, TraceError> {
-        Ok(Self { at, includes_first_moment: is_said || knows_pods_before(trace, at)? })
+        Ok(Self { at, includes_first_moment: is_said || was_running(trace, at)? })
     }
 
     /// Does a record of this time tell of the state?
@@ -39,7 +40,14 @@ impl Start {
     }
 }
 
-fn knows_pods_before(trace: &Trace, at: SimTime) -> Result<bool, TraceError> {
+/// Does the trace know of nodes at that moment, or of pods from before it?
+fn was_running(trace: &Trace, at: SimTime) -> Result<bool, TraceError> {
+    for event in trace.node_events()? {
+        let event = event?;
+        if event.at <= at && event.object.is_some() {
+            return Ok(true);
+        }
+    }
     for observation in trace.observations()? {
         if observation?.created < at {
             return Ok(true);

@@ -285,6 +285,18 @@ impl Admission {
     }
 }
 
+/// A new object with the defaults of its kind, and nothing of what admission adds.
+pub(crate) fn defaulted(object: &Object) -> Result<serde_json::Value, ApiError> {
+    let mut json = object.to_json();
+    if let Body::Pod(pod) = &object.body {
+        json["spec"] = serde_json::json!(defaults::of_pod(&pod.spec));
+    } else if let Some(of) = schema::find(&object.gvk) {
+        json = schema::decode(&object.gvk, of, json).map_err(|why| ApiError::in_kind(&object.gvk, &why))?;
+        defaults::apply(&object.gvk, &mut json);
+    }
+    Ok(json)
+}
+
 /// ServiceAccount: a pod's account must be there. Every namespace has one called `default`.
 fn check_service_account(object: &Object, store: &Store) -> Result<(), ApiError> {
     let Some(pod) = object.pod() else { return Ok(()) };

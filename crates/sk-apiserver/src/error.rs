@@ -50,6 +50,8 @@ pub struct ApiError {
 /// What a refusal is about.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct About {
+    /// The kind, where it may be another than that of the request's path.
+    pub of: Option<Gvk>,
     /// The object's name.
     pub name: String,
     /// Its fields that are not valid.
@@ -76,6 +78,9 @@ pub(crate) struct Invalid {
     field: String,
     why: String,
 }
+
+/// What a server calls it when somebody else manages a field (`CauseTypeFieldManagerConflict`).
+pub(crate) const FIELD_MANAGER_CONFLICT: &str = "FieldManagerConflict";
 
 /// How reasons begin, and what a cause calls them (`apimachinery/pkg/util/validation/field/errors.go`, 1.36).
 const CAUSES: [(&str, &str); 9] = [
@@ -171,12 +176,14 @@ impl ApiError {
     }
 
     pub(crate) fn named(reason: Reason, name: &str, message: String) -> Self {
-        let about = About { name: name.to_owned(), causes: Vec::new() };
+        let about = About { of: None, name: name.to_owned(), causes: Vec::new() };
         Self { reason, message, about: Some(Box::new(about)) }
     }
 
     pub(crate) fn not_found(gvk: &Gvk, name: &str) -> Self {
-        Self::named(Reason::NotFound, name, format!("{} \"{name}\" not found", GroupResource(gvk)))
+        let message = format!("{} \"{name}\" not found", GroupResource(gvk));
+        let about = About { of: Some(gvk.clone()), name: name.to_owned(), causes: Vec::new() };
+        Self { reason: Reason::NotFound, message, about: Some(Box::new(about)) }
     }
 
     pub(crate) fn already_exists(gvk: &Gvk, name: &str) -> Self {
@@ -205,7 +212,7 @@ impl ApiError {
             message: format!("namespace {namespace} is being terminated"),
             field: "metadata.namespace".to_owned(),
         };
-        let about = About { name: name.to_owned(), causes: vec![cause] };
+        let about = About { of: None, name: name.to_owned(), causes: vec![cause] };
         Self { about: Some(Box::new(about)), ..Self::forbidden(gvk, name, &why) }
     }
 
@@ -226,7 +233,8 @@ impl ApiError {
         let sentence = if said.len() == 1 { said.remove(0) } else { format!("[{}]", said.join(", ")) };
         let group = if gvk.group.is_empty() { String::new() } else { format!(".{}", gvk.group) };
         let message = format!("{}{group} \"{name}\" is invalid: {sentence}", gvk.kind);
-        let about = About { name: name.to_owned(), causes: invalid.iter().map(Invalid::cause).collect() };
+        let causes = invalid.iter().map(Invalid::cause).collect();
+        let about = About { of: Some(gvk.clone()), name: name.to_owned(), causes };
         Self { reason: Reason::Invalid, message, about: Some(Box::new(about)) }
     }
 

@@ -18,7 +18,9 @@
 //! `judge` asks the same rules of what comes from outside into a server that is not strict (`rules`), `charge` keeps quotas
 //! (`quota`) and admission keeps limit ranges (`limit_range`).
 //!
-//! Not here yet: field managers, webhooks, conversion between versions.
+//! Clients are the managers of the fields that they write (`managed`); requests of components have no manager.
+//!
+//! Not here yet: webhooks, conversion between versions.
 
 pub mod admission;
 mod defaults;
@@ -31,6 +33,7 @@ mod json;
 pub mod kinds;
 mod labels;
 mod limit_range;
+mod managed;
 pub mod object;
 mod patch;
 pub mod quota;

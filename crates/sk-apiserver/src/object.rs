@@ -17,6 +17,7 @@ use crate::Labels;
 use crate::kinds::{
     Body, CronJob, DaemonSet, Deployment, Job, Namespace, Node, Pod, ReplicaSet, ReplicationController, StatefulSet,
 };
+use crate::managed::MANAGED_FIELDS;
 
 /// Fields that nobody here reads, as they came.
 pub type Rest = Option<Arc<Map<String, Value>>>;
@@ -139,6 +140,16 @@ impl Object {
     /// Takes over who somebody else is: a new version of that object.
     pub(crate) fn set_identity(&mut self, identity: Arc<Identity>) {
         self.identity = identity;
+    }
+
+    /// Who manages which fields; `null` or an empty list: nobody.
+    pub(crate) fn set_managers(&mut self, managers: Value) {
+        let mut rest = self.meta.rest.as_deref().cloned().unwrap_or_default();
+        rest.remove(MANAGED_FIELDS);
+        if managers.as_array().is_some_and(|managers| !managers.is_empty()) {
+            rest.insert(MANAGED_FIELDS.to_owned(), managers);
+        }
+        self.meta.rest = (!rest.is_empty()).then(|| Arc::new(rest));
     }
 
     /// Kind and key together.

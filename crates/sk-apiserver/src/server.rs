@@ -10,9 +10,11 @@ use crate::admission::{self, Admission};
 use crate::error::Invalid;
 use crate::kinds::{self, Body, Condition, NamespacePhase};
 use crate::limit_range::LIMIT_RANGE;
+use crate::managed::{self, MANAGED_FIELDS, Writing};
 use crate::quota::RESOURCE_QUOTA;
 use crate::read::{ListOptions, Page};
 use crate::request::{Answer, Subresource};
+use crate::rest::MAX_STORED_BYTES;
 use crate::store::{MAX_OBJECTS, ObjectId, Store};
 use crate::{
     AdmitPod, ApiError, DeleteOptions, Deletion, Notice, Object, Patch, Propagation, Reason, Request, Rules, Uid,
@@ -37,6 +39,8 @@ pub struct ApiServer {
     pub(crate) budgets: BTreeSet<ObjectKey>,
     /// The quotas there are: every new object of a namespace is charged to its own.
     pub(crate) quotas: BTreeSet<ObjectKey>,
+    /// Who is writing, while a client's call is answered; nobody else has a manager.
+    pub(crate) writing: Option<Box<Writing>>,
 }
 
 impl ApiServer {
@@ -49,6 +53,7 @@ impl ApiServer {
             suffixes: Stream::new(seed, "name-suffix"),
             budgets: BTreeSet::new(),
             quotas: BTreeSet::new(),
+            writing: None,
         }
     }
 
@@ -123,11 +128,13 @@ impl ApiServer {
         (identity.uid, identity.created) = (uid, now);
         object.meta.generation = i64::from(!self.admission.is_strict || generation::is_counted(&object.gvk));
         object.meta.deletion = None;
+        self.manage(&mut object, None)?;
         let admitted = self.admission.admit(&mut object, &self.store, now).and_then(|()| self.charge(now, &object));
         if let Err(error) = admitted {
             self.admission.note_refusal(&object, &error);
             return Err(error);
         }
+        self.refuse_large(&object)?;
         Ok(self.commit(now, None, object))
     }
 
@@ -186,6 +193,9 @@ impl ApiServer {
         let (id, stored) = self.stored(object)?;
         let mut wanted = Object::clone(&stored);
         wanted.body.set_status(&object.body);
+        if let (true, Body::Pod(pod)) = (self.admission.is_strict, &mut wanted.body) {
+            kinds::qos::complete(pod);
+        }
         if let Body::Deployment(_) = &wanted.body {
             // A deployment's revision is an annotation that its controller writes with the status.
             wanted.meta.annotations.clone_from(&object.meta.annotations);
@@ -208,6 +218,7 @@ impl ApiServer {
     /// Commits a changed object; one that says nothing new is not committed, as in Kubernetes.
     fn replace(&mut self, now: SimTime, id: ObjectId, stored: &Arc<Object>, mut wanted: Object) -> Answer {
         wanted.resource_version = stored.resource_version;
+        self.keep_managers(&mut wanted, stored);
         if wanted == **stored {
             return Ok(stored.clone());
         }
@@ -224,11 +235,51 @@ impl ApiServer {
         } else if self.admission.is_strict && !same_metadata(&wanted, stored) {
             admission::validate_metadata(&wanted)?;
         }
+        self.manage(&mut wanted, Some(stored))?;
         if wanted.meta.deletion.is_some_and(|deletion| deletion.grace_secs == 0) && is_released(&wanted) {
             wanted.resource_version = self.remove(now, id, stored)?.resource_version;
             return Ok(Arc::new(wanted));
         }
+        self.refuse_large(&wanted)?;
         Ok(self.commit(now, Some(id), wanted))
+    }
+
+    /// What a client writes must fit into the store of a real server.
+    fn refuse_large(&self, object: &Object) -> Result<(), ApiError> {
+        if self.writing.is_none() || object.to_json().to_string().len() <= MAX_STORED_BYTES {
+            return Ok(());
+        }
+        Err(ApiError::new(Reason::Unknown, "etcdserver: request is too large"))
+    }
+
+    /// Whoever updates an object, its managers stay until it is known what was changed.
+    fn keep_managers(&self, wanted: &mut Object, stored: &Object) {
+        match self.writing.as_deref() {
+            None => {}
+            Some(Writing::Applied(managers)) => wanted.set_managers(managers.clone()),
+            Some(Writing::By(_)) => {
+                let known = stored.meta.rest.as_ref().and_then(|rest| rest.get(MANAGED_FIELDS)).cloned();
+                wanted.set_managers(known.unwrap_or_default());
+            }
+        }
+    }
+
+    /// Writes down who manages which fields, if a client is writing. A new object is looked at before admission: what admission
+    /// adds belongs to nobody.
+    fn manage(&mut self, wanted: &mut Object, stored: Option<&Object>) -> Result<(), ApiError> {
+        let managers = match self.writing.as_deref() {
+            None => return Ok(()),
+            Some(Writing::Applied(managers)) => managers.clone(),
+            Some(Writing::By(writer)) => {
+                let mut new = wanted.to_json();
+                if stored.is_none() && self.admission.is_strict {
+                    new = admission::defaulted(wanted)?;
+                }
+                managed::updated(&wanted.gvk, stored.map(Object::to_json).as_ref(), &new, writer)
+            }
+        };
+        wanted.set_managers(managers);
+        Ok(())
     }
 
     fn patch_pod_status(

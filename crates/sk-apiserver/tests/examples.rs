@@ -30,8 +30,15 @@ const UID: &str = "6f1b5c7e-93a4-4c55-9a3b-0d4f86a6a001";
 const VERSION: &str = "7";
 
 /// Fields of metadata that a new object gets from the server, whatever its client sent.
-const ALLOTTED: [&str; 6] =
-    ["uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"];
+const ALLOTTED: [&str; 7] = [
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "managedFields",
+];
 
 /// Words that are read, by the ends of their paths, where the example's own word is none that an object may have.
 const WORDS: &[(&str, &str)] = &[

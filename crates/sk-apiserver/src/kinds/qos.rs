@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 use serde_json::{Map, Value};
 use sk_core::Quantity;
 
-use super::{Container, PodSpec};
+use super::{Container, Pod, PodSpec};
 
 type Status = Arc<Map<String, Value>>;
 
@@ -21,6 +21,16 @@ static STATUSES: LazyLock<[Status; 3]> = LazyLock::new(|| {
 /// What the status of a new pod says besides its phase.
 pub(crate) fn status_of(spec: &PodSpec) -> Status {
     STATUSES[class_of(spec)].clone()
+}
+
+/// A status that a client wrote without the class gets it again.
+pub(crate) fn complete(pod: &mut Pod) {
+    let known = status_of(&pod.spec);
+    match &mut pod.status.rest {
+        None => pod.status.rest = Some(known),
+        Some(rest) if rest.contains_key("qosClass") => {}
+        Some(rest) => Arc::make_mut(rest).extend((*known).clone()),
+    }
 }
 
 /// Does a pod ask for nothing and limit nothing?

@@ -4,6 +4,7 @@
 //! in [`path`], answers are written in [`reply`]; this file decides which verb a call means. Everything that changes
 //! something goes through [`ApiServer::handle`].
 
+mod apply;
 mod path;
 mod reply;
 mod verbs;
@@ -14,10 +15,18 @@ use sk_core::SimTime;
 pub use reply::Reply;
 
 use crate::ApiError;
+use crate::managed::Writing;
 use crate::server::ApiServer;
 
 /// The largest body that is read: what a real server takes (3 MiB, `DefaultMaxRequestSizeBytes`).
 pub const MAX_BODY_BYTES: usize = 3 << 20;
+
+/// The largest object that is stored: what etcd takes (1.5 MiB, `DefaultMaxRequestBytes`), counted as JSON.
+pub(crate) const MAX_STORED_BYTES: usize = 3 << 19;
+
+/// How deep a body may be nested. A real server reads 10,000 levels; this one stops where the parser of JSON does, far from the
+/// end of a stack.
+pub const MAX_DEPTH: usize = 127;
 
 /// What a client wants done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,23 +64,57 @@ impl ApiServer {
             return if path::is_group(path) { Reply::not_served() } else { Reply::no_such_page() };
         };
         let query = path::Query::read(query);
-        self.answer(now, call, &place, &query).unwrap_or_else(|error| Reply::refused(&error, &place))
+        let writer = apply::writer(now, &place, &query);
+        self.writing = Some(Box::new(Writing::By(writer)));
+        let answered = self.answer(now, call, &place, &query);
+        self.writing = None;
+        answered.unwrap_or_else(|error| Reply::refused(&error, &place))
     }
 }
 
-/// What Go's parser says of JSON that ends too early, and what ours says of everything else.
-fn parse_error(error: &serde_json::Error) -> String {
-    if error.is_eof() { "unexpected end of JSON input".to_owned() } else { error.to_string() }
+/// What Go's parser says of JSON that ends too early or is too deep, and what ours says of everything else.
+fn parse_error(error: &serde_json::Error, body: &[u8]) -> String {
+    let said = error.to_string();
+    if error.is_eof() {
+        "unexpected end of JSON input".to_owned()
+    } else if said.starts_with("recursion limit exceeded") {
+        let opened = if body.get(error.column().saturating_sub(1)) == Some(&b'{') { '{' } else { '[' };
+        format!("invalid character '{opened}' exceeded max depth")
+    } else {
+        said
+    }
+}
+
+fn refuse_large(call: &Call) -> Result<(), ApiError> {
+    if call.body.len() <= MAX_BODY_BYTES {
+        return Ok(());
+    }
+    let message = format!("Request entity too large: limit is {MAX_BODY_BYTES}");
+    Err(ApiError::new(crate::Reason::RequestEntityTooLarge, message))
 }
 
 /// The body as JSON; no body is `null`.
 fn body_of(call: &Call) -> Result<Value, ApiError> {
-    if call.body.len() > MAX_BODY_BYTES {
-        let message = format!("Request entity too large: limit is {MAX_BODY_BYTES}");
-        return Err(ApiError::new(crate::Reason::RequestEntityTooLarge, message));
-    }
+    refuse_large(call)?;
     if call.body.is_empty() {
         return Ok(Value::Null);
     }
-    serde_json::from_slice(&call.body).map_err(|error| ApiError::bad_request(parse_error(&error)))
+    serde_json::from_slice(&call.body).map_err(|error| ApiError::bad_request(parse_error(&error, &call.body)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn nested(depth: usize) -> Result<Value, ApiError> {
+        let body = ["[".repeat(depth), "]".repeat(depth)].concat().into_bytes();
+        let content_type = "application/json".to_owned();
+        body_of(&Call { method: Method::Post, path: "/api/v1/namespaces".to_owned(), content_type, body })
+    }
+
+    #[test]
+    fn a_body_may_be_as_deep_as_the_bound_says_and_no_deeper() {
+        assert!(nested(MAX_DEPTH).is_ok());
+        assert_eq!(nested(MAX_DEPTH + 1).unwrap_err().message, "invalid character '[' exceeded max depth");
+    }
 }

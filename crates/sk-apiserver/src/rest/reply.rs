@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::path::Place;
+use crate::error::FIELD_MANAGER_CONFLICT;
 use crate::read::{Page, Watched};
 use crate::store::Change;
 use crate::{ApiError, Object, Reason};
@@ -128,17 +129,27 @@ fn details(error: &ApiError, place: &Place) -> Option<Value> {
         | Reason::TooManyRequests => {}
     }
     let about = error.about.as_deref();
+    let causes = about.map_or(&[][..], |about| &about.causes);
+    let causes_json = || causes.iter().map(crate::error::Cause::to_json).collect::<Value>();
+    if causes.iter().any(|cause| cause.reason == FIELD_MANAGER_CONFLICT) {
+        return Some(json!({"causes": causes_json()}));
+    }
     if let Some(about) = about.filter(|about| !about.name.is_empty()) {
         details.insert("name".to_owned(), about.name.as_str().into());
     }
-    let group = place.gvk.group.as_str();
+    let of = about.and_then(|about| about.of.as_ref()).filter(|of| **of != place.gvk);
+    let group = of.unwrap_or(&place.gvk).group.as_str();
     if !group.is_empty() {
         details.insert("group".to_owned(), group.into());
     }
-    let kind = if error.reason == Reason::Invalid { place.gvk.kind.as_str() } else { place.plural.as_str() };
+    let kind = match (error.reason, of) {
+        (Reason::Invalid, of) => of.unwrap_or(&place.gvk).kind.to_string(),
+        (_, Some(of)) => sk_core::registry::plural(of).into_owned(),
+        (_, None) => place.plural.to_string(),
+    };
     details.insert("kind".to_owned(), kind.into());
-    if let Some(about) = about.filter(|about| !about.causes.is_empty()) {
-        details.insert("causes".to_owned(), about.causes.iter().map(crate::error::Cause::to_json).collect());
+    if !causes.is_empty() {
+        details.insert("causes".to_owned(), causes_json());
     }
     Some(Value::Object(details))
 }

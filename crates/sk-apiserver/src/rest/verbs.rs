@@ -5,7 +5,7 @@ use sk_core::registry::Scope;
 use sk_core::{FieldSelector, LabelSelector, SimTime};
 
 use super::path::{Place, Query};
-use super::{Call, Method, Reply, body_of};
+use super::{Call, Method, Reply, body_of, refuse_large};
 use crate::read::ListOptions;
 use crate::request::Subresource;
 use crate::server::ApiServer;
@@ -27,14 +27,20 @@ impl ApiServer {
             (false, _, Method::Post | Method::Put | Method::Patch) => Err(not_allowed()),
             (true, None, Method::Get) => self.get(&target(place)?).map(|object| Reply::object(200, &object)),
             (true, None, Method::Put) => self.put(now, call, place),
-            (true, None, Method::Patch) => self.patched(now, call, place, None),
+            (true, None, Method::Patch) => self.patched(now, call, (place, query), None),
             (true, None, Method::Delete) => self.delete_one(now, call, place, query),
-            (true, Some(sub), method) => self.below(now, call, place, (sub, method)),
+            (true, Some(sub), method) => self.below(now, call, (place, query), (sub, method)),
             (true, None, Method::Post) => Err(not_allowed()),
         }
     }
 
-    fn below(&mut self, now: SimTime, call: &Call, place: &Place, (sub, method): (&str, Method)) -> Answered {
+    fn below(
+        &mut self,
+        now: SimTime,
+        call: &Call,
+        (place, query): (&Place, &Query),
+        (sub, method): (&str, Method),
+    ) -> Answered {
         let is_custom = sk_core::registry::find(&place.gvk).is_none();
         let is_served = sk_core::registry::find(&place.gvk).is_none_or(|info| info.has_subresource(sub));
         match (sub, method) {
@@ -45,13 +51,13 @@ impl ApiServer {
                 let object = self.handle(now, Request::update_status(object))?;
                 Ok(Reply::object(200, &object))
             }
-            ("status", Method::Patch) => self.patched(now, call, place, Some(Subresource::Status)),
+            ("status", Method::Patch) => self.patched(now, call, (place, query), Some(Subresource::Status)),
             ("scale", Method::Get) => {
                 let object = self.get(&target(place)?)?;
                 Ok(Reply { code: 200, body: crate::scale::of(&object) })
             }
             ("scale", Method::Put) => self.rescale(now, call, place),
-            ("scale", Method::Patch) => self.patched(now, call, place, Some(Subresource::Scale)),
+            ("scale", Method::Patch) => self.patched(now, call, (place, query), Some(Subresource::Scale)),
             ("binding", Method::Post) if !is_custom => self.bind_to(now, call, place),
             ("eviction", Method::Post) if !is_custom => self.evict_one(now, call, place),
             ("finalize", Method::Put) => {
@@ -136,16 +142,26 @@ impl ApiServer {
         self.handle(now, Request::update(object)).map(|object| Reply::object(200, &object))
     }
 
-    fn patched(&mut self, now: SimTime, call: &Call, place: &Place, below: Option<Subresource>) -> Answered {
-        let body = body_of(call)?;
-        let patch = match call.content_type.split(';').next().unwrap_or_default().trim() {
-            "application/json-patch+json" => Patch::Json(body),
-            "application/merge-patch+json" => Patch::Merge(body),
-            "application/strategic-merge-patch+json" => Patch::Strategic(body),
+    fn patched(
+        &mut self,
+        now: SimTime,
+        call: &Call,
+        (place, query): (&Place, &Query),
+        below: Option<Subresource>,
+    ) -> Answered {
+        let read: fn(Value) -> Patch = match call.content_type.split(';').next().unwrap_or_default().trim() {
+            "application/json-patch+json" => Patch::Json,
+            "application/merge-patch+json" => Patch::Merge,
+            "application/strategic-merge-patch+json" => Patch::Strategic,
+            "application/apply-patch+yaml" => return self.applied(now, call, (place, query), below),
             _ => {
                 return Err(ApiError::new(Reason::UnsupportedMediaType, "415: Unsupported Media Type"));
             }
         };
+        // A server looks for the object before it reads what is to be changed.
+        refuse_large(call)?;
+        self.get(&target(place)?)?;
+        let patch = read(body_of(call)?);
         let object = self.handle(now, Request::Patch { target: target(place)?, below, patch: Box::new(patch) })?;
         match below {
             Some(Subresource::Scale) => Ok(Reply { code: 200, body: crate::scale::of(&object) }),
@@ -236,12 +252,16 @@ fn target(place: &Place) -> Result<sk_core::ObjectRef, ApiError> {
 
 /// A body that is no object at all: the parser's words, and the beginning of the body.
 fn unrecognized(call: &Call, place: &Place, why: &str) -> ApiError {
-    const SHOWN: usize = 40;
-    let body = match call.body.first() {
+    const SHOWN: usize = 30;
+    let begin = &call.body[..call.body.len().min(SHOWN)];
+    let mut body = match call.body.first() {
         None => "<empty>".to_owned(),
-        Some(b'{') => String::from_utf8_lossy(&call.body).chars().take(SHOWN).collect(),
-        Some(_) => call.body.iter().take(SHOWN).map(|byte| format!("{byte:02x}")).collect(),
+        Some(b'{') => String::from_utf8_lossy(begin).into_owned(),
+        Some(_) => begin.iter().map(|byte| format!("{byte:02x}")).collect(),
     };
+    if call.body.len() > SHOWN {
+        body.push_str(" ...");
+    }
     let kind = &place.gvk.kind;
     let message = format!(
         "the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; json parse error: {why} ({body})"

@@ -255,7 +255,7 @@ pub(super) static REPLICATION_CONTROLLER_CONDITION: Struct = Struct::new("Replic
 #[rustfmt::skip]
 pub(super) static REPLICATION_CONTROLLER_SPEC: Struct = Struct::new("ReplicationControllerSpec", &[
     pointer("replicas", T::Int32), omitted("minReadySeconds", T::Int32),
-    omitted("selector", T::Map(&T::String)), pointer("template", T::Struct(&POD_TEMPLATE_SPEC)),
+    omitted("selector", T::Map(&T::String)).atomic(), pointer("template", T::Struct(&POD_TEMPLATE_SPEC)),
 ]);
 
 #[rustfmt::skip]
@@ -289,7 +289,7 @@ pub(super) static SCOPED_RESOURCE_SELECTOR_REQUIREMENT: Struct = Struct::new("Sc
 ]);
 
 #[rustfmt::skip]
-pub(super) static SCOPE_SELECTOR: Struct = Struct::new("ScopeSelector", &[
+pub(super) static SCOPE_SELECTOR: Struct = Struct::atomic("ScopeSelector", &[
     omitted("matchExpressions", T::List(&T::Struct(&SCOPED_RESOURCE_SELECTOR_REQUIREMENT))),
 ]);
 
@@ -322,8 +322,8 @@ pub(super) static SERVICE_PORT: Struct = Struct::new("ServicePort", &[
 
 #[rustfmt::skip]
 pub(super) static SERVICE_SPEC: Struct = Struct::new("ServiceSpec", &[
-    omitted("ports", T::List(&T::Struct(&SERVICE_PORT))).merge("port"),
-    omitted("selector", T::Map(&T::String)), omitted("clusterIP", T::String),
+    omitted("ports", T::List(&T::Struct(&SERVICE_PORT))).merge("port").keyed(&["port", "protocol"]),
+    omitted("selector", T::Map(&T::String)).atomic(), omitted("clusterIP", T::String),
     omitted("clusterIPs", T::List(&T::String)), omitted("type", T::String),
     omitted("externalIPs", T::List(&T::String)), omitted("sessionAffinity", T::String),
     omitted("loadBalancerIP", T::String), omitted("loadBalancerSourceRanges", T::List(&T::String)),

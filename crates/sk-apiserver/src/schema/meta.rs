@@ -9,6 +9,11 @@ pub(super) static CONDITION: Struct = Struct::new("Condition", &[
 ]);
 
 #[rustfmt::skip]
+pub(super) static CUSTOM: Struct = Struct::new("", &[
+    always("metadata", T::Struct(&OBJECT_META)),
+]);
+
+#[rustfmt::skip]
 pub(super) static DELETE_OPTIONS: Struct = Struct::new("DeleteOptions", &[
     pointer("gracePeriodSeconds", T::Int64), pointer("preconditions", T::Struct(&PRECONDITIONS)),
     pointer("orphanDependents", T::Bool), pointer("propagationPolicy", T::String),
@@ -17,7 +22,7 @@ pub(super) static DELETE_OPTIONS: Struct = Struct::new("DeleteOptions", &[
 ]);
 
 #[rustfmt::skip]
-pub(super) static LABEL_SELECTOR: Struct = Struct::new("LabelSelector", &[
+pub(super) static LABEL_SELECTOR: Struct = Struct::atomic("LabelSelector", &[
     omitted("matchLabels", T::Map(&T::String)),
     omitted("matchExpressions", T::List(&T::Struct(&LABEL_SELECTOR_REQUIREMENT))),
 ]);
@@ -47,7 +52,7 @@ pub(super) static OBJECT_META: Struct = Struct::new("ObjectMeta", &[
 ]);
 
 #[rustfmt::skip]
-pub(super) static OWNER_REFERENCE: Struct = Struct::new("OwnerReference", &[
+pub(super) static OWNER_REFERENCE: Struct = Struct::atomic("OwnerReference", &[
     always("apiVersion", T::String), always("kind", T::String), always("name", T::String),
     always("uid", T::String), pointer("controller", T::Bool), pointer("blockOwnerDeletion", T::Bool),
 ]);

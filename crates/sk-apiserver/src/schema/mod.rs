@@ -39,6 +39,8 @@ pub(crate) enum Type {
 pub(crate) struct Struct {
     pub(crate) name: &'static str,
     pub(crate) fields: &'static [Field],
+    /// One field to field managers, whatever is in it (`x-kubernetes-map-type: atomic`).
+    pub(crate) is_atomic: bool,
 }
 
 /// A field.
@@ -47,6 +49,22 @@ pub(crate) struct Field {
     pub(crate) of: Type,
     pub(crate) written: Written,
     pub(crate) merge: Merge,
+    lists: Lists,
+}
+
+/// How field managers share a field (`x-kubernetes-list-type` and `x-kubernetes-map-type`).
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lists {
+    /// Lists as a strategic merge patch merges them, and otherwise whole; structs and maps field by field.
+    Default,
+    /// Item by item, by these keys.
+    Keyed(&'static [&'static str]),
+    /// Value by value.
+    Set,
+    /// As one.
+    Atomic,
+    /// Field by field, though its type is one field elsewhere.
+    Granular,
 }
 
 /// When a field is written.
@@ -78,7 +96,7 @@ pub(crate) enum Merge {
 }
 
 const fn field(name: &'static str, of: Type, written: Written) -> Field {
-    Field { name, of, written, merge: Merge::Default }
+    Field { name, of, written, merge: Merge::Default, lists: Lists::Default }
 }
 
 const fn always(name: &'static str, of: Type) -> Field {
@@ -115,11 +133,48 @@ impl Field {
         self.merge = Merge::Replace;
         self
     }
+
+    const fn keyed(mut self, keys: &'static [&'static str]) -> Self {
+        self.lists = Lists::Keyed(keys);
+        self
+    }
+
+    const fn set(mut self) -> Self {
+        self.lists = Lists::Set;
+        self
+    }
+
+    const fn atomic(mut self) -> Self {
+        self.lists = Lists::Atomic;
+        self
+    }
+
+    const fn granular(mut self) -> Self {
+        self.lists = Lists::Granular;
+        self
+    }
+
+    /// How field managers share it.
+    pub(crate) fn lists(&'static self) -> Lists {
+        let key = match &self.merge {
+            Merge::By(key) | Merge::ByRetainingKeys(key) => Some(key),
+            Merge::Default | Merge::Replace | Merge::RetainKeys => None,
+        };
+        match (self.lists, key) {
+            (Lists::Default, Some(&"")) => Lists::Set,
+            (Lists::Default, Some(key)) => Lists::Keyed(std::slice::from_ref(key)),
+            (lists, _) => lists,
+        }
+    }
 }
 
 impl Struct {
     const fn new(name: &'static str, fields: &'static [Field]) -> Self {
-        Self { name, fields }
+        Self { name, fields, is_atomic: false }
+    }
+
+    const fn atomic(name: &'static str, fields: &'static [Field]) -> Self {
+        Self { name, fields, is_atomic: true }
     }
 
     /// The field of this name.
@@ -128,6 +183,8 @@ impl Struct {
     }
 }
 
+/// A custom kind, of which only the metadata is known.
+pub(crate) static CUSTOM: &Struct = &meta::CUSTOM;
 /// What a binding says.
 pub(crate) static BINDING: &Struct = &core::BINDING;
 /// What an eviction says.

@@ -28,7 +28,7 @@ pub(super) static CONFIG_MAP_ENV_SOURCE: Struct = Struct::new("ConfigMapEnvSourc
 ]);
 
 #[rustfmt::skip]
-pub(super) static CONFIG_MAP_KEY_SELECTOR: Struct = Struct::new("ConfigMapKeySelector", &[
+pub(super) static CONFIG_MAP_KEY_SELECTOR: Struct = Struct::atomic("ConfigMapKeySelector", &[
     omitted("name", T::String), always("key", T::String), pointer("optional", T::Bool),
 ]);
 
@@ -36,7 +36,7 @@ pub(super) static CONFIG_MAP_KEY_SELECTOR: Struct = Struct::new("ConfigMapKeySel
 pub(super) static CONTAINER: Struct = Struct::new("Container", &[
     always("name", T::String), omitted("image", T::String), omitted("command", T::List(&T::String)),
     omitted("args", T::List(&T::String)), omitted("workingDir", T::String),
-    omitted("ports", T::List(&T::Struct(&CONTAINER_PORT))).merge("containerPort"),
+    omitted("ports", T::List(&T::Struct(&CONTAINER_PORT))).merge("containerPort").keyed(&["containerPort", "protocol"]),
     omitted("envFrom", T::List(&T::Struct(&ENV_FROM_SOURCE))),
     omitted("env", T::List(&T::Struct(&ENV_VAR))).merge("name"),
     always("resources", T::Struct(&RESOURCE_REQUIREMENTS)),
@@ -75,7 +75,7 @@ pub(super) static CONTAINER_RESTART_RULE: Struct = Struct::new("ContainerRestart
 
 #[rustfmt::skip]
 pub(super) static CONTAINER_RESTART_RULE_ON_EXIT_CODES: Struct = Struct::new("ContainerRestartRuleOnExitCodes", &[
-    omitted("operator", T::String), omitted("values", T::List(&T::Int32)),
+    omitted("operator", T::String), omitted("values", T::List(&T::Int32)).set(),
 ]);
 
 #[rustfmt::skip]
@@ -145,7 +145,7 @@ pub(super) static ENV_VAR_SOURCE: Struct = Struct::new("EnvVarSource", &[
 pub(super) static EPHEMERAL_CONTAINER: Struct = Struct::new("EphemeralContainer", &[
     always("name", T::String), omitted("image", T::String), omitted("command", T::List(&T::String)),
     omitted("args", T::List(&T::String)), omitted("workingDir", T::String),
-    omitted("ports", T::List(&T::Struct(&CONTAINER_PORT))).merge("containerPort"),
+    omitted("ports", T::List(&T::Struct(&CONTAINER_PORT))).merge("containerPort").keyed(&["containerPort", "protocol"]),
     omitted("envFrom", T::List(&T::Struct(&ENV_FROM_SOURCE))),
     omitted("env", T::List(&T::Struct(&ENV_VAR))).merge("name"),
     always("resources", T::Struct(&RESOURCE_REQUIREMENTS)),
@@ -168,7 +168,7 @@ pub(super) static EXEC_ACTION: Struct = Struct::new("ExecAction", &[
 ]);
 
 #[rustfmt::skip]
-pub(super) static FILE_KEY_SELECTOR: Struct = Struct::new("FileKeySelector", &[
+pub(super) static FILE_KEY_SELECTOR: Struct = Struct::atomic("FileKeySelector", &[
     always("volumeName", T::String), always("path", T::String), always("key", T::String),
     pointer("optional", T::Bool),
 ]);
@@ -229,7 +229,7 @@ pub(super) static NODE_AFFINITY: Struct = Struct::new("NodeAffinity", &[
 
 #[rustfmt::skip]
 pub(super) static NODE_ALLOCATABLE_RESOURCE_CLAIM_STATUS: Struct = Struct::new("NodeAllocatableResourceClaimStatus", &[
-    always("resourceClaimName", T::String), omitted("containers", T::List(&T::String)),
+    always("resourceClaimName", T::String), omitted("containers", T::List(&T::String)).set(),
     always("resources", T::Map(&T::Quantity)),
 ]);
 
@@ -331,7 +331,7 @@ pub(super) static POD_SPEC: Struct = Struct::new("PodSpec", &[
     omitted("ephemeralContainers", T::List(&T::Struct(&EPHEMERAL_CONTAINER))).merge("name"),
     omitted("restartPolicy", T::String), pointer("terminationGracePeriodSeconds", T::Int64),
     pointer("activeDeadlineSeconds", T::Int64), omitted("dnsPolicy", T::String),
-    omitted("nodeSelector", T::Map(&T::String)), omitted("serviceAccountName", T::String),
+    omitted("nodeSelector", T::Map(&T::String)).atomic(), omitted("serviceAccountName", T::String),
     omitted("serviceAccount", T::String), pointer("automountServiceAccountToken", T::Bool),
     omitted("nodeName", T::String), omitted("hostNetwork", T::Bool), omitted("hostPID", T::Bool),
     omitted("hostIPC", T::Bool), pointer("shareProcessNamespace", T::Bool),
@@ -346,7 +346,8 @@ pub(super) static POD_SPEC: Struct = Struct::new("PodSpec", &[
     omitted("readinessGates", T::List(&T::Struct(&POD_READINESS_GATE))),
     pointer("runtimeClassName", T::String), pointer("enableServiceLinks", T::Bool),
     pointer("preemptionPolicy", T::String), omitted("overhead", T::Map(&T::Quantity)),
-    omitted("topologySpreadConstraints", T::List(&T::Struct(&TOPOLOGY_SPREAD_CONSTRAINT))).merge("topologyKey"),
+    omitted("topologySpreadConstraints", T::List(&T::Struct(&TOPOLOGY_SPREAD_CONSTRAINT)))
+        .merge("topologyKey").keyed(&["topologyKey", "whenUnsatisfiable"]),
     pointer("setHostnameAsFQDN", T::Bool), pointer("os", T::Struct(&POD_OS)), pointer("hostUsers", T::Bool),
     omitted("schedulingGates", T::List(&T::Struct(&POD_SCHEDULING_GATE))).merge("name"),
     omitted("resourceClaims", T::List(&T::Struct(&POD_RESOURCE_CLAIM))).merge("name").retain_keys(),
@@ -359,7 +360,7 @@ pub(super) static POD_STATUS: Struct = Struct::new("PodStatus", &[
     omitted("observedGeneration", T::Int64), omitted("phase", T::String),
     omitted("conditions", T::List(&T::Struct(&POD_CONDITION))).merge("type"), omitted("message", T::String),
     omitted("reason", T::String), omitted("nominatedNodeName", T::String), omitted("hostIP", T::String),
-    omitted("hostIPs", T::List(&T::Struct(&HOST_IP))).merge("ip"), omitted("podIP", T::String),
+    omitted("hostIPs", T::List(&T::Struct(&HOST_IP))).merge("ip").atomic(), omitted("podIP", T::String),
     omitted("podIPs", T::List(&T::Struct(&POD_IP))).merge("ip"), pointer("startTime", T::Time),
     omitted("initContainerStatuses", T::List(&T::Struct(&CONTAINER_STATUS))),
     omitted("containerStatuses", T::List(&T::Struct(&CONTAINER_STATUS))), omitted("qosClass", T::String),
@@ -399,12 +400,12 @@ pub(super) static RESOURCE_HEALTH: Struct = Struct::new("ResourceHealth", &[
 #[rustfmt::skip]
 pub(super) static RESOURCE_REQUIREMENTS: Struct = Struct::new("ResourceRequirements", &[
     omitted("limits", T::Map(&T::Quantity)), omitted("requests", T::Map(&T::Quantity)),
-    omitted("claims", T::List(&T::Struct(&RESOURCE_CLAIM))),
+    omitted("claims", T::List(&T::Struct(&RESOURCE_CLAIM))).keyed(&["name"]),
 ]);
 
 #[rustfmt::skip]
 pub(super) static RESOURCE_STATUS: Struct = Struct::new("ResourceStatus", &[
-    always("name", T::String), omitted("resources", T::List(&T::Struct(&RESOURCE_HEALTH))),
+    always("name", T::String), omitted("resources", T::List(&T::Struct(&RESOURCE_HEALTH))).keyed(&["resourceID"]),
 ]);
 
 #[rustfmt::skip]
@@ -418,7 +419,7 @@ pub(super) static SECRET_ENV_SOURCE: Struct = Struct::new("SecretEnvSource", &[
 ]);
 
 #[rustfmt::skip]
-pub(super) static SECRET_KEY_SELECTOR: Struct = Struct::new("SecretKeySelector", &[
+pub(super) static SECRET_KEY_SELECTOR: Struct = Struct::atomic("SecretKeySelector", &[
     omitted("name", T::String), always("key", T::String), pointer("optional", T::Bool),
 ]);
 

@@ -196,7 +196,7 @@ pub(super) static KEY_TO_PATH: Struct = Struct::new("KeyToPath", &[
 ]);
 
 #[rustfmt::skip]
-pub(super) static LOCAL_OBJECT_REFERENCE: Struct = Struct::new("LocalObjectReference", &[
+pub(super) static LOCAL_OBJECT_REFERENCE: Struct = Struct::atomic("LocalObjectReference", &[
     omitted("name", T::String),
 ]);
 
@@ -211,7 +211,7 @@ pub(super) static NFS_VOLUME_SOURCE: Struct = Struct::new("NFSVolumeSource", &[
 ]);
 
 #[rustfmt::skip]
-pub(super) static NODE_SELECTOR: Struct = Struct::new("NodeSelector", &[
+pub(super) static NODE_SELECTOR: Struct = Struct::atomic("NodeSelector", &[
     always("nodeSelectorTerms", T::List(&T::Struct(&NODE_SELECTOR_TERM))),
 ]);
 
@@ -221,18 +221,18 @@ pub(super) static NODE_SELECTOR_REQUIREMENT: Struct = Struct::new("NodeSelectorR
 ]);
 
 #[rustfmt::skip]
-pub(super) static NODE_SELECTOR_TERM: Struct = Struct::new("NodeSelectorTerm", &[
+pub(super) static NODE_SELECTOR_TERM: Struct = Struct::atomic("NodeSelectorTerm", &[
     omitted("matchExpressions", T::List(&T::Struct(&NODE_SELECTOR_REQUIREMENT))),
     omitted("matchFields", T::List(&T::Struct(&NODE_SELECTOR_REQUIREMENT))),
 ]);
 
 #[rustfmt::skip]
-pub(super) static OBJECT_FIELD_SELECTOR: Struct = Struct::new("ObjectFieldSelector", &[
+pub(super) static OBJECT_FIELD_SELECTOR: Struct = Struct::atomic("ObjectFieldSelector", &[
     omitted("apiVersion", T::String), always("fieldPath", T::String),
 ]);
 
 #[rustfmt::skip]
-pub(super) static OBJECT_REFERENCE: Struct = Struct::new("ObjectReference", &[
+pub(super) static OBJECT_REFERENCE: Struct = Struct::atomic("ObjectReference", &[
     omitted("kind", T::String), omitted("namespace", T::String), omitted("name", T::String),
     omitted("uid", T::String), omitted("apiVersion", T::String), omitted("resourceVersion", T::String),
     omitted("fieldPath", T::String),
@@ -281,7 +281,7 @@ pub(super) static PERSISTENT_VOLUME_SPEC: Struct = Struct::new("PersistentVolume
     pointer("local", T::Struct(&LOCAL_VOLUME_SOURCE)),
     pointer("storageos", T::Struct(&STORAGE_OS_PERSISTENT_VOLUME_SOURCE)),
     pointer("csi", T::Struct(&CSI_PERSISTENT_VOLUME_SOURCE)), omitted("accessModes", T::List(&T::String)),
-    pointer("claimRef", T::Struct(&OBJECT_REFERENCE)), omitted("persistentVolumeReclaimPolicy", T::String),
+    pointer("claimRef", T::Struct(&OBJECT_REFERENCE)).granular(), omitted("persistentVolumeReclaimPolicy", T::String),
     omitted("storageClassName", T::String), omitted("mountOptions", T::List(&T::String)),
     pointer("volumeMode", T::String), pointer("nodeAffinity", T::Struct(&VOLUME_NODE_AFFINITY)),
     pointer("volumeAttributesClassName", T::String),
@@ -331,7 +331,7 @@ pub(super) static RBD_VOLUME_SOURCE: Struct = Struct::new("RBDVolumeSource", &[
 ]);
 
 #[rustfmt::skip]
-pub(super) static RESOURCE_FIELD_SELECTOR: Struct = Struct::new("ResourceFieldSelector", &[
+pub(super) static RESOURCE_FIELD_SELECTOR: Struct = Struct::atomic("ResourceFieldSelector", &[
     omitted("containerName", T::String), always("resource", T::String), always("divisor", T::Quantity),
 ]);
 
@@ -360,7 +360,7 @@ pub(super) static SECRET_PROJECTION: Struct = Struct::new("SecretProjection", &[
 ]);
 
 #[rustfmt::skip]
-pub(super) static SECRET_REFERENCE: Struct = Struct::new("SecretReference", &[
+pub(super) static SECRET_REFERENCE: Struct = Struct::atomic("SecretReference", &[
     omitted("name", T::String), omitted("namespace", T::String),
 ]);
 
@@ -388,7 +388,7 @@ pub(super) static STORAGE_OS_VOLUME_SOURCE: Struct = Struct::new("StorageOSVolum
 ]);
 
 #[rustfmt::skip]
-pub(super) static TYPED_LOCAL_OBJECT_REFERENCE: Struct = Struct::new("TypedLocalObjectReference", &[
+pub(super) static TYPED_LOCAL_OBJECT_REFERENCE: Struct = Struct::atomic("TypedLocalObjectReference", &[
     nullable("apiGroup", T::String), always("kind", T::String), always("name", T::String),
 ]);
 

@@ -131,7 +131,7 @@ pub(super) static JOB_SPEC: Struct = Struct::new("JobSpec", &[
 
 #[rustfmt::skip]
 pub(super) static JOB_STATUS: Struct = Struct::new("JobStatus", &[
-    omitted("conditions", T::List(&T::Struct(&JOB_CONDITION))).merge("type"), pointer("startTime", T::Time),
+    omitted("conditions", T::List(&T::Struct(&JOB_CONDITION))).merge("type").atomic(), pointer("startTime", T::Time),
     pointer("completionTime", T::Time), omitted("active", T::Int32), omitted("succeeded", T::Int32),
     omitted("failed", T::Int32), pointer("terminating", T::Int32), omitted("completedIndexes", T::String),
     pointer("failedIndexes", T::String),
@@ -171,7 +171,7 @@ pub(super) static POD_FAILURE_POLICY: Struct = Struct::new("PodFailurePolicy", &
 #[rustfmt::skip]
 pub(super) static POD_FAILURE_POLICY_ON_EXIT_CODES_REQUIREMENT: Struct = Struct::new("PodFailurePolicyOnExitCodesRequirement", &[
     pointer("containerName", T::String), always("operator", T::String),
-    always("values", T::List(&T::Int32)),
+    always("values", T::List(&T::Int32)).set(),
 ]);
 
 #[rustfmt::skip]
@@ -288,5 +288,5 @@ pub(super) static SUCCESS_POLICY_RULE: Struct = Struct::new("SuccessPolicyRule",
 
 #[rustfmt::skip]
 pub(super) static UNCOUNTED_TERMINATED_PODS: Struct = Struct::new("UncountedTerminatedPods", &[
-    omitted("succeeded", T::List(&T::String)), omitted("failed", T::List(&T::String)),
+    omitted("succeeded", T::List(&T::String)).set(), omitted("failed", T::List(&T::String)).set(),
 ]);

@@ -39,7 +39,8 @@ pub(crate) fn check(gvk: &Gvk, object: &Value, before: Option<&Value>) -> Errors
         ("", "PersistentVolumeClaim") => others::claim(spec, old, &mut errors),
         ("", "ResourceQuota") => others::quota(spec, &mut errors),
         ("", "LimitRange") => others::limit_range(spec, &mut errors),
-        ("", "ConfigMap" | "Secret") => others::keys(object, &mut errors),
+        ("", "ConfigMap") => others::keys(object, "[]", &mut errors),
+        ("", "Secret") => others::keys(object, "data", &mut errors),
         _ => {}
     }
     errors
@@ -130,7 +131,8 @@ pub(crate) fn metadata(object: &Object) -> Errors {
         errors.push(Invalid::new("metadata.annotations", why));
     }
     for (index, finalizer) in object.meta.finalizers.iter().enumerate() {
-        text::qualified_name(finalizer, &format!("metadata.finalizers[{index}]"), &mut errors);
+        text::label_key(finalizer, "metadata.finalizers", &mut errors);
+        text::finalizer(finalizer, &format!("metadata.finalizers[{index}]"), &mut errors);
     }
     let controllers = object.meta.owners.iter().filter(|owner| owner.controller == Some(true));
     if let [first, second, ..] = controllers.collect::<Vec<_>>().as_slice() {

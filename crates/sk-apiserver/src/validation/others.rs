@@ -262,8 +262,17 @@ fn limits(limit: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
-/// The keys of a config map or a secret.
-pub(super) fn keys(object: &Value, errors: &mut Errors) {
+/// How many bytes the values of a config map or a secret may have together (`MaxSecretSize`, core/v1).
+const MAX_DATA_BYTES: usize = 1 << 20;
+
+/// The keys of a config map or a secret, and how much they hold. `whole` is the field that is then too long.
+pub(super) fn keys(object: &Value, whole: &str, errors: &mut Errors) {
+    let values = ["data", "binaryData", "stringData"].into_iter().flat_map(|section| fields(&object[section]));
+    let bytes: usize = values.map(|(_, value)| value.as_str().map_or(0, str::len)).sum();
+    if bytes > MAX_DATA_BYTES {
+        errors
+            .push(crate::error::Invalid::new(whole, format!("Too long: may not be more than {MAX_DATA_BYTES} bytes")));
+    }
     for section in ["data", "binaryData"] {
         for (key, _) in fields(&object[section]) {
             let is_key = !key.is_empty()

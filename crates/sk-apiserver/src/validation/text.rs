@@ -104,9 +104,8 @@ pub(super) fn label_value(value: &str, field: &str, errors: &mut Errors) {
     }
 }
 
-/// A finalizer and its like.
-pub(super) fn qualified_name(name: &str, field: &str, errors: &mut Errors) {
-    label_key(name, field, errors);
+/// A finalizer has a prefix, unless it is one of Kubernetes' own.
+pub(super) fn finalizer(name: &str, field: &str, errors: &mut Errors) {
     let is_standard = ["orphan", "foregroundDeletion", "kubernetes"].contains(&name);
     if !name.contains('/') && !is_standard {
         let why =

@@ -39,6 +39,8 @@ pub struct Family {
     pub name: String,
     /// What it shows, for people.
     pub about: String,
+    /// Are the answers compared with who manages which fields?
+    pub managers: bool,
     /// The requests, in order.
     pub calls: Vec<Call>,
     /// The file as plain JSON; a fixture keeps it as the question that was answered.
@@ -90,6 +92,8 @@ pub struct Answer {
 #[serde(deny_unknown_fields)]
 struct RawFamily {
     about: String,
+    #[serde(default)]
+    managers: bool,
     #[serde(default)]
     objects: Map<String, Value>,
     requests: Vec<RawRequest>,
@@ -162,7 +166,7 @@ impl Family {
         if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
             return Err(refuse(format!("two requests are called {}", twice[0])));
         }
-        Ok(Self { name: name.to_owned(), about: raw.about, calls, source })
+        Ok(Self { name: name.to_owned(), about: raw.about, managers: raw.managers, calls, source })
     }
 
     /// All families of the testkit, by name.

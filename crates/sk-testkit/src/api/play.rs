@@ -18,7 +18,7 @@ pub struct Answered {
 /// Which call is next, and what was answered so far.
 ///
 /// In a body and in a path `<version of pods/a>` stands for the last seen version of that object, `<uid of pods/a>` for its
-/// uid, `<continue>` for the last list's token and `<version>` for the last list's version.
+/// uid, `<continue>` for the last list's token and `<version>` for the last list's version; `<x times 3>` stands for `xxx`.
 pub struct Player<'f> {
     family: &'f Family,
     next: usize,
@@ -44,7 +44,11 @@ impl<'f> Player<'f> {
     /// The answer to it.
     pub fn answered(&mut self, call: &Call, answered: Answered) {
         self.remember(call, &answered.body);
-        self.answers.push(Answer { name: call.name.clone(), code: answered.code, body: scrub(answered.body) });
+        self.answers.push(Answer {
+            name: call.name.clone(),
+            code: answered.code,
+            body: scrub(answered.body, self.family.managers),
+        });
         self.next += 1;
     }
 
@@ -73,8 +77,17 @@ impl<'f> Player<'f> {
         for (key, (version, uid)) in &self.seen {
             filled = filled.replace(&format!("<version of {key}>"), version).replace(&format!("<uid of {key}>"), uid);
         }
-        filled
+        repeated(&filled)
     }
+}
+
+/// `<x times 3>` is `xxx`: a request that is too large stands in a small file.
+fn repeated(text: &str) -> String {
+    const TIMES: &str = " times ";
+    let Some((begin, rest)) = text.split_once(TIMES) else { return text.to_owned() };
+    let (Some(open), Some(close)) = (begin.rfind('<'), rest.find('>')) else { return text.to_owned() };
+    let Ok(count) = rest[..close].parse::<usize>() else { return text.to_owned() };
+    format!("{}{}{}", &begin[..open], begin[open + 1..].repeat(count), repeated(&rest[close + 1..]))
 }
 
 fn fill(value: &mut Value, filled: &impl Fn(&str) -> String) {

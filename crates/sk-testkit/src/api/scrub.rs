@@ -3,20 +3,33 @@
 use serde_json::Value;
 
 /// Fields that go.
-const GONE: [&str; 3] = ["managedFields", "resourceVersion", "selfLink"];
+const GONE: [&str; 2] = ["resourceVersion", "selfLink"];
+/// Goes, unless it is what is compared.
+const MANAGERS: &str = "managedFields";
 /// Fields whose value is another each time: an address, a port, a token.
 const MADE_UP: [&str; 4] = ["clusterIP", "nodePort", "healthCheckNodePort", "continue"];
 
-/// The answer without them.
-pub fn scrub(mut answer: Value) -> Value {
-    clean(&mut answer);
+/// The answer without them, with or without managed fields. Those come in an order that does not depend on the second in which they
+/// were written.
+pub fn scrub(mut answer: Value, with_managers: bool) -> Value {
+    clean(&mut answer, with_managers);
     answer
 }
 
-fn clean(value: &mut Value) {
+fn clean(value: &mut Value, with_managers: bool) {
     match value {
         Value::Object(fields) => {
-            fields.retain(|name, _| !GONE.contains(&name.as_str()));
+            fields.retain(|name, _| !GONE.contains(&name.as_str()) && (with_managers || name != MANAGERS));
+            if let Some(Value::Array(entries)) = fields.get_mut(MANAGERS) {
+                let text = |entry: &Value, name: &str| entry[name].as_str().unwrap_or_default().to_owned();
+                entries.sort_by_key(|entry| ["operation", "manager", "subresource"].map(|name| text(entry, name)));
+            }
+            // Conflicts with several managers come in any order.
+            if let Some(Value::Array(causes)) = fields.get_mut("causes")
+                && causes.iter().all(|cause| cause["reason"] == "FieldManagerConflict")
+            {
+                causes.sort_by_key(|cause| cause["message"].as_str().unwrap_or_default().to_owned());
+            }
             let prefix = fields.get("generateName").and_then(Value::as_str).map(str::to_owned);
             if let (Some(prefix), Some(name)) = (prefix, fields.get_mut("name")) {
                 *name = format!("{prefix}<made up>").into();
@@ -29,11 +42,11 @@ fn clean(value: &mut Value) {
                 if is_made_up || is_address {
                     *field = "<made up>".into();
                 } else {
-                    clean(field);
+                    clean(field, with_managers);
                 }
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(clean),
+        Value::Array(items) => items.iter_mut().for_each(|item| clean(item, with_managers)),
         Value::String(text) => clean_text(text),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }

@@ -1,0 +1,368 @@
+//! Objects as field managers see them: which fields one has, how two differ, what applying one to another makes, and what is
+//! left without some fields. What is one field and what has fields of its own is in the type table (`schema`).
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+
+use super::fields::{Fields, Step};
+use crate::schema::{Field, Lists, Struct, Type};
+
+/// What a value is to field managers.
+#[derive(Clone, Copy)]
+pub(super) enum Shape {
+    /// One field, whatever is in it.
+    Leaf,
+    /// Fields of its own, those that the struct declares.
+    Struct(&'static Struct),
+    /// Fields of its own, by any name.
+    Map(&'static Type),
+    /// A list whose items are known by these keys.
+    Keyed(&'static [&'static str], &'static Type),
+    /// A list of values, each once.
+    Set,
+    /// Nothing is declared: an object has fields of its own, everything else is one.
+    Undeclared,
+}
+
+/// The value of a key that an item need not say (`ContainerPort` and `ServicePort`, core/v1).
+const DEFAULT_PROTOCOL: (&str, &str) = ("protocol", "TCP");
+
+impl Shape {
+    fn of(of: &'static Type) -> Self {
+        match of {
+            Type::Struct(of) if of.is_atomic => Self::Leaf,
+            Type::Struct(of) => Self::Struct(of),
+            Type::Map(of) => Self::Map(of),
+            Type::Any => Self::Undeclared,
+            Type::List(_)
+            | Type::Bool
+            | Type::Int32
+            | Type::Int64
+            | Type::String
+            | Type::Bytes
+            | Type::Quantity
+            | Type::IntOrString
+            | Type::Time => Self::Leaf,
+        }
+    }
+
+    fn of_field(field: &'static Field) -> Self {
+        match (field.lists(), &field.of) {
+            (Lists::Keyed(keys), Type::List(item)) => Self::Keyed(keys, item),
+            (Lists::Set, Type::List(_)) => Self::Set,
+            (Lists::Granular, Type::Struct(of)) => Self::Struct(of),
+            (Lists::Atomic, Type::Struct(_) | Type::Map(_) | Type::List(_)) => Self::Leaf,
+            (Lists::Keyed(_) | Lists::Set | Lists::Granular | Lists::Atomic | Lists::Default, of) => Self::of(of),
+        }
+    }
+
+    /// What is inside the field of this name, and is it declared?
+    fn field(self, name: &str) -> (Self, bool) {
+        match self {
+            Self::Struct(of) => of.field(name).map_or((Self::Undeclared, false), |field| (Self::of_field(field), true)),
+            Self::Map(of) => (Self::of(of), false),
+            Self::Undeclared => (Self::Undeclared, false),
+            Self::Leaf | Self::Keyed(..) | Self::Set => (Self::Leaf, false),
+        }
+    }
+
+    /// What a value of this shape holds that has fields of its own.
+    fn form<'v>(self, value: Option<&'v Value>) -> Form<'v> {
+        match (self, value) {
+            (Self::Leaf, _) => Form::Leaf,
+            (Self::Struct(_) | Self::Map(_) | Self::Undeclared, Some(Value::Object(fields))) => Form::Fields(fields),
+            (Self::Keyed(..) | Self::Set, Some(Value::Array(items))) => Form::Items(items),
+            (Self::Undeclared, Some(Value::Null) | None) => Form::Empty,
+            (Self::Undeclared, _) => Form::Leaf,
+            (Self::Struct(_) | Self::Map(_) | Self::Keyed(..) | Self::Set, _) => Form::Empty,
+        }
+    }
+
+    /// The step to an item of a list; `None`: it is nothing that such a list may hold.
+    fn step(self, item: &Value) -> Option<Step> {
+        let Self::Keyed(keys, of) = self else {
+            let is_plain = !item.is_null() && !item.is_array() && !item.is_object();
+            return is_plain.then(|| Step::Item(item.to_string().into()));
+        };
+        let mut sorted = keys.to_vec();
+        sorted.sort_unstable();
+        let found =
+            sorted.into_iter().map(|key| (key.to_owned(), item.get(key).cloned().unwrap_or_else(|| unsaid(key, of))));
+        item.is_object().then(|| Step::Key(Value::Object(found.collect()).to_string().into()))
+    }
+
+    fn item(self) -> Self {
+        if let Self::Keyed(_, of) = self { Self::of(of) } else { Self::Leaf }
+    }
+}
+
+/// The value of a key that an item does not have: its default, or nothing of its type.
+fn unsaid(key: &str, of: &Type) -> Value {
+    let declared = if let Type::Struct(of) = of { of.field(key).map(|field| &field.of) } else { None };
+    match declared {
+        Some(Type::Int32 | Type::Int64) => Value::from(0),
+        _ if key == DEFAULT_PROTOCOL.0 => Value::from(DEFAULT_PROTOCOL.1),
+        _ => Value::from(""),
+    }
+}
+
+/// What of a value is walked into.
+#[derive(Clone, Copy)]
+enum Form<'v> {
+    Leaf,
+    Empty,
+    Fields(&'v Map<String, Value>),
+    Items(&'v [Value]),
+}
+
+/// The fields that a value has (`TypedValue.ToFieldSet`).
+pub(super) fn fields_of(value: &Value, shape: Shape) -> Fields {
+    let mut fields = Fields::default();
+    collect(value, shape, &mut fields);
+    fields
+}
+
+fn collect(value: &Value, shape: Shape, at: &mut Fields) {
+    match shape.form(Some(value)) {
+        Form::Leaf => at.is_member = true,
+        Form::Empty => {}
+        Form::Fields(fields) => {
+            for (name, value) in fields {
+                let (inner, is_declared) = shape.field(name);
+                let child = at.child(Step::Field(name.as_str().into()));
+                collect(value, inner, child);
+                let is_empty = value.is_null() || value.as_object().is_some_and(Map::is_empty);
+                child.is_member |= is_empty || !is_declared;
+            }
+        }
+        Form::Items(items) => {
+            for (step, item) in items.iter().filter_map(|item| Some((shape.step(item)?, item))) {
+                let child = at.child(step);
+                collect(item, shape.item(), child);
+                child.is_member = true;
+            }
+        }
+    }
+}
+
+/// Where two values differ.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Difference {
+    pub(super) removed: Fields,
+    /// Added or changed.
+    pub(super) written: Fields,
+}
+
+/// How `new` differs from `old` (`TypedValue.Compare`).
+pub(super) fn compare(old: &Value, new: &Value, shape: Shape) -> Difference {
+    let mut found = Difference::default();
+    compare_at(Some(old), Some(new), shape, &mut Vec::new(), &mut found);
+    found
+}
+
+fn compare_at(old: Option<&Value>, new: Option<&Value>, shape: Shape, path: &mut Vec<Step>, found: &mut Difference) {
+    match (shape.form(old), shape.form(new)) {
+        (Form::Fields(_), Form::Fields(_) | Form::Empty) | (Form::Empty, Form::Fields(_)) => {
+            let name_of = |value: Option<&Value>| value.and_then(Value::as_object).cloned().unwrap_or_default();
+            let (olds, news) = (name_of(old), name_of(new));
+            if olds.is_empty() && news.is_empty() {
+                return compare_leaf(old, new, path, found);
+            }
+            let names: BTreeSet<&String> = olds.keys().chain(news.keys()).collect();
+            for name in names {
+                path.push(Step::Field(name.as_str().into()));
+                compare_at(olds.get(name), news.get(name), shape.field(name).0, path, found);
+                path.pop();
+            }
+        }
+        (Form::Items(_), Form::Items(_) | Form::Empty) | (Form::Empty, Form::Items(_)) => {
+            let items = |value: Option<&Value>| value.and_then(Value::as_array).cloned().unwrap_or_default();
+            let (olds, news) = (items(old), items(new));
+            if olds.is_empty() && news.is_empty() {
+                return compare_leaf(old, new, path, found);
+            }
+            let find = |items: &[Value], step: &Step| {
+                items.iter().find(|item| shape.step(item).as_ref() == Some(step)).cloned()
+            };
+            let steps: BTreeSet<Step> = olds.iter().chain(&news).filter_map(|item| shape.step(item)).collect();
+            for step in steps {
+                path.push(step.clone());
+                compare_at(find(&olds, &step).as_ref(), find(&news, &step).as_ref(), shape.item(), path, found);
+                path.pop();
+            }
+        }
+        (Form::Leaf | Form::Empty, _)
+        | (_, Form::Leaf)
+        | (Form::Fields(_), Form::Items(_))
+        | (Form::Items(_), Form::Fields(_)) => {
+            return compare_leaf(old, new, path, found);
+        }
+    }
+    if old.is_none() {
+        found.written.insert(path);
+    } else if new.is_none() {
+        found.removed.insert(path);
+    }
+}
+
+fn compare_leaf(old: Option<&Value>, new: Option<&Value>, path: &[Step], found: &mut Difference) {
+    match (old, new) {
+        (Some(_), None) => found.removed.insert(path),
+        (old, new) if old != new => found.written.insert(path),
+        (Some(_) | None, _) => {}
+    }
+}
+
+/// What applying `config` to `live` makes (`TypedValue.Merge`): where both say something, `config` does.
+pub(super) fn merge(live: Option<&Value>, config: Option<&Value>, shape: Shape) -> Value {
+    match (shape.form(live), shape.form(config)) {
+        (Form::Fields(lives), Form::Fields(configs)) => {
+            let mut merged = lives.clone();
+            for (name, config) in configs {
+                let made = merge(lives.get(name), Some(config), shape.field(name).0);
+                merged.insert(name.clone(), made);
+            }
+            Value::Object(merged)
+        }
+        (Form::Items(lives), Form::Items(configs)) => Value::Array(merge_items(lives, configs, shape)),
+        (Form::Fields(_) | Form::Items(_), Form::Empty) => live.cloned().unwrap_or_default(),
+        (_, _) => config.or(live).cloned().unwrap_or_default(),
+    }
+}
+
+/// Items of `live` that are not in `config` keep their place among the others, which come in the order of `config`.
+fn merge_items(lives: &[Value], configs: &[Value], shape: Shape) -> Vec<Value> {
+    let step = |item: &Value| shape.step(item);
+    let live_steps: Vec<_> = lives.iter().map(step).collect();
+    let config_steps: Vec<_> = configs.iter().map(step).collect();
+    let is_shared = |at: usize| live_steps.contains(&config_steps[at]);
+    let mut merged = Vec::with_capacity(lives.len().max(configs.len()));
+    let (mut live, mut config) = (0, 0);
+    let mut done: Vec<bool> = vec![false; lives.len()];
+    while live < lives.len() || config < configs.len() {
+        let next_shared = (config..configs.len()).find(|at| is_shared(*at));
+        if live < lives.len() {
+            let place = config_steps.iter().position(|step| *step == live_steps[live]);
+            match place {
+                None => {
+                    merged.push(lives[live].clone());
+                    live += 1;
+                    continue;
+                }
+                Some(_) if done[live] => {
+                    live += 1;
+                    continue;
+                }
+                // It is in both, but another one comes first in the order of the configuration.
+                Some(place) if place != config && next_shared != Some(place) && config < configs.len() => {
+                    live += 1;
+                    continue;
+                }
+                Some(_) => {}
+            }
+        }
+        if config < configs.len() {
+            let place = live_steps.iter().position(|step| *step == config_steps[config]);
+            if let Some(place) = place {
+                done[place] = true;
+            }
+            merged.push(merge(place.map(|place| &lives[place]), Some(&configs[config]), shape.item()));
+            config += 1;
+        }
+    }
+    merged
+}
+
+/// What is left of a value without these fields (`TypedValue.RemoveItems`).
+pub(super) fn remove(value: &Value, fields: &Fields, shape: Shape) -> Value {
+    match shape.form(Some(value)) {
+        Form::Leaf | Form::Empty => value.clone(),
+        Form::Fields(known) => {
+            let kept = known.iter().filter_map(|(name, value)| {
+                let below = fields.inside.get(&Step::Field(name.as_str().into()));
+                match below {
+                    Some(below) if below.is_member => None,
+                    Some(below) => Some((name.clone(), remove(value, below, shape.field(name).0))),
+                    None => Some((name.clone(), value.clone())),
+                }
+            });
+            let kept: Map<String, Value> = kept.collect();
+            if kept.is_empty() { Value::Null } else { Value::Object(kept) }
+        }
+        Form::Items(items) => {
+            let kept = items.iter().filter_map(|item| {
+                let below = shape.step(item).and_then(|step| fields.inside.get(&step));
+                match below {
+                    Some(below) if below.is_member => None,
+                    Some(below) => Some(remove(item, below, shape.item())),
+                    None => Some(item.clone()),
+                }
+            });
+            let kept: Vec<Value> = kept.collect();
+            if kept.is_empty() { Value::Null } else { Value::Array(kept) }
+        }
+    }
+}
+
+/// The same fields, and those declared ones that others are inside of (`EnsureNamedFieldsAreMembers`).
+pub(super) fn with_parents(fields: &Fields, shape: Shape) -> Fields {
+    let mut all = Fields { is_member: fields.is_member, ..Fields::default() };
+    for (step, below) in &fields.inside {
+        let (inner, is_declared) = match step {
+            Step::Field(name) => shape.field(name),
+            Step::Key(_) | Step::Item(_) => (shape.item(), false),
+        };
+        let mut below = with_parents(below, inner);
+        below.is_member |= is_declared && !below.inside.is_empty();
+        all.inside.insert(step.clone(), below);
+    }
+    all
+}
+
+/// What of a configuration its type does not take, in a server's words.
+pub(super) fn unreadable(value: &Value, shape: Shape, path: &str) -> Vec<String> {
+    match shape.form(Some(value)) {
+        Form::Leaf | Form::Empty => Vec::new(),
+        Form::Fields(fields) => {
+            fields.iter().flat_map(|(name, value)| unreadable_field(name, value, shape, path)).collect()
+        }
+        Form::Items(items) => {
+            let (mut all, mut seen) = (Vec::new(), BTreeSet::new());
+            for (step, item) in items.iter().filter_map(|item| Some((shape.step(item)?, item))) {
+                all.extend(unreadable(item, shape.item(), &format!("{path}{step}")));
+                if !seen.insert(step.clone()) {
+                    all.push(format!("{path}: duplicate entries for key {step}"));
+                }
+            }
+            all
+        }
+    }
+}
+
+fn unreadable_field(name: &str, value: &Value, within: Shape, path: &str) -> Vec<String> {
+    let (inner, is_declared) = within.field(name);
+    let path = format!("{path}.{name}");
+    let Shape::Struct(of) = within else { return unreadable(value, inner, &path) };
+    if !is_declared {
+        return vec![format!("{path}: field not declared in schema")];
+    }
+    match of.field(name).and_then(|field| unfit(&field.of, value)) {
+        Some(why) => vec![format!("{path}: {why}")],
+        None => unreadable(value, inner, &path),
+    }
+}
+
+/// Why a plain value is none of its type (`validateScalar`).
+fn unfit(of: &Type, value: &Value) -> Option<String> {
+    let shown = || format!("&value.valueUnstructured{{Value:{value}}}");
+    match (of, value) {
+        (_, Value::Null) => None,
+        (Type::Int32 | Type::Int64, Value::String(_)) => Some("expected numeric (int or float), got string".to_owned()),
+        (Type::String | Type::Time, Value::Number(_) | Value::Bool(_)) => {
+            Some(format!("expected string, got {}", shown()))
+        }
+        (Type::Bool, Value::String(_) | Value::Number(_)) => Some(format!("expected boolean, got {}", shown())),
+        (_, _) => None,
+    }
+}

@@ -85,7 +85,7 @@ figures! {
 
     /// A number of pods.
     Counted {
-        /// How many, of those created in the window.
+        /// How many, in the window; those that were there before it are counted too.
         pods: i64,
     }
 

@@ -13,7 +13,7 @@ use crate::fleet::Fleet;
 use crate::incidents::{Incident, Incidents};
 use crate::source::Source;
 use crate::step::{Changes, Step, Window};
-use crate::tally::{Tally, end_of, percentile, wait_end};
+use crate::tally::{Tally, end_of, is_left_waiting, percentile, wait_end};
 
 /// What the bare pods of a namespace are called among the owners, behind the namespace: one entry for all, because a
 /// hundred thousand owners of one pod each are no figures that anybody reads.
@@ -77,7 +77,7 @@ impl Gathered {
         self.pending.add(pod.created, wait_end(pod), 1);
         self.events.see(pod, window);
         if !window.contains(pod.created) {
-            return;
+            return self.add_earlier(pod, fleet, window);
         }
         self.starting += i64::from(is_starting(pod));
         self.total.add(pod, window);
@@ -90,6 +90,25 @@ impl Gathered {
         self.lost_their_node += i64::from(pod.ended_by == Some(EndedBy::NodeLost));
         if pod.waited_for.is_some() {
             let wait = Wait::of(pod, fleet, window);
+            self.causes.add(&wait);
+            self.incidents.add(wait);
+        }
+    }
+
+    /// Takes in a pod that was there before the window: what happened to it in the window.
+    fn add_earlier(&mut self, pod: &PodRow<&str>, fleet: &Fleet, window: Window) {
+        let is_forced = matches!(pod.ended_by, Some(EndedBy::Evicted | EndedBy::Preempted | EndedBy::NodeLost));
+        let is_driven_out = is_forced && end_of(pod).is_some_and(|end| window.contains(end));
+        if pod.created > window.end || !(is_driven_out || is_left_waiting(pod, window)) {
+            return;
+        }
+        let whose = if owns_itself(pod) { self.bare.named(pod.namespace) } else { self.owners.named(pod.owner) };
+        for tally in [&mut self.total, self.namespaces.named(pod.namespace), whose] {
+            tally.add_earlier(pod, window);
+        }
+        self.lost_their_node += i64::from(is_driven_out && pod.ended_by == Some(EndedBy::NodeLost));
+        if is_left_waiting(pod, window) {
+            let wait = Wait { from: window.start, ..Wait::of(pod, fleet, window) };
             self.causes.add(&wait);
             self.incidents.add(wait);
         }

@@ -19,6 +19,13 @@ pub(crate) fn wait_end<Text>(pod: &PodRow<Text>) -> Option<SimTime> {
     pod.scheduled.or_else(|| end_of(pod))
 }
 
+/// Is it a pod from before the window that was refused and had no node in all of it?
+pub(crate) fn is_left_waiting<Text>(pod: &PodRow<Text>, window: Window) -> bool {
+    let is_bound = pod.scheduled.is_some_and(|bound| bound <= window.end);
+    let is_gone = end_of(pod).is_some_and(|end| end <= window.start);
+    pod.waited_for.is_some() && !is_bound && !is_gone
+}
+
 /// Figures of some pods in the making. Sixteen bytes per pod are kept, for the percentiles.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
@@ -45,13 +52,25 @@ impl Tally {
         match pod.ended_by {
             Some(EndedBy::Finished) => self.counts.finished += 1,
             Some(EndedBy::Failed) => self.counts.failed += 1,
-            Some(EndedBy::Evicted) => self.evicted += 1,
-            Some(EndedBy::Preempted) => self.preempted += 1,
-            Some(EndedBy::Deleted | EndedBy::NodeLost) | None => {}
+            Some(EndedBy::Evicted | EndedBy::Preempted | EndedBy::Deleted | EndedBy::NodeLost) | None => {}
         }
+        self.add_driven_out(pod);
         let waited_until = wait_end(pod).map_or(window.end, |end| end.min(window.end));
         self.waits.push(waited_until.since(pod.created).max(SimDuration::ZERO));
         self.latencies.extend(started.map(|started| started.since(pod.created).max(SimDuration::ZERO)));
+    }
+
+    /// Counts what happened in the window to a pod that was there before it.
+    pub(crate) fn add_earlier<Text>(&mut self, pod: &PodRow<Text>, window: Window) {
+        self.unschedulable += i64::from(is_left_waiting(pod, window));
+        if end_of(pod).is_some_and(|end| window.contains(end)) {
+            self.add_driven_out(pod);
+        }
+    }
+
+    fn add_driven_out<Text>(&mut self, pod: &PodRow<Text>) {
+        self.evicted += i64::from(pod.ended_by == Some(EndedBy::Evicted));
+        self.preempted += i64::from(pod.ended_by == Some(EndedBy::Preempted));
     }
 
     /// The figures of a namespace or owner.

@@ -30,6 +30,36 @@ fn pods_of_the_story_are_counted() {
 }
 
 #[test]
+fn what_happens_in_the_window_to_pods_from_before_it_counts() {
+    let mut tables = story::nginx();
+    let (start, end) = (tables.meta.start, tables.meta.end);
+    tables.meta.start = start + secs(600);
+    let before = |number| story::pod(number, -60, 0, 1_000);
+    let words = Some("0/1 nodes are available: 1 Insufficient cpu.".into());
+    tables.pods = vec![
+        PodRow { ended_by: Some(EndedBy::Evicted), ..before(1) },
+        PodRow { ended_by: Some(EndedBy::Preempted), deleted: Some(start + secs(300)), ..before(2) },
+        PodRow {
+            scheduled: None,
+            started: None,
+            node: None,
+            deleted: None,
+            ended_by: None,
+            waited_for: words,
+            ..before(3)
+        },
+    ];
+    let analysis = Analysis::of(&tables).unwrap();
+    let figures = &analysis.summary;
+    assert_eq!((figures.pods.created, figures.evicted.pods, figures.preempted.pods), (0, 1, 0));
+    assert_eq!(figures.unschedulable.pods, 1, "it waits all the time");
+    assert_eq!(figures.owners[story::OWNER].unschedulable.pods, 1);
+    let waited: Vec<_> =
+        analysis.pending_causes.iter().map(|cause| (cause.pods, cause.ending.clone(), cause.longest)).collect();
+    assert_eq!(waited, [(1, Ending::Never, end.since(start) - secs(600))]);
+}
+
+#[test]
 fn nodes_of_the_story_are_counted_and_paid_for() {
     let figures = summary(&story::nginx());
     // Node 1 all of 2,400 s, node 2 from 10 to 2,110, three from 310 to 2,110, five from 310 to 1,510.

@@ -1,8 +1,8 @@
-//! Pods on their way into the engine: those that are alike are read once, and equal specs are one.
+//! Pods on their way into the engine: those that are alike are read once, and equal specs and equal labels are one.
 //!
-//! What the engine derives from a spec (what it is admitted as, how it is scheduled) it remembers by the spec's address.
-//! So it matters that a hundred thousand pods of twenty templates hold twenty specs, also where each pod has labels of
-//! its own.
+//! What the engine derives from a spec (what it is admitted as, how it is scheduled) it remembers by the addresses of spec
+//! and labels. So it matters that a hundred thousand pods of twenty templates hold twenty specs, also where each pod has
+//! labels of its own, and as few maps of labels as there are different ones.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 use sk_core::lookup::{Lookup, hash_of};
 use sk_core::memo::Memo;
 use sk_core::{ObjectKey, SmolStr};
-use sk_engine::api::Object;
+use sk_engine::api::{Labels, Object};
 use sk_engine::kinds::PodSpec;
 use sk_store::trace::Shape;
 
@@ -21,6 +21,8 @@ use super::demand::Demand;
 const MAX_ALIKE: usize = 1 << 10;
 /// How many specs are remembered, by their JSON. Both are 1 to 3 KB, so at most 4,096 x 5 KB = 20 MB.
 const MAX_SPECS: usize = 1 << 12;
+/// How many maps of labels are remembered: 4,096 x 1 KB = 4 MB.
+const MAX_LABELS: usize = 1 << 12;
 
 /// Pods that were made ready.
 pub(super) struct Pods {
@@ -28,11 +30,13 @@ pub(super) struct Pods {
     specs: Specs,
 }
 
-/// Specs by their JSON.
+/// Specs by their JSON, and labels.
 #[derive(Clone, Default)]
 struct Specs {
     known: Vec<(Box<[u8]>, Arc<PodSpec>)>,
     places: Lookup<u32>,
+    labels: Vec<Labels>,
+    label_places: Lookup<u32>,
 }
 
 /// A pod ready to be applied, but for its name.
@@ -94,6 +98,7 @@ impl Specs {
                 if let Some(pod) = object.pod_mut() {
                     pod.spec = self.interned(spec.as_bytes(), &pod.spec);
                 }
+                object.meta.labels = self.interned_labels(&object.meta.labels);
                 Content::Read(Box::new(object))
             }
             Err(_) => Content::Json(value),
@@ -114,5 +119,49 @@ impl Specs {
         let known = &self.known;
         self.places.insert(hash, place, |place| hash_of(&*known[*place as usize].0));
         spec.clone()
+    }
+
+    fn interned_labels(&mut self, labels: &Labels) -> Labels {
+        let (hash, known) = (hash_of(&**labels), &self.labels);
+        if let Some(place) = self.label_places.find(hash, |place| known[*place as usize] == *labels) {
+            return known[*place as usize].clone();
+        }
+        if self.labels.len() >= MAX_LABELS {
+            self.labels.clear();
+            self.label_places.clear();
+        }
+        let place = u32::try_from(self.labels.len()).expect("there are at most MAX_LABELS");
+        self.labels.push(labels.clone());
+        let known = &self.labels;
+        self.label_places.insert(hash, place, |place| hash_of(&*known[*place as usize]));
+        labels.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(pods: &mut Pods, name: &str, app: &str) -> Object {
+        let metadata = json!({"name": name, "namespace": "n", "labels": {"app": app}});
+        let spec = json!({"containers": [{"name": "main", "image": "i"}]});
+        match pods.read(json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})) {
+            Content::Read(object) => *object,
+            Content::Json(value) => panic!("{value} is a pod"),
+        }
+    }
+
+    #[test]
+    fn pods_that_are_written_out_each_share_equal_specs_and_equal_labels() {
+        let mut pods = Pods::default();
+        let [one, same, other] =
+            [("a", "web"), ("b", "web"), ("c", "api")].map(|(name, app)| read(&mut pods, name, app));
+        assert!(one.meta.labels.is_same(&same.meta.labels));
+        assert!(!one.meta.labels.is_same(&other.meta.labels));
+        assert_eq!(other.meta.labels.get("app").map(SmolStr::as_str), Some("api"));
+        let spec = |object: &Object| object.pod().map(|pod| Arc::as_ptr(&pod.spec));
+        assert!(spec(&one).is_some() && spec(&one) == spec(&same) && spec(&one) == spec(&other));
     }
 }

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
+use sk_core::lookup::hash_of;
+
 use super::images::Images;
 use crate::class::{PodClass, Shape};
 use crate::ids::{ClassId, ResourceId, ShapeId};
@@ -23,6 +25,8 @@ pub(crate) struct Classes {
     /// By hash; more than one class per hash is possible, if unlikely.
     ids: BTreeMap<u64, Vec<ClassId>>,
     classes: Vec<(Arc<PodClass>, ShapeId)>,
+    /// The classes with a label, in order, by the hash of namespace, key and value; others of the same hash are among them.
+    labelled: BTreeMap<u64, Vec<ClassId>>,
     shape_ids: BTreeMap<u64, Vec<ShapeId>>,
     shapes: Vec<Arc<ShapeEntry>>,
     pub(crate) resources: Interner,
@@ -54,8 +58,17 @@ impl Classes {
         let id = ClassId::from_index(self.classes.len());
         let shape = self.intern_shape(&class.shape, images);
         self.ids.entry(hash).or_default().push(id);
+        for (key, value) in &class.labels {
+            self.labelled.entry(label_hash(&class.namespace, key, value)).or_default().push(id);
+        }
         self.classes.push((Arc::new(class), shape));
         id
+    }
+
+    /// The classes from `first` on that have a label, in order, and perhaps a few that do not.
+    pub(crate) fn labelled(&self, namespace: &str, key: &str, value: &str, first: usize) -> &[ClassId] {
+        let all = self.labelled.get(&label_hash(namespace, key, value)).map_or(&[][..], Vec::as_slice);
+        &all[all.partition_point(|class| class.index() < first)..]
     }
 
     fn intern_shape(&mut self, shape: &Shape, images: &mut Images) -> ShapeId {
@@ -75,6 +88,10 @@ impl Classes {
         self.shapes.push(Arc::new(entry));
         id
     }
+}
+
+fn label_hash(namespace: &str, key: &str, value: &str) -> u64 {
+    hash_of(&(namespace, key, value))
 }
 
 /// `DefaultHasher::new` has fixed keys, so this is the same in every run; and nobody iterates over it.

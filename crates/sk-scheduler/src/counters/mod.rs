@@ -4,15 +4,15 @@
 //! domain (a zone, a host) or per node. It reads the cluster's log from where it stopped, so a pod that was placed costs
 //! one addition in each counter that cares, when it is next asked. What a pod is worth to a counter depends on its class
 //! alone and is worked out once per class. A counter that was not asked for long reads only the changes of the classes that
-//! it cares about: among a thousand Deployments those of one.
+//! it cares about: among a thousand Deployments those of one. Which these are, a selector by a label's value finds without
+//! a look at the other classes.
 //!
 //! Bounded: past [`MAX_BYTES`] the counter that was asked least lately goes; it is made anew when asked again.
 
 mod weigh;
 
-use std::collections::BTreeMap;
-
 use sk_core::SmolStr;
+use sk_core::lookup::{Lookup, hash_of};
 
 pub(crate) use self::weigh::{What, is_matched_by, matches_other, weigh};
 use super::Cluster;
@@ -41,11 +41,12 @@ struct Counter {
     cursor: u64,
     topology_version: u64,
     namespaces_version: u64,
-    weights: Vec<i32>,
-    /// The classes that are worth something, among the first [`Self::sorted`] of all.
-    cares: Vec<ClassId>,
+    /// The classes that are worth something, among the first [`Self::sorted`] of all, in order, and how much.
+    cares: Vec<(ClassId, i32)>,
     /// So many classes are known to be in [`Self::cares`] or not to be.
     sorted: usize,
+    /// What the classes after those are worth, where that was asked.
+    weights: Vec<i32>,
     asked: u64,
 }
 
@@ -53,7 +54,7 @@ struct Counter {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Counters {
     counters: Vec<Counter>,
-    ids: BTreeMap<Key, usize>,
+    ids: Lookup<u32>,
     asked: u64,
     bytes: usize,
 }
@@ -62,10 +63,11 @@ impl Counters {
     /// The counter of `what` by `key`, up to date.
     pub(crate) fn ask(&mut self, cluster: &Cluster, what: &What, key: Option<KeyId>) -> CounterId {
         self.asked += 1;
-        let key = (what.clone(), key);
-        let id = match self.ids.get(&key) {
-            Some(id) => *id,
-            None => self.add(key),
+        let (hash, counters) = (hash_of(&(what, key)), &self.counters);
+        let is_it = |id: &u32| counters[*id as usize].key.0 == *what && counters[*id as usize].key.1 == key;
+        let id = match self.ids.find(hash, is_it) {
+            Some(id) => *id as usize,
+            None => self.add((what.clone(), key)),
         };
         let counter = &mut self.counters[id];
         counter.asked = self.asked;
@@ -76,30 +78,33 @@ impl Counters {
     }
 
     fn add(&mut self, key: Key) -> usize {
+        let hash = hash_of(&key);
         let counter = Counter {
-            key: key.clone(),
+            key,
             counts: Vec::new(),
             total: 0,
             cursor: u64::MAX,
             topology_version: 0,
             namespaces_version: 0,
-            weights: Vec::new(),
             cares: Vec::new(),
             sorted: 0,
+            weights: Vec::new(),
             asked: self.asked,
         };
-        if self.bytes > MAX_BYTES {
+        let id = if self.bytes > MAX_BYTES {
             let oldest = self.counters.iter().enumerate().min_by_key(|(_, counter)| counter.asked);
             let (id, old) = oldest.expect("counters that take room exist");
             self.bytes -= old.bytes();
-            self.ids.remove(&old.key);
-            self.ids.insert(key, id);
+            self.ids.remove(hash_of(&old.key), |known| *known as usize == id);
             self.counters[id] = counter;
-            return id;
-        }
-        self.counters.push(counter);
-        self.ids.insert(key, self.counters.len() - 1);
-        self.counters.len() - 1
+            id
+        } else {
+            self.counters.push(counter);
+            self.counters.len() - 1
+        };
+        let (place, counters) = (u32::try_from(id).expect("each takes some of MAX_BYTES"), &self.counters);
+        self.ids.insert(hash, place, |id| hash_of(&counters[*id as usize].key));
+        id
     }
 
     /// The count of each domain, or of each node.
@@ -115,7 +120,7 @@ impl Counters {
 
 impl Counter {
     fn bytes(&self) -> usize {
-        8 * self.counts.len() + 4 * self.weights.len() + 4 * self.cares.len()
+        8 * self.counts.len() + 4 * self.weights.len() + 8 * self.cares.len()
     }
 
     fn catch_up(&mut self, cluster: &Cluster) {
@@ -128,6 +133,9 @@ impl Counter {
         }
         self.namespaces_version = cluster.objects.namespaces_version;
         self.counts.resize(self.width(cluster), 0);
+        if self.key.0.is_by_label() {
+            self.sort_classes(cluster);
+        }
         match cluster.log.since(self.cursor) {
             Some(changes) if self.topology_version == cluster.topology.version => {
                 let unsorted = cluster.classes.len() - self.sorted;
@@ -144,19 +152,27 @@ impl Counter {
 
     /// Finds out which classes it cares about.
     fn sort_classes(&mut self, cluster: &Cluster) {
-        for class in (self.sorted..cluster.classes.len()).map(ClassId::from_index) {
-            if self.weight(cluster, class) != 0 {
-                self.cares.push(class);
-            }
+        if self.sorted == cluster.classes.len() {
+            return;
         }
+        let found = match self.key.0.labelled(cluster, self.sorted) {
+            Some(classes) => self.worth_something(cluster, classes.into_iter()),
+            None => self.worth_something(cluster, (self.sorted..cluster.classes.len()).map(ClassId::from_index)),
+        };
+        self.cares.extend(found);
         self.sorted = cluster.classes.len();
+        self.weights = Vec::new();
+    }
+
+    fn worth_something(&mut self, cluster: &Cluster, classes: impl Iterator<Item = ClassId>) -> Vec<(ClassId, i32)> {
+        classes.map(|class| (class, self.weight(cluster, class))).filter(|(_, weight)| *weight != 0).collect()
     }
 
     /// Reads the changes of the classes that it cares about.
     fn read_classes(&mut self, cluster: &Cluster) {
         self.sort_classes(cluster);
         for at in 0..self.cares.len() {
-            for change in cluster.log.of_class(self.cares[at], self.cursor) {
+            for change in cluster.log.of_class(self.cares[at].0, self.cursor) {
                 self.take(cluster, change);
             }
         }
@@ -179,7 +195,7 @@ impl Counter {
         // The first pod of a new Deployment: nobody is there yet.
         if cluster.classes.len() - self.sorted <= cluster.pods.on_nodes {
             self.sort_classes(cluster);
-            if self.cares.iter().all(|class| cluster.pods.of_class(*class) == 0) {
+            if self.cares.iter().all(|(class, _)| cluster.pods.of_class(*class) == 0) {
                 return;
             }
         }
@@ -209,14 +225,18 @@ impl Counter {
     }
 
     fn weight(&mut self, cluster: &Cluster, class: ClassId) -> i32 {
-        if self.weights.len() <= class.index() {
-            self.weights.resize(class.index() + 1, UNKNOWN);
+        let Some(place) = class.index().checked_sub(self.sorted) else {
+            let found = self.cares.binary_search_by_key(&class, |(class, _)| *class);
+            return found.map_or(0, |at| self.cares[at].1);
+        };
+        if self.weights.len() <= place {
+            self.weights.resize(place + 1, UNKNOWN);
         }
-        if self.weights[class.index()] == UNKNOWN {
+        if self.weights[place] == UNKNOWN {
             let key = self.key.1.map(|key| cluster.topology.name(key));
-            self.weights[class.index()] = weigh(cluster, &self.key.0, key.map(SmolStr::as_str), class);
+            self.weights[place] = weigh(cluster, &self.key.0, key.map(SmolStr::as_str), class);
         }
-        self.weights[class.index()]
+        self.weights[place]
     }
 }
 
@@ -253,7 +273,7 @@ mod tests {
         ) {
             let (mut cluster, classes) = cluster();
             let selector = |text: &str| text.parse::<LabelSelector>().unwrap();
-            let wanted: Vec<What> = ["app=1", "app in (2,3)", "app"]
+            let wanted: Vec<What> = ["app=1", "app in (2,3)", "app", "app!=4", "app>2,app in (1,4,5)"]
                 .map(|text| What::Selected { namespace: "default".into(), selector: selector(text) })
                 .to_vec();
             let mut counters = Counters::default();

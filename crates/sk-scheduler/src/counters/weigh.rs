@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use sk_core::selector::{Operator, Requirement};
 use sk_core::{LabelSelector, SmolStr};
 
 use crate::Cluster;
@@ -9,7 +10,7 @@ use crate::class::{PodAffinityTerm, PodClass};
 use crate::ids::ClassId;
 
 /// What is counted.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum What {
     /// Pods of a namespace that a selector selects and that are not being deleted (`countPodsMatchSelector`,
     /// `podtopologyspread/common.go`).
@@ -31,6 +32,29 @@ impl What {
 
     pub(super) fn looks_at_namespaces(&self) -> bool {
         !matches!(self, Self::Selected { .. })
+    }
+
+    /// Does it select by the value of a label? Then [`Self::labelled`] finds the classes that may count.
+    pub(super) fn is_by_label(&self) -> bool {
+        self.one_of().is_some()
+    }
+
+    /// The classes from `first` on that may count, in order; `None`: any class may.
+    pub(super) fn labelled(&self, cluster: &Cluster, first: usize) -> Option<Vec<ClassId>> {
+        let (namespace, wanted) = self.one_of()?;
+        let of_value = |value: &SmolStr| cluster.classes.labelled(namespace, wanted.key(), value, first);
+        let mut classes: Vec<ClassId> = wanted.values().iter().flat_map(of_value).copied().collect();
+        // Two values have classes in common only where their hashes are the same.
+        classes.sort_unstable();
+        classes.dedup();
+        Some(classes)
+    }
+
+    /// The namespace and the first requirement by a label's value, where that alone rules out most classes.
+    fn one_of(&self) -> Option<(&str, &Requirement)> {
+        let Self::Selected { namespace, selector } = self else { return None };
+        let mut requirements = selector.requirements().iter();
+        requirements.find(|one| one.operator() == Operator::In).map(|one| (namespace.as_str(), one))
     }
 }
 

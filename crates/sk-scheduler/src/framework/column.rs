@@ -28,6 +28,8 @@ pub(crate) struct Column {
     version: u64,
     cursor: u64,
     used: u64,
+    /// How many nodes were looked at one by one since it was last up to date, because it was too far behind.
+    forgone: u64,
     /// Why a node is out.
     pub(crate) rejections: Vec<Rejection>,
     /// The weighted local scores; −1 where the node is out.
@@ -74,9 +76,15 @@ impl Columns {
         std::mem::replace(&mut self.seen[shape.index()], true)
     }
 
-    /// How many changes of nodes the column of a shape has not seen; `None`: there is no column yet.
-    pub(crate) fn lag(&self, cluster: &Cluster, shape: ShapeId, profile: usize) -> Option<u64> {
-        self.kept.get(&(shape, profile)).map(|column| cluster.log.end() - column.cursor)
+    /// Is it time to use the column of a shape, rather than to look at about `wanted` nodes? One that is far behind is left
+    /// there until looking at nodes has cost as much as bringing it up to date would have: a shape that comes once in a while
+    /// then never costs more than twice the cheaper way, and a Deployment that comes after many others has its column
+    /// after a few pods.
+    pub(crate) fn is_worth_using(&mut self, cluster: &Cluster, shape: ShapeId, profile: usize, wanted: u64) -> bool {
+        let Some(column) = self.kept.get_mut(&(shape, profile)) else { return true };
+        let lag = (cluster.log.end() - column.cursor).min(cluster.order.walk().len() as u64);
+        column.forgone += wanted;
+        lag <= column.forgone
     }
 
     /// The column of a shape, up to date.
@@ -119,6 +127,7 @@ impl Column {
             version: u64::MAX,
             cursor: 0,
             used: 0,
+            forgone: 0,
             rejections: Vec::new(),
             scores: Vec::new(),
             disliked: Vec::new(),
@@ -159,7 +168,7 @@ impl Column {
         }
         let walk = Arc::clone(order.walk());
         match cluster.log.since(self.cursor) {
-            Some(changes) if changes.len() <= 2 * walk.len() => {
+            Some(changes) if changes.len() <= walk.len() => {
                 looks += changes.len();
                 let plain = local.plain();
                 for change in changes.iter().filter(|change| change.counts() || local.scores_images()) {
@@ -174,6 +183,7 @@ impl Column {
             }
         }
         self.cursor = cluster.log.end();
+        self.forgone = 0;
         looks
     }
 

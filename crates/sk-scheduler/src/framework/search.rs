@@ -183,9 +183,9 @@ impl Scheduler {
     }
 
     /// Is it cheaper to bring the column up to date than to evaluate the nodes that the search will look at?
-    fn is_worth_catching_up(&self, attempt: &Attempt, shape: ShapeId) -> bool {
+    fn is_worth_catching_up(&mut self, attempt: &Attempt, shape: ShapeId) -> bool {
         let wanted = wanted(&attempt.profile, self.cluster.order.walk().len()) as u64;
-        self.columns.lag(&self.cluster, shape, attempt.profile.number).is_none_or(|lag| lag <= wanted)
+        self.columns.is_worth_using(&self.cluster, shape, attempt.profile.number, wanted)
     }
 
     /// Does a score depend on other pods?

@@ -260,3 +260,23 @@ fn what_is_remembered_of_failures_changes_no_decision() {
     }
     assert!(in_vain > 2_000 && remembered > 1_000, "{remembered} of {in_vain} tries in vain show too little");
 }
+
+#[test]
+fn a_shape_that_comes_back_after_many_others_is_soon_compared_with_what_changed_alone() {
+    let mut world = nodes();
+    let of = |size: &str, n: usize| pod(&format!("of-{size}-{n}"), json!({}), asks(size, "16Mi"));
+    (0..3).for_each(|n| drop(world.place(&of("10m", n))));
+    (0..2 * NODES).for_each(|n| drop(world.place(&of("15m", n))));
+    let before = world.scheduler.looks();
+    const AGAIN: usize = 40;
+    for n in 0..AGAIN {
+        let pod = world.create(&of("10m", 3 + n));
+        let (decision, _) = world.tried(pod);
+        let Decision::Placed { node, .. } = decision else { panic!("there is room for it") };
+        world.cluster().add_pod(pod, node);
+    }
+    let looks = world.scheduler.looks() - before;
+    // Once node by node, once to make its column anew, and then the node of the pod before.
+    let expected = (2 * NODES + 2 * AGAIN) as u64;
+    assert!(looks <= expected, "{looks} comparisons for {AGAIN} pods; {expected} would do");
+}

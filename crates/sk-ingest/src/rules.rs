@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use sk_api::tracer::{Config, Namespaces, Privacy};
-use sk_core::{Gvk, ObjectKey, ObjectRef, OwnerReference, Pointer, PointerPattern, SmolStr, StableHash};
+use sk_core::{Gvk, ObjectKey, ObjectRef, OwnerReference, Pointer, PointerPattern, SmolStr};
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::overlay::Overlay;
@@ -203,14 +203,6 @@ pub(crate) fn is_pod(kind: &Gvk) -> bool {
 /// Tells one body from another.
 pub(crate) fn body_hash(body: &[u8]) -> u128 {
     xxh3_128(body)
-}
-
-/// The hash of a body's `spec`, as v2's index has it. What is hidden is hashed hidden: this hash has no key, and could
-/// be tried against what a text might have been.
-pub(crate) fn spec_hash(body: &[u8]) -> StableHash {
-    let tape = Tape::parse(body).ok();
-    let spec = tape.as_ref().and_then(|tape| tape.root().get("spec"));
-    spec.map_or_else(|| StableHash::of(&serde_json::Value::Null), Node::stable_hash)
 }
 
 /// Bytes without room to grow, because they are kept.

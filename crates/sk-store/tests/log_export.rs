@@ -276,15 +276,13 @@ fn observations_nodes_reservations_and_gaps_are_told() {
 }
 
 #[test]
-fn a_v2_export_carries_the_hashes_that_were_taken_before_anything_was_made_private() {
-    let mut private = applied(WEB, 1);
-    private.spec_hash = sk_core::StableHash::new(42);
-    let (_folder, log) = log_of([Fact::Applied(private)]);
+fn a_v2_export_carries_the_hash_of_the_newest_spec_of_each_object() {
+    let (_folder, log) = log_of([apply(WEB, 1), apply(WEB, 2), delete(WEB)]);
     let (trace, _) = export(&log, &Query::window(at(0), at(9)), Format::V2);
     let rows: Vec<_> = trace.rows(trace::Section::Index).unwrap().map(Result::unwrap).collect();
     let trace::Row::Index(part) = &rows[0] else { panic!("an index row was asked for") };
     assert_eq!((part.kind.as_str(), part.objects[0].0.as_str()), ("apps/v1.Deployment", "default/web"));
-    assert_eq!(part.objects[0].1.unwrap().get(), 42);
+    assert_eq!(part.objects[0].1, Some(sk_core::StableHash::of(&json!({"replicas": 2}))));
     let first = trace.records().unwrap().map(Result::unwrap).find_map(|record| match record.change {
         trace::Change::Apply(object) => Some(object),
         _ => None,

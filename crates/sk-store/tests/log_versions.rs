@@ -120,6 +120,11 @@ fn a_log_of_the_third_version_opens_and_exports_what_it_did() {
 }
 
 #[test]
+fn a_log_of_the_fourth_version_opens_and_exports_what_it_did() {
+    check("tests/log-v4", 38, at(37));
+}
+
+#[test]
 fn this_version_exports_the_same_of_what_it_writes_itself() {
     let folder = match std::env::var("SK_STORE_LOG_FIXTURE") {
         Ok(folder) => folder.into(),

@@ -23,7 +23,7 @@ pub(crate) fn begin_anew(log: &mut Log, rules: &Rules, now: SimTime) -> Result<(
 #[cfg(test)]
 mod tests {
     use sk_api::tracer::Config;
-    use sk_core::{ObjectKey, SmolStr, StableHash};
+    use sk_core::{ObjectKey, SmolStr};
     use sk_ingest::PrivacyKey;
     use sk_store::log::{Applied, Options, Watched};
 
@@ -31,8 +31,7 @@ mod tests {
 
     fn applied(kind: &str) -> Fact {
         let object = ObjectRef::new(kind.parse().unwrap(), ObjectKey::namespaced("web", "a"));
-        let spec_hash = StableHash::of(&serde_json::Value::Null);
-        Fact::Applied(Applied { object, uid: SmolStr::new("u"), owners: Vec::new(), spec_hash, body: "{}".into() })
+        Fact::Applied(Applied { object, uid: SmolStr::new("u"), owners: Vec::new(), body: "{}".into() })
     }
 
     #[test]

@@ -7,7 +7,7 @@ use sk_store::log::{Applied, Deleted, Fact, Link};
 
 use super::versions::Versions;
 use super::{Epoch, KindId, Ledger, Place};
-use crate::rules::{body_hash, spec_hash};
+use crate::rules::body_hash;
 use crate::sighting::Tracked;
 use crate::uid::Uid;
 
@@ -186,7 +186,6 @@ impl Object {
             object: object.clone(),
             uid: uid.clone(),
             owners: owners.to_vec(),
-            spec_hash: spec_hash(&tracked.body),
             body: tracked.body.clone(),
         });
         Some((fact, is_new || new_templates))

@@ -14,7 +14,8 @@ use crate::trace::{Gap, Wait};
 use crate::varint::{self, Corrupt, Cursor};
 
 mod tag {
-    pub(super) const APPLIED: u8 = 1;
+    /// Until version 3: [`APPLIED`], and the hash of its spec before the body.
+    pub(super) const APPLIED_HASHED: u8 = 1;
     pub(super) const DELETED: u8 = 2;
     pub(super) const LINK: u8 = 3;
     pub(super) const UNLINKED: u8 = 4;
@@ -27,13 +28,15 @@ mod tag {
     pub(super) const LOST: u8 = 10;
     /// Since version 3: [`WATCHED`], and until when everything was seen.
     pub(super) const WATCHED_UNTIL: u8 = 11;
+    /// Since version 4.
+    pub(super) const APPLIED: u8 = 12;
 }
 
 /// Appends a fact.
 pub(super) fn put(out: &mut Vec<u8>, fact: &Fact) {
     match fact {
         Fact::Applied(applied) => {
-            put_applied(out, &applied.object, &applied.uid, &applied.owners, applied.spec_hash, &applied.body);
+            put_applied(out, &applied.object, &applied.uid, &applied.owners, &applied.body);
         }
         Fact::Deleted(deleted) => {
             out.push(tag::DELETED);
@@ -62,7 +65,9 @@ pub(super) fn read(bytes: &[u8]) -> Result<Fact, Corrupt> {
     let mut cursor = Cursor::new(bytes);
     let tag = cursor.bytes(1)?[0];
     let fact = match tag {
-        tag::APPLIED => Fact::Applied(read_applied(&mut cursor)?),
+        tag::APPLIED => Fact::Applied(read_applied(&mut cursor, |_| Ok(()))?),
+        // The hash says nothing that the body does not say.
+        tag::APPLIED_HASHED => Fact::Applied(read_applied(&mut cursor, |cursor| read_hash(cursor).map(drop))?),
         tag::DELETED => Fact::Deleted(Deleted { object: read_ref(&mut cursor)?, uid: cursor.text()?.into() }),
         tag::LINK => Fact::Link(read_link(&mut cursor)?),
         tag::UNLINKED => Fact::Unlinked(cursor.text()?.into()),
@@ -81,30 +86,22 @@ pub(super) fn read(bytes: &[u8]) -> Result<Fact, Corrupt> {
     if cursor.is_empty() { Ok(fact) } else { Err(Corrupt("an entry is longer than its contents")) }
 }
 
-pub(super) fn put_applied(
-    out: &mut Vec<u8>,
-    object: &ObjectRef,
-    uid: &str,
-    owners: &[OwnerReference],
-    spec_hash: StableHash,
-    body: &[u8],
-) {
+pub(super) fn put_applied(out: &mut Vec<u8>, object: &ObjectRef, uid: &str, owners: &[OwnerReference], body: &[u8]) {
     out.push(tag::APPLIED);
     put_ref(out, object);
     varint::put_text(out, uid);
     put_owners(out, owners);
-    out.extend_from_slice(&spec_hash.get().to_le_bytes());
     put_bytes(out, body);
 }
 
-fn read_applied(cursor: &mut Cursor<'_>) -> Result<Applied, Corrupt> {
-    Ok(Applied {
-        object: read_ref(cursor)?,
-        uid: cursor.text()?.into(),
-        owners: read_owners(cursor)?,
-        spec_hash: read_hash(cursor)?,
-        body: read_bytes(cursor)?,
-    })
+/// Reads an object, with what stands before its body passed over.
+fn read_applied(
+    cursor: &mut Cursor<'_>,
+    pass_over: impl FnOnce(&mut Cursor<'_>) -> Result<(), Corrupt>,
+) -> Result<Applied, Corrupt> {
+    let (object, uid, owners) = (read_ref(cursor)?, cursor.text()?.into(), read_owners(cursor)?);
+    pass_over(cursor)?;
+    Ok(Applied { object, uid, owners, body: read_bytes(cursor)? })
 }
 
 pub(super) fn put_link(out: &mut Vec<u8>, link: &Link) {

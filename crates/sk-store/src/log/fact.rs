@@ -55,8 +55,6 @@ pub struct Applied {
     pub uid: SmolStr,
     /// Everybody it belongs to.
     pub owners: Vec<OwnerReference>,
-    /// The hash of the `spec` of the sanitised object, as v2's index has it. What is private was hidden before.
-    pub spec_hash: StableHash,
     /// The sanitised object as compact JSON.
     pub body: Bytes,
 }

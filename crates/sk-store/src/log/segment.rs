@@ -30,7 +30,10 @@ use crate::varint::Corrupt;
 const MAGIC: [u8; 8] = *b"SKLOG\0\0\0";
 
 /// The version written here.
-pub(super) const VERSION: u32 = 3;
+pub(super) const VERSION: u32 = 4;
+
+/// The third version: each version of an object comes with the hash of its spec.
+const VERSION_3: u32 = 3;
 
 /// The second version: positions of watches are as old as the entries that tell of them.
 const VERSION_2: u32 = 2;

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use sk_core::{Gvk, ObjectRef, OwnerReference, SimTime, SmolStr, StableHash};
+use sk_core::{Gvk, ObjectRef, OwnerReference, SimTime, SmolStr};
 
 use super::codec;
 use super::fact::{Applied, Fact, Link, PodFacts, Watched};
@@ -46,8 +46,6 @@ pub struct Live {
     pub uid: SmolStr,
     /// Everybody it belongs to.
     pub owners: Vec<OwnerReference>,
-    /// The hash of its `spec`, with what is private hidden.
-    pub spec_hash: StableHash,
     /// The sanitised object as compact JSON, shared with the fact that brought it.
     pub body: Bytes,
 }
@@ -106,8 +104,8 @@ impl State {
     /// Takes a fact in that was recorded at that moment.
     pub fn apply(&mut self, at: SimTime, fact: Fact) {
         match fact {
-            Fact::Applied(Applied { object, uid, owners, spec_hash, body }) => {
-                self.objects.insert(object, Live { uid, owners, spec_hash, body });
+            Fact::Applied(Applied { object, uid, owners, body }) => {
+                self.objects.insert(object, Live { uid, owners, body });
             }
             Fact::Deleted(deleted) => {
                 if self.objects.get(&deleted.object).is_some_and(|live| live.uid == deleted.uid) {
@@ -202,7 +200,7 @@ impl State {
             one(&|out| codec::put_link(out, link))?;
         }
         for (object, live) in &self.objects {
-            one(&|out| codec::put_applied(out, object, &live.uid, &live.owners, live.spec_hash, &live.body))?;
+            one(&|out| codec::put_applied(out, object, &live.uid, &live.owners, &live.body))?;
         }
         for pod in self.pods.values() {
             one(&|out| out.extend_from_slice(pod))?;

@@ -33,13 +33,7 @@ pub(crate) fn body(object: &ObjectRef, version: u64) -> Value {
 pub(crate) fn applied(text: &str, version: u64) -> Applied {
     let object = object(text);
     let body = body(&object, version);
-    Applied {
-        uid: uid_of(text),
-        owners: Vec::new(),
-        spec_hash: StableHash::of(&body["spec"]),
-        body: body.to_string().into(),
-        object,
-    }
+    Applied { uid: uid_of(text), owners: Vec::new(), body: body.to_string().into(), object }
 }
 
 pub(crate) fn uid_of(text: &str) -> sk_core::SmolStr {

@@ -269,16 +269,16 @@ fn reserved_on<E>(
     Ok(())
 }
 
-/// The index that v2 has: the hash of each exported object's spec as it was before anything was made private.
-pub(super) fn index(survey: &Survey, verdicts: &Verdicts<'_>) -> Vec<IndexPart> {
+/// The index that v2 has: the hash of each exported object's newest spec, as it stands in the trace.
+pub(super) fn index(spec_hashes: &BTreeMap<ObjectRef, StableHash>) -> Vec<IndexPart> {
     let mut parts: Vec<IndexPart> = Vec::new();
-    for (object, hash) in survey.spec_hashes(verdicts) {
+    for (object, hash) in spec_hashes {
         let kind = object.gvk.to_string();
         if parts.last().is_none_or(|part| part.kind != kind) {
             parts.push(IndexPart { kind, objects: Vec::new() });
         }
         let name = format!("{}/{}", object.key.namespace_or_empty(), object.key.name);
-        parts.last_mut().expect("one was just pushed").objects.push((name, Some(hash)));
+        parts.last_mut().expect("one was just pushed").objects.push((name, Some(*hash)));
     }
     parts
 }

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde::Deserialize;
-use sk_core::{Gvk, ObjectKey, ObjectRef, OwnerReference, SimTime, SmolStr, StableHash};
+use sk_core::{Gvk, ObjectKey, ObjectRef, OwnerReference, SimTime, SmolStr};
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::judge::{Asked, Family, Thing, Verdict};
@@ -100,8 +100,6 @@ impl OwningPods {
 struct Head {
     uid: SmolStr,
     owners: Vec<OwnerReference>,
-    /// The hash of its newest spec, and where that stands among all items.
-    spec_hash: Option<(u64, StableHash)>,
     /// Did some version match the labels that are asked for?
     included: bool,
     /// Did some version match labels that are not wanted?
@@ -187,7 +185,6 @@ impl Survey {
                 head.owners.push(owner);
             }
         }
-        head.spec_hash = Some((place, applied.spec_hash));
         if query.asks_for_labels() {
             let labels = labels_of(&applied.body);
             head.included |= query.included_labels.iter().all(|selector| selector.matches(&labels));
@@ -275,15 +272,6 @@ impl Survey {
     /// An object that is not recorded but stands between others, by uid.
     pub(super) fn link(&self, uid: &str) -> Option<&Link> {
         self.links.get(uid)
-    }
-
-    /// The hash of the newest spec of each exported object.
-    pub(super) fn spec_hashes(&self, verdicts: &Verdicts<'_>) -> impl Iterator<Item = (&ObjectRef, StableHash)> {
-        self.objects.iter().filter_map(|(object, heads)| {
-            let exported = heads.iter().filter(|head| verdicts.exports(object, &head.uid));
-            let (_, newest) = exported.filter_map(|head| head.spec_hash).max()?;
-            Some((object, newest))
-        })
     }
 }
 

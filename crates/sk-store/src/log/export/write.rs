@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io::Write as Output;
 
 use serde_json::{Value, json};
-use sk_core::{ObjectRef, SimTime, SmolStr};
+use sk_core::{ObjectRef, SimTime, SmolStr, StableHash};
 
 use super::query::{ExportError, Exported, Query};
 use super::rows::{self, Pods};
@@ -47,6 +47,7 @@ pub(super) fn write<W: Output>(
         next_seq: 0,
         start: Start::new(&material.folder),
         pods: Pods::new(query, material.survey, material.verdicts, is_v2, &material.folder),
+        spec_hashes: BTreeMap::new(),
         done: Exported::default(),
     };
     pass.records()?;
@@ -67,6 +68,8 @@ struct Pass<'a, W: Output> {
     next_seq: u64,
     start: Start,
     pods: Pods<'a>,
+    /// Of the newest version of each object, for v2's index.
+    spec_hashes: BTreeMap<ObjectRef, StableHash>,
     done: Exported,
 }
 
@@ -192,11 +195,16 @@ impl<W: Output> Pass<'_, W> {
     fn apply(&mut self, at: SimTime, object: &ObjectRef, body: &[u8]) -> Result<(), ExportError> {
         let read = (body.len() <= MAX_OBJECT_BYTES).then(|| serde_json::from_slice::<Value>(body).ok()).flatten();
         let mut value = read.unwrap_or_default();
+        let mut spec_hash = None;
         if self.format == Format::V2 {
+            spec_hash = Some(StableHash::of(value.get("spec").unwrap_or(&Value::Null)));
             add_annotations(&mut value);
         }
         match Object::known(object, value) {
-            Ok(object) => self.record(at, Change::Apply(object)),
+            Ok(known) => {
+                self.spec_hashes.extend(spec_hash.map(|hash| (object.clone(), hash)));
+                self.record(at, Change::Apply(known))
+            }
             Err(_) => {
                 self.done.unreadable += 1;
                 Ok(())
@@ -224,7 +232,7 @@ impl<W: Output> Pass<'_, W> {
     }
 
     fn rows(&mut self) -> Result<(), ExportError> {
-        let Self { material: Material { survey, verdicts, gaps, .. }, pods, writer, done, .. } = self;
+        let Self { material: Material { gaps, .. }, pods, writer, done, .. } = self;
         pods.lives(|row| {
             done.lives += row.templates.iter().map(|template| template.lives.len() as u64).sum::<u64>();
             writer.row(&Row::Lives(row))
@@ -238,10 +246,8 @@ impl<W: Output> Pass<'_, W> {
             done.gaps += 1;
             writer.row(&Row::Gap(gap.clone()))?;
         }
-        if self.format == Format::V2 {
-            for part in rows::index(survey, verdicts) {
-                writer.row(&Row::Index(part))?;
-            }
+        for part in rows::index(&self.spec_hashes) {
+            writer.row(&Row::Index(part))?;
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation, OutBuffer};
 
 use super::{
     BLOCK_FACTS, BLOCK_HEADER_LEN, BlockHeader, BlockKind, HEADER_LEN, MAX_WINDOW_LOG, SegmentHeader, VERSION,
-    VERSION_1, VERSION_2, checksum,
+    VERSION_1, VERSION_2, VERSION_3, checksum,
 };
 use crate::log::codec;
 use crate::log::fact::Fact;
@@ -63,7 +63,7 @@ impl<R: Read> Blocks<R> {
         let header = SegmentHeader::decode(&bytes)?;
         // A version that is dropped some day is dropped here; until then each has its reader.
         match header.version {
-            VERSION_1 | VERSION_2 | VERSION => {}
+            VERSION_1 | VERSION_2 | VERSION_3 | VERSION => {}
             newer => return Err(SegmentFault::Newer(newer)),
         }
         let mut decoder = Decoder::new().map_err(SegmentFault::Io)?;

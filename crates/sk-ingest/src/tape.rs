@@ -63,8 +63,8 @@ impl<'a> Tape<'a> {
             let size = json.len();
             return Err(Error::custom(format_args!("{size} bytes are refused: at most {MAX_BYTES} are read")));
         }
-        if let Some(tokens) = compact::read(json) {
-            return Ok(Self { tokens, source: std::str::from_utf8(json).ok() });
+        if let Some((text, tokens)) = compact::read(json) {
+            return Ok(Self { tokens, source: Some(text) });
         }
         let mut tokens = Vec::new();
         let mut deserializer = serde_json::Deserializer::from_slice(json);

@@ -3,7 +3,9 @@
 //! Kubernetes writes one JSON document per line. The reader waits for more bytes only when no complete line is left,
 //! which is also the moment to send the batch.
 
+use std::future::poll_fn;
 use std::io;
+use std::task::Poll;
 
 use futures::FutureExt;
 use futures::io::{AsyncBufRead, AsyncBufReadExt};
@@ -49,25 +51,36 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
     /// Waits for more bytes; `false` when there are none to come. Part of a line at the end of a stream is no line.
     ///
     /// What has come besides is taken too: a chunk of HTTP is one event, and what is handed out together wakes the store
-    /// once.
+    /// once. The connection hands over one chunk at a time, so it gets a turn between them; when that brings nothing, its
+    /// socket is empty.
     pub(crate) async fn more(&mut self) -> io::Result<bool> {
-        if !self.wait().await? {
+        // Whoever gave up on the last call while it gathered has not seen what it had.
+        let is_unseen = self.searched < self.buffer.len();
+        if !is_unseen && !self.wait().await? {
             return Ok(false);
         }
+        let mut had_a_turn = false;
         while self.buffer.len() < GATHERED_BYTES {
             match self.stream.fill_buf().now_or_never() {
-                // What came before a failure is handed out first.
-                Some(Err(failure)) => self.failure = Some(failure),
                 Some(Ok(arrived)) if !arrived.is_empty() => {
                     let length = arrived.len();
                     self.buffer.extend_from_slice(arrived);
                     self.stream.consume_unpin(length);
-                    continue;
+                    had_a_turn = false;
+                }
+                None if !had_a_turn => {
+                    give_a_turn().await;
+                    had_a_turn = true;
+                }
+                None => break,
+                // What came before a failure is handed out first.
+                Some(Err(failure)) => {
+                    self.failure = Some(failure);
+                    break;
                 }
                 // The end is for the next call.
-                Some(Ok(_)) | None => {}
+                Some(Ok(_)) => break,
             }
-            break;
         }
         Ok(true)
     }
@@ -89,6 +102,19 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
         self.stream.consume_unpin(length);
         Ok(length > 0)
     }
+}
+
+/// Lets the tasks run that are ready, without a look at sockets and timers (which `tokio::task::yield_now` has).
+async fn give_a_turn() {
+    let mut given = false;
+    poll_fn(|context| {
+        if std::mem::replace(&mut given, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 #[cfg(test)]
@@ -138,6 +164,27 @@ mod tests {
             assert_eq!(found, [b"a", b"b", b"c", b"d"], "four lines of three pieces, at once");
             assert_eq!(lines.more().await.unwrap_err().kind(), io::ErrorKind::ConnectionReset);
         });
+    }
+
+    #[tokio::test]
+    async fn chunks_that_another_task_hands_over_one_at_a_time_come_together_and_outlive_a_caller_who_gave_up() {
+        let (mut send, receive) = futures::channel::mpsc::channel::<io::Result<String>>(0);
+        let sender = tokio::spawn(async move {
+            for number in 0..100 {
+                futures::SinkExt::send(&mut send, Ok(format!("{number}\n"))).await.unwrap();
+            }
+            send
+        });
+        let mut lines = Lines::new(receive.into_async_read());
+        // It gathers, and has to be asked a second time.
+        assert!(lines.more().now_or_never().is_none());
+        tokio::task::yield_now().await;
+        assert!(lines.more().now_or_never().is_none());
+        assert!(lines.more().await.unwrap());
+        let found: Vec<_> = std::iter::from_fn(|| lines.arrived().map(<[u8]>::to_vec)).collect();
+        let all: Vec<_> = (0..100).map(|number| number.to_string().into_bytes()).collect();
+        assert_eq!(found, all);
+        sender.await.unwrap();
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! What recording costs, against the plain way: each event of a watch parsed into a JSON value and kept. Both sides in one
 //! run, on the same prepared watch stream of 1,000 Deployments with 50 versions each, 2.4 KB of JSON a version.
 //!
-//! `cargo bench -p sk-ingest --bench record [-- OBJECTS]`; fewer objects are for trying it out. Prints tables and judges
-//! nothing, because figures depend on the machine. It stops only if the recording lacks an event. Memory is asked of
-//! Linux, so it runs nowhere else.
+//! `cargo bench -p sk-ingest --bench record [-- OBJECTS | programs]`; fewer objects are for trying it out, `programs`
+//! compares nothing but whole tracers. Prints tables and judges nothing, because figures depend on the machine. It stops
+//! only if the recording lacks an event. Memory is asked of Linux, so it runs nowhere else.
 
 #![allow(clippy::unwrap_used, reason = "a benchmark that cannot go on should stop")]
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a benchmark reads clocks and files")]
@@ -37,27 +37,30 @@ fn main() {
     {
         return steps::once(step, Path::new(file), Path::new(folder));
     }
-    let objects =
-        arguments.first().map_or(OBJECTS, |count| count.parse().expect("the argument is a number of objects"));
-    compare(objects);
-}
-
-fn compare(objects: usize) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("stream");
+    let only_programs = arguments.first().is_some_and(|argument| argument == "programs");
+    let objects = arguments.first().filter(|_| !only_programs);
+    let objects = objects.map_or(OBJECTS, |count| count.parse().expect("the argument is a number of objects"));
     let events = stream::write(&mut File::create(&file).unwrap(), objects);
     let json = fs::metadata(&file).unwrap().len();
     println!("{events} events over {objects} Deployments, {} bytes of JSON each\n", json / events);
+    if !only_programs {
+        compare(&file, events, json, folder.path());
+    }
+    peer::compare(&file, events, folder.path());
+}
 
+fn compare(file: &Path, events: u64, json: u64, folder: &Path) {
     let mut best = [None, None, None, None];
     for round in 0..ROUNDS {
-        let log = folder.path().join(format!("log-{round}"));
-        let one_thread = folder.path().join(format!("log-one-{round}"));
+        let log = folder.join(format!("log-{round}"));
+        let one_thread = folder.join(format!("log-one-{round}"));
         let measured = [
-            Step::Plain.apart(&file, &log),
-            Step::Record.apart(&file, &log),
-            Step::RecordOneThread.apart(&file, &one_thread),
-            Step::Export.apart(&file, &log),
+            Step::Plain.apart(file, &log),
+            Step::Record.apart(file, &log),
+            Step::RecordOneThread.apart(file, &one_thread),
+            Step::Export.apart(file, &log),
         ];
         for (best, measured) in best.iter_mut().zip(measured) {
             Measured::improve(best, measured);
@@ -93,5 +96,4 @@ fn compare(objects: usize) {
         export.took.as_secs_f64(),
         table::mebibytes(export.peak_kib)
     );
-    peer::compare(&file, events, folder.path());
 }

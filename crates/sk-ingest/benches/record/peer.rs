@@ -2,7 +2,8 @@
 //! a small API server of ours on loopback. `SIMKUBE_TRACER` names ours; unless told it is `sk-tracer` beside this program.
 //!
 //! A tracer is timed from its asking for the watch until it has taken the stream's last byte. What then still lies in
-//! buffers is not counted: a few of 120 MB.
+//! buffers is not counted: a few of 120 MB. Of each the best of several rounds counts, in turns. Ours is killed in the end,
+//! and every event must be in its log.
 
 use std::ffi::OsString;
 use std::fs;
@@ -11,8 +12,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use crate::server::{Served, Server};
-use crate::steps::processor_time;
-use crate::table;
+use crate::steps::{export, processor_time};
+use crate::{ROUNDS, table};
 
 /// A tracer that has not taken the stream by then is stopped.
 const LIMIT: Duration = Duration::from_secs(300);
@@ -27,22 +28,33 @@ pub(crate) fn compare(stream: &Path, events: u64, folder: &Path) {
     if peer.is_none() || !ours.exists() {
         println!("\nSIMKUBE_PEER_TRACER names another tracer to compare with, SIMKUBE_TRACER ours");
     }
-    let data = folder.join("tracer-data");
-    let own_flags = ["--insecure".into(), "--data-dir".into(), data.into_os_string()];
+    let mut best = [None, None];
+    for round in 0..ROUNDS {
+        let data = folder.join(format!("tracer-data-{round}"));
+        let own_flags = ["--insecure".into(), "--data-dir".into(), data.clone().into_os_string()];
+        let programs = [(peer.as_deref(), &[][..]), (Some(ours.as_path()), &own_flags)];
+        for ((program, flags), best) in programs.into_iter().zip(&mut best) {
+            let Some(program) = program.filter(|program| program.exists()) else { continue };
+            if let Some(cost) = run(program, flags, stream, folder) {
+                cost.improve(best);
+            }
+        }
+        if ours.exists() {
+            assert_eq!(
+                export(&data.join("events")).events,
+                events,
+                "every event is in the log of a tracer that was killed"
+            );
+        }
+    }
     println!(
         "\n| tracer | events per second | per processor-second | peak memory |\n| ------ | ----------------: | -------------------: | ----------: |"
     );
-    let programs = [("another", peer, &[][..]), ("SimKube", Some(ours), &own_flags)];
-    for (name, program, flags) in programs {
-        let Some(program) = program.filter(|program| program.exists()) else { continue };
-        match run(&program, flags, stream, folder) {
-            Some(Cost { took, processor, peak_kib }) => {
-                let rate = |time: Duration| events as f64 / time.as_secs_f64().max(0.01);
-                let (wall, work) = (rate(took), rate(processor));
-                println!("| {name} | {wall:.0} | {work:.0} | {} |", table::mebibytes(peak_kib));
-            }
-            None => println!("| {name} | did not take the stream in {} s | | |", LIMIT.as_secs()),
-        }
+    for (name, best) in ["another", "SimKube"].into_iter().zip(best) {
+        let Some(Cost { took, processor, peak_kib }) = best else { continue };
+        let rate = |time: Duration| events as f64 / time.as_secs_f64().max(0.01);
+        let (wall, work) = (rate(took), rate(processor));
+        println!("| {name} | {wall:.0} | {work:.0} | {} |", table::mebibytes(peak_kib));
     }
 }
 
@@ -61,7 +73,18 @@ struct Cost {
     peak_kib: u64,
 }
 
-/// Lets a tracer record the stream.
+impl Cost {
+    /// Keeps the better of two rounds, of each figure.
+    fn improve(self, best: &mut Option<Self>) {
+        let other = best.take();
+        let better = |of: fn(&Self) -> Duration| other.as_ref().map_or(of(&self), |other| of(other).min(of(&self)));
+        let (took, processor) = (better(|cost| cost.took), better(|cost| cost.processor));
+        let peak_kib = other.as_ref().map_or(self.peak_kib, |other| other.peak_kib.min(self.peak_kib));
+        *best = Some(Self { took, processor, peak_kib });
+    }
+}
+
+/// Lets a tracer record the stream; nothing if it has not taken it in time.
 fn run(program: &Path, flags: &[OsString], stream: &Path, folder: &Path) -> Option<Cost> {
     let server = Server::start(stream);
     let (kubeconfig, config) = (folder.join("kubeconfig"), folder.join("tracer.yaml"));

@@ -88,7 +88,7 @@ fn measure<T>(work: impl FnOnce() -> T, told: impl FnOnce(T) -> Recorded) -> Mea
     Measured { took, processor, peak_kib, events, disk }
 }
 
-fn export(folder: &Path) -> Recorded {
+pub(crate) fn export(folder: &Path) -> Recorded {
     let (log, _) = Log::open(folder, Options::default()).unwrap();
     let reader = log.reader();
     let (from, to) = reader.kept().unwrap();

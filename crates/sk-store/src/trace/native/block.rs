@@ -114,25 +114,38 @@ impl BlockHeader {
     }
 }
 
-/// Compresses `raw` and writes it as a block; answers the block's length.
-pub(super) fn write(out: &mut impl Write, kind: Kind, count: usize, raw: &[u8]) -> Result<u64, WriteError> {
-    let too_large = || WriteError::TooLarge { what: "a block of the trace".into(), limit: MAX_RAW_BYTES };
-    if raw.len() > MAX_RAW_BYTES {
-        return Err(too_large());
+/// A block as it is written.
+pub(super) struct Block {
+    header: BlockHeader,
+    stored: Vec<u8>,
+}
+
+impl Block {
+    /// Compresses `raw`.
+    pub(super) fn new(kind: Kind, count: usize, raw: &[u8]) -> Result<Self, WriteError> {
+        let too_large = || WriteError::TooLarge { what: "a block of the trace".into(), limit: MAX_RAW_BYTES };
+        if raw.len() > MAX_RAW_BYTES {
+            return Err(too_large());
+        }
+        let stored = zstd::bulk::compress(raw, LEVEL).map_err(WriteError::Output)?;
+        let mut header = BlockHeader {
+            kind,
+            stored_len: u32::try_from(stored.len()).map_err(|_| too_large())?,
+            raw_len: u32::try_from(raw.len()).map_err(|_| too_large())?,
+            count: u32::try_from(count).map_err(|_| too_large())?,
+            checksum: 0,
+        };
+        header.checksum = header.checksum_of(&stored);
+        Ok(Self { header, stored })
     }
-    let stored = zstd::bulk::compress(raw, LEVEL).map_err(WriteError::Output)?;
-    let mut header = BlockHeader {
-        kind,
-        stored_len: u32::try_from(stored.len()).map_err(|_| too_large())?,
-        raw_len: u32::try_from(raw.len()).map_err(|_| too_large())?,
-        count: u32::try_from(count).map_err(|_| too_large())?,
-        checksum: 0,
-    };
-    header.checksum = header.checksum_of(&stored);
-    out.write_all(&header.first_bytes()).map_err(WriteError::Output)?;
-    out.write_all(&header.checksum.to_le_bytes()).map_err(WriteError::Output)?;
-    out.write_all(&stored).map_err(WriteError::Output)?;
-    Ok(header.block_len())
+
+    /// Writes the block; answers its length.
+    pub(super) fn write(&self, out: &mut impl Write) -> Result<u64, WriteError> {
+        out.write_all(&self.header.first_bytes()).map_err(WriteError::Output)?;
+        out.write_all(&self.header.checksum.to_le_bytes()).map_err(WriteError::Output)?;
+        out.write_all(&self.stored).map_err(WriteError::Output)?;
+        Ok(self.header.block_len())
+    }
 }
 
 /// Why a block could not be read.
@@ -180,7 +193,8 @@ mod tests {
     #[test]
     fn every_flipped_bit_is_noticed() {
         let mut block = Vec::new();
-        write(&mut block, Kind::Heads, 3, b"some bytes, some bytes, some bytes").unwrap();
+        let written = Block::new(Kind::Heads, 3, b"some bytes, some bytes, some bytes").unwrap();
+        written.write(&mut block).unwrap();
         let read = |bytes: &[u8]| {
             let mut input = bytes;
             let header = read_header(&mut input)?;

@@ -1,11 +1,14 @@
-//! Writing: one chunk is collected in memory, then compressed and written; nothing is ever changed behind it.
+//! Writing: one chunk is collected in memory while the one before it is compressed in a thread of its own, then written;
+//! nothing is ever changed behind it. What is written, and in which order, does not depend on which of the two is faster.
 
 use std::io::Write;
+use std::panic::resume_unwind;
+use std::thread::{self, JoinHandle};
 
 use serde_json::Value;
 use sk_core::SimTime;
 
-use super::block::{self, Kind};
+use super::block::{Block, Kind};
 use super::bodies::BodiesOut;
 use super::directory::{BlockEntry, ChunkEntry, ChunkIndex, Directory};
 use super::heads::{ByPlace, Entry, HeadsOut};
@@ -35,6 +38,25 @@ pub(crate) struct Writer<W> {
     index: ChunkIndex,
     directory: Directory,
     rows: Vec<RowsOut>,
+    /// The chunk that is being compressed.
+    pending: Option<JoinHandle<Result<Chunk, WriteError>>>,
+}
+
+/// A chunk that is compressed.
+struct Chunk {
+    /// Its objects and times are for the index.
+    heads: HeadsOut,
+    blocks: [Block; 2],
+}
+
+impl Chunk {
+    fn new(heads: HeadsOut, bodies: &BodiesOut) -> Result<Self, WriteError> {
+        let blocks = [
+            Block::new(Kind::Heads, heads.len(), &heads.encode())?,
+            Block::new(Kind::Bodies, bodies.len(), &bodies.encode())?,
+        ];
+        Ok(Self { heads, blocks })
+    }
 }
 
 /// The rows of one section that wait for their block to be full.
@@ -61,14 +83,16 @@ impl<W: Write> Writer<W> {
             index: ChunkIndex::default(),
             directory: Directory::default(),
             rows: rows.into(),
+            pending: None,
         };
         let text = jsonl::header_text(header).map_err(WriteError::Json)?;
         writer.block(Kind::Header, 1, &text)?;
         Ok(writer)
     }
 
+    /// Writes a block behind everything that was pushed before it.
     fn block(&mut self, kind: Kind, count: usize, raw: &[u8]) -> Result<(), WriteError> {
-        self.at += block::write(&mut self.out, kind, count, raw)?;
+        self.at += Block::new(kind, count, raw)?.write(&mut self.out)?;
         Ok(())
     }
 
@@ -130,10 +154,24 @@ impl<W: Write> Writer<W> {
     fn end_chunk(&mut self) -> Result<(), WriteError> {
         let (heads, bodies) = (std::mem::take(&mut self.heads), std::mem::take(&mut self.bodies));
         self.newest.clear();
+        self.write_pending()?;
+        if heads.len() == 0 {
+            return Ok(());
+        }
+        let compress = move || Chunk::new(heads, &bodies);
+        self.pending = Some(thread::Builder::new().spawn(compress).map_err(WriteError::Output)?);
+        Ok(())
+    }
+
+    /// Writes the chunk that is being compressed, if there is one.
+    fn write_pending(&mut self) -> Result<(), WriteError> {
+        let Some(pending) = self.pending.take() else { return Ok(()) };
+        let Chunk { heads, blocks } = pending.join().unwrap_or_else(|panic| resume_unwind(panic))?;
         let Some((earliest, latest, first_seq, last_seq)) = heads.bounds() else { return Ok(()) };
         let at = self.at;
-        self.block(Kind::Heads, heads.len(), &heads.encode())?;
-        self.block(Kind::Bodies, bodies.len(), &bodies.encode())?;
+        for block in &blocks {
+            self.at += block.write(&mut self.out)?;
+        }
         let records = heads.len() as u64;
         let len = self.at - at;
         let entry = ChunkEntry { at, len, records, earliest, latest, first_seq, last_seq };
@@ -157,6 +195,7 @@ impl<W: Write> Writer<W> {
 
     /// Writes a block that the directory lists.
     fn listed_block(&mut self, kind: Kind, count: usize, raw: &[u8]) -> Result<(), WriteError> {
+        self.write_pending()?;
         self.directory.blocks.push(BlockEntry { kind, at: self.at, count: count as u64 });
         self.block(kind, count, raw)
     }
@@ -192,6 +231,7 @@ impl<W: Write> Writer<W> {
 
     pub(crate) fn finish(mut self) -> Result<W, WriteError> {
         self.end_chunk()?;
+        self.write_pending()?;
         self.end_index()?;
         for place in 0..self.rows.len() {
             self.end_rows(place)?;

@@ -1,9 +1,9 @@
 //! The cluster as it is when the clock begins: what of the trace is there already, and not created in a storm.
 //!
-//! Everything that was applied before the start is. So is everything at the very start of a trace that knows of nodes at that
-//! moment or of pods from before it, because such a trace is of a cluster that was running; and of any trace if the
-//! scenario says so (`begin.placement`). Otherwise what stands at a trace's first moment happens at that moment: manifests
-//! are deployed.
+//! Everything that was applied before the start is. So is everything at the very start of a trace that knows of pods from
+//! before it, or that knows its nodes and of no pods at all, as generated ones do: such a trace is of a cluster that was
+//! running. So it is of any trace if the scenario says so (`begin.placement`). Otherwise what stands at a trace's first
+//! moment happens at that moment: manifests are deployed.
 
 use std::collections::BTreeMap;
 
@@ -40,21 +40,26 @@ impl Start {
     }
 }
 
-/// Does the trace know of nodes at that moment, or of pods from before it?
+/// Was the cluster running at that moment? Pods from before it say so; where no pods were observed, nodes do.
 fn was_running(trace: &Trace, at: SimTime) -> Result<bool, TraceError> {
-    for event in trace.node_events()? {
-        let event = event?;
-        if event.at <= at && event.object.is_some() {
-            return Ok(true);
-        }
-    }
+    let mut has_observations = false;
     for observation in trace.observations()? {
         if observation?.created < at {
             return Ok(true);
         }
+        has_observations = true;
     }
     for owner in trace.lives()? {
         if owner?.templates.iter().any(|template| template.lives.iter().any(|life| life.start < at)) {
+            return Ok(true);
+        }
+    }
+    if has_observations {
+        return Ok(false);
+    }
+    for event in trace.node_events()? {
+        let event = event?;
+        if event.at <= at && event.object.is_some() {
             return Ok(true);
         }
     }

@@ -172,7 +172,7 @@ for (const name of ["small-report", "large-report"]) {
       await page.waitForFunction(() => document.querySelector("#story h2").textContent.startsWith("Node"));
       assert.match(await addressOf(page), /node=/);
       await page.click("#story a.close");
-      assert.ok(await page.locator("#story").isHidden());
+      await page.locator("#story").waitFor({ state: "hidden" });
     });
   });
 

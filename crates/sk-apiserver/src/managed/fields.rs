@@ -57,10 +57,10 @@ impl Fields {
     fn combine(one: Option<&Self>, two: Option<&Self>, keep: fn(bool, bool) -> bool) -> Self {
         let is_member = keep(one.is_some_and(|one| one.is_member), two.is_some_and(|two| two.is_member));
         let steps = [one, two].into_iter().flatten().flat_map(|fields| fields.inside.keys());
-        let below = |fields: Option<&'_ Self>, step: &Step| fields.and_then(|fields| fields.inside.get(step)).cloned();
         let mut inside = BTreeMap::new();
         for step in steps {
-            let combined = Self::combine(below(one, step).as_ref(), below(two, step).as_ref(), keep);
+            let [below_one, below_two] = [one, two].map(|fields| fields.and_then(|fields| fields.inside.get(step)));
+            let combined = Self::combine(below_one, below_two, keep);
             if !combined.is_empty() {
                 inside.insert(step.clone(), combined);
             }

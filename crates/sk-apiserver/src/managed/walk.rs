@@ -1,7 +1,7 @@
 //! Objects as field managers see them: which fields one has, how two differ, what applying one to another makes, and what is
 //! left without some fields. What is one field and what has fields of its own is in the type table (`schema`).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
@@ -161,34 +161,39 @@ pub(super) fn compare(old: &Value, new: &Value, shape: Shape) -> Difference {
     found
 }
 
-fn compare_at(old: Option<&Value>, new: Option<&Value>, shape: Shape, path: &mut Vec<Step>, found: &mut Difference) {
+fn compare_at<'v>(
+    old: Option<&'v Value>,
+    new: Option<&'v Value>,
+    shape: Shape,
+    path: &mut Vec<Step>,
+    found: &mut Difference,
+) {
     match (shape.form(old), shape.form(new)) {
         (Form::Fields(_), Form::Fields(_) | Form::Empty) | (Form::Empty, Form::Fields(_)) => {
-            let name_of = |value: Option<&Value>| value.and_then(Value::as_object).cloned().unwrap_or_default();
-            let (olds, news) = (name_of(old), name_of(new));
-            if olds.is_empty() && news.is_empty() {
+            let fields_in = |value: Option<&'v Value>| value.and_then(Value::as_object);
+            let (olds, news) = (fields_in(old), fields_in(new));
+            let names: BTreeSet<&String> = [olds, news].into_iter().flatten().flat_map(Map::keys).collect();
+            if names.is_empty() {
                 return compare_leaf(old, new, path, found);
             }
-            let names: BTreeSet<&String> = olds.keys().chain(news.keys()).collect();
             for name in names {
+                let [old, new] = [olds, news].map(|fields| fields.and_then(|fields| fields.get(name)));
                 path.push(Step::Field(name.as_str().into()));
-                compare_at(olds.get(name), news.get(name), shape.field(name).0, path, found);
+                compare_at(old, new, shape.field(name).0, path, found);
                 path.pop();
             }
         }
         (Form::Items(_), Form::Items(_) | Form::Empty) | (Form::Empty, Form::Items(_)) => {
-            let items = |value: Option<&Value>| value.and_then(Value::as_array).cloned().unwrap_or_default();
-            let (olds, news) = (items(old), items(new));
+            let items_in = |value: Option<&'v Value>| value.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+            let (olds, news) = (items_in(old), items_in(new));
             if olds.is_empty() && news.is_empty() {
                 return compare_leaf(old, new, path, found);
             }
-            let find = |items: &[Value], step: &Step| {
-                items.iter().find(|item| shape.step(item).as_ref() == Some(step)).cloned()
-            };
-            let steps: BTreeSet<Step> = olds.iter().chain(&news).filter_map(|item| shape.step(item)).collect();
+            let (olds, news) = (by_step(olds, shape), by_step(news, shape));
+            let steps: BTreeSet<&Step> = olds.keys().chain(news.keys()).collect();
             for step in steps {
                 path.push(step.clone());
-                compare_at(find(&olds, &step).as_ref(), find(&news, &step).as_ref(), shape.item(), path, found);
+                compare_at(olds.get(step).copied(), news.get(step).copied(), shape.item(), path, found);
                 path.pop();
             }
         }
@@ -204,6 +209,11 @@ fn compare_at(old: Option<&Value>, new: Option<&Value>, shape: Shape, path: &mut
     } else if new.is_none() {
         found.removed.insert(path);
     }
+}
+
+/// The items of a list by the step to each; of those with the same step the first.
+fn by_step(items: &[Value], shape: Shape) -> BTreeMap<Step, &Value> {
+    items.iter().rev().filter_map(|item| Some((shape.step(item)?, item))).collect()
 }
 
 fn compare_leaf(old: Option<&Value>, new: Option<&Value>, path: &[Step], found: &mut Difference) {
@@ -231,20 +241,27 @@ pub(super) fn merge(live: Option<&Value>, config: Option<&Value>, shape: Shape) 
     }
 }
 
+/// Where each step stands first.
+fn places(steps: &[Option<Step>]) -> BTreeMap<&Option<Step>, usize> {
+    steps.iter().enumerate().rev().map(|(place, step)| (step, place)).collect()
+}
+
 /// Items of `live` that are not in `config` keep their place among the others, which come in the order of `config`.
 fn merge_items(lives: &[Value], configs: &[Value], shape: Shape) -> Vec<Value> {
-    let step = |item: &Value| shape.step(item);
-    let live_steps: Vec<_> = lives.iter().map(step).collect();
-    let config_steps: Vec<_> = configs.iter().map(step).collect();
-    let is_shared = |at: usize| live_steps.contains(&config_steps[at]);
+    let steps_of = |items: &[Value]| -> Vec<_> { items.iter().map(|item| shape.step(item)).collect() };
+    let (live_steps, config_steps) = (steps_of(lives), steps_of(configs));
+    let (place_in_live, place_in_config) = (places(&live_steps), places(&config_steps));
+    // From each place of the configuration on, the first item that is in both.
+    let mut next_shared: Vec<Option<usize>> = vec![None; configs.len() + 1];
+    for at in (0..configs.len()).rev() {
+        next_shared[at] = if place_in_live.contains_key(&config_steps[at]) { Some(at) } else { next_shared[at + 1] };
+    }
     let mut merged = Vec::with_capacity(lives.len().max(configs.len()));
     let (mut live, mut config) = (0, 0);
     let mut done: Vec<bool> = vec![false; lives.len()];
     while live < lives.len() || config < configs.len() {
-        let next_shared = (config..configs.len()).find(|at| is_shared(*at));
         if live < lives.len() {
-            let place = config_steps.iter().position(|step| *step == live_steps[live]);
-            match place {
+            match place_in_config.get(&live_steps[live]).copied() {
                 None => {
                     merged.push(lives[live].clone());
                     live += 1;
@@ -255,7 +272,7 @@ fn merge_items(lives: &[Value], configs: &[Value], shape: Shape) -> Vec<Value> {
                     continue;
                 }
                 // It is in both, but another one comes first in the order of the configuration.
-                Some(place) if place != config && next_shared != Some(place) && config < configs.len() => {
+                Some(place) if place != config && next_shared[config] != Some(place) => {
                     live += 1;
                     continue;
                 }
@@ -263,7 +280,7 @@ fn merge_items(lives: &[Value], configs: &[Value], shape: Shape) -> Vec<Value> {
             }
         }
         if config < configs.len() {
-            let place = live_steps.iter().position(|step| *step == config_steps[config]);
+            let place = place_in_live.get(&config_steps[config]).copied();
             if let Some(place) = place {
                 done[place] = true;
             }
@@ -364,5 +381,31 @@ fn unfit(of: &Type, value: &Value) -> Option<String> {
         }
         (Type::Bool, Value::String(_) | Value::Number(_)) => Some(format!("expected boolean, got {}", shown())),
         (_, _) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const PORTS: Shape = Shape::Keyed(&["port"], &Type::Any);
+
+    #[test]
+    fn an_item_that_stands_twice_in_a_list_is_taken_once_when_it_is_applied() {
+        let live = json!([{"port": 1, "name": "a"}, {"port": 2}, {"port": 1, "name": "b"}]);
+        let merged = merge(Some(&live), Some(&json!([{"port": 1, "name": "c"}])), PORTS);
+        assert_eq!(merged, json!([{"port": 1, "name": "c"}, {"port": 2}]));
+    }
+
+    #[test]
+    fn long_lists_are_compared_and_merged_item_by_item() {
+        let ports = |from: u32| Value::Array((from..from + 20_000).map(|port| json!({"port": port})).collect());
+        let (old, new) = (ports(0), ports(10_000));
+        let found = compare(&old, &new, PORTS);
+        assert_eq!((found.removed.inside.len(), found.written.inside.len()), (10_000, 10_000));
+        let merged = merge(Some(&old), Some(&new), PORTS);
+        assert_eq!(merged.as_array().map(Vec::len), Some(30_000));
     }
 }

@@ -4,8 +4,8 @@
 //!
 //! Start with [`generate`], or with [`Generator`] for a stream. A workload depends on the seed and its number only and
 //! is generated when it is needed, so memory holds a few hundred bytes for each workload that exists at the moment, and
-//! nothing of the past. Frequent objects are made by filling stencils, and one thread generates while another
-//! compresses. The same specification gives the same bytes on every machine. There is no scheduling here: how long pods
+//! nothing of the past. Frequent objects are made by filling stencils, and one thread generates while others
+//! write and compress. The same specification gives the same bytes on every machine. There is no scheduling here: how long pods
 //! wait is the result of a replay.
 
 mod batch;

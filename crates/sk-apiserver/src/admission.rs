@@ -9,7 +9,6 @@ use std::sync::Arc;
 use sk_core::memo::Memo;
 use sk_core::{Gvk, ObjectKey, SimTime, SmolStr, Taint, TaintEffect, Toleration};
 
-use crate::Object;
 use crate::directives;
 use crate::error::{ApiError, Invalid};
 use crate::kinds::{self, Body, Container, PodSpec, qos};
@@ -17,6 +16,7 @@ use crate::limit_range::LimitRanges;
 use crate::rules::Rules;
 use crate::store::Store;
 use crate::validation::Errors;
+use crate::{Meta, Object};
 use crate::{defaults, schema, service, validation};
 
 /// Seconds a pod stays on a node that is not ready or not reachable (DefaultTolerationSeconds).
@@ -70,6 +70,8 @@ pub(crate) struct Admission {
     pub(crate) rules: Rules,
     /// What was found wrong with specs of pods as they were written.
     pub(crate) written: Memo<PodSpec, Errors>,
+    /// Metadata with which nothing was wrong, by the addresses of its labels and annotations: pods of one template share both.
+    judged_metadata: BTreeMap<(usize, usize), Meta>,
     /// Objects with which nothing was wrong: what they are, and what they were before.
     pub(crate) judged: BTreeSet<(u64, Option<u64>)>,
     /// The limit ranges there are.
@@ -92,6 +94,7 @@ impl Clone for Admission {
             notices: self.notices.clone(),
             rules: self.rules,
             written: self.written.clone(),
+            judged_metadata: self.judged_metadata.clone(),
             judged: self.judged.clone(),
             limits: self.limits.clone(),
             specs: self.specs.clone(),
@@ -109,12 +112,28 @@ impl Admission {
             notices: BTreeMap::new(),
             rules: Rules::default(),
             written: Memo::new(SPEC_MEMORY),
+            judged_metadata: BTreeMap::new(),
             judged: BTreeSet::new(),
             limits: LimitRanges::default(),
             specs: Memo::new(SPEC_MEMORY),
             checked: Memo::new(SPEC_MEMORY),
             default_class: None,
         }
+    }
+
+    /// Refuses an object for its name, labels, annotations, finalizers or owners. Those that it shares with an object that
+    /// was judged before are not looked at again.
+    pub(crate) fn judge_metadata(&mut self, object: &Object) -> Result<(), ApiError> {
+        let addresses = (object.meta.labels.address(), object.meta.annotations.address());
+        if self.judged_metadata.get(&addresses).is_some_and(|known| is_shared(known, &object.meta)) {
+            return judge(object, &validation::names(object));
+        }
+        validate_metadata(object)?;
+        if self.judged_metadata.len() >= SPEC_MEMORY {
+            self.judged_metadata.clear();
+        }
+        self.judged_metadata.insert(addresses, object.meta.clone());
+        Ok(())
     }
 
     /// Readies a new object for storing, or refuses it.
@@ -411,6 +430,14 @@ fn default_requests(spec: &mut PodSpec) {
 /// Names, labels and annotations as a server takes them.
 pub(crate) fn validate_metadata(object: &Object) -> Result<(), ApiError> {
     judge(object, &validation::metadata(object))
+}
+
+/// Are both the very same maps and lists?
+fn is_shared(one: &Meta, other: &Meta) -> bool {
+    one.labels.is_same(&other.labels)
+        && one.annotations.is_same(&other.annotations)
+        && (Arc::ptr_eq(&one.owners, &other.owners) || (one.owners.is_empty() && other.owners.is_empty()))
+        && one.finalizers == other.finalizers
 }
 
 /// Refuses an object for what is wrong with it.

@@ -143,7 +143,7 @@ fn parse_uid(text: &str) -> Result<Uid, ApiError> {
 fn read_owner(owner: OwnerJson) -> Result<OwnerRef, ApiError> {
     let gvk = Gvk::from_api_version(&owner.api_version, &owner.kind);
     Ok(OwnerRef {
-        gvk: gvk.map_err(|error| ApiError::bad_request(error.to_string()))?,
+        gvk: gvk.map_err(|error| ApiError::bad_request(error.to_string()))?.into(),
         name: owner.name,
         uid: parse_uid(&owner.uid)?,
         controller: owner.controller,

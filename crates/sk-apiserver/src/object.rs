@@ -92,7 +92,7 @@ pub struct Deletion {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct OwnerRef {
     /// The owner's kind.
-    pub gvk: Gvk,
+    pub gvk: GvkRef,
     /// The owner's name, in the same namespace or cluster-scoped.
     pub name: SmolStr,
     /// The owner's uid: a later object of the same name is not the owner.
@@ -165,7 +165,7 @@ impl Object {
     /// A reference by which a dependent names this object as its managing controller.
     pub fn as_controller(&self) -> OwnerRef {
         OwnerRef {
-            gvk: Gvk::clone(&self.gvk),
+            gvk: self.gvk.clone(),
             name: self.key.name.clone(),
             uid: self.uid,
             controller: Some(true),
@@ -268,13 +268,29 @@ impl Deref for GvkRef {
 
 impl PartialEq for GvkRef {
     fn eq(&self, other: &Self) -> bool {
-        **self == **other
+        *self == **other
+    }
+}
+
+impl Eq for GvkRef {}
+
+impl PartialOrd for GvkRef {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for GvkRef {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        Gvk::cmp(self, other)
     }
 }
 
 impl PartialEq<Gvk> for GvkRef {
+    /// Kinds that differ mostly differ in length, so they go first.
+    #[inline]
     fn eq(&self, other: &Gvk) -> bool {
-        std::ptr::eq(&**self, other) || **self == *other
+        std::ptr::eq(&**self, other) || (self.kind == other.kind && **self == *other)
     }
 }
 
@@ -322,10 +338,12 @@ impl Uid {
     /// As a UUID is written: 8, 4, 4, 4 and 12 hexadecimal digits.
     pub fn text(self) -> UidText {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        /// Where the two digits of each byte stand.
+        const PLACES: [usize; 16] = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
         let mut text = [b'-'; 36];
-        let places = (0..8).chain(9..13).chain(14..18).chain(19..23).chain(24..36);
-        for (digit, place) in places.enumerate() {
-            text[place] = DIGITS[(self.0 >> (124 - 4 * digit)) as usize & 0xf];
+        for (byte, place) in self.0.to_be_bytes().into_iter().zip(PLACES) {
+            text[place] = DIGITS[usize::from(byte >> 4)];
+            text[place + 1] = DIGITS[usize::from(byte & 0xf)];
         }
         UidText(text)
     }

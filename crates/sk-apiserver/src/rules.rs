@@ -59,7 +59,7 @@ impl ApiServer {
         if rules == Rules::Bearable || !self.has_namespace(object) {
             return Ok(());
         }
-        admission::validate_metadata(object)?;
+        self.admission.judge_metadata(object)?;
         let stored = may_exist.then(|| self.store().get(&object.gvk, &object.key).cloned()).flatten();
         let wrong = match &object.body {
             // Nobody changes a pod's spec here: applied again, it gets labels and annotations.

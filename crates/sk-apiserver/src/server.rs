@@ -147,9 +147,10 @@ impl ApiServer {
             let missing = [Invalid::new("metadata.name", "Required value: name or generateName is required")];
             return Err(ApiError::invalid(&object.gvk, "", &missing));
         };
-        let prefix: String = prefix.chars().take(MAX_GENERATED_NAME_LEN - GENERATED_SUFFIX_LEN).collect();
+        let longest = prefix.char_indices().nth(MAX_GENERATED_NAME_LEN - GENERATED_SUFFIX_LEN);
+        let prefix = &prefix[..longest.map_or(prefix.len(), |(end, _)| end)];
         for _ in 0..GENERATED_NAME_ATTEMPTS {
-            let name = format!("{prefix}{}", self.suffixes.name_suffix(GENERATED_SUFFIX_LEN));
+            let name = [prefix, &self.suffixes.name_suffix(GENERATED_SUFFIX_LEN)].concat();
             object.identity_mut().key.name = name.into();
             if self.store.find(&object.gvk, &object.key).is_none() {
                 return Ok(());

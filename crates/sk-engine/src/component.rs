@@ -141,32 +141,88 @@ impl<'a> Context<'a> {
     }
 }
 
+/// What is remembered until an answer or a wake-up comes, by the tag that it comes with. A tag is good once: the place that
+/// it names is used again with another generation.
+#[derive(Clone, Debug)]
+pub(crate) struct Pending<T> {
+    slots: Vec<(u32, Option<T>)>,
+    free: Vec<u32>,
+}
+
+impl<T> Pending<T> {
+    pub(crate) fn new() -> Self {
+        Self { slots: Vec::new(), free: Vec::new() }
+    }
+
+    /// Remembers something; the tag it is found by.
+    pub(crate) fn add(&mut self, what: T) -> u64 {
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.slots.push((0, None));
+            u32::try_from(self.slots.len() - 1).expect("the agenda is bounded, and so is what waits for it")
+        });
+        let slot = &mut self.slots[place as usize];
+        *slot = (slot.0.wrapping_add(1), Some(what));
+        u64::from(slot.0) << 32 | u64::from(place)
+    }
+
+    fn slot(&mut self, tag: u64) -> Option<&mut Option<T>> {
+        let (generation, place) = ((tag >> 32) as u32, tag as u32 as usize);
+        self.slots.get_mut(place).filter(|slot| slot.0 == generation).map(|(_, what)| what)
+    }
+
+    /// What the tag stands for.
+    pub(crate) fn get(&mut self, tag: u64) -> Option<&T> {
+        self.slot(tag)?.as_ref()
+    }
+
+    /// The same, which is then forgotten.
+    pub(crate) fn take(&mut self, tag: u64) -> Option<T> {
+        let what = self.slot(tag)?.take()?;
+        self.free.push(tag as u32);
+        Some(what)
+    }
+}
+
 /// Wake-ups with something to remember until then.
 #[derive(Clone, Debug)]
 pub(crate) struct Timers<T> {
-    pending: BTreeMap<u64, T>,
-    made: u64,
+    pending: Pending<T>,
 }
 
 impl<T> Timers<T> {
     pub(crate) fn new() -> Self {
-        Self { pending: BTreeMap::new(), made: 0 }
+        Self { pending: Pending::new() }
     }
 
     /// Asks to be woken at `at` with `what` in mind.
     pub(crate) fn set(&mut self, ctx: &mut Context<'_>, at: SimTime, what: T) {
-        self.made += 1;
-        self.pending.insert(self.made, what);
-        ctx.wake(self.made, at);
+        ctx.wake(self.pending.add(what), at);
     }
 
     /// What a wake-up is for.
-    pub(crate) fn get(&self, tag: u64) -> Option<&T> {
-        self.pending.get(&tag)
+    pub(crate) fn get(&mut self, tag: u64) -> Option<&T> {
+        self.pending.get(tag)
     }
 
     /// What a wake-up was for.
     pub(crate) fn take(&mut self, tag: u64) -> Option<T> {
-        self.pending.remove(&tag)
+        self.pending.take(tag)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tag_is_good_once_even_if_its_place_is_used_again() {
+        let mut pending = Pending::new();
+        let first = pending.add("first");
+        assert_eq!(pending.get(first), Some(&"first"));
+        assert_eq!(pending.take(first), Some("first"));
+        let second = pending.add("second");
+        assert_eq!(pending.get(first), None);
+        assert_eq!(pending.take(first), None);
+        assert_eq!((pending.take(second), pending.take(second), pending.take(u64::MAX)), (Some("second"), None, None));
     }
 }

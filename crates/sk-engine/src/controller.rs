@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, VecDeque};
 use sk_apiserver::{Answer, KindTag, Reason, Request, Verb, View, WatchEvent};
 use sk_core::{SimDuration, SimTime};
 
-use crate::component::{Component, Context, Timers};
+use crate::component::{Component, Context, Pending, Timers};
 use crate::events::Event;
 use crate::workqueue::{Delays, WorkQueue};
 
@@ -83,8 +83,7 @@ pub(crate) struct Controller<R: Reconciler> {
     running: BTreeMap<u64, Running<R::Key>>,
     started: u64,
     /// Requests without an answer: which plan's, and what it wants.
-    sent: BTreeMap<u64, (u64, Verb)>,
-    requests: u64,
+    sent: Pending<(u64, Verb)>,
     timers: Timers<R::Key>,
     /// When each key that waits for a timer is looked at: the earliest moment that anybody asked for.
     due: BTreeMap<R::Key, SimTime>,
@@ -110,8 +109,7 @@ impl<R: Reconciler> Controller<R> {
             workers,
             running: BTreeMap::new(),
             started: 0,
-            sent: BTreeMap::new(),
-            requests: 0,
+            sent: Pending::new(),
             timers: Timers::new(),
             due: BTreeMap::new(),
         }
@@ -165,9 +163,7 @@ impl<R: Reconciler> Controller<R> {
     fn send(&mut self, plan: u64, mut running: Running<R::Key>, batch: Vec<Request>, ctx: &mut Context<'_>) {
         running.unanswered = batch.len();
         for request in batch {
-            self.requests += 1;
-            self.sent.insert(self.requests, (plan, request.verb()));
-            ctx.send(self.requests, request);
+            ctx.send(self.sent.add((plan, request.verb())), request);
         }
         self.running.insert(plan, running);
     }
@@ -199,15 +195,15 @@ impl<R: Reconciler> Component for Controller<R> {
     }
 
     fn answered(&mut self, tag: u64, answer: Answer, ctx: &mut Context<'_>) {
-        let Some((plan, verb)) = self.sent.remove(&tag) else { return };
-        let Some(mut running) = self.running.remove(&plan) else { return };
+        let Some((plan, verb)) = self.sent.take(tag) else { return };
+        let Some(running) = self.running.get_mut(&plan) else { return };
         ctx.tell(|view| self.reconciler.events(&running.key, verb, &answer, view));
         self.reconciler.answered(&running.key, verb, &answer);
         running.refused |= is_failure(verb, &answer);
         running.unanswered -= 1;
-        if running.unanswered > 0 {
-            self.running.insert(plan, running);
-        } else {
+        if running.unanswered == 0
+            && let Some(running) = self.running.remove(&plan)
+        {
             self.go_on(plan, running, ctx);
         }
         self.work(ctx);

@@ -75,7 +75,8 @@ impl Event {
 pub(crate) fn of_pods(from: &'static str, owner: &Object, verb: Verb, answer: &Answer) -> Option<Event> {
     match (verb, answer) {
         (Verb::Create, Ok(made)) if made.pod().is_some() => {
-            Some(Event::normal(from, owner, "SuccessfulCreate", format!("Created pod: {}", made.key.name)))
+            let message = ["Created pod: ", made.key.name.as_str()].concat();
+            Some(Event::normal(from, owner, "SuccessfulCreate", message))
         }
         (Verb::Create, Err(error)) => {
             Some(Event::warning(from, owner, "FailedCreate", format!("Error creating: {error}")))

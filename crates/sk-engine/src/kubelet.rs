@@ -21,7 +21,7 @@ use sk_core::{SimDuration, SimTime, SmolStr, TaintEffect};
 
 use self::admission::NodeUse;
 use self::containers::directives_of;
-use crate::component::{Component, Context, Timers};
+use crate::component::{Component, Context, Pending, Timers};
 use crate::engine::Process;
 use crate::settings::{Settings, Timing};
 
@@ -34,8 +34,7 @@ pub(crate) fn process(timing: &Timing) -> Process {
     // Every kubelet has a client of its own, so together they know no limit.
     let kubelets = Kubelets {
         timers: Timers::new(),
-        sent: BTreeMap::new(),
-        made: 0,
+        sent: Pending::new(),
         termination: timing.pod_termination,
         job_duration: timing.job_duration,
         node_use: NodeUse::new(),
@@ -50,8 +49,7 @@ pub(crate) fn process(timing: &Timing) -> Process {
 struct Kubelets {
     timers: Timers<Step>,
     /// Requests without an answer.
-    sent: BTreeMap<u64, Step>,
-    made: u64,
+    sent: Pending<Step>,
     termination: SimDuration,
     /// How long a pod of a Job runs when nobody says.
     job_duration: SimDuration,
@@ -135,7 +133,7 @@ impl Component for Kubelets {
     }
 
     fn answered(&mut self, tag: u64, answer: Answer, ctx: &mut Context<'_>) {
-        let Some(step) = self.sent.remove(&tag) else { return };
+        let Some(step) = self.sent.take(tag) else { return };
         match answer {
             Ok(_) if step.kind == StepKind::NodeReady => {
                 let opens = Step { kind: StepKind::NodeOpens, ..step };
@@ -270,9 +268,7 @@ impl Kubelets {
         let refusal = object.filter(|_| step.kind == StepKind::PodRejected);
         let refusal = refusal.and_then(|object| self.node_use.refusal(object, ctx.view));
         let Some(request) = object.and_then(|object| request(object, step.kind, refusal, ctx.now)) else { return };
-        self.made += 1;
-        self.sent.insert(self.made, step);
-        ctx.send(self.made, request);
+        ctx.send(self.sent.add(step), request);
     }
 }
 

@@ -26,7 +26,7 @@ use self::passed::Passed;
 pub use self::passed::PodsPassed;
 use self::volumes::Volumes;
 use crate::classes::Classes;
-use crate::component::{Component, Context};
+use crate::component::{Component, Context, Pending};
 use crate::engine::{EVERY_KIND, Process};
 use crate::limiter::RateLimit;
 use crate::settings::{Settings, Timing};
@@ -37,8 +37,6 @@ const CYCLE: u64 = 1;
 const FLUSH: u64 = 2;
 /// Wake-up: a pod that something went wrong for has waited long enough.
 const RETRY: u64 = 3;
-/// Tags from here on are those of requests.
-const FIRST_REQUEST: u64 = 4;
 
 pub(crate) fn process(timing: &Timing, settings: &Settings, now: SimTime) -> Process {
     let configuration = &settings.scheduler;
@@ -54,8 +52,7 @@ pub(crate) fn process(timing: &Timing, settings: &Settings, now: SimTime) -> Pro
         cycle_is_due: false,
         flush_is_due: None,
         retry_is_due: None,
-        sent: BTreeMap::new(),
-        requests: FIRST_REQUEST,
+        sent: Pending::new(),
         explainer: Explainer::new(settings.explain),
         passed: Passed::default(),
     };
@@ -89,8 +86,7 @@ struct KubeScheduler {
     flush_is_due: Option<SimTime>,
     retry_is_due: Option<SimTime>,
     /// Requests without an answer.
-    sent: BTreeMap<u64, Sent>,
-    requests: u64,
+    sent: Pending<Option<Sent>>,
     explainer: Explainer,
     passed: Passed,
 }
@@ -173,7 +169,7 @@ impl Component for KubeScheduler {
     }
 
     fn answered(&mut self, tag: u64, answer: Answer, ctx: &mut Context<'_>) {
-        match self.sent.remove(&tag) {
+        match self.sent.take(tag).flatten() {
             // The pod is gone, going, or bound by somebody else: what the informer brings next decides.
             Some(Sent::Binding(id, uid)) if answer.is_err() => self.binding_failed(id, uid, ctx),
             Some(Sent::LastVictim(id, uid)) => {

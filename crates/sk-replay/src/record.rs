@@ -13,7 +13,7 @@ use sk_core::lookup::{Lookup, hash_of};
 use sk_core::memo::Memo;
 use sk_core::{ObjectKey, ObjectRef, Resources, SimTime, SmolStr};
 use sk_engine::api::directives::NODE_GROUP;
-use sk_engine::api::{Body, Change, Object, Uid, WatchEvent};
+use sk_engine::api::{Body, Change, Object, ObjectId, Uid, WatchEvent};
 use sk_engine::kinds::{Condition, ConditionStatus, Node, POD, Pod, PodPhase, PodSpec};
 use sk_record::{DecisionRow, EndedBy, Error, EventRow, Explained, NodeRow, Outcome, PodRow, SeriesRow, Writer};
 use sk_store::trace::{Trace, TraceError};
@@ -87,6 +87,8 @@ struct LivePods {
     pods: Vec<Option<LivePod>>,
     free: Vec<u32>,
     places: Lookup<u32>,
+    /// Where the pod of each of the engine's ids was last found: its next change mostly finds it there.
+    by_id: Vec<u32>,
 }
 
 /// A pod's row in the making: what its newest version does not say.
@@ -101,6 +103,8 @@ struct LivePod {
     started: Option<SimTime>,
     finished: Option<SimTime>,
     group: Option<SmolStr>,
+    /// Its node was seen, so that its group is known, or that it has none.
+    is_grouped: bool,
     /// As it was created.
     cpu_m: i64,
     memory_bytes: i64,
@@ -112,6 +116,24 @@ impl LivePods {
     fn place(&self, key: &ObjectKey) -> Option<u32> {
         let is_it = |place: &u32| self.pods[*place as usize].as_ref().is_some_and(|pod| pod.object.key == *key);
         self.places.find(hash_of(key), is_it).copied()
+    }
+
+    /// The same, for whoever knows the object's id.
+    fn place_of(&self, id: Option<ObjectId>, object: &Object) -> Option<u32> {
+        let noted = id.and_then(|id| self.by_id.get(id.index())).copied();
+        let is_it = |place: &u32| {
+            let pod = self.pods.get(*place as usize).and_then(Option::as_ref);
+            pod.is_some_and(|pod| pod.object.uid == object.uid)
+        };
+        noted.filter(is_it).or_else(|| self.place(&object.key))
+    }
+
+    fn note(&mut self, id: Option<ObjectId>, place: u32) {
+        let Some(id) = id else { return };
+        if self.by_id.len() <= id.index() {
+            self.by_id.resize(id.index() + 1, u32::MAX);
+        }
+        self.by_id[id.index()] = place;
     }
 
     fn add(&mut self, pod: LivePod) -> u32 {
@@ -144,10 +166,12 @@ impl LivePods {
     }
 
     /// All of them, by namespace and name.
-    fn into_sorted(self) -> Vec<LivePod> {
-        let mut pods: Vec<LivePod> = self.pods.into_iter().flatten().collect();
-        pods.sort_by(|one, other| one.object.key.cmp(&other.object.key));
-        pods
+    fn into_sorted(self) -> impl Iterator<Item = LivePod> {
+        let mut pods = self.pods;
+        let key = |place: &usize| pods[*place].as_ref().map(|pod| &pod.object.key);
+        let mut places: Vec<usize> = (0..pods.len()).filter(|place| pods[*place].is_some()).collect();
+        places.sort_by(|one, other| key(one).cmp(&key(other)));
+        places.into_iter().filter_map(move |place| pods[place].take())
     }
 }
 
@@ -193,17 +217,23 @@ impl Recorder {
 
     /// Takes in one change.
     pub fn see(&mut self, seen: &Seen) -> Result<(), Error> {
-        self.see_change(seen.at, seen.change, &seen.object)
+        self.see_change(seen.at, seen.change, None, &seen.object)
     }
 
     /// Takes in one change of the engine's log.
     pub fn see_event(&mut self, event: &WatchEvent) -> Result<(), Error> {
-        self.see_change(event.at, event.change, &event.object)
+        self.see_change(event.at, event.change, Some(event.id), &event.object)
     }
 
-    fn see_change(&mut self, at: SimTime, change: Change, object: &Arc<Object>) -> Result<(), Error> {
+    fn see_change(
+        &mut self,
+        at: SimTime,
+        change: Change,
+        id: Option<ObjectId>,
+        object: &Arc<Object>,
+    ) -> Result<(), Error> {
         match &object.body {
-            Body::Pod(pod) => self.see_pod(at, change, object, pod),
+            Body::Pod(pod) => self.see_pod(at, change, id, object, pod),
             Body::Node(node) => self.see_node(at, change, object, node),
             _ => self.see_owner(at, change, object),
         }
@@ -282,13 +312,22 @@ impl Recorder {
         self.explained.insert((said.pod, said.message.map(SmolStr::from)), explained);
     }
 
-    fn see_pod(&mut self, at: SimTime, change: Change, object: &Arc<Object>, pod: &Pod) -> Result<(), Error> {
-        let place = match self.pods.place(&object.key) {
+    fn see_pod(
+        &mut self,
+        at: SimTime,
+        change: Change,
+        id: Option<ObjectId>,
+        object: &Arc<Object>,
+        pod: &Pod,
+    ) -> Result<(), Error> {
+        let place = match self.pods.place_of(id, object) {
             Some(place) => place,
             None => {
                 let owner = self.owner_above(object);
                 let requests = self.requests.get_or_insert_with(&pod.spec, PodSpec::requests);
-                self.pods.add(LivePod::new(object, &requests, at, owner))
+                let place = self.pods.add(LivePod::new(object, &requests, at, owner));
+                self.pods.note(id, place);
+                place
             }
         };
         let Some(live) = self.pods.get_mut(place) else { return Ok(()) };
@@ -442,6 +481,7 @@ impl LivePod {
             started: None,
             finished: None,
             group: None,
+            is_grouped: false,
             cpu_m: requests.cpu_milli,
             memory_bytes: requests.memory,
             waited_for: None,
@@ -524,9 +564,11 @@ impl LivePod {
     /// Says which group the pod's node is of. Each time the pod is seen, until it is known: on a cluster nodes and pods
     /// are two watches, and a pod may be seen on a new node before that node is.
     fn name_group(&mut self, nodes: &BTreeMap<SmolStr, NodeRow>) {
-        if self.group.is_none() {
-            let node = self.node().and_then(|name| nodes.get(name));
-            self.group = node.and_then(|node| node.group.as_deref().map(SmolStr::from));
+        if !self.is_grouped
+            && let Some(node) = self.node().and_then(|name| nodes.get(name))
+        {
+            self.is_grouped = true;
+            self.group = node.group.as_deref().map(SmolStr::from);
         }
     }
 

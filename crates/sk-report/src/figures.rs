@@ -269,8 +269,8 @@ figures! {
 const MONTH: f64 = 730.0;
 const YEAR: f64 = 8_760.0;
 
-/// The figures of a run that people are shown, in the order in which they read them: comparison and Markdown.
-pub const SHOWN: [Shown; 22] = [
+/// The figures of a run that people are shown, in the order in which they read them: comparison, Markdown, CSV and page.
+pub static SHOWN: [Shown; 22] = [
     Shown::fact("pods.created", "pods created", Unit::Count).rare(),
     Shown::higher("pods.ran", "pods that ran", Unit::Count).rare(),
     Shown::lower("pods.failed", "pods that failed", Unit::Count).rare(),

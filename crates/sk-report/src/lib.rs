@@ -27,7 +27,7 @@
 //! | [`side_by_side`] | several runs of one command in a table |
 //! | [`html`] | report.html |
 //! | [`escape`] | text that comes from others, made harmless |
-//! | [`json`], [`markdown`], [`junit`] | summary.json, pull requests, CI |
+//! | [`json`], [`csv`], [`markdown`], [`junit`] | summary.json, spreadsheets, pull requests, CI |
 
 pub mod analysis;
 pub mod assertion;
@@ -36,6 +36,7 @@ pub mod causes;
 pub mod changes;
 pub mod compare;
 pub mod confined;
+pub mod csv;
 pub mod escape;
 pub mod events;
 pub mod fidelity;

@@ -2,9 +2,8 @@
 
 use crate::analysis::Analysis;
 use crate::escape::markdown;
-use crate::figure::ToFigure;
-use crate::figures::SHOWN;
 use crate::gaps::Gap;
+use crate::shown;
 use crate::verdict::{Judged, Judgement, Trust};
 
 /// The whole text.
@@ -26,7 +25,7 @@ pub fn render(analysis: &Analysis, judgement: &Judgement) -> String {
     }
     text.push_str(&not_simulated(judgement));
     text.push_str("| figure | value |\n|---|---|\n");
-    for (label, value) in rows(analysis) {
+    for (_, label, value) in shown::rows(analysis).filter(|(shown, ..)| !shown.is_rare) {
         text.push_str(&format!("| {label} | {} |\n", markdown(&value)));
     }
     text.push_str(&format!("\n**Trust:** {}\n", markdown(&Trust::of(analysis).pieces.join(" · "))));
@@ -48,12 +47,4 @@ fn not_simulated(judgement: &Judgement) -> String {
     let accepted = judgement.accepted.iter().map(|gap| row(gap, " (accepted)"));
     let rows: String = open.chain(accepted).collect();
     format!("| not simulated | how much | worst first |\n|---|---|---|\n{rows}\n")
-}
-
-/// The figures that a comparison shows too, except those of no interest while nothing is compared.
-fn rows(analysis: &Analysis) -> Vec<(&'static str, String)> {
-    let figures = analysis.summary.figure();
-    let hours = analysis.window.length().as_secs_f64() / 3_600.0;
-    let known = SHOWN.iter().filter(|shown| !shown.is_rare && shown.value(&figures, hours).is_some());
-    known.map(|shown| (shown.label, shown.text(&figures, hours, &analysis.meta.currency))).collect()
 }

@@ -1,13 +1,26 @@
 //! How a figure is shown to people: its label, how it is written, and which way is better.
 //!
 //! Which figures are shown, and in which order, is said once, beside the figures ([`crate::figures::SHOWN`] and the two
-//! lists of columns); the comparison, Markdown and the tables of the page come from there. A value is looked up in the
+//! lists of columns); the comparison, Markdown, CSV and the tables of the page come from there. A value is looked up in the
 //! tree of figures by its path.
 
 use sk_core::SimDuration;
 
-use crate::figure::Figure;
+use crate::analysis::Analysis;
+use crate::figure::{Figure, ToFigure};
+use crate::figures::SHOWN;
 use crate::words;
+
+/// The shown figures that a run has, with their labels and values for people.
+pub fn rows(analysis: &Analysis) -> impl Iterator<Item = (&'static Shown, &'static str, String)> {
+    let figures = analysis.summary.figure();
+    let hours = analysis.window.length().as_secs_f64() / 3_600.0;
+    let currency = &analysis.meta.currency;
+    SHOWN.iter().filter_map(move |shown| {
+        let value = shown.value(&figures, hours)?;
+        Some((shown, shown.label, shown.unit.text(value, currency)))
+    })
+}
 
 /// Which way a figure should go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

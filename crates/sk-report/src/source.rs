@@ -16,6 +16,8 @@ pub trait Source {
     fn series(&self) -> Result<impl Iterator<Item = Result<SeriesRow, Error>>, Error>;
     /// All answers of the scheduler.
     fn decisions(&self) -> Result<impl Iterator<Item = Result<DecisionRow, Error>>, Error>;
+    /// Shows all answers of the scheduler, one after the other, without a copy of any.
+    fn each_decision(&self, show: impl FnMut(&DecisionRow<&str>)) -> Result<(), Error>;
     /// All decisions of the autoscaler; a recording has none.
     fn autoscaler(&self) -> Result<impl Iterator<Item = Result<AutoscalerRow, Error>>, Error>;
 }
@@ -42,6 +44,13 @@ impl Source for Run {
     }
     fn decisions(&self) -> Result<impl Iterator<Item = Result<DecisionRow, Error>>, Error> {
         Run::decisions(self)
+    }
+    fn each_decision(&self, mut show: impl FnMut(&DecisionRow<&str>)) -> Result<(), Error> {
+        let mut rows = Run::decisions(self)?;
+        while let Some(decision) = rows.next_borrowed()? {
+            show(&decision);
+        }
+        Ok(())
     }
     fn autoscaler(&self) -> Result<impl Iterator<Item = Result<AutoscalerRow, Error>>, Error> {
         Run::autoscaler(self)
@@ -84,6 +93,10 @@ impl Source for Tables {
     }
     fn decisions(&self) -> Result<impl Iterator<Item = Result<DecisionRow, Error>>, Error> {
         Ok(self.decisions.iter().cloned().map(Ok))
+    }
+    fn each_decision(&self, mut show: impl FnMut(&DecisionRow<&str>)) -> Result<(), Error> {
+        self.decisions.iter().for_each(|decision| show(&decision.borrowed()));
+        Ok(())
     }
     fn autoscaler(&self) -> Result<impl Iterator<Item = Result<AutoscalerRow, Error>>, Error> {
         Ok(self.autoscaler.iter().cloned().map(Ok))

@@ -1,4 +1,4 @@
-//! report.html, summary.json, junit.xml and Markdown: whole, bounded, the same twice, and harmless whatever a trace holds.
+//! report.html, summary.json, junit.xml, CSV and Markdown: whole, bounded, the same twice, and harmless whatever a trace holds.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -8,7 +8,7 @@ use sk_record::{
     AutoscalerRow, Decided, DecisionRow, Happened, NodeRow, PodRow, SeriesRow, Trigger, Warning, WarningKind,
 };
 use sk_report::figure::ToFigure;
-use sk_report::{Analysis, Assertion, Judgement, Scope, Tables, Terms, check, html, json, junit, markdown};
+use sk_report::{Analysis, Assertion, Judgement, Scope, Tables, Terms, check, csv, html, json, junit, markdown};
 
 fn judged(tables: &Tables, assertions: &[&str]) -> (Analysis, Judgement) {
     let analysis = Analysis::of(tables).unwrap();
@@ -214,4 +214,29 @@ fn markdown_shows_verdict_figures_and_trust() {
     {
         assert!(text.contains(part), "{part} in\n{text}");
     }
+}
+
+#[test]
+fn a_shown_figure_is_in_the_page_in_markdown_and_in_csv_without_another_word() {
+    let (analysis, judgement) = judged(&story::nginx(), &[]);
+    let page = page(&story::nginx());
+    let (markdown, csv) = (markdown::render(&analysis, &judgement), csv::render(&analysis));
+    let mut shown = 0;
+    for (figure, label, value) in sk_report::shown::rows(&analysis) {
+        assert!(page.contains(&format!("<td>{label}</td><td class=\"num\">{value}</td>")), "{label} in the page");
+        assert!(csv.lines().any(|line| line.contains(&format!(",,{},", figure.path))), "{} in CSV", figure.path);
+        assert!(figure.is_rare || markdown.contains(&format!("| {label} | ")), "{label} in Markdown");
+        shown += 1;
+    }
+    assert!(shown >= 15, "{shown}");
+}
+
+#[test]
+fn csv_holds_every_figure_once_and_names_that_others_chose_stay_in_their_cell() {
+    let (analysis, _) = judged(&hostile("a,\"b\"\n=1"), &[]);
+    let text = csv::render(&analysis);
+    assert!(text.starts_with("run_id,of,name,figure,value\n"));
+    assert!(text.contains("\"a,\"\"b\"\"\n=1\",namespaces,\"a,\"\"b\"\"\n=1\",pods.created,12\n"), "{text}");
+    assert!(text.contains(",,start_latency.p99,"));
+    assert!(!text.contains("\n=1,"), "no line begins with a formula");
 }

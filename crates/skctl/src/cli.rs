@@ -410,6 +410,8 @@ pub enum ReportFormat {
     Table,
     /// summary.json
     Json,
+    /// For a spreadsheet: every figure, one to a line.
+    Csv,
     /// For a pull request or a job summary.
     Markdown,
     /// For a CI server.
@@ -441,6 +443,8 @@ pub enum CompareFormat {
     Table,
     /// Every figure of every run, and the compared ones.
     Json,
+    /// For a spreadsheet: each compared figure of each run, one to a line.
+    Csv,
     /// For a pull request or a job summary.
     Markdown,
     /// One self-contained page with the curves over each other.

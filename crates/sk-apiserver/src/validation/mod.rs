@@ -109,6 +109,13 @@ pub(crate) fn node(node: &Node) -> Errors {
 
 /// What is wrong with an object's name, labels and annotations.
 pub(crate) fn metadata(object: &Object) -> Errors {
+    let mut errors = names(object);
+    errors.extend(other_metadata(object));
+    errors
+}
+
+/// What is wrong with an object's name, or with the prefix that it is to be made from.
+pub(crate) fn names(object: &Object) -> Errors {
     let mut errors = Errors::new();
     if let Some(prefix) = object.generate_name.as_deref().filter(|_| object.key.name.is_empty()) {
         object_name(object, prefix.trim_end_matches('-'), "metadata.generateName", &mut errors);
@@ -117,6 +124,12 @@ pub(crate) fn metadata(object: &Object) -> Errors {
     } else {
         object_name(object, &object.key.name, "metadata.name", &mut errors);
     }
+    errors
+}
+
+/// What is wrong with the metadata that objects of one template share.
+fn other_metadata(object: &Object) -> Errors {
+    let mut errors = Errors::new();
     for (key, value) in object.meta.labels.iter() {
         text::label_key(key, "metadata.labels", &mut errors);
         text::label_value(value, "metadata.labels", &mut errors);

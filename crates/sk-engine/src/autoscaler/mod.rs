@@ -171,16 +171,17 @@ impl Component for ClusterAutoscaler {
     }
 
     fn wake(&mut self, tag: u64, ctx: &mut Context<'_>) {
-        match self.alarms.take(tag) {
-            Some(Alarm::Loop(number)) => {
+        let Some(alarm) = self.alarms.take(tag) else { return };
+        self.view.catch_up(ctx.view);
+        match alarm {
+            Alarm::Loop(number) => {
                 if let Some(trigger) = self.schedule.begin(number, ctx.now) {
                     self.run(trigger, ctx);
                 }
             }
-            Some(Alarm::Removal(node)) => self.remove(&node, ctx),
-            Some(Alarm::Mark(node, mark)) => self.mark(&node, mark, ctx),
-            Some(Alarm::Evict(pod, grace, until)) => self.evict(pod, grace, until, ctx),
-            None => {}
+            Alarm::Removal(node) => self.remove(&node, ctx),
+            Alarm::Mark(node, mark) => self.mark(&node, mark, ctx),
+            Alarm::Evict(pod, grace, until) => self.evict(pod, grace, until, ctx),
         }
     }
 

@@ -94,8 +94,13 @@ impl Schedule {
 
     /// Something changed: if the timer is not set for its next tick, it is now.
     pub(super) fn changed(&mut self, now: SimTime) -> Option<(u64, SimTime)> {
+        // No tick is before the first, so a loop that is due by then needs no look at the clock.
+        let first = self.counted_from + self.scan_interval;
+        if !self.has_begun || self.due.is_some_and(|(due, _)| due <= first) {
+            return None;
+        }
         let next = self.tick(now);
-        if self.due.is_some_and(|(due, _)| due <= next) || !self.has_begun {
+        if self.due.is_some_and(|(due, _)| due <= next) {
             return None;
         }
         self.set(next, Trigger::Timer)

@@ -1,5 +1,7 @@
-//! The cluster as the autoscaler sees it, kept up to date change by change: nothing is looked at again in a loop that
-//! cannot have changed since the last.
+//! The cluster as the autoscaler sees it: nothing is looked at again in a loop that cannot have changed since the last.
+//!
+//! Nodes are taken in change by change. Of pods it is only noted that they changed ([`Unread`]); how they are is looked at
+//! when somebody needs to know ([`View::catch_up`]), so a pod that came and went between two loops costs next to nothing.
 //!
 //! Nodes and pods also stand in a scheduler of the autoscaler's own, which is asked what would fit where. Expendable pods
 //! do not stand there: they neither take room nor keep their node.
@@ -8,7 +10,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sk_apiserver::directives::NODE_GROUP;
-use sk_apiserver::{self as api, Change, Object, WatchEvent};
+use sk_apiserver::kinds::Pod;
+use sk_apiserver::{self as api, Change, Object, ObjectId, WatchEvent};
 use sk_core::{ObjectKey, SimDuration, SimTime, SmolStr, Taint};
 use sk_scheduler::{ClassId, Cluster, NodeId, NodeSpec, PodClass, PodId, Scheduler};
 
@@ -36,6 +39,50 @@ pub(super) struct View {
     pub(super) classes: Classes,
     /// Disruption budgets and DaemonSets.
     pub(super) beside: Beside,
+    /// Pods by the object's id, as they were last looked at.
+    known: Vec<Option<Arc<Object>>>,
+    unread: Unread,
+}
+
+/// Pods that have changed since they were last looked at, in the order in which they came or were bound.
+#[derive(Clone, Debug, Default)]
+struct Unread {
+    entries: Vec<(u64, ObjectId)>,
+    /// By id: the number of its newest entry; 0: it has none.
+    newest: Vec<u64>,
+    made: u64,
+}
+
+impl Unread {
+    /// Notes a change. One by which a pod gets its place puts it behind those that had theirs before.
+    fn add(&mut self, id: ObjectId, is_new_place: bool) {
+        if self.newest.len() <= id.index() {
+            self.newest.resize(id.index() + 1, 0);
+        }
+        if self.newest[id.index()] != 0 && !is_new_place {
+            return;
+        }
+        self.made += 1;
+        self.newest[id.index()] = self.made;
+        self.entries.push((self.made, id));
+        // Half of them at least are out of date then.
+        if self.entries.len() > 2 * self.newest.len() {
+            let newest = &self.newest;
+            self.entries.retain(|(number, id)| newest[id.index()] == *number);
+        }
+    }
+
+    /// All of them, each once.
+    fn take(&mut self) -> Vec<ObjectId> {
+        let entries = std::mem::take(&mut self.entries);
+        let is_newest = |(number, id): (u64, ObjectId)| {
+            (self.newest[id.index()] == number).then(|| {
+                self.newest[id.index()] = 0;
+                id
+            })
+        };
+        entries.into_iter().filter_map(is_newest).collect()
+    }
 }
 
 /// A node with its pods counted in.
@@ -76,6 +123,7 @@ pub(super) struct Amount {
 /// A pod and what the scheduler calls it.
 #[derive(Clone, Debug)]
 pub(super) struct PodView {
+    object_id: ObjectId,
     pub(super) object: Arc<Object>,
     pub(super) id: PodId,
     pub(super) class: ClassId,
@@ -120,27 +168,28 @@ impl View {
     /// The same cluster seen with other flags.
     pub(super) fn again(&self, groups: &[NodeGroup], flags: &Autoscaler, view: api::View<'_>) -> Self {
         let mut anew = Self::new(groups, flags);
-        for (_, object) in view.everything() {
-            anew.look_at(object, view);
-        }
+        anew.look_at_all(view);
         for (name, node) in &mut anew.nodes {
             node.leaving = self.nodes.get(name).is_some_and(|before| before.leaving);
         }
         anew
     }
 
-    /// Takes in an object that is there; pods that have a place come with their node.
-    fn look_at(&mut self, object: &Arc<Object>, view: api::View<'_>) {
-        if object.node().is_some() {
-            self.learn_node(object, view);
-        } else if role(object) == Some(Role::Pending) {
-            self.pod_changed(None, Some(object));
-        } else if object.namespace().is_some() {
-            let labels = Some((*object.meta.labels).clone());
-            self.what_if.cluster.objects.set_namespace(object.key.name.clone(), labels);
-        } else {
-            self.beside.learn(object, true);
+    /// Takes in everything that is there.
+    fn look_at_all(&mut self, view: api::View<'_>) {
+        for (id, object) in view.everything() {
+            if object.node().is_some() {
+                self.learn_node(object, view);
+            } else if object.pod().is_some() {
+                self.unread.add(id, false);
+            } else if object.namespace().is_some() {
+                let labels = Some((*object.meta.labels).clone());
+                self.what_if.cluster.objects.set_namespace(object.key.name.clone(), labels);
+            } else {
+                self.beside.learn(object, true);
+            }
         }
+        self.catch_up(view);
     }
 
     fn empty(groups: &[NodeGroup], cutoff: i32) -> Self {
@@ -153,10 +202,12 @@ impl View {
             what_if: Scheduler::default(),
             classes: Classes::default(),
             beside: Beside::default(),
+            known: Vec::new(),
+            unread: Unread::default(),
         }
     }
 
-    /// Takes in one change.
+    /// Takes in one change, of a pod only that there was one.
     pub(super) fn learn(&mut self, event: &WatchEvent, view: api::View<'_>) {
         let is_there = event.change != Change::Deleted;
         let object = &event.object;
@@ -165,13 +216,31 @@ impl View {
                 true => self.learn_node(object, view),
                 false => self.forget_node(&object.key.name),
             }
-        } else if object.pod().is_some() {
-            self.pod_changed(event.before.as_ref(), is_there.then_some(object));
+        } else if let Some(pod) = object.pod() {
+            let had_place = || event.before.as_ref().and_then(|before| before.pod()?.node_name.as_ref()).is_some();
+            self.unread.add(event.id, pod.node_name.is_some() && !had_place());
         } else if object.namespace().is_some() {
             let labels = is_there.then(|| (*object.meta.labels).clone());
             self.what_if.cluster.objects.set_namespace(object.key.name.clone(), labels);
         } else {
             self.beside.learn(object, is_there);
+        }
+    }
+
+    /// Looks at the pods that have changed. The view is that of the newest change taken in.
+    pub(super) fn catch_up(&mut self, view: api::View<'_>) {
+        for id in self.unread.take() {
+            if self.known.len() <= id.index() {
+                self.known.resize(id.index() + 1, None);
+            }
+            let (before, after) = (self.known[id.index()].take(), view.get(id).filter(|object| object.pod().is_some()));
+            // An id that stands for another object now: the one before is gone.
+            let same = before.as_ref().zip(after).is_some_and(|(before, after)| before.uid == after.uid);
+            if !same && before.is_some() {
+                self.pod_changed(id, before.as_ref(), None);
+            }
+            self.pod_changed(id, before.as_ref().filter(|_| same), after);
+            self.known[id.index()] = after.filter(|after| role(after).is_some()).cloned();
         }
     }
 
@@ -206,20 +275,29 @@ impl View {
             None => self.nodes.insert(name.clone(), known).is_none(),
         };
         if is_new {
-            let there: Vec<_> = view.pods_on(name).map(|(_, pod)| pod.clone()).collect();
-            for pod in &there {
-                self.pod_changed(None, Some(pod));
+            for (id, _) in view.pods_on(name) {
+                self.forget_known(id);
+                self.unread.add(id, true);
             }
+        }
+    }
+
+    fn forget_known(&mut self, id: ObjectId) {
+        if let Some(known) = self.known.get_mut(id.index()) {
+            *known = None;
         }
     }
 
     fn forget_node(&mut self, name: &SmolStr) {
         let Some(node) = self.nodes.remove(name) else { return };
-        node.pods.values().for_each(|pod| self.what_if.cluster.drop_pod(pod.id));
+        for pod in node.pods.values() {
+            self.what_if.cluster.drop_pod(pod.id);
+            self.forget_known(pod.object_id);
+        }
         self.what_if.cluster.remove_node(node.id);
     }
 
-    fn pod_changed(&mut self, before: Option<&Arc<Object>>, after: Option<&Arc<Object>>) {
+    fn pod_changed(&mut self, id: ObjectId, before: Option<&Arc<Object>>, after: Option<&Arc<Object>>) {
         let (was, is) = (before.and_then(|pod| role(pod)), after.and_then(|pod| role(pod)));
         if let (Some(before), Some(after)) = (before, after)
             && was == is
@@ -234,7 +312,7 @@ impl View {
             self.forget_pod(before, role);
         }
         if let (Some(after), Some(role)) = (after, &is) {
-            self.learn_pod(after, role);
+            self.learn_pod(id, after, role);
         }
     }
 
@@ -245,7 +323,7 @@ impl View {
         }
     }
 
-    fn learn_pod(&mut self, object: &Arc<Object>, role: &Role) {
+    fn learn_pod(&mut self, object_id: ObjectId, object: &Arc<Object>, role: &Role) {
         let Some(pod) = object.pod() else { return };
         let node = match role {
             Role::Pending => None,
@@ -262,7 +340,7 @@ impl View {
         let priority = cluster.class(class).priority;
         let expendable = priority < self.cutoff;
         let id = cluster.new_pod(class, object.key.name.clone());
-        let known = PodView { object: object.clone(), id, class, requests, priority, expendable };
+        let known = PodView { object_id, object: object.clone(), id, class, requests, priority, expendable };
         match node {
             None => drop(self.pending.insert(age_of(object), known)),
             Some(node) => {
@@ -299,9 +377,7 @@ impl View {
     /// Does a picture made anew say the same? It must, whatever changes led here; debug builds look in every loop.
     pub(super) fn is_true(&self, view: api::View<'_>) -> bool {
         let mut anew = Self { groups: self.groups.clone(), ..Self::empty(&[], self.cutoff) };
-        for (_, object) in view.everything() {
-            anew.look_at(object, view);
-        }
+        anew.look_at_all(view);
         anew.facts() == self.facts() && anew.beside == self.beside
     }
 
@@ -370,7 +446,7 @@ pub(super) fn starts_loop(event: &WatchEvent, now: SimTime) -> bool {
     let since = || object.pod()?.status.condition("PodScheduled")?.last_transition_time;
     // Kubernetes keeps it in whole seconds.
     let is_recent = |since: SimTime| now.since(SimTime::from_secs(since.as_secs())) <= MAX_POD_CHANGE_AGE;
-    event.change != Change::Deleted && role(object) == Some(Role::Pending) && since().is_some_and(is_recent)
+    event.change != Change::Deleted && is_pending(object) && since().is_some_and(is_recent)
 }
 
 /// The class without the name of a node: what would fit where is asked as if the pod were made again, even if its template
@@ -390,12 +466,17 @@ fn age_of(object: &Object) -> (SimTime, ObjectKey) {
 
 fn role(object: &Object) -> Option<Role> {
     let pod = object.pod().filter(|pod| !pod.status.phase.is_final())?;
-    if let Some(node) = &pod.node_name {
-        return Some(Role::On(node.clone()));
+    match &pod.node_name {
+        Some(node) => Some(Role::On(node.clone())),
+        None => is_pending(object).then_some(Role::Pending),
     }
-    let condition = pod.status.condition("PodScheduled");
-    let refused = condition.is_some_and(|condition| !condition.is_true() && condition.reason() == "Unschedulable");
-    (refused && !object.is_deleting()).then_some(Role::Pending)
+}
+
+/// Did the scheduler find no place for it, so far?
+fn is_pending(object: &Object) -> bool {
+    let waits = |pod: &&Pod| pod.node_name.is_none() && !pod.status.phase.is_final() && !object.is_deleting();
+    let condition = object.pod().filter(waits).and_then(|pod| pod.status.condition("PodScheduled"));
+    condition.is_some_and(|condition| !condition.is_true() && condition.reason() == "Unschedulable")
 }
 
 /// Is there nothing that scheduling looks at in which the two differ?

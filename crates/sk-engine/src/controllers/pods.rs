@@ -48,16 +48,17 @@ pub(crate) fn generated(
 ) -> Request {
     let key = ObjectKey { namespace: owner.key.namespace.clone(), name: SmolStr::default() };
     let TemplateMeta { labels, annotations, rest } = template;
-    let finalizers = rest.get("finalizers").and_then(Value::as_array).into_iter().flatten();
+    let finalizers = rest.get("finalizers").and_then(Value::as_array);
+    let finalizers = finalizers.map(|all| all.iter().filter_map(Value::as_str).map(SmolStr::from).collect());
     let meta = Meta {
         labels: labels.clone(),
         annotations: annotations.clone(),
         owners: owners.clone(),
-        finalizers: finalizers.filter_map(Value::as_str).map(SmolStr::from).collect(),
+        finalizers: finalizers.unwrap_or_default(),
         ..Meta::default()
     };
     let body = Body::Pod(Pod { node_name: pinned(spec), spec: spec.clone(), ..Pod::default() });
-    let prefix: SmolStr = format!("{}-", owner.key.name).into();
+    let prefix: SmolStr = [owner.key.name.as_str(), "-"].concat().into();
     Request::create(Object::new(&POD, key, meta, body).with_generate_name(prefix))
 }
 

@@ -6,24 +6,28 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use sk_apiserver::kinds::{NODE, PodSpec, Why};
+use sk_apiserver::kinds::{NODE, NodeStatus, PodSpec, Why};
 use sk_apiserver::{Change, Object, View, WatchEvent};
 use sk_core::memo::Memo;
 use sk_core::{ObjectKey, Resources, SmolStr};
 
 /// How many specs' requests are remembered: one per pod template in use, about 100 bytes each.
 const REQUEST_MEMORY: usize = 4096;
+/// How many nodes' room is remembered: 16,384 × 150 bytes are 2.5 MB.
+const NODE_MEMORY: usize = 1 << 14;
 
 /// What the pods on each node ask for.
 #[derive(Clone)]
 pub(super) struct NodeUse {
     used: BTreeMap<SmolStr, (Resources, i64)>,
     requests: Memo<PodSpec, Arc<Resources>>,
+    /// What nodes of a status have for pods, and for how many.
+    allocatable: Memo<NodeStatus, Option<Arc<(Resources, i64)>>>,
 }
 
 impl NodeUse {
     pub(super) fn new() -> Self {
-        Self { used: BTreeMap::new(), requests: Memo::new(REQUEST_MEMORY) }
+        Self { used: BTreeMap::new(), requests: Memo::new(REQUEST_MEMORY), allocatable: Memo::new(NODE_MEMORY) }
     }
 
     /// Keeps the sums true.
@@ -58,18 +62,19 @@ impl NodeUse {
     pub(super) fn refusal(&mut self, object: &Arc<Object>, view: View<'_>) -> Option<Why> {
         let (node_name, spec) = holds(object)?;
         let (_, node) = view.find(&NODE, &ObjectKey::cluster(node_name.clone()))?;
-        let (allocatable, most_pods) = node.node()?.allocatable();
         let requested = self.requests_of(spec);
+        let room = self
+            .allocatable
+            .get_or_insert_with(&node.node()?.status, |_| node.node().map(|node| Arc::new(node.allocatable())))?;
+        let (allocatable, most_pods) = (&room.0, room.1);
         let (used, pods) = self.used.get(node_name)?;
         if *pods > most_pods {
             return Some(why("pods", 1, pods - 1, most_pods));
         }
-        let mut others = used.clone();
-        others.sub(&requested);
+        // The pod itself is among those that are counted.
         let mut wanted = amounts(&requested);
-        let short = wanted
-            .find(|(name, amount)| *amount > 0 && *amount > amount_of(&allocatable, name) - amount_of(&others, name));
-        short.map(|(name, amount)| why(name, amount, amount_of(&others, name), amount_of(&allocatable, name)))
+        let short = wanted.find(|(name, amount)| *amount > 0 && amount_of(used, name) > amount_of(allocatable, name));
+        short.map(|(name, amount)| why(name, amount, amount_of(used, name) - amount, amount_of(allocatable, name)))
     }
 }
 

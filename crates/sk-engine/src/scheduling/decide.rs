@@ -14,8 +14,9 @@ const SCHEDULER: &str = "default-scheduler";
 
 /// What is said of a pod that got a node.
 pub(super) fn assigned(pod: &Object) -> said::Event {
-    let node = pod.pod().and_then(|pod| pod.node_name.clone()).unwrap_or_default();
-    let message = format!("Successfully assigned {} to {node}", pod.key);
+    let node = pod.pod().and_then(|pod| pod.node_name.as_deref()).unwrap_or_default();
+    // Said of every pod, so it is put together without the machinery of `format!`.
+    let message = ["Successfully assigned ", pod.key.namespace_or_empty(), "/", &pod.key.name, " to ", node].concat();
     said::Event::normal(SCHEDULER, pod, "Scheduled", message)
 }
 
@@ -156,11 +157,7 @@ impl KubeScheduler {
     }
 
     fn send(&mut self, what: Option<Sent>, request: Request, ctx: &mut Context<'_>) {
-        self.requests += 1;
-        if let Some(what) = what {
-            self.sent.insert(self.requests, what);
-        }
-        ctx.send(self.requests, request);
+        ctx.send(self.sent.add(what), request);
     }
 
     pub(super) fn binding_failed(&mut self, id: ObjectId, uid: Uid, ctx: &mut Context<'_>) {

@@ -9,9 +9,8 @@ mod minutes;
 mod names;
 mod scalings;
 
-use std::collections::BTreeMap;
-
 use sk_core::SimTime;
+use sk_core::lookup::{Lookup, hash_of};
 use sk_record::{DecisionRow, EndedBy, Error, Outcome, PodRow};
 
 pub use minutes::{Minute, Minutes};
@@ -62,14 +61,18 @@ pub struct PodLine {
 }
 
 impl PodLine {
-    /// Did something happen to it beside running and ending as it should?
     fn is_eventful(&self) -> bool {
-        self.waited_for.is_some()
-            || match self.how {
-                Some(EndedBy::Evicted | EndedBy::Preempted | EndedBy::NodeLost | EndedBy::Failed) => true,
-                Some(EndedBy::Finished | EndedBy::Deleted) | None => self.scheduled.is_none(),
-            }
+        is_eventful(self.waited_for.is_some(), self.how, self.scheduled)
     }
+}
+
+/// Did something happen to a pod beside running and ending as it should?
+fn is_eventful(has_waited: bool, how: Option<EndedBy>, scheduled: Option<SimTime>) -> bool {
+    has_waited
+        || match how {
+            Some(EndedBy::Evicted | EndedBy::Preempted | EndedBy::NodeLost | EndedBy::Failed) => true,
+            Some(EndedBy::Finished | EndedBy::Deleted) | None => scheduled.is_none(),
+        }
 }
 
 /// One answer of the scheduler about a pod that is kept.
@@ -146,12 +149,11 @@ impl Events {
         if window.clip(pod.created, end_of(pod)).is_none() {
             return;
         }
-        let line = self.line(pod);
-        let bytes = embedded_bytes(&line.name) + POD_BYTES;
-        if !line.is_eventful() {
-            self.see_quiet(line, bytes);
-            return;
+        let bytes = embedded_bytes(pod.namespace) + 1 + embedded_bytes(pod.name) + POD_BYTES;
+        if !is_eventful(pod.waited_for.is_some(), pod.ended_by, pod.scheduled) {
+            return self.see_quiet(pod, bytes);
         }
+        let line = self.line(pod);
         self.bytes += bytes;
         self.make_room();
         if !self.is_counting && self.bytes > PODS_MAX_BYTES {
@@ -164,11 +166,12 @@ impl Events {
         }
     }
 
-    fn see_quiet(&mut self, line: PodLine, bytes: usize) {
+    fn see_quiet(&mut self, pod: &PodRow<&str>, bytes: usize) {
         self.quiet_bytes += bytes;
         self.quiet += 1;
         self.make_room();
         if !self.is_without_quiet {
+            let line = self.line(pod);
             self.pods.push(line);
         }
     }
@@ -219,40 +222,29 @@ impl Events {
 
     /// Reads the answers about the pods that are told one by one.
     pub(crate) fn read_answers(&mut self, source: &impl Source) -> Result<(), Error> {
-        let places = self.places();
+        let mut places: Option<Places> = None;
         let mut bytes = 0;
-        for row in source.decisions()? {
-            let row = row?;
-            let Some(pod) = place(&places, &self.pods, &row) else { continue };
-            let scores = row.explained.scores.as_deref();
+        source.each_decision(|row| {
+            let scores = row.explained.scores;
             let is_refusal = row.outcome == Outcome::Unschedulable;
             // A pod that was just placed says so itself; only scores add to that.
             if !is_refusal && scores.is_none() {
-                continue;
+                return;
             }
+            let Some(pod) = places.get_or_insert_with(|| Places::of(&self.pods)).find(&self.pods, row) else { return };
             if bytes + ANSWER_BYTES > ANSWERS_MAX_BYTES {
                 self.answers_left_out += u64::from(is_refusal);
-                continue;
+                return;
             }
-            let text = if is_refusal { row.message.as_deref() } else { scores };
+            let text = if is_refusal { row.message } else { scores };
             let text = text.map(|text| self.texts.place(text));
             if !is_refusal && text == Some(Names::OTHER) {
-                continue;
+                return;
             }
             bytes += ANSWER_BYTES;
-            let node = row.node.as_deref().filter(|_| !is_refusal).map(|node| self.nodes.place(node));
+            let node = row.node.filter(|_| !is_refusal).map(|node| self.nodes.place(node));
             self.answers.push(Answer { at: row.time, pod, node, text });
-        }
-        Ok(())
-    }
-
-    /// The pods of each name, one after the other: a StatefulSet gives a name again.
-    fn places(&self) -> BTreeMap<String, Vec<u32>> {
-        let mut places: BTreeMap<String, Vec<u32>> = BTreeMap::new();
-        for (place, line) in self.pods.iter().enumerate() {
-            places.entry(line.name.clone()).or_default().push(place as u32);
-        }
-        places
+        })
     }
 
     /// The same with less detail, for a page that would be too large.
@@ -287,14 +279,39 @@ impl Events {
     }
 }
 
-/// The pod that an answer is about: of several of one name the one that was there.
-fn place(places: &BTreeMap<String, Vec<u32>>, pods: &[PodLine], row: &DecisionRow) -> Option<u32> {
-    let named = places.get(&format!("{}/{}", row.namespace, row.pod))?;
-    let was_there = |place: &&u32| {
-        let pod = &pods[**place as usize];
-        pod.created <= row.time && pod.ended.is_none_or(|ended| row.time <= ended)
-    };
-    named.iter().find(was_there).or(named.last()).copied()
+/// The pods of each name: a StatefulSet gives a name again.
+#[derive(Default)]
+struct Places {
+    /// The first pod of a name.
+    first: Lookup<u32>,
+    /// By pod: the next one of its name.
+    next: Vec<Option<u32>>,
+}
+
+impl Places {
+    fn of(pods: &[PodLine]) -> Self {
+        let mut places = Self::default();
+        // From behind, so that each finds the next one of its name.
+        places.next.resize(pods.len(), None);
+        for (place, pod) in pods.iter().enumerate().rev() {
+            let (hash, place) = (hash_of(pod.name.as_bytes()), place as u32);
+            places.next[place as usize] = places.first.remove(hash, |known| pods[*known as usize].name == pod.name);
+            places.first.insert(hash, place, |place| hash_of(pods[*place as usize].name.as_bytes()));
+        }
+        places
+    }
+
+    /// The pod that an answer is about: of several of one name the one that was there.
+    fn find(&self, pods: &[PodLine], row: &DecisionRow<&str>) -> Option<u32> {
+        let name = format!("{}/{}", row.namespace, row.pod);
+        let first = *self.first.find(hash_of(name.as_bytes()), |place| pods[*place as usize].name == name)?;
+        let named = || std::iter::successors(Some(first), |place| self.next[*place as usize]);
+        let was_there = |place: &u32| {
+            let pod = &pods[*place as usize];
+            pod.created <= row.time && pod.ended.is_none_or(|ended| row.time <= ended)
+        };
+        named().find(was_there).or_else(|| named().last())
+    }
 }
 
 #[cfg(test)]

@@ -1,13 +1,14 @@
 //! Texts that repeat, each kept once, and no more of them than a page can hold.
 
-use std::collections::BTreeMap;
+use sk_core::lookup::{Lookup, hash_of};
 
 use crate::escape::embedded_bytes;
 
 /// Texts with their places, in the order in which they came.
 #[derive(Clone, Debug)]
 pub struct Names {
-    places: BTreeMap<String, u32>,
+    texts: Vec<String>,
+    places: Lookup<u32>,
     bytes: usize,
     bytes_max: usize,
 }
@@ -17,12 +18,14 @@ impl Names {
     pub const OTHER: u32 = u32::MAX;
 
     pub(super) fn of_at_most(bytes_max: usize) -> Self {
-        Self { places: BTreeMap::new(), bytes: 0, bytes_max }
+        Self { texts: Vec::new(), places: Lookup::default(), bytes: 0, bytes_max }
     }
 
     /// The place of a text, which is new or known; [`Names::OTHER`] where there is no room for it.
     pub(super) fn place(&mut self, text: &str) -> u32 {
-        if let Some(place) = self.places.get(text) {
+        let Self { texts, places, .. } = self;
+        let hash = hash_of(text);
+        if let Some(place) = places.find(hash, |place| texts[*place as usize] == text) {
             return *place;
         }
         let bytes = embedded_bytes(text) + 3;
@@ -30,17 +33,14 @@ impl Names {
             return Self::OTHER;
         }
         self.bytes += bytes;
-        let place = self.places.len() as u32;
-        self.places.insert(text.to_owned(), place);
+        let place = texts.len() as u32;
+        texts.push(text.to_owned());
+        places.insert(hash, place, |place| hash_of(texts[*place as usize].as_str()));
         place
     }
 
     /// All of them, by place.
     pub fn in_order(&self) -> Vec<&str> {
-        let mut texts = vec![""; self.places.len()];
-        for (text, place) in &self.places {
-            texts[*place as usize] = text;
-        }
-        texts
+        self.texts.iter().map(String::as_str).collect()
     }
 }

@@ -87,6 +87,7 @@ fn body(analysis: &Analysis, judgement: &Judgement, asked: Option<Asked<'_>>) ->
         nodes(analysis),
         LATENCY.to_owned(),
         tables::not_simulated(judgement),
+        tables::figures(analysis),
         tables::groups(analysis),
         tables::workloads("Namespaces", "namespace", &analysis.summary.namespaces),
         tables::workloads("Owners", "owner", &analysis.summary.owners),

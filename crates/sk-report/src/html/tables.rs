@@ -7,7 +7,7 @@ use crate::escape::markup;
 use crate::figure::{Figure, ToFigure};
 use crate::figures::{GROUP_COLUMNS, POD_COLUMNS, PodFigures};
 use crate::gaps::Size;
-use crate::shown::Shown;
+use crate::shown::{self, Shown};
 use crate::verdict::Judgement;
 use crate::words::grouped;
 
@@ -48,6 +48,20 @@ pub(super) fn not_simulated(judgement: &Judgement) -> String {
 
 fn missing_row(name: &str, size: &str, about: &str, accepted: &str) -> String {
     format!("<tr><td>{name}</td><td>{}</td><td>{}</td><td>{accepted}</td></tr>\n", markup(size), markup(about))
+}
+
+/// Every shown figure of the run, under the name by which assertions and summary.json know it.
+pub(super) fn figures(analysis: &Analysis) -> String {
+    let row = |(shown, label, value): (&Shown, &str, String)| {
+        let (label, value) = (markup(label), markup(&value));
+        format!("<tr><td>{label}</td><td class=\"num\">{value}</td><td><code>{}</code></td></tr>\n", shown.path)
+    };
+    let rows: String = shown::rows(analysis).map(row).collect();
+    format!(
+        "<section>\n<h2>Figures</h2>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Figures\"><table>\
+         <thead><tr><th scope=\"col\">figure</th><th scope=\"col\" class=\"num\">value</th><th scope=\"col\">in assertions\
+         </th></tr></thead>\n<tbody>\n{rows}</tbody></table></div>\n</section>\n"
+    )
 }
 
 pub(super) fn groups(analysis: &Analysis) -> String {

@@ -38,6 +38,8 @@ struct Counter {
     counts: Vec<i64>,
     /// The sum of all counts.
     total: i64,
+    /// The highest that any count was since all were counted.
+    highest: i64,
     cursor: u64,
     topology_version: u64,
     namespaces_version: u64,
@@ -83,6 +85,7 @@ impl Counters {
             key,
             counts: Vec::new(),
             total: 0,
+            highest: 0,
             cursor: u64::MAX,
             topology_version: 0,
             namespaces_version: 0,
@@ -110,6 +113,11 @@ impl Counters {
     /// The count of each domain, or of each node.
     pub(crate) fn counts(&self, id: CounterId) -> &[i64] {
         &self.counters[id.0].counts
+    }
+
+    /// No count is higher; it may once have been as high.
+    pub(crate) fn highest(&self, id: CounterId) -> i64 {
+        self.counters[id.0].highest
     }
 
     /// The sum over all domains.
@@ -191,7 +199,7 @@ impl Counter {
     fn count_anew(&mut self, cluster: &Cluster) {
         self.topology_version = cluster.topology.version;
         self.counts.fill(0);
-        self.total = 0;
+        (self.total, self.highest) = (0, 0);
         // The first pod of a new Deployment: nobody is there yet.
         if cluster.classes.len() - self.sorted <= cluster.pods.on_nodes {
             self.sort_classes(cluster);
@@ -219,7 +227,9 @@ impl Counter {
             Some(key) => cluster.topology.domains(key).of[node.index()],
         };
         if place != NO_VALUE {
-            self.counts[place as usize] += by * i64::from(weight);
+            let count = &mut self.counts[place as usize];
+            *count += by * i64::from(weight);
+            self.highest = self.highest.max(*count);
             self.total += by * i64::from(weight);
         }
     }
@@ -299,6 +309,7 @@ mod tests {
                         let (kept, fresh) = (counters.ask(&cluster, what, None), anew.ask(&cluster, what, None));
                         prop_assert_eq!(counters.counts(kept), anew.counts(fresh));
                         prop_assert_eq!(counters.total(kept), anew.total(fresh));
+                        prop_assert!(counters.counts(kept).iter().all(|count| *count <= counters.highest(kept)));
                     }
                 }
             }

@@ -78,7 +78,7 @@ fn matters(cluster: &Cluster, ours: &PodClass, constraints: &Constraints, other:
     let own = ours.affinity.required.iter().chain(&ours.affinity.required_anti);
     let counted =
         |selector: &sk_core::LabelSelector| other.namespace == ours.namespace && selector.matches(&other.labels);
-    constraints.hard.iter().any(|(constraint, _)| counted(&constraint.selector))
+    constraints.hard.iter().any(|keyed| counted(&keyed.constraint.selector))
         || own.into_iter().any(|term| matches_other(cluster, term, other))
         || other.affinity.required_anti.iter().any(|term| is_matched_by(cluster, term, ours))
 }

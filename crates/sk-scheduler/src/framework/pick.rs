@@ -49,7 +49,7 @@ pub(crate) struct Window {
 
 impl Window {
     /// As one or two ranges of places.
-    fn ranges(self) -> [std::ops::Range<usize>; 2] {
+    pub(crate) fn ranges(self) -> [std::ops::Range<usize>; 2] {
         let end = self.start + self.length;
         [self.start..end.min(self.ring), 0..end.saturating_sub(self.ring)]
     }
@@ -61,19 +61,6 @@ fn masked(bits: &[u64], word: usize, range: &std::ops::Range<usize>) -> u64 {
     let to = (range.end - word * 64).min(64);
     let below_end = if to == 64 { u64::MAX } else { (1 << to) - 1 };
     bits[word] & below_end & (u64::MAX << from)
-}
-
-/// Each feasible place of a window, in order.
-pub(crate) fn feasible_places(bits: &[u64], window: Window, mut take: impl FnMut(usize)) {
-    for range in window.ranges().into_iter().filter(|range| !range.is_empty()) {
-        for word in range.start / 64..=(range.end - 1) / 64 {
-            let mut set = masked(bits, word, &range);
-            while set != 0 {
-                take(word * 64 + set.trailing_zeros() as usize);
-                set &= set - 1;
-            }
-        }
-    }
 }
 
 /// How far from `start` the feasible place number `target` (from 0 on) is, going round the ring.

@@ -189,16 +189,17 @@ impl Scheduler {
     }
 
     /// Does a score depend on other pods?
-    fn compared(&mut self, attempt: &Attempt) -> ComparedWith {
-        let (profile, cx) = (&attempt.profile, attempt.cx(&self.cluster));
+    fn compared(&mut self, attempt: &mut Attempt) -> ComparedWith {
+        let profile = Arc::clone(&attempt.profile);
+        let (cx, state) = attempt.parts(&self.cluster);
         let own = &cx.class.affinity;
         let affinity = profile.weight(PluginId::InterPodAffinity) != 0
             && !(own.preferred.is_empty() && own.preferred_anti.is_empty() && cx.cluster.pods.term_classes.is_empty());
         if affinity {
             return ComparedWith::Pods;
         }
-        let spreads =
-            profile.weight(PluginId::PodTopologySpread) != 0 && !self.caches.spread.constraints(&cx).soft.is_empty();
+        let spreads = profile.weight(PluginId::PodTopologySpread) != 0
+            && !state.spread.constraints(&cx, &mut self.caches).soft.is_empty();
         if spreads { ComparedWith::Alike } else { ComparedWith::Nothing }
     }
 

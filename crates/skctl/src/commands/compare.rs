@@ -67,6 +67,7 @@ pub(crate) fn run(args: &CompareArgs, global: &Global) -> Result<Outcome> {
     let text = match args.output {
         CompareFormat::Table => table::render(&comparison, output::columns()),
         CompareFormat::Json => json::render(&comparison)?,
+        CompareFormat::Csv => sk_report::csv::render_comparison(&comparison),
         CompareFormat::Markdown => markdown::render(&comparison),
         CompareFormat::Html => html::render(&comparison)?,
     };

@@ -53,6 +53,7 @@ pub(crate) fn run(args: &ReportArgs, global: &Global) -> Result<Outcome> {
             sk_report::terminal::render(&analysis, &judgement, &occasion)
         }
         ReportFormat::Json => sk_report::json::render(&analysis, &judgement)?,
+        ReportFormat::Csv => sk_report::csv::render(&analysis),
         ReportFormat::Markdown => sk_report::markdown::render(&analysis, &judgement),
         ReportFormat::Junit => sk_report::junit::render(&analysis, &judgement),
         ReportFormat::Html => {

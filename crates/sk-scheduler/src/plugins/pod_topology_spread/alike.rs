@@ -1,110 +1,133 @@
 //! Nodes that are alike to every soft constraint: as many pods of the kind on the host, the same domains.
+//!
+//! A group's number has a digit for each constraint: the count on the host, or the domain. So the group of a node follows
+//! from the node alone, and whoever goes through nodes tells their groups on the way.
 
-use super::HOSTNAME;
+use super::constraints::Keyed;
 use super::score::{self, Part, SoftState};
-use crate::class::SpreadConstraint;
+use super::{Constraints, HOSTNAME};
+use crate::cluster::topology::Topology;
 use crate::framework::cycle_state::{Caches, Cx};
 use crate::ids::NodeId;
 
-/// Of each node the number of its group. A number has a digit for each constraint.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Alike {
-    of_nodes: Vec<u32>,
-    digits: Vec<u32>,
-    /// By constraint: how many values its digit has.
-    radixes: Vec<usize>,
+/// How nodes fall into groups.
+#[derive(Clone, Debug)]
+pub(crate) struct Alike<'a> {
+    digits: Vec<Digit<'a>>,
 }
 
-impl Alike {
-    /// Groups by number.
-    #[cfg(test)]
-    pub(crate) fn of(of_nodes: Vec<u32>, count: usize) -> Self {
-        Self { of_nodes, digits: Vec::new(), radixes: vec![count] }
+/// What one constraint tells nodes apart by.
+#[derive(Clone, Copy, Debug)]
+struct Digit<'a> {
+    values: Values<'a>,
+    /// How many values there are.
+    radix: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Values<'a> {
+    /// By node: how many pods of the kind it has.
+    Counts(&'a [i64]),
+    /// By node: its domain; the last value stands for none.
+    Domains(&'a [u32]),
+}
+
+impl Digit<'_> {
+    fn of(&self, node: NodeId) -> u32 {
+        match self.values {
+            Values::Counts(counts) => count_of(counts, node),
+            Values::Domains(domains) => domain_of(domains, node, self.radix),
+        }
+    }
+}
+
+/// A counter that was made before the node has no place for it yet.
+#[inline]
+fn count_of(counts: &[i64], node: NodeId) -> u32 {
+    counts.get(node.index()).map_or(0, |count| *count as u32)
+}
+
+#[inline]
+fn domain_of(domains: &[u32], node: NodeId, radix: usize) -> u32 {
+    domains[node.index()].min(radix as u32 - 1)
+}
+
+impl<'a> Alike<'a> {
+    /// The groups by these parts of a cycle's state. `None`: there are more than `most`.
+    pub(crate) fn new(state: &'a SoftState, caches: &'a Caches, topology: &'a Topology, most: usize) -> Option<Self> {
+        let digit = |part: &'a Part| match part.per_node {
+            true => {
+                let (counts, highest) = (part.counts.all(caches), part.counts.highest(caches));
+                Digit { values: Values::Counts(counts), radix: usize::try_from(highest).unwrap_or(usize::MAX - 1) + 1 }
+            }
+            false => {
+                let domains = topology.domains(part.key);
+                Digit { values: Values::Domains(&domains.of), radix: domains.len() + 1 }
+            }
+        };
+        let alike = Self { digits: state.parts.iter().map(digit).collect() };
+        (alike.count() <= most).then_some(alike)
     }
 
     /// How many groups there could be.
     pub(crate) fn count(&self) -> usize {
-        self.radixes.iter().product()
+        self.digits.iter().fold(1, |count, digit| count.saturating_mul(digit.radix))
     }
 
-    /// Of each node its group.
-    pub(crate) fn of_nodes(&self) -> &[u32] {
-        &self.of_nodes
+    /// Adds the group of each node. Host and zone, as pods are spread that say nothing, have a loop of their own.
+    pub(crate) fn tell_apart(&self, nodes: &[NodeId], groups: &mut Vec<u32>) {
+        let fold =
+            |node: &NodeId| self.digits.iter().fold(0, |group, digit| group * digit.radix as u32 + digit.of(*node));
+        match self.digits.as_slice() {
+            [Digit { values: Values::Counts(counts), .. }, Digit { values: Values::Domains(domains), radix }] => {
+                let of = |node: &NodeId| count_of(counts, *node) * *radix as u32 + domain_of(domains, *node, *radix);
+                groups.extend(nodes.iter().map(of));
+            }
+            _ => groups.extend(nodes.iter().map(fold)),
+        }
     }
 
     /// The digit of a group for the constraint at this place.
     fn digit(&self, group: u32, place: usize) -> usize {
-        let behind: usize = self.radixes[place + 1..].iter().product();
-        group as usize / behind % self.radixes[place]
+        let behind: usize = self.digits[place + 1..].iter().map(|digit| digit.radix).product();
+        group as usize / behind % self.digits[place].radix
     }
-
-    /// Tells nodes apart by one more constraint. `false`: there would be too many groups.
-    fn tell_apart(&mut self, digit: impl Iterator<Item = u32>, radix: Option<usize>, most: usize) -> bool {
-        self.digits.clear();
-        self.digits.extend(digit);
-        let radix = radix.unwrap_or_else(|| self.digits.iter().max().map_or(1, |digit| *digit as usize + 1));
-        if self.count().saturating_mul(radix) > most {
-            return false;
-        }
-        self.radixes.push(radix);
-        for (group, digit) in self.of_nodes.iter_mut().zip(&self.digits) {
-            *group = *group * radix as u32 + digit;
-        }
-        true
-    }
-}
-
-/// Puts nodes into groups. `None`: there are too many, or some nodes take no part in a constraint.
-pub(crate) fn group(
-    cx: &Cx<'_>,
-    caches: &mut Caches,
-    nodes: &[NodeId],
-    into: &mut Alike,
-    most: usize,
-) -> Option<SoftState> {
-    let constraints = caches.spread.constraints(cx);
-    let topology = &cx.cluster.topology;
-    let needs_label = |constraint: &SpreadConstraint| constraints.require_all || constraint.key == HOSTNAME;
-    if constraints.soft.iter().any(|(one, key)| needs_label(one) && topology.domains(*key).without > 0) {
-        return None;
-    }
-    let state = score::prepare_parts(cx, caches, &constraints, nodes.len());
-    into.radixes.clear();
-    into.of_nodes.clear();
-    into.of_nodes.resize(nodes.len(), 0);
-    for part in &state.parts {
-        let is_told = if part.per_node {
-            let counts = part.counts.all(caches);
-            let count = |node: &NodeId| counts.get(node.index()).map_or(0, |count| u32::try_from(*count).unwrap_or(0));
-            into.tell_apart(nodes.iter().map(count), None, most)
-        } else {
-            let domains = topology.domains(part.key);
-            let none = domains.len() as u32;
-            let domain = |node: &NodeId| domains.of[node.index()].min(none);
-            into.tell_apart(nodes.iter().map(domain), Some(domains.len() + 1), most)
-        };
-        if !is_told {
-            return None;
-        }
-    }
-    Some(state)
 }
 
 impl SoftState {
+    /// What the soft constraints of a pod count, for as many scored nodes. `None`: some nodes take no part in one of them.
+    pub(crate) fn of_all_nodes(
+        cx: &Cx<'_>,
+        caches: &mut Caches,
+        constraints: &Constraints,
+        nodes: usize,
+    ) -> Option<Self> {
+        let lacks_label = |keyed: &Keyed| {
+            let needs_label = constraints.require_all || keyed.constraint.key == HOSTNAME;
+            needs_label && cx.cluster.topology.domains(keyed.key).without > 0
+        };
+        let some_out = constraints.soft.iter().any(lacks_label);
+        (!some_out).then(|| score::prepare_parts(cx, caches, constraints, nodes))
+    }
+
     /// The normalised score of each of these groups.
-    pub(crate) fn score_groups(mut self, caches: &Caches, alike: &Alike, met: &[u32]) -> Vec<i64> {
-        for (place, part) in self.parts.iter_mut().enumerate().filter(|(_, part)| !part.per_node) {
-            let mut seen = vec![false; alike.radixes[place]];
+    pub(crate) fn score_groups(&self, caches: &Caches, alike: &Alike<'_>, met: &[u32]) -> Vec<i64> {
+        let weigh = |(place, part): (usize, &Part)| {
+            if part.per_node {
+                return part.weight;
+            }
+            let mut seen = vec![false; alike.digits[place].radix];
             met.iter().for_each(|group| seen[alike.digit(*group, place)] = true);
-            part.weigh(seen.iter().filter(|seen| **seen).count());
-        }
+            score::weight(seen.iter().filter(|seen| **seen).count())
+        };
+        let weights: Vec<f64> = self.parts.iter().enumerate().map(weigh).collect();
         let raw = |group: &u32| {
             let counted = |(place, part): (usize, &Part)| {
                 let digit = alike.digit(*group, place);
                 match part.per_node {
-                    true => Some(part.score(digit as i64)),
-                    false if digit + 1 == alike.radixes[place] => None,
-                    false => Some(part.score(part.counts.of(caches, digit as u32))),
+                    true => Some(part.weighed(digit as i64, weights[place])),
+                    false if digit + 1 == alike.digits[place].radix => None,
+                    false => Some(part.weighed(part.counts.of(caches, digit as u32), weights[place])),
                 }
             };
             let parts = self.parts.iter().enumerate().filter_map(counted);

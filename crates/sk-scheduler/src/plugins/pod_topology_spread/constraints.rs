@@ -9,6 +9,7 @@ use sk_core::LabelSelector;
 use crate::Cluster;
 use crate::class::{PodClass, SpreadConstraint};
 use crate::cluster::log::Change;
+use crate::counters::What;
 use crate::framework::cycle_state::Cx;
 use crate::framework::profile::Compiled;
 use crate::ids::{ClassId, KeyId, ShapeId};
@@ -17,10 +18,26 @@ use crate::plugins::{node_affinity, taint_toleration};
 /// The constraints of one class under one profile.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Constraints {
-    pub(crate) hard: Vec<(SpreadConstraint, KeyId)>,
-    pub(crate) soft: Vec<(SpreadConstraint, KeyId)>,
+    pub(crate) hard: Vec<Keyed>,
+    pub(crate) soft: Vec<Keyed>,
     /// A node without one of the labels takes no part.
     pub(crate) require_all: bool,
+}
+
+/// A constraint with what a cycle needs of it, worked out once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Keyed {
+    pub(crate) constraint: SpreadConstraint,
+    pub(crate) key: KeyId,
+    /// The pods that it counts.
+    pub(crate) what: What,
+}
+
+impl Keyed {
+    fn new(constraint: SpreadConstraint, key: KeyId, class: &PodClass) -> Self {
+        let what = What::Selected { namespace: class.namespace.clone(), selector: constraint.selector.clone() };
+        Self { constraint, key, what }
+    }
 }
 
 /// Constraints and participation, kept between cycles.
@@ -60,7 +77,7 @@ impl Memory {
                 |name: &str| cx.cluster.topology.id(name).expect("the keys of a class are learnt before its cycle");
             let with_key = |hard: bool| {
                 let constraints = cx.class.spread.iter().filter(move |constraint| constraint.hard == hard);
-                constraints.map(|constraint| (constraint.clone(), key(&constraint.key))).collect()
+                constraints.map(|one| Keyed::new(one.clone(), key(&one.key), cx.class)).collect()
             };
             let made = Arc::new(Constraints { hard: with_key(true), soft: with_key(false), require_all: true });
             make_room(&mut self.own);
@@ -88,7 +105,7 @@ impl Memory {
             }
         }
         let selector = default_selector(cx.cluster, cx.class, owner.map(AsRef::as_ref));
-        let constraints = Arc::new(with_selector(cx.profile, &selector));
+        let constraints = Arc::new(with_selector(cx.profile, cx.class, &selector));
         make_room(&mut self.defaults);
         let entry = Defaulted {
             services_version: objects.services_version,
@@ -154,7 +171,7 @@ pub(crate) fn default_selector(cluster: &Cluster, class: &PodClass, owner: Optio
 }
 
 /// `buildDefaultConstraints`: the profile's constraints, for those whom anything selects.
-fn with_selector(profile: &Compiled, selector: &LabelSelector) -> Constraints {
+fn with_selector(profile: &Compiled, class: &PodClass, selector: &LabelSelector) -> Constraints {
     let args = &profile.profile.spread;
     let mut made = Constraints { require_all: !args.system_defaulted, ..Constraints::default() };
     if selector.is_everything() {
@@ -162,7 +179,8 @@ fn with_selector(profile: &Compiled, selector: &LabelSelector) -> Constraints {
     }
     for (constraint, key) in args.default_constraints.iter().zip(&profile.default_keys) {
         let of = if constraint.hard { &mut made.hard } else { &mut made.soft };
-        of.push((SpreadConstraint { selector: selector.clone(), ..constraint.clone() }, *key));
+        let constraint = SpreadConstraint { selector: selector.clone(), ..constraint.clone() };
+        of.push(Keyed::new(constraint, *key, class));
     }
     made
 }
@@ -177,5 +195,5 @@ pub(crate) fn hard_of(cluster: &Cluster, profile: &Compiled, class: &PodClass) -
         .as_ref()
         .and_then(|owner| cluster.objects.owners.get(&(owner.kind, class.namespace.clone(), owner.name.clone())));
     let selector = default_selector(cluster, class, owner.map(AsRef::as_ref));
-    with_selector(profile, &selector).hard.into_iter().map(|(constraint, _)| constraint).collect()
+    with_selector(profile, class, &selector).hard.into_iter().map(|keyed| keyed.constraint).collect()
 }

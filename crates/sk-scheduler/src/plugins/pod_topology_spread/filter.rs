@@ -1,10 +1,11 @@
 //! `DoNotSchedule`: a node is out where the pod would put its domain too far ahead of the least one
 //! (`podtopologyspread/filtering.go`).
 
+use super::constraints::Keyed;
 use super::{Constraints, NO_LABEL, SKEW};
 use crate::class::SpreadConstraint;
 use crate::cluster::topology::NO_VALUE;
-use crate::counters::{CounterId, What};
+use crate::counters::CounterId;
 use crate::framework::cycle_state::{Caches, Cx};
 use crate::ids::{ClassId, KeyId, NodeId};
 use crate::plugins::{node_affinity, taint_toleration};
@@ -24,6 +25,14 @@ impl Counts {
         match self {
             Self::Kept(counter) => caches.counters.counts(*counter),
             Self::Summed(counts) => counts,
+        }
+    }
+
+    /// No count is higher; it may once have been as high.
+    pub(super) fn highest(&self, caches: &Caches) -> i64 {
+        match self {
+            Self::Kept(counter) => caches.counters.highest(*counter),
+            Self::Summed(counts) => counts.iter().copied().max().unwrap_or(0),
         }
     }
 
@@ -87,9 +96,10 @@ impl HardState {
 
 /// `calPreFilterState`.
 pub(super) fn prepare(cx: &Cx<'_>, caches: &mut Caches, constraints: &Constraints) -> Vec<HardState> {
-    let all_keys: Vec<KeyId> = constraints.hard.iter().map(|(_, key)| *key).collect();
-    let state = |(constraint, key): &(SpreadConstraint, KeyId)| {
-        let (counts, present) = sum(cx, caches, constraint, *key, &all_keys);
+    let all_keys: Vec<KeyId> = constraints.hard.iter().map(|keyed| keyed.key).collect();
+    let state = |keyed: &Keyed| {
+        let Keyed { constraint, key, .. } = keyed;
+        let (counts, present) = sum(cx, caches, keyed, &all_keys);
         let mut state = HardState {
             constraint: constraint.clone(),
             key: *key,
@@ -132,20 +142,19 @@ impl HardState {
 pub(super) fn sum(
     cx: &Cx<'_>,
     caches: &mut Caches,
-    constraint: &SpreadConstraint,
-    key: KeyId,
+    keyed: &Keyed,
     required_keys: &[KeyId],
 ) -> (Counts, Option<Vec<bool>>) {
     let topology = &cx.cluster.topology;
-    let what = What::Selected { namespace: cx.class.namespace.clone(), selector: constraint.selector.clone() };
+    let Keyed { constraint, key, what } = keyed;
     let everywhere = required_keys.iter().all(|key| topology.domains(*key).without == 0);
     let allowed = caches.spread.taking_part(cx, constraint.honor_affinity, constraint.honor_taints);
     if everywhere && allowed.is_none() {
-        return (Counts::Kept(caches.counters.ask(cx.cluster, &what, Some(key))), None);
+        return (Counts::Kept(caches.counters.ask(cx.cluster, what, Some(*key))), None);
     }
-    let per_node = caches.counters.ask(cx.cluster, &what, None);
+    let per_node = caches.counters.ask(cx.cluster, what, None);
     let per_node = caches.counters.counts(per_node);
-    let domains = topology.domains(key);
+    let domains = topology.domains(*key);
     let (mut counts, mut present) = (vec![0; domains.len()], vec![false; domains.len()]);
     for node in cx.cluster.order.walk().iter() {
         let takes_part = allowed.is_none_or(|allowed| allowed[node.index()]);

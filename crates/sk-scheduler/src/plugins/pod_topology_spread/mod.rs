@@ -11,10 +11,12 @@ mod go_log;
 mod hints;
 mod score;
 
-pub(crate) use self::alike::{Alike, group};
+use std::sync::Arc;
+
+pub(crate) use self::alike::Alike;
 pub(crate) use self::constraints::{Constraints, Memory};
 pub(crate) use self::filter::HardState;
-use self::score::SoftState;
+pub(crate) use self::score::SoftState;
 use crate::class::PodClass;
 use crate::framework::cycle_state::{Caches, Cx, CycleState};
 use crate::framework::plugin::{Plugin, PluginId, PreFilter, Rejection};
@@ -31,13 +33,23 @@ const HOSTNAME: &str = "kubernetes.io/hostname";
 /// What the cycle knows.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct State {
+    /// The pod's constraints, once somebody has asked.
+    constraints: Option<Arc<Constraints>>,
     hard: Vec<HardState>,
     soft: SoftState,
 }
 
+impl State {
+    /// The pod's constraints, looked up once in a cycle.
+    pub(crate) fn constraints(&mut self, cx: &Cx<'_>, caches: &mut Caches) -> Arc<Constraints> {
+        let found = self.constraints.get_or_insert_with(|| caches.spread.constraints(cx));
+        Arc::clone(found)
+    }
+}
+
 impl Plugin for PodTopologySpread {
     fn pre_filter(&self, cx: &Cx<'_>, caches: &mut Caches, state: &mut CycleState) -> PreFilter {
-        let constraints = caches.spread.constraints(cx);
+        let constraints = state.spread.constraints(cx, caches);
         if constraints.hard.is_empty() {
             return PreFilter::Skip;
         }
@@ -61,7 +73,7 @@ impl Plugin for PodTopologySpread {
     }
 
     fn pre_score(&self, cx: &Cx<'_>, caches: &mut Caches, state: &mut CycleState, nodes: &[NodeId]) -> bool {
-        let constraints = caches.spread.constraints(cx);
+        let constraints = state.spread.constraints(cx, caches);
         if constraints.soft.is_empty() {
             return false;
         }

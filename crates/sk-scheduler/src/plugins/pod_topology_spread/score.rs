@@ -1,10 +1,10 @@
 //! `ScheduleAnyway`: fewer pods of the kind in a node's domains are better (`podtopologyspread/scoring.go`).
 
+use super::constraints::Keyed;
 use super::filter::{Counts, sum};
 use super::go_log::ln;
 use super::{Constraints, HOSTNAME};
 use crate::cluster::topology::NO_VALUE;
-use crate::counters::What;
 use crate::framework::cycle_state::{Caches, Cx};
 use crate::ids::{KeyId, NodeId};
 use crate::plugins::MAX_NODE_SCORE;
@@ -16,7 +16,7 @@ pub(super) struct Part {
     /// Per node rather than per domain.
     pub(super) per_node: bool,
     pub(super) counts: Counts,
-    weight: f64,
+    pub(super) weight: f64,
     /// `maxSkew - 1`.
     base: f64,
 }
@@ -53,16 +53,16 @@ pub(super) fn prepare_parts(
     constraints: &Constraints,
     scored_nodes: usize,
 ) -> SoftState {
-    let keys = || constraints.soft.iter().map(|(_, key)| *key).collect();
+    let keys = || constraints.soft.iter().map(|keyed| keyed.key).collect();
     let required_keys: Vec<KeyId> = if constraints.require_all { keys() } else { Vec::new() };
     let mut parts = Vec::with_capacity(constraints.soft.len());
-    for (constraint, key) in &constraints.soft {
+    for keyed in &constraints.soft {
+        let Keyed { constraint, key, what } = keyed;
         let per_node = constraint.key == HOSTNAME;
         let counts = if per_node {
-            let what = What::Selected { namespace: cx.class.namespace.clone(), selector: constraint.selector.clone() };
-            Counts::Kept(caches.counters.ask(cx.cluster, &what, None))
+            Counts::Kept(caches.counters.ask(cx.cluster, what, None))
         } else {
-            sum(cx, caches, constraint, *key, &required_keys).0
+            sum(cx, caches, keyed, &required_keys).0
         };
         let base = f64::from(constraint.max_skew - 1);
         let mut part = Part { key: *key, per_node, counts, weight: 0.0, base };
@@ -74,16 +74,25 @@ pub(super) fn prepare_parts(
     SoftState { parts, required_keys }
 }
 
+/// The more domains there are, the more each pod counts (`topologyNormalizingWeight`).
+pub(super) fn weight(size: usize) -> f64 {
+    ln((size + 2) as f64)
+}
+
 impl Part {
-    /// The more domains there are, the more each pod counts (`topologyNormalizingWeight`).
-    pub(super) fn weigh(&mut self, size: usize) {
-        self.weight = ln((size + 2) as f64);
+    fn weigh(&mut self, size: usize) {
+        self.weight = weight(size);
+    }
+
+    #[inline]
+    fn score(&self, count: i64) -> f64 {
+        self.weighed(count, self.weight)
     }
 
     /// `scoreForCount`.
     #[inline]
-    pub(super) fn score(&self, count: i64) -> f64 {
-        count as f64 * self.weight + self.base
+    pub(super) fn weighed(&self, count: i64, weight: f64) -> f64 {
+        count as f64 * weight + self.base
     }
 }
 

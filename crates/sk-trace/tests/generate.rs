@@ -221,25 +221,3 @@ fn a_cluster_has_more_than_deployments_and_each_kind_in_its_share() {
         nodes.iter().filter(|event| event.object.as_ref().is_some_and(|node| node["spec"]["taints"].is_array()));
     assert!(tainted.count() >= 25);
 }
-
-#[test]
-fn machines_are_replaced_and_every_one_that_goes_was_there() {
-    let spec = preset("week");
-    let mut alive = BTreeSet::new();
-    let mut events: Vec<_> = Generator::new(&GenerateSpec { events: Some(1), ..spec })
-        .unwrap()
-        .filter_map(|step| match step {
-            Step::Row(sk_store::trace::Row::Node(event)) => Some(event),
-            _ => None,
-        })
-        .collect();
-    events.sort_by_key(|event| event.at);
-    for event in &events {
-        match event.object {
-            Some(_) => assert!(alive.insert(event.node.clone())),
-            None => assert!(alive.remove(&event.node)),
-        }
-    }
-    assert_eq!(alive.len(), 150, "each has a successor");
-    assert!(events.len() > 170, "{} events", events.len());
-}

@@ -1,8 +1,7 @@
 //! The cluster as it is when the clock begins: what of the trace is there already, and not created in a storm.
 //!
 //! Everything that was applied before the start is. So is everything at the very start of a trace that knows of pods from
-//! before it, or that knows its nodes and of no pods at all, as generated ones do: such a trace is of a cluster that was
-//! running. So it is of any trace if the scenario says so (`begin.placement`). Otherwise what stands at a trace's first
+//! before it, or that knows its nodes and of no pods at all: such a trace is of a cluster that was running. So it is of any trace if the scenario says so (`begin.placement`). Otherwise what stands at a trace's first
 //! moment happens at that moment: manifests are deployed.
 
 use std::collections::BTreeMap;

@@ -6,7 +6,7 @@ use sk_core::hash::stable_pod_spec;
 use sk_core::{Gvk, ObjectKey, ObjectRef, Pointer, SimDuration, SimTime, SmolStr, StableHash, TemplateId};
 use sk_store::trace::{Filling, Ink, Life, OwnerLives, Stencil, TemplateLives};
 
-use super::pods::{self, Settings, Size, TEAMS};
+use super::pods::{self, Requests, Settings, Size, TEAMS};
 use super::random::Draw;
 use super::service::namespace;
 use super::spec::{GenerateSpec, Lifetime};
@@ -43,24 +43,33 @@ pub(super) struct Job {
     pub(super) labels: [(SmolStr, SmolStr); 3],
     /// How many settings its container has: Jobs that have as many share a stencil.
     pub(super) settings: usize,
-    pub(super) lives: Vec<Life>,
-    /// When its last pod has ended.
-    pub(super) done: SimTime,
+    /// When each of its pods starts and ends.
+    pub(super) ends: Vec<(SimTime, SimTime)>,
+    /// What each asks for.
+    pub(super) requests: Requests,
 }
 
 impl Job {
-    /// The Job of that number, created at `at`, in a recording that ends at `end`.
-    pub(super) fn draw(spec: &GenerateSpec, id: u64, at: SimTime, end: SimTime, filling: &mut Filling) -> Self {
+    /// The Job of that number, created at `at`.
+    pub(super) fn draw(spec: &GenerateSpec, id: u64, at: SimTime, filling: &mut Filling) -> Self {
         let mut draw = Draw::new(spec.seed, &format!("job {id}"));
         let work = Work::draw(spec, &mut draw, id);
         // Most Jobs have one pod, some have many.
         let pods = if draw.chance(0.15) { draw.between(2, 20) } else { 1 };
-        let settings = work.fill(&mut draw, filling);
+        let (settings, requests) = work.fill(&mut draw, filling);
         filling.number(pods);
-        let ends: Vec<(SimTime, SimTime)> = (0..pods).map(|_| life(&mut draw, spec.batch.life, at)).collect();
-        let done = ends.iter().map(|(_, end)| *end).max().unwrap_or(at);
-        let lives = ends.into_iter().map(|(start, stop)| recorded(start, stop, end)).collect();
-        Self { reference: work.reference(JOB), labels: work.labels(), settings, lives, done }
+        let ends = (0..pods).map(|_| life(&mut draw, spec.batch.life, at)).collect();
+        Self { reference: work.reference(JOB), labels: work.labels(), settings, ends, requests }
+    }
+
+    /// When its last pod has ended; it was created at `at`.
+    pub(super) fn done(&self, at: SimTime) -> SimTime {
+        self.ends.iter().map(|(_, end)| *end).max().unwrap_or(at)
+    }
+
+    /// The lives of its pods in a recording that ends at `end`.
+    pub(super) fn lives(&self, end: SimTime) -> Vec<Life> {
+        self.ends.iter().map(|(start, stop)| recorded(*start, *stop, end)).collect()
     }
 
     /// What the Job of that number is called.
@@ -101,14 +110,18 @@ impl JobStencil {
     }
 
     /// Which template its pods have.
+    pub(super) fn template(&self, filling: &Filling, walked: &mut Vec<u8>) -> TemplateId {
+        TemplateId { path: self.path.clone(), hash: self.template.hash(filling, walked) }
+    }
+
+    /// The lives of pods of this template.
     pub(super) fn lives(
         &self,
         owner: ObjectRef,
-        lives: Vec<Life>,
+        (template, lives): (TemplateId, Vec<Life>),
         filling: &Filling,
         walked: &mut Vec<u8>,
     ) -> OwnerLives {
-        let template = TemplateId { path: self.path.clone(), hash: self.template.hash(filling, walked) };
         let pod_hash = Some(self.pod.hash(filling, walked));
         OwnerLives { owner, templates: vec![TemplateLives { template: Some(template), pod_hash, lives }] }
     }
@@ -153,12 +166,13 @@ fn template(ink: Ink<'_>, settings: usize, restart_policy: &str) -> Value {
 /// A CronJob and when it starts.
 pub(super) struct CronJob {
     pub(super) object: Value,
-    reference: ObjectRef,
+    pub(super) reference: ObjectRef,
     template: Value,
     every_minutes: u64,
     offset_minutes: u64,
-    life: Lifetime,
-    draw: Draw,
+    pub(super) requests: Requests,
+    pub(super) life: Lifetime,
+    pub(super) draw: Draw,
 }
 
 impl CronJob {
@@ -168,7 +182,7 @@ impl CronJob {
         let every_minutes = *draw.pick(&[5, 10, 15, 30, 60, 60, 6 * 60, MINUTES_PER_DAY, MINUTES_PER_DAY]);
         let offset_minutes = draw.below(every_minutes);
         let mut filling = Filling::default();
-        let settings = work.fill(&mut draw, &mut filling);
+        let (settings, requests) = work.fill(&mut draw, &mut filling);
         let template = template(Ink::Real(&filling), settings, "OnFailure");
         let mut object = json!({"apiVersion": "batch/v1", "kind": "CronJob", "metadata": metadata(Ink::Real(&filling)),
             "spec": {"concurrencyPolicy": "Allow", "failedJobsHistoryLimit": 1,
@@ -177,25 +191,39 @@ impl CronJob {
         pods::put(&mut object, CRON_JOB_TEMPLATE, template.clone());
         let median = draw.spread(spec.cron.life.median, spec.cron.life.p95);
         let life = Lifetime { median, p95: median * 3 };
-        Self { object, reference: work.reference(CRON_JOB), template, every_minutes, offset_minutes, life, draw }
+        let reference = work.reference(CRON_JOB);
+        Self { object, reference, template, every_minutes, offset_minutes, requests, life, draw }
+    }
+
+    /// The time from one start to the next.
+    pub(super) fn every(&self) -> SimDuration {
+        SimDuration::from_mins(self.every_minutes as i64)
+    }
+
+    /// When it first starts from then on.
+    pub(super) fn first_from(&self, start: SimTime) -> SimTime {
+        let (every, offset) = (self.every(), SimDuration::from_mins(self.offset_minutes as i64));
+        let before = start.since(SimTime::EPOCH + offset).as_micros().div_euclid(every.as_micros());
+        let fires = SimTime::EPOCH + offset + every * before;
+        if fires >= start { fires } else { fires + every }
     }
 
     /// The lives of its pods in a recording from `start` to `end`.
     pub(super) fn lives(mut self, start: SimTime, end: SimTime) -> OwnerLives {
-        let every = SimDuration::from_mins(self.every_minutes as i64);
-        let offset = SimDuration::from_mins(self.offset_minutes as i64);
-        let before = start.since(SimTime::EPOCH + offset).as_micros().div_euclid(every.as_micros());
-        let mut fires = SimTime::EPOCH + offset + every * before;
+        let mut fires = self.first_from(start);
         let mut lives = Vec::new();
         while fires < end {
-            if fires >= start {
-                let (from, to) = life(&mut self.draw, self.life, fires);
-                lives.push(recorded(from, to, end));
-            }
-            fires += every;
+            let (from, to) = life(&mut self.draw, self.life, fires);
+            lives.push(recorded(from, to, end));
+            fires += self.every();
         }
         lives.retain(|life| life.start < end);
-        owner_lives(self.reference, CRON_JOB_TEMPLATE, &self.template, lives)
+        self.with_lives(lives)
+    }
+
+    /// These lives as those of its pods.
+    pub(super) fn with_lives(&self, lives: Vec<Life>) -> OwnerLives {
+        owner_lives(self.reference.clone(), CRON_JOB_TEMPLATE, &self.template, lives)
     }
 }
 
@@ -212,13 +240,13 @@ fn schedule(every_minutes: u64, offset: u64) -> String {
 }
 
 /// A pod starts some seconds after its Job is created, and ends when its life is over.
-fn life(draw: &mut Draw, spread: Lifetime, created: SimTime) -> (SimTime, SimTime) {
+pub(super) fn life(draw: &mut Draw, spread: Lifetime, created: SimTime) -> (SimTime, SimTime) {
     let start = created + SimDuration::from_millis(draw.between(800, 9_000) as i64);
     (start, start + draw.spread(spread.median, spread.p95))
 }
 
 /// A life as a recording that ends at `end` has it.
-fn recorded(start: SimTime, stop: SimTime, end: SimTime) -> Life {
+pub(super) fn recorded(start: SimTime, stop: SimTime, end: SimTime) -> Life {
     Life { start, end: (stop < end).then_some(stop), guessed: false }
 }
 
@@ -257,8 +285,9 @@ impl Work {
         pairs.map(|(key, value)| (key.into(), value.into()))
     }
 
-    /// Fills the texts of a template and of what is around it; how many settings its container has.
-    fn fill(&self, draw: &mut Draw, filling: &mut Filling) -> usize {
+    /// Fills the texts of a template and of what is around it. Answers how many settings its container has, and what it
+    /// asks for.
+    fn fill(&self, draw: &mut Draw, filling: &mut Filling) -> (usize, Requests) {
         filling.clear();
         [&self.name, &self.namespace, self.team, self.task].into_iter().for_each(|text| filling.text(text));
         filling.text(&pods::version(draw.below(40)));
@@ -266,9 +295,10 @@ impl Work {
         filling.text(&(100 << draw.below(8)).to_string());
         // Settings are drawn before the size, and stand behind it.
         let settings = Settings::draw(draw, 10);
-        Size::draw(draw).fill(filling);
+        let size = Size::draw(draw);
+        size.fill(filling);
         settings.fill(filling);
-        settings.count
+        (settings.count, size.requests())
     }
 }
 
@@ -284,17 +314,19 @@ mod tests {
         let (start, end) = (spec.start, spec.start + spec.duration);
         let mut filling = Filling::default();
         for id in 0..200 {
-            let drawn = Job::draw(&spec, id, start, end, &mut filling);
+            let drawn = Job::draw(&spec, id, start, &mut filling);
             let tree = job(Ink::Real(&filling), drawn.settings);
             let stencil = JobStencil::new(drawn.settings);
+            let recorded = drawn.lives(end);
             let encoded =
                 Encoded { object: drawn.reference, labels: drawn.labels.into(), body: stencil.encode(&filling) };
             let object = encoded.decode().unwrap();
             assert_eq!(object.value(), &tree);
             assert!(object.labels().eq(encoded.labels.iter().map(|(key, value)| (key.as_str(), value.as_str()))));
-            let lives = stencil.lives(encoded.object.clone(), drawn.lives.clone(), &filling, &mut Vec::new());
+            let template = stencil.template(&filling, &mut Vec::new());
+            let lives = stencil.lives(encoded.object.clone(), (template, recorded.clone()), &filling, &mut Vec::new());
             let template = tree.pointer(JOB_TEMPLATE).unwrap();
-            assert_eq!(lives, owner_lives(encoded.object, JOB_TEMPLATE, template, drawn.lives));
+            assert_eq!(lives, owner_lives(encoded.object, JOB_TEMPLATE, template, recorded));
         }
     }
 }

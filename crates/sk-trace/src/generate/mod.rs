@@ -4,15 +4,15 @@
 //!
 //! Start with [`generate`], or with [`Generator`] for a stream. A workload depends on the seed and its number only and
 //! is generated when it is needed, so memory holds a few hundred bytes for each workload that exists at the moment, and
-//! nothing of the past. Frequent objects are made by filling stencils, and one thread generates while others
-//! write and compress. The same specification gives the same bytes on every machine. There is no scheduling here: how long pods
-//! wait is the result of a replay.
+//! nothing of the past. Where there are machines, what happens to each pod is told as well ([`reality`]). Frequent objects are made by filling stencils, and one thread generates while others
+//! write and compress. The same specification gives the same bytes on every machine.
 
 mod batch;
 mod platform;
 mod pods;
 mod presets;
 mod random;
+mod reality;
 mod service;
 mod spec;
 mod stream;
@@ -37,6 +37,8 @@ pub struct Generated {
     pub events: u64,
     /// Pods whose life is recorded.
     pub lives: u64,
+    /// Pods of which is told what happened to them.
+    pub observations: u64,
 }
 
 /// How many steps go from the thread that generates to the one that compresses and writes at once, and how many such

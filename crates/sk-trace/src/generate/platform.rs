@@ -5,10 +5,9 @@
 //! docs/trace-format.md has the table. All of it depends on the seed and a number only, as everything generated does.
 
 use serde_json::{Value, json};
-use sk_core::{SimDuration, SimTime, SmolStr};
-use sk_store::trace::NodeEvent;
+use sk_core::SmolStr;
 
-use super::pods::TEAMS;
+use super::pods::{Requests, TEAMS};
 use super::random::Draw;
 use super::service::namespace;
 use super::spec::GenerateSpec;
@@ -21,8 +20,6 @@ const CRITICAL_PERCENT: u64 = 20;
 const POOL: &str = "example.com/pool";
 /// One machine in so many is for StatefulSets alone, and tainted so.
 const STATEFUL_EVERY: u32 = 6;
-/// Machines are replaced by others about so often, each.
-const MACHINE_DAYS: u64 = 30;
 
 const STORES: [&str; 8] =
     ["postgres", "redis", "kafka", "elasticsearch", "cassandra", "rabbitmq", "minio", "prometheus"];
@@ -131,43 +128,63 @@ fn stateful_set(spec: &GenerateSpec, id: u32) -> Vec<Value> {
     made
 }
 
-/// The machine of this number when it is first there, and its successors.
-pub(super) fn machines(spec: &GenerateSpec, number: u32) -> Vec<NodeEvent> {
-    let (start, end) = (spec.start, spec.start + spec.duration);
-    let mut draw = Draw::new(spec.seed, &format!("machine {number}"));
-    let mut events = vec![node(number, 0, start)];
-    let mut at = start;
-    for generation in 1.. {
-        at += draw.wait(SimDuration::from_mins(60 * 24 * MACHINE_DAYS as i64)).max(SimDuration::from_mins(60));
-        if at >= end {
-            break;
-        }
-        events.push(NodeEvent { at, node: name(number, generation - 1), object: None });
-        events.push(node(number, generation, at));
-    }
-    events
+/// Which pods a machine takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pool {
+    /// All that tolerate nothing.
+    General,
+    /// Those that tolerate and select it.
+    Stateful,
 }
 
-fn name(number: u32, generation: u32) -> SmolStr {
+impl Pool {
+    /// Of a machine that is there from the beginning.
+    pub(super) fn of_machine(number: u32) -> Self {
+        if number % STATEFUL_EVERY == STATEFUL_EVERY - 1 { Self::Stateful } else { Self::General }
+    }
+}
+
+/// Zones of the region; machines are in them in turn.
+pub(super) const ZONES: usize = 3;
+/// What pods can have of each machine, as [`node`] says it.
+pub(super) const ALLOCATABLE: Requests = Requests { cpu_milli: 15_800, memory: 60 << 30 };
+pub(super) const ALLOCATABLE_PODS: u32 = 110;
+
+/// The zone of a machine.
+pub(super) fn zone(number: u32) -> usize {
+    number as usize % ZONES
+}
+
+/// What a machine and its successors are called.
+pub(super) fn machine_name(number: u32, generation: u32) -> SmolStr {
     let suffix = if generation == 0 { String::new() } else { format!("-{generation}") };
     format!("node-{number}{suffix}").into()
 }
 
-fn node(number: u32, generation: u32, at: SimTime) -> NodeEvent {
-    let name = name(number, generation);
-    let is_stateful = number % STATEFUL_EVERY == STATEFUL_EVERY - 1;
-    let pool = if is_stateful { "stateful" } else { "general" };
-    let zone = ["a", "b", "c"][number as usize % 3];
+/// A machine's Node.
+pub(super) fn node(name: &str, number: u32, pool: Pool, is_cordoned: bool) -> Value {
+    let zone = ["a", "b", "c"][zone(number)];
+    let label = match pool {
+        Pool::General => "general",
+        Pool::Stateful => "stateful",
+    };
     let mut object = json!({"apiVersion": "v1", "kind": "Node",
         "metadata": {"name": name, "labels": {"kubernetes.io/arch": "amd64", "kubernetes.io/hostname": name,
             "kubernetes.io/os": "linux", "node.kubernetes.io/instance-type": "general-16",
-            "topology.kubernetes.io/region": "region-1", "topology.kubernetes.io/zone": format!("region-1{zone}"), POOL: pool}},
+            "topology.kubernetes.io/region": "region-1", "topology.kubernetes.io/zone": format!("region-1{zone}"), POOL: label}},
         "spec": {},
         "status": {"allocatable": {"cpu": "15800m", "memory": "60Gi", "pods": "110"},
             "capacity": {"cpu": "16", "memory": "64Gi", "pods": "110"},
             "conditions": [{"type": "Ready", "status": "True"}]}});
-    if is_stateful {
-        object["spec"]["taints"] = json!([{"effect": "NoSchedule", "key": "dedicated", "value": "stateful"}]);
+    let dedicated =
+        (pool == Pool::Stateful).then(|| json!({"effect": "NoSchedule", "key": "dedicated", "value": "stateful"}));
+    let cordon = is_cordoned.then(|| json!({"effect": "NoSchedule", "key": "node.kubernetes.io/unschedulable"}));
+    let taints: Vec<Value> = dedicated.into_iter().chain(cordon).collect();
+    if !taints.is_empty() {
+        object["spec"]["taints"] = taints.into();
     }
-    NodeEvent { at, node: name, object: Some(object) }
+    if is_cordoned {
+        object["spec"]["unschedulable"] = true.into();
+    }
+    object
 }

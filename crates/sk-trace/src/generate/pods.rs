@@ -1,6 +1,7 @@
 //! Pod templates like those of production clusters: probes, environment, resources, placement.
 
 use serde_json::{Value, json};
+use sk_core::Quantity;
 use sk_store::trace::{Filling, Ink};
 
 use super::random::Draw;
@@ -54,9 +55,46 @@ impl Size {
         Self { cpu: CPU[cpu], memory: MEMORY[memory], memory_limit: MEMORY[limit] }
     }
 
+    /// What it asks for, in numbers.
+    pub(super) fn requests(&self) -> Requests {
+        Requests::parse(self.cpu, self.memory)
+    }
+
     /// Fills the three holes of [`resources`].
     pub(super) fn fill(&self, filling: &mut Filling) {
         [self.cpu, self.memory, self.memory_limit].into_iter().for_each(|text| filling.text(text));
+    }
+}
+
+/// What a pod asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Requests {
+    pub(super) cpu_milli: i64,
+    pub(super) memory: i64,
+}
+
+impl Requests {
+    /// Of quantities that this crate has written.
+    pub(super) fn parse(cpu: &str, memory: &str) -> Self {
+        let quantity = |text: &str| text.parse::<Quantity>().unwrap_or_default();
+        Self { cpu_milli: quantity(cpu).milli_value(), memory: quantity(memory).value() }
+    }
+
+    /// Of the first container of a pod template.
+    pub(super) fn of_template(template: &Value) -> Self {
+        let text = |resource: &str| {
+            let place = format!("/spec/containers/0/resources/requests/{resource}");
+            template.pointer(&place).and_then(Value::as_str).unwrap_or_default()
+        };
+        Self::parse(text("cpu"), text("memory"))
+    }
+
+    pub(super) fn plus(self, other: Self) -> Self {
+        Self { cpu_milli: self.cpu_milli + other.cpu_milli, memory: self.memory + other.memory }
+    }
+
+    pub(super) fn minus(self, other: Self) -> Self {
+        Self { cpu_milli: self.cpu_milli - other.cpu_milli, memory: self.memory - other.memory }
     }
 }
 

@@ -56,7 +56,12 @@ impl Draw {
 
     /// What Kubernetes puts behind a generated name.
     pub(super) fn suffix(&mut self) -> String {
-        self.0.name_suffix(5)
+        self.letters(5)
+    }
+
+    /// So many letters of those that Kubernetes uses for generated names.
+    pub(super) fn letters(&mut self, count: usize) -> String {
+        self.0.name_suffix(count)
     }
 
     /// A span between half and one and a half of `mean`.

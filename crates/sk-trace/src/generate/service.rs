@@ -2,11 +2,11 @@
 //! versions of its Deployment are made by filling a stencil, because there are very many.
 
 use serde_json::{Value, json};
-use sk_core::{Gvk, ObjectKey, ObjectRef, SimTime, SmolStr};
+use sk_core::{Gvk, ObjectKey, ObjectRef, SimTime, SmolStr, TemplateId};
 use sk_store::trace::{Filling, Ink, Labels};
 
 use super::platform;
-use super::pods::{self, Settings, Size, TEAMS};
+use super::pods::{self, Requests, Settings, Size, TEAMS};
 use super::random::{Draw, busy};
 use super::spec::GenerateSpec;
 
@@ -78,6 +78,8 @@ pub(super) struct Drawn {
     config: u64,
     filling: Filling,
     pub(super) labels: Labels,
+    /// What its ReplicaSet's name ends with.
+    pub(super) replica_set: SmolStr,
 }
 
 impl Drawn {
@@ -183,7 +185,20 @@ impl Service {
     pub(super) fn drawn(&self, version: Version) -> Drawn {
         let mut filling = Filling::default();
         self.fill(version, &mut filling);
-        Drawn { revision: version.revision, config: version.config, filling, labels: self.labels(version).into() }
+        let Version { revision, config, .. } = version;
+        let replica_set = Draw::new(self.id, &format!("replica set {revision} {config}")).letters(10).into();
+        Drawn { revision, config, filling, labels: self.labels(version).into(), replica_set }
+    }
+
+    /// What one of its pods asks for.
+    pub(super) fn requests(&self) -> Requests {
+        self.size.requests()
+    }
+
+    /// The template of its pods.
+    pub(super) fn template(&self, drawn: &Drawn) -> TemplateId {
+        let path = "/spec/template".parse().expect("it is a pointer");
+        TemplateId::of(path, &template(self.shape(), Ink::Real(&drawn.filling)))
     }
 
     fn fill(&self, version: Version, filling: &mut Filling) {

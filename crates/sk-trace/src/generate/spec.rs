@@ -13,6 +13,15 @@ const MAX_SPEC_BYTES: usize = 100_000;
 /// What runs at once is kept in memory, about 100 bytes each: two million are 200 MB.
 const MAX_AT_ONCE: f64 = 2_000_000.0;
 
+/// So many daemons leave room for the largest pod on every machine: 30 × 200m and 128Mi beside 8 CPUs and 16Gi.
+const MAX_DAEMONS: u32 = 30;
+
+/// Where there are machines, the lives of CronJobs' pods wait for the end, 24 bytes each: ten million are 240 MB.
+const MAX_CRON_LIVES: f64 = 1e7;
+
+/// How often a CronJob starts in a day, on average over all that are drawn.
+const CRON_STARTS_PER_DAY: f64 = 70.0;
+
 /// The longest trace. A CronJob of every minute has 576,000 lives in it, 14 MB while they are written.
 const MAX_DURATION: SimDuration = MAX_WINDOW;
 
@@ -185,7 +194,7 @@ impl GenerateSpec {
         count("batch.jobsPerBurst", batch.jobs_per_burst, 100_000, "at most 100000")?;
         if let Some(platform) = &self.platform {
             count("platform.stateful", platform.stateful, 100_000, "at most 100000")?;
-            count("platform.daemons", platform.daemons, 100, "at most 100")?;
+            count("platform.daemons", platform.daemons, MAX_DAEMONS, "at most 30")?;
             count("platform.machines", platform.machines, 20_000, "at most 20000")?;
             within("platform.budgets", platform.budgets, 0.0, 1.0, "a share from 0 to 1")?;
         }
@@ -202,7 +211,18 @@ impl GenerateSpec {
             span(field, life.median, second, MAX_DURATION, "a median from 1s to 400d")?;
             span(field, life.p95, life.median, MAX_DURATION, "a p95 from the median to 400d")?;
         }
-        self.check_at_once()
+        self.check_at_once()?;
+        self.check_cron_lives()
+    }
+
+    fn check_cron_lives(&self) -> Result<(), SpecError> {
+        let days = self.duration.as_secs_f64() / 86_400.0;
+        let lives = match self.platform {
+            Some(_) => f64::from(self.cron.count) * days * CRON_STARTS_PER_DAY,
+            None => 0.0,
+        };
+        let range = "fewer CronJobs or a shorter trace: with a `platform` at most 10000000 pods of CronJobs are kept";
+        within("cron", lives, 0.0, MAX_CRON_LIVES, range)
     }
 
     /// Jobs stay in memory from their creation to their deletion.

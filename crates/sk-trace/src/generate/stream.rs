@@ -12,6 +12,7 @@ use sk_store::trace::{
 use super::batch::{CronJob, Job, JobStencil};
 use super::platform;
 use super::random::{Draw, busy};
+use super::reality::Reality;
 use super::service::{self, Drawn, Service, Shape, Version};
 use super::{GenerateSpec, Generated, SpecError};
 
@@ -81,6 +82,8 @@ pub struct Generator {
     planned: u64,
     services: Vec<Slot>,
     stencils: Stencils,
+    /// What happens to pods, if there are machines for them.
+    reality: Option<Reality>,
     /// The numbers of the next service and the next Job.
     next_service: u64,
     next_job: u64,
@@ -91,8 +94,20 @@ pub struct Generator {
     seq: u64,
     generated: Generated,
     end: SimTime,
-    /// How many CronJobs' lives are told, once everything else is.
-    ended: Option<u64>,
+    /// How much of what comes after the last record is told.
+    ending: Ending,
+}
+
+/// What comes after the last record, in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    /// Not there yet: there are records, or the edge of the window is still to be told.
+    Before,
+    /// The lives of CronJobs, from this number on.
+    CronJobs(u64),
+    /// What happened to pods that are still there.
+    Pods,
+    Over,
 }
 
 /// A service's place; another service takes it when it is replaced.
@@ -132,6 +147,7 @@ impl Generator {
             planned: 0,
             services: Vec::new(),
             stencils: Stencils::default(),
+            reality: None,
             next_service: 0,
             next_job: 0,
             arrivals: Draw::new(spec.seed, "arrivals"),
@@ -139,7 +155,7 @@ impl Generator {
             seq: 0,
             generated: Generated::default(),
             end: spec.start + spec.duration,
-            ended: None,
+            ending: Ending::Before,
         };
         generator.plan_beginning();
         Ok(generator)
@@ -205,13 +221,19 @@ impl Generator {
         match task {
             Task::Begin => {
                 self.tell(at, Change::Mark(Mark::Moment));
-                platform::objects(&self.spec).into_iter().for_each(|object| self.apply(at, object));
-                let machines = self.spec.platform.as_ref().map_or(0, |platform| platform.machines);
-                let events = (0..machines).flat_map(|number| platform::machines(&self.spec, number));
-                self.ready.extend(events.map(|event| Made::Step(Step::Row(Row::Node(event)))));
+                let objects = platform::objects(&self.spec);
+                self.reality = Reality::begin(&self.spec, &objects);
+                objects.into_iter().for_each(|object| self.apply(at, object));
+                self.tell_reality();
             }
             Task::CreateService(slot) => self.create_service(at, slot),
-            Task::CreateCronJob(id) => self.apply(at, CronJob::new(&self.spec, id).object),
+            Task::CreateCronJob(id) => {
+                let mut cron = CronJob::new(&self.spec, id);
+                self.apply(at, cron.object.take());
+                if let Some(reality) = &mut self.reality {
+                    reality.cron_job(at, cron);
+                }
+            }
             Task::Scale(slot) => self.scale(at, slot),
             Task::Rollout(slot) => self.roll_out(at, slot),
             Task::Replace => self.replace(at),
@@ -275,7 +297,11 @@ impl Generator {
         let mut body = Vec::with_capacity(3_072);
         stencil.encode(drawn.scaled_to(version.replicas), &mut body);
         let object = Encoded { object: service.reference(), labels: drawn.labels.clone(), body };
+        if let Some(reality) = &mut self.reality {
+            reality.deployment(at, place, service, drawn, version.replicas);
+        }
         self.tell_encoded(at, object);
+        self.tell_reality();
     }
 
     /// The first scaling and the first rollout; each plans the next.
@@ -335,6 +361,9 @@ impl Generator {
             let place = self.arrivals.below(self.services.len() as u64) as u32;
             let old = &self.services[place as usize];
             let (deployment, others) = (old.service.reference(), old.service.others(old.version));
+            if let Some(reality) = &mut self.reality {
+                reality.delete_deployment(at, place);
+            }
             // The other way round than they were created: the Deployment goes first.
             self.tell(at, Change::Delete(Deletion { object: deployment, last: None }));
             others.into_iter().rev().for_each(|object| self.delete(at, object));
@@ -356,13 +385,27 @@ impl Generator {
         let id = self.next_job;
         self.next_job += 1;
         let Stencils { jobs, filling, walked, .. } = &mut self.stencils;
-        let Job { reference, labels, settings, lives, done } = Job::draw(&self.spec, id, at, self.end, filling);
-        let stencil = jobs.entry(settings).or_insert_with(|| JobStencil::new(settings));
-        let lives = stencil.lives(reference.clone(), lives, filling, walked);
-        let object = Encoded { object: reference, labels: labels.into(), body: stencil.encode(filling) };
+        let mut job = Job::draw(&self.spec, id, at, filling);
+        let stencil = jobs.entry(job.settings).or_insert_with(|| JobStencil::new(job.settings));
+        let template = stencil.template(filling, walked);
+        if let Some(reality) = &mut self.reality {
+            reality.job(at, &mut job, template.clone(), self.spec.batch.kept);
+        }
+        let (done, lives) = (job.done(at), job.lives(self.end));
+        let lives = stencil.lives(job.reference.clone(), (template, lives), filling, walked);
+        let object = Encoded { object: job.reference, labels: job.labels.into(), body: stencil.encode(filling) };
         self.tell_encoded(at, object);
         self.tell_lives(lives);
+        self.tell_reality();
         self.plan(done + self.spec.batch.kept, Task::DeleteJob(id));
+    }
+
+    fn tell_reality(&mut self) {
+        let Some(reality) = &mut self.reality else { return };
+        for row in reality.take_rows() {
+            self.generated.observations += u64::from(matches!(row, Row::Observation(_)));
+            self.ready.push_back(Made::Step(Step::Row(row)));
+        }
     }
 
     fn tell_lives(&mut self, lives: OwnerLives) {
@@ -404,26 +447,32 @@ impl Generator {
         }
     }
 
-    /// The edge of the window, then the CronJobs' lives, one CronJob at a time.
+    /// The edge of the window; then the CronJobs' lives, one CronJob at a time; then the pods that are still there, one owner
+    /// at a time.
     fn tell_end(&mut self) {
-        match self.ended {
-            None => {
+        self.ending = match self.ending {
+            Ending::Before => {
                 self.tell(self.end, Change::Mark(Mark::Moment));
-                self.ended = Some(0);
+                Ending::CronJobs(0)
             }
-            Some(id) if id < u64::from(self.spec.cron.count) => {
-                let lives = CronJob::new(&self.spec, id).lives(self.spec.start, self.end);
-                if lives.templates.iter().any(|template| !template.lives.is_empty()) {
-                    self.tell_lives(lives);
-                }
-                self.ended = Some(id + 1);
+            Ending::CronJobs(id) if id < u64::from(self.spec.cron.count) => {
+                let lives = match &mut self.reality {
+                    Some(reality) => reality.lives_of_cron(id as usize),
+                    None => Some(CronJob::new(&self.spec, id).lives(self.spec.start, self.end)),
+                };
+                let some = lives.filter(|lives| lives.templates.iter().any(|template| !template.lives.is_empty()));
+                some.into_iter().for_each(|lives| self.tell_lives(lives));
+                Ending::CronJobs(id + 1)
             }
-            Some(_) => {}
-        }
-    }
-
-    fn is_over(&self) -> bool {
-        self.ended.is_some_and(|told| told >= u64::from(self.spec.cron.count))
+            Ending::CronJobs(_) => Ending::Pods,
+            Ending::Pods => {
+                let end = self.end;
+                let is_more = self.reality.as_mut().is_some_and(|reality| reality.tell_rest(end));
+                self.tell_reality();
+                if is_more { Ending::Pods } else { Ending::Over }
+            }
+            Ending::Over => Ending::Over,
+        };
     }
 }
 
@@ -442,9 +491,14 @@ impl Generator {
             if let Some(made) = self.ready.pop_front() {
                 return Some(made);
             }
+            let next = self.due.peek().map_or(self.end, |Reverse((at, ..))| *at);
+            if self.reality.as_mut().is_some_and(|reality| reality.step(next)) {
+                self.tell_reality();
+                continue;
+            }
             match self.due.pop() {
                 Some(Reverse((at, _, task))) => self.perform(at, task),
-                None if self.is_over() => return None,
+                None if self.ending == Ending::Over => return None,
                 None => self.tell_end(),
             }
         }

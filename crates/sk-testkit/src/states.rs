@@ -2,11 +2,12 @@
 //!
 //! Compared of every object: whether it is gone, and its last state: labels, annotations, owners and generation, the spec as
 //! far as the engine's says something (a real API server fills in defaults), the whole status with conditions, reasons
-//! and messages. Of workloads also how far their counts went in between: the largest of each, and the smallest number of
-//! available pods after that. Times are scrubbed by [`canonical`](crate::canonical); pods of one batch come in any order
+//! and messages. Of workloads also their counts over time: every turn that each takes ([`counts`]). Times are scrubbed by [`canonical`](crate::canonical); pods of one batch come in any order
 //! and are compared as a bag. Where a scenario watches Events, what was said of each object is compared too. What is left
 //! out stands in [`LEFT_OUT`] with its reason, or in the scenario under `incomparable` (where `/counts/…` names one of the
 //! counts, `/events` what was said, and `/deleted` objects that are gone, however many they were).
+
+mod counts;
 
 use std::collections::BTreeMap;
 
@@ -77,11 +78,8 @@ pub const LEFT_OUT: &[(&str, &str, &str)] = &[
 /// Reasons of Events that are not compared: the words of the one hang on the moment, the other names no uid.
 const UNSAID: [&str; 2] = ["FailedScheduling", "TaintManagerEviction"];
 
-/// The counts of a workload that are followed over time: how large each became.
-const COUNTS: [&str; 5] =
-    ["replicas", "availableReplicas", "desiredNumberScheduled", "currentNumberScheduled", "numberAvailable"];
-/// Of these also how small they became after that. Others pass through values that depend on who looks when.
-const FOLLOWED_DOWN: [&str; 2] = ["availableReplicas", "numberAvailable"];
+/// Who says nothing in a recording, because KWOK stands in for it.
+const KUBELET: &str = "kubelet";
 
 /// Scenarios that are not compared by state: tests of their own compare what these are about.
 const NOT_OF_STATES: [&str; 5] = ["job", "placement", "placement-zones", "preemption", "unschedulable"];
@@ -152,7 +150,7 @@ fn outcome(history: &History, incomparable: &[Incomparable]) -> Value {
     }
     let spec = state.as_object_mut().and_then(|state| state.remove("spec")).unwrap_or_default();
     let mut outcome = json!({
-        "deleted": history.deleted, "counts": counts(history), "events": events(history), "spec": spec,
+        "deleted": history.deleted, "counts": counts::over_time(history), "events": events(history), "spec": spec,
         "state": without_empty(&state),
     });
     for field in own.filter(|field| field.starts_with("/counts") || *field == "/events") {
@@ -163,7 +161,7 @@ fn outcome(history: &History, incomparable: &[Incomparable]) -> Value {
 
 /// What was said of an object, each thing once.
 fn events(history: &History) -> Value {
-    let is_compared = |event: &&EventLine| !UNSAID.contains(&event.reason.as_str());
+    let is_compared = |event: &&EventLine| !UNSAID.contains(&event.reason.as_str()) && event.from != KUBELET;
     let said = history.events.iter().filter(is_compared).map(|event| {
         // What a client gathers of many Events that are alike is said no differently.
         let message = star_pod_ordinals(event.message.trim_start_matches("(combined from similar events): "));
@@ -176,21 +174,6 @@ fn events(history: &History) -> Value {
     said.sort_by_key(Value::to_string);
     said.dedup();
     said.into()
-}
-
-/// How far each count went: its largest, and the smallest after that.
-fn counts(history: &History) -> Value {
-    let mut counts = Map::new();
-    for name in COUNTS {
-        let values: Vec<i64> = history.states.iter().filter_map(|state| state["status"][name].as_i64()).collect();
-        let Some(largest) = values.iter().copied().max() else { continue };
-        let since = values.iter().position(|value| *value == largest).unwrap_or(0);
-        let smallest = values[since..].iter().copied().min();
-        // How much of its going a workload that is deleted gets to report is a race.
-        let smallest = smallest.filter(|_| FOLLOWED_DOWN.contains(&name) && !history.deleted);
-        counts.insert(name.into(), json!({"largest": largest, "then smallest": smallest}));
-    }
-    counts.into()
 }
 
 /// `null`, `{}`, `[]` and what holds nothing else say the same as nothing.
@@ -228,7 +211,11 @@ fn of_bag(name: &str, real: &[Value], ours: &[Value]) -> Vec<String> {
 }
 
 fn difference(ours: &Value, real: &Value) -> Option<String> {
-    for part in ["deleted", "counts", "events", "state"] {
+    let turned = counts::differences(&ours["counts"], &real["counts"]);
+    if !turned.is_empty() {
+        return Some(turned.join("; "));
+    }
+    for part in ["deleted", "events", "state"] {
         if let Some(at) = unequal(&ours[part], &real[part], part) {
             return Some(at);
         }
@@ -292,9 +279,9 @@ mod tests {
         };
         assert_eq!(differences(&scenario(), &set(&[0, 3, 1]), &set(&[0, 2, 3, 2, 1])), Vec::<String>::new());
         let found = differences(&scenario(), &set(&[0, 3, 1]), &set(&[0, 4, 1]));
-        assert_eq!(found, ["d/ReplicaSet/a: counts/availableReplicas/largest is 4 and was recorded as 3"]);
-        let found = differences(&scenario(), &set(&[3, 1]), &set(&[3, 2]));
-        assert_eq!(found, ["d/ReplicaSet/a: counts/availableReplicas/then smallest is 2 and was recorded as 1"]);
+        assert_eq!(found, ["d/ReplicaSet/a: counts/availableReplicas is [0,4,1] and was recorded as [0,3,1]"]);
+        let found = differences(&scenario(), &set(&[3, 1, 2]), &set(&[3, 2]));
+        assert_eq!(found, ["d/ReplicaSet/a: counts/availableReplicas is [3,2] and was recorded as [3,1,2]"]);
     }
 
     #[test]

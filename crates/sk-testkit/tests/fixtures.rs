@@ -129,6 +129,25 @@ fn the_placement_fixtures_tell_each_nodes_room_and_each_pods_node() {
     }
 }
 
+/// Counts that are not compared turn by turn, with the reason that their scenario gives.
+fn chance(scenarios: &[&Scenario]) -> String {
+    let mut text =
+        "\nCounts that take other turns by chance (of `turns` first, largest and last are still compared):\n\n\
+        | scenario | of | count | because |\n|---|---|---|---|\n"
+            .to_owned();
+    for scenario in scenarios {
+        let mut why = "";
+        for one in &scenario.incomparable {
+            why = if one.why == "the same" { why } else { &one.why };
+            if let Some(count) = one.field.strip_prefix("/counts") {
+                let count = if count.is_empty() { "all" } else { count.trim_start_matches('/') };
+                text.push_str(&format!("| {} | {} | {count} | {why} |\n", scenario.name, one.of.kind));
+            }
+        }
+    }
+    text
+}
+
 /// What of docs/fidelity.md is made from the scenarios: which there are, and what is left out of the comparison.
 fn compared() -> String {
     let scenarios = states::scenarios().expect("every scenario can be read");
@@ -138,6 +157,7 @@ fn compared() -> String {
         format!("| scenario | what happens |\n|---|---|\n{}", scenarios.iter().map(row).collect::<String>())
     };
     let mut text = format!("{} scenarios, each equal in both arms:\n\n{}", compared.len(), table(&compared));
+    text.push_str(&chance(&compared));
     if !awaiting.is_empty() {
         let count = awaiting.len();
         let told =

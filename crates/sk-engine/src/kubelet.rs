@@ -8,6 +8,7 @@
 
 mod admission;
 mod containers;
+mod said;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -218,6 +219,7 @@ impl Kubelets {
             let grace = object.meta.deletion.map_or(0, |deletion| deletion.grace_secs);
             let takes = self.termination.min(SimDuration::from_secs(grace));
             let stops = if must_tell(object) { StepKind::PodStops } else { StepKind::PodGoes };
+            ctx.tell(|_| said::killing(object));
             self.later(ctx, ctx.now + takes, event, stops);
         }
         let was_bound = was(|before| before.pod().is_some_and(|pod| pod.node_name.is_some()));
@@ -247,8 +249,11 @@ impl Kubelets {
             self.later(ctx, started + lifetime, event, StepKind::PodEnds);
         }
         if pod.status.is_waiting() && before.is_some_and(|before| !before.status.is_waiting()) {
-            let again = pod.status.finished.unwrap_or(ctx.now) + containers::backoff(pod);
-            self.later(ctx, again, event, StepKind::PodRestarts);
+            let wait = containers::backoff(pod);
+            if wait > SimDuration::ZERO {
+                ctx.tell(|_| said::backing_off(object));
+            }
+            self.later(ctx, pod.status.finished.unwrap_or(ctx.now) + wait, event, StepKind::PodRestarts);
         }
     }
 
@@ -267,7 +272,10 @@ impl Kubelets {
         }
         let refusal = object.filter(|_| step.kind == StepKind::PodRejected);
         let refusal = refusal.and_then(|object| self.node_use.refusal(object, ctx.view));
-        let Some(request) = object.and_then(|object| request(object, step.kind, refusal, ctx.now)) else { return };
+        let Some(request) = object.and_then(|object| request(object, step.kind, refusal.clone(), ctx.now)) else {
+            return;
+        };
+        ctx.tell(|_| object.zip(refusal).map(|(object, why)| said::rejected(object, &why)));
         ctx.send(self.sent.add(step), request);
     }
 }

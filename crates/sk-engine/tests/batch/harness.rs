@@ -58,10 +58,18 @@ pub(crate) fn merge(target: &mut Value, more: Value) {
     }
 }
 
+/// Two roomy nodes without latencies.
+pub(crate) fn ideal_settings() -> Settings {
+    Settings { seed: 1, timing: Timing::ideal(), groups: vec![roomy()], ..Settings::default() }
+}
+
 impl Cluster {
     pub(crate) fn new(timing: Timing) -> Self {
-        let groups = vec![roomy()];
-        Self { engine: Engine::new(&Settings { seed: 1, timing, groups, ..Settings::default() }, START) }
+        Self::of(&Settings { timing, ..ideal_settings() })
+    }
+
+    pub(crate) fn of(settings: &Settings) -> Self {
+        Self { engine: Engine::new(settings, START) }
     }
 
     pub(crate) fn ideal() -> Self {

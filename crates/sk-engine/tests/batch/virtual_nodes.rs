@@ -103,3 +103,45 @@ fn a_pod_that_its_node_has_no_room_for_fails_there() {
     cluster.until(6).apply(pod("third", 0, asks("60"))).until(8);
     assert_eq!(cluster.get(&POD, "third")["status"]["phase"], "Running", "what has ended takes no room");
 }
+
+#[test]
+fn nodes_say_what_is_out_of_the_ordinary_and_nothing_of_what_is_not() {
+    let settings = sk_engine::Settings { events: true, ..crate::harness::ideal_settings() };
+    let mut cluster = Cluster::of(&settings);
+    let mut calm = pod("calm", 0, json!({}));
+    calm["metadata"]["annotations"] = Value::Null;
+    calm["spec"]["initContainers"] =
+        json!([{"name": "proxy", "image": "p:1", "restartPolicy": "Always"}, {"name": "setup", "image": "s:1"}]);
+    let node = cluster.engine.list(&"v1.Node".parse().expect("a kind")).next().expect("a node").key.name.to_string();
+    let large = json!({"nodeName": node, "containers": [{"name": "main", "image": "app:1", "resources": {"requests": {"cpu": "100"}}}]});
+    cluster.until(0).apply(calm).apply(pod("crash", 1, json!({}))).apply(pod("large", 0, large)).until(30);
+    cluster.delete(&POD, "calm", sk_engine::api::Propagation::Background).until(40);
+    let uid = cluster.get(&POD, "crash")["metadata"]["uid"].as_str().expect("a uid").to_owned();
+    let said = cluster.engine.take_events();
+    let of_kubelet: Vec<_> = said
+        .iter()
+        .filter(|event| event.from == "kubelet")
+        .map(|event| {
+            (
+                event.at.since(crate::harness::START).as_micros() / 1_000_000,
+                event.about.key.name.as_str(),
+                event.is_warning,
+                event.reason.as_str(),
+                event.message.clone(),
+            )
+        })
+        .collect();
+    let back_off = format!("Back-off restarting failed container main in pod crash_default({uid})");
+    let refused = "Node didn't have enough resource: cpu, requested: 100000, used: 0, capacity: 64000";
+    assert_eq!(
+        of_kubelet,
+        [
+            (0, "large", true, "OutOfcpu", refused.to_owned()),
+            // The first restart is at once; it fails again after 5 s, and after 10 s more.
+            (10, "crash", true, "BackOff", back_off.clone()),
+            (25, "crash", true, "BackOff", back_off),
+            (30, "calm", false, "Killing", "Stopping container proxy".to_owned()),
+            (30, "calm", false, "Killing", "Stopping container main".to_owned()),
+        ]
+    );
+}

@@ -7,11 +7,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use sk_core::memo::Memo;
+use sk_core::registry;
 use sk_core::{Gvk, ObjectKey, SimTime, SmolStr, Taint, TaintEffect, Toleration};
 
+use crate::custom::{self, DEFINITION, Definitions};
 use crate::directives;
 use crate::error::{ApiError, Invalid};
-use crate::kinds::{self, Body, Container, PodSpec, qos};
+use crate::kinds::{self, Body, Condition, Container, PodSpec, qos};
 use crate::limit_range::LimitRanges;
 use crate::rules::Rules;
 use crate::store::Store;
@@ -54,6 +56,9 @@ pub trait AdmitPod: Send {
 pub enum Notice {
     /// A pod names a priority class that does not exist; a real server refuses such a pod, here it gets priority 0.
     UnknownPriorityClass(SmolStr),
+    /// Pods of a recording name a service account that does not exist, as `namespace/name`; it is taken for granted. Counted
+    /// by pod template, where a real server would refuse each pod.
+    UnknownServiceAccount(SmolStr),
     /// Nobody says how long a pod of a Job runs; it runs for as long as the settings assume.
     AssumedJobDuration,
     /// A pod was refused, in these words: by a quota, a limit range, for want of its service account or priority class.
@@ -76,6 +81,8 @@ pub(crate) struct Admission {
     pub(crate) judged: BTreeSet<(u64, Option<u64>)>,
     /// The limit ranges there are.
     pub(crate) limits: LimitRanges,
+    /// The custom kinds that are defined.
+    pub(crate) definitions: Definitions,
     specs: Memo<PodSpec, Arc<PodSpec>>,
     /// What was found wrong with admitted specs.
     checked: Memo<PodSpec, Errors>,
@@ -97,6 +104,7 @@ impl Clone for Admission {
             judged_metadata: self.judged_metadata.clone(),
             judged: self.judged.clone(),
             limits: self.limits.clone(),
+            definitions: self.definitions.clone(),
             specs: self.specs.clone(),
             checked: self.checked.clone(),
             default_class: self.default_class.clone(),
@@ -115,6 +123,7 @@ impl Admission {
             judged_metadata: BTreeMap::new(),
             judged: BTreeSet::new(),
             limits: LimitRanges::default(),
+            definitions: Definitions::default(),
             specs: Memo::new(SPEC_MEMORY),
             checked: Memo::new(SPEC_MEMORY),
             default_class: None,
@@ -128,7 +137,7 @@ impl Admission {
         if self.judged_metadata.get(&addresses).is_some_and(|known| is_shared(known, &object.meta)) {
             return judge(object, &validation::names(object));
         }
-        validate_metadata(object)?;
+        validate_metadata(object, None)?;
         if self.judged_metadata.len() >= SPEC_MEMORY {
             self.judged_metadata.clear();
         }
@@ -139,11 +148,13 @@ impl Admission {
     /// Readies a new object for storing, or refuses it.
     pub(crate) fn admit(&mut self, object: &mut Object, store: &Store, now: SimTime) -> Result<(), ApiError> {
         check_namespace(object, store)?;
-        let (name, uid) = (object.key.name.clone(), object.uid);
+        let (name, namespace, uid) = (object.key.name.clone(), object.key.namespace.clone(), object.uid);
         if let Body::Job(job) = &mut object.body {
             job.generate_selector(&name, uid, &mut object.meta.labels);
         }
         object.body.prepare_for_create();
+        self.without_status(object);
+        hold_back_gated(object, now);
         if let Body::ReplicationController(controller) = &object.body
             && object.meta.labels.is_empty()
         {
@@ -159,7 +170,8 @@ impl Admission {
             check_service_account(object, store)?;
         }
         if let Body::Pod(pod) = &mut object.body {
-            pod.spec = self.admitted_spec(&pod.spec, store);
+            let namespace = namespace.as_deref().unwrap_or_default();
+            pod.spec = self.admitted_spec(&pod.spec, namespace, store);
             self.limits.admit_pod(object)?;
         } else if object.gvk.kind == "PersistentVolumeClaim" {
             self.limits.check_claim(object)?;
@@ -183,26 +195,31 @@ impl Admission {
     /// Objects of a recording are checked for what a controller or the scheduler could not bear, and get the defaults that
     /// placement and lifecycles depend on: they come from a server that has written the others.
     pub(crate) fn complete(&mut self, object: &mut Object, stored: Option<&Object>) -> Result<(), ApiError> {
+        let is_custom = matches!(object.body, Body::Other(_))
+            && (object.gvk == DEFINITION || self.definitions.find(&object.gvk).is_some());
+        if is_custom {
+            return self.complete_custom(object, stored);
+        }
         if !self.is_strict {
+            defaults::texts_of_secret(object);
             return validate(object);
         }
-        validate_metadata(object)?;
-        if let (true, Body::Pod(pod), Some(Body::Pod(known))) =
-            (true, &mut object.body, stored.map(|stored| &stored.body))
-        {
+        if let (Body::Pod(pod), Some(Body::Pod(known))) = (&mut object.body, stored.map(|stored| &stored.body)) {
             pod.spec = Arc::new(updated_spec(&pod.spec, &known.spec));
         }
+        let mut wrong = validation::metadata(object, stored);
         if let Body::Pod(pod) = &object.body {
-            let invalid = self.check_pod_spec(&pod.spec);
-            let fixed = stored.and_then(Object::pod).and_then(|known| validation::fixed(pod, known));
-            return judge(object, &invalid.into_iter().chain(fixed).collect());
+            wrong.extend(self.check_pod_spec(&pod.spec));
+            wrong.extend(validation::node_name(pod));
+            wrong.extend(stored.and_then(Object::pod).and_then(|known| validation::fixed(pod, known)));
+            return judge(object, &wrong);
         }
         if let Body::Node(node) = &mut object.body {
             node.default_allocatable();
-            let invalid = validation::node(node);
-            return judge(object, &invalid);
+            wrong.extend(validation::node(node));
+            return judge(object, &wrong);
         }
-        let Some(of) = schema::find(&object.gvk) else { return Ok(()) };
+        let Some(of) = schema::find(&object.gvk) else { return judge(object, &wrong) };
         let in_kind = |why: String| ApiError::in_kind(&object.gvk, &why);
         let mut json = schema::decode(&object.gvk, of, object.to_json()).map_err(in_kind)?;
         defaults::apply(&object.gvk, &mut json);
@@ -210,10 +227,58 @@ impl Admission {
         if object.gvk.kind == "Service" {
             service::allot(&mut json, before.as_ref());
         }
-        judge(object, &validation::check(&object.gvk, &json, before.as_ref()))?;
-        let mut read = Object::from_json(json)?;
+        let in_body = validation::check(&object.gvk, &json, before.as_ref());
+        let read = Object::from_json(json);
+        if let Some(read) = read.as_ref().ok().filter(|read| read.meta.labels != object.meta.labels) {
+            object.meta.labels = read.meta.labels.clone();
+            wrong = validation::metadata(object, stored);
+        }
+        wrong.extend(in_body);
+        judge(object, &wrong)?;
+        let mut read = read?;
         read.body.share_template(&object.body);
-        (object.body, object.meta.labels) = (read.body, read.meta.labels);
+        object.body = read.body;
+        Ok(())
+    }
+
+    /// Nobody creates an object with a status where the status has a path of its own.
+    fn without_status(&self, object: &mut Object) {
+        let Body::Other(other) = &mut object.body else { return };
+        if other.status.is_none() {
+            return;
+        }
+        let has_path = match registry::find(&object.identity().gvk) {
+            Some(info) => info.has_subresource("status"),
+            None => self.definitions.find(&object.identity().gvk).is_some_and(|(_, version)| version.has_status),
+        };
+        if has_path && let Body::Other(other) = &mut object.body {
+            other.status = None;
+        }
+    }
+
+    /// Makes an object of a custom kind what its definition says, and says what is wrong with it. What was recorded was
+    /// pruned and found right by the server that it comes from.
+    fn complete_custom(&self, object: &mut Object, stored: Option<&Object>) -> Result<(), ApiError> {
+        let is_judged = self.is_strict || self.rules == Rules::Written;
+        let mut wrong = if self.is_strict { validation::metadata(object, stored) } else { Errors::new() };
+        let mut json = object.to_json();
+        if object.gvk == DEFINITION {
+            custom::complete(&mut json);
+            if stored.is_none() && self.is_strict {
+                json["status"] = custom::first_status(&json);
+            }
+            wrong.extend(custom::check(&json).filter(|_| is_judged));
+        } else if let Some((_, version)) = self.definitions.find(&object.gvk) {
+            if is_judged {
+                version.prune(&mut json);
+            }
+            version.default(&mut json);
+            if is_judged {
+                wrong.extend(version.check(&json));
+            }
+        }
+        judge(object, &wrong)?;
+        object.body = Object::from_json(json)?.body;
         Ok(())
     }
 
@@ -277,7 +342,7 @@ impl Admission {
     }
 
     /// Pods of one template share one admitted spec.
-    fn admitted_spec(&mut self, source: &Arc<PodSpec>, store: &Store) -> Arc<PodSpec> {
+    fn admitted_spec(&mut self, source: &Arc<PodSpec>, namespace: &str, store: &Store) -> Arc<PodSpec> {
         let class = &source.priority_class_name;
         let priority = match class.is_empty() {
             true => Some(self.default_class.get_or_insert_with(|| find_default_class(store)).clone()),
@@ -286,8 +351,11 @@ impl Admission {
         if priority.is_none() {
             *self.notices.entry(Notice::UnknownPriorityClass(class.clone())).or_default() += 1;
         }
-        let is_strict = self.is_strict;
+        let (is_strict, notices) = (self.is_strict, &mut self.notices);
         self.specs.get_or_insert_with(source, |source| {
+            if !is_strict && let Some(account) = missing_account(source, namespace, store) {
+                note_account(notices, namespace, account);
+            }
             let mut spec = if is_strict { defaults::of_pod(source) } else { source.clone() };
             default_requests(&mut spec);
             default_tolerations(&mut spec);
@@ -316,17 +384,34 @@ pub(crate) fn defaulted(object: &Object) -> Result<serde_json::Value, ApiError> 
     Ok(json)
 }
 
-/// ServiceAccount: a pod's account must be there. Every namespace has one called `default`.
+/// ServiceAccount: a pod's account must be there.
 fn check_service_account(object: &Object, store: &Store) -> Result<(), ApiError> {
     let Some(pod) = object.pod() else { return Ok(()) };
-    let name = pod.spec.rest.get("serviceAccountName").and_then(serde_json::Value::as_str).unwrap_or_default();
     let namespace = object.key.namespace_or_empty();
-    let key = ObjectKey { namespace: object.key.namespace.clone(), name: name.into() };
-    if ["", "default"].contains(&name) || store.get(&SERVICE_ACCOUNT, &key).is_some() {
-        return Ok(());
-    }
+    let Some(name) = missing_account(&pod.spec, namespace, store) else { return Ok(()) };
     let why = format!("error looking up service account {namespace}/{name}: serviceaccount \"{name}\" not found");
     Err(ApiError::forbidden(&object.gvk, &object.key.name, &why))
+}
+
+/// The account that a pod names and that is not there. Every namespace has one called `default`.
+fn missing_account<'s>(spec: &'s PodSpec, namespace: &str, store: &Store) -> Option<&'s str> {
+    let name = spec.rest.get("serviceAccountName").and_then(serde_json::Value::as_str)?;
+    let is_there = || store.get(&SERVICE_ACCOUNT, &ObjectKey::namespaced(namespace, name)).is_some();
+    (!["", "default"].contains(&name) && !is_there()).then_some(name)
+}
+
+fn note_account(notices: &mut BTreeMap<Notice, u64>, namespace: &str, name: &str) {
+    let notice = Notice::UnknownServiceAccount(format!("{namespace}/{name}").into());
+    if notices.len() < MAX_NOTICES || notices.contains_key(&notice) {
+        *notices.entry(notice).or_default() += 1;
+    }
+}
+
+/// A pod with scheduling gates says from the beginning why nobody places it (`applySchedulingGatedCondition`).
+fn hold_back_gated(object: &mut Object, now: SimTime) {
+    let Some(pod) = object.pod_mut().filter(|pod| !pod.spec.scheduling_gates.is_empty()) else { return };
+    let why = "Scheduling is blocked due to non-empty scheduling gates";
+    pod.status.set_condition(Condition::new("PodScheduled", false, now).because("SchedulingGated", why));
 }
 
 fn read_class(object: &Object) -> Option<Priority> {
@@ -428,8 +513,8 @@ fn default_requests(spec: &mut PodSpec) {
 }
 
 /// Names, labels and annotations as a server takes them.
-pub(crate) fn validate_metadata(object: &Object) -> Result<(), ApiError> {
-    judge(object, &validation::metadata(object))
+pub(crate) fn validate_metadata(object: &Object, stored: Option<&Object>) -> Result<(), ApiError> {
+    judge(object, &validation::metadata(object, stored))
 }
 
 /// Are both the very same maps and lists?

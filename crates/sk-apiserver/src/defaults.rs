@@ -3,10 +3,14 @@
 //! Defaults are written into JSON, kind by kind. A pod made from a template that has its defaults needs almost none, and
 //! is not turned into JSON for it.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value, json};
 use sk_core::{Gvk, SmolStr};
 
-use crate::kinds::PodSpec;
+use crate::base64;
+use crate::kinds::{Body, PodSpec};
+use crate::object::Object;
 
 /// Files of volumes can be read by all and written by their owner: 0644.
 const FILE_MODE: i64 = 0o644;
@@ -25,6 +29,7 @@ pub(crate) fn apply(gvk: &Gvk, object: &mut Value) {
         ("batch", "CronJob") => cron_job(&mut object["spec"]),
         ("autoscaling", "HorizontalPodAutoscaler") => autoscaler(&mut object["spec"]),
         ("scheduling.k8s.io", "PriorityClass") => fill(object, "preemptionPolicy", json!("PreemptLowerPriority")),
+        ("", "Pod") => pod_spec(&mut object["spec"]),
         ("", "Namespace") => namespace(object),
         ("", "Service") => service(object),
         ("", "PersistentVolumeClaim") => {
@@ -37,7 +42,17 @@ pub(crate) fn apply(gvk: &Gvk, object: &mut Value) {
             fill(&mut object["status"], "phase", json!("Pending"));
         }
         ("", "LimitRange") => each(&mut object["spec"]["limits"], limit),
-        ("", "Secret") => fill(object, "type", json!("Opaque")),
+        ("", "Secret") => secret(object),
+        _ => {}
+    }
+}
+
+/// The defaults that depend on what was left out, which a typed body no longer tells.
+pub(crate) fn before_reading(gvk: &Gvk, object: &mut Value) {
+    match (gvk.group.as_str(), gvk.kind.as_str()) {
+        ("apps", "StatefulSet") => set_strategy(&mut object["spec"]["updateStrategy"]),
+        ("batch", "Job") => failure_policy(&mut object["spec"]),
+        ("batch", "CronJob") => failure_policy(&mut object["spec"]["jobTemplate"]["spec"]),
         _ => {}
     }
 }
@@ -263,14 +278,7 @@ fn daemon_set(spec: &mut Value) {
 
 fn stateful_set(spec: &mut Value) {
     fill(spec, "podManagementPolicy", json!("OrderedReady"));
-    let strategy = &mut spec["updateStrategy"];
-    if strategy["type"].as_str().unwrap_or_default().is_empty() {
-        fill(strategy, "type", json!("RollingUpdate"));
-        fill(strategy, "rollingUpdate", json!({}));
-    }
-    if strategy["type"] == "RollingUpdate" && strategy["rollingUpdate"].is_object() {
-        fill(&mut strategy["rollingUpdate"], "partition", json!(0));
-    }
+    set_strategy(&mut spec["updateStrategy"]);
     let retention = &mut spec["persistentVolumeClaimRetentionPolicy"];
     fill(retention, "whenDeleted", json!("Retain"));
     fill(retention, "whenScaled", json!("Retain"));
@@ -284,6 +292,17 @@ fn stateful_set(spec: &mut Value) {
             fill(&mut claim["spec"], "volumeMode", json!("Filesystem"));
             fill(&mut claim["status"], "phase", json!("Pending"));
         });
+    }
+}
+
+/// A set that says nothing of its updates is rolled; one that only says that it is rolled has no partition.
+fn set_strategy(strategy: &mut Value) {
+    if strategy["type"].as_str().unwrap_or_default().is_empty() {
+        fill(strategy, "type", json!("RollingUpdate"));
+        fill(strategy, "rollingUpdate", json!({}));
+    }
+    if strategy["type"] == "RollingUpdate" && strategy["rollingUpdate"].is_object() {
+        fill(&mut strategy["rollingUpdate"], "partition", json!(0));
     }
 }
 
@@ -309,16 +328,20 @@ fn job_spec(spec: &mut Value) {
     let replaced = if spec["podFailurePolicy"].is_object() { "Failed" } else { "TerminatingOrFailed" };
     fill(spec, "podReplacementPolicy", json!(replaced));
     fill(spec, "manualSelector", json!(false));
+    failure_policy(spec);
+    template(&mut spec["template"]);
+    if let Some(fields) = spec.as_object_mut() {
+        fields.retain(|_, value| !value.is_null());
+    }
+}
+
+fn failure_policy(spec: &mut Value) {
     if let Some(rules) = spec.pointer_mut("/podFailurePolicy/rules") {
         each(rules, |rule| {
             if rule.get("onPodConditions").is_some() {
                 each(&mut rule["onPodConditions"], |condition| fill(condition, "status", json!("True")));
             }
         });
-    }
-    template(&mut spec["template"]);
-    if let Some(fields) = spec.as_object_mut() {
-        fields.retain(|_, value| !value.is_null());
     }
 }
 
@@ -356,6 +379,30 @@ fn scaling(rules: &mut Value, policies: Value, window: Option<i64>) {
     }
     fill(rules, "selectPolicy", json!("Max"));
     fill(rules, "policies", policies);
+}
+
+/// The same of a Secret that is stored as it came otherwise.
+pub(crate) fn texts_of_secret(object: &mut Object) {
+    let is_secret = object.gvk.kind == "Secret" && object.gvk.group.is_empty();
+    let Body::Other(other) = &mut object.body else { return };
+    if is_secret && other.fields.contains_key("stringData") {
+        let mut json = Value::Object((*other.fields).clone());
+        secret(&mut json);
+        other.fields = Arc::new(json.as_object().cloned().unwrap_or_default());
+    }
+}
+
+/// Texts of a Secret become bytes, in place of those of the same key (`Convert_v1_Secret_To_core_Secret`).
+fn secret(object: &mut Value) {
+    fill(object, "type", json!("Opaque"));
+    let Some(texts) = object.as_object_mut().and_then(|fields| fields.remove("stringData")) else { return };
+    for (key, text) in texts.as_object().into_iter().flatten() {
+        let bytes = base64::encode(text.as_str().unwrap_or_default().as_bytes());
+        if !object["data"].is_object() {
+            object["data"] = json!({});
+        }
+        object["data"][key.as_str()] = bytes.into();
+    }
 }
 
 fn namespace(object: &mut Value) {

@@ -56,6 +56,10 @@ pub struct About {
     pub name: String,
     /// Its fields that are not valid.
     pub causes: Vec<Cause>,
+    /// What the details call its kind, where that is not the plural of the path: `pods/binding`, a kind.
+    pub called: Option<String>,
+    /// In so many seconds it may be asked again.
+    pub retry_after_secs: Option<u32>,
 }
 
 /// Why one field is not valid.
@@ -72,11 +76,15 @@ pub struct Cause {
 /// The cause that a server names where a namespace is going (`NamespaceTerminatingCause`).
 const NAMESPACE_TERMINATING: &str = "NamespaceTerminating";
 
+/// The cause that a server names where a disruption budget holds back (`DisruptionBudgetCause`).
+const DISRUPTION_BUDGET: &str = "DisruptionBudget";
+
 /// One field of an object that is not valid, and why: `Required value`, `Invalid value: "x": must be ...`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Invalid {
     field: String,
     why: String,
+    is_of_type: bool,
 }
 
 /// What a server calls it when somebody else manages a field (`CauseTypeFieldManagerConflict`).
@@ -97,7 +105,12 @@ const CAUSES: [(&str, &str); 9] = [
 
 impl Invalid {
     pub(crate) fn new(field: impl Into<String>, why: impl Into<String>) -> Self {
-        Self { field: field.into(), why: why.into() }
+        Self { field: field.into(), why: why.into(), is_of_type: false }
+    }
+
+    /// A value of another type than its schema says: an invalid value with a name of its own.
+    pub(crate) fn of_type(field: impl Into<String>, why: impl Into<String>) -> Self {
+        Self { is_of_type: true, ..Self::new(field, why) }
     }
 
     /// Which field.
@@ -107,15 +120,29 @@ impl Invalid {
 
     fn cause(&self) -> Cause {
         let named = CAUSES.iter().find(|(begin, _)| self.why.starts_with(begin));
-        let reason = named.map_or("FieldValueInvalid", |(_, reason)| reason);
+        let reason = match named {
+            _ if self.is_of_type => "FieldValueTypeInvalid",
+            Some((_, reason)) => reason,
+            None => "FieldValueInvalid",
+        };
         Cause { reason, message: self.why.clone(), field: self.field.clone() }
+    }
+}
+
+impl std::fmt::Display for Invalid {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.field, self.why)
     }
 }
 
 impl Cause {
     /// As the API server would send it.
     pub fn to_json(&self) -> Value {
-        json!({"reason": self.reason, "message": self.message, "field": self.field})
+        let mut cause = json!({"reason": self.reason, "message": self.message});
+        if !self.field.is_empty() {
+            cause["field"] = self.field.as_str().into();
+        }
+        cause
     }
 }
 
@@ -176,13 +203,13 @@ impl ApiError {
     }
 
     pub(crate) fn named(reason: Reason, name: &str, message: String) -> Self {
-        let about = About { of: None, name: name.to_owned(), causes: Vec::new() };
+        let about = About { name: name.to_owned(), ..About::default() };
         Self { reason, message, about: Some(Box::new(about)) }
     }
 
     pub(crate) fn not_found(gvk: &Gvk, name: &str) -> Self {
         let message = format!("{} \"{name}\" not found", GroupResource(gvk));
-        let about = About { of: Some(gvk.clone()), name: name.to_owned(), causes: Vec::new() };
+        let about = About { of: Some(gvk.clone()), name: name.to_owned(), ..About::default() };
         Self { reason: Reason::NotFound, message, about: Some(Box::new(about)) }
     }
 
@@ -193,6 +220,22 @@ impl ApiError {
     pub(crate) fn conflict(gvk: &Gvk, name: &str, what: &str) -> Self {
         let message = format!("Operation cannot be fulfilled on {} \"{name}\": {what}", GroupResource(gvk));
         Self::named(Reason::Conflict, name, message)
+    }
+
+    /// A conflict about something that is not called by the plural of the path: a kind, a subresource.
+    pub(crate) fn conflict_on(group: &str, called: &str, name: &str, what: &str) -> Self {
+        let whole = if group.is_empty() { called.to_owned() } else { format!("{called}.{group}") };
+        let message = format!("Operation cannot be fulfilled on {whole} \"{name}\": {what}");
+        let about = About { name: name.to_owned(), called: Some(called.to_owned()), ..About::default() };
+        Self { reason: Reason::Conflict, message, about: Some(Box::new(about)) }
+    }
+
+    /// An eviction that the pod's budget does not allow now; `None`: nobody can say when it will.
+    pub(crate) fn disruption_budget(why: String, retry_after_secs: Option<u32>) -> Self {
+        let message = "Cannot evict pod as it would violate the pod's disruption budget.".to_owned();
+        let cause = Cause { reason: DISRUPTION_BUDGET, message: why, field: String::new() };
+        let about = About { causes: vec![cause], retry_after_secs, ..About::default() };
+        Self { reason: Reason::TooManyRequests, message, about: Some(Box::new(about)) }
     }
 
     pub(crate) fn stale(gvk: &Gvk, name: &str) -> Self {
@@ -212,7 +255,7 @@ impl ApiError {
             message: format!("namespace {namespace} is being terminated"),
             field: "metadata.namespace".to_owned(),
         };
-        let about = About { of: None, name: name.to_owned(), causes: vec![cause] };
+        let about = About { name: name.to_owned(), causes: vec![cause], ..About::default() };
         Self { about: Some(Box::new(about)), ..Self::forbidden(gvk, name, &why) }
     }
 
@@ -224,8 +267,8 @@ impl ApiError {
     /// One field is named as it is, several in brackets (`NewInvalid`); what is said twice is said once.
     pub(crate) fn invalid(gvk: &Gvk, name: &str, invalid: &[Invalid]) -> Self {
         let mut said: Vec<String> = Vec::new();
-        for Invalid { field, why } in invalid {
-            let sentence = format!("{field}: {why}");
+        for one in invalid {
+            let sentence = one.to_string();
             if !said.contains(&sentence) {
                 said.push(sentence);
             }
@@ -234,7 +277,7 @@ impl ApiError {
         let group = if gvk.group.is_empty() { String::new() } else { format!(".{}", gvk.group) };
         let message = format!("{}{group} \"{name}\" is invalid: {sentence}", gvk.kind);
         let causes = invalid.iter().map(Invalid::cause).collect();
-        let about = About { of: Some(gvk.clone()), name: name.to_owned(), causes };
+        let about = About { of: Some(gvk.clone()), name: name.to_owned(), causes, ..About::default() };
         Self { reason: Reason::Invalid, message, about: Some(Box::new(about)) }
     }
 
@@ -242,6 +285,15 @@ impl ApiError {
     pub(crate) fn in_kind(gvk: &Gvk, why: &str) -> Self {
         let (kind, version) = (&gvk.kind, &gvk.version);
         Self::bad_request(format!("{kind} in version \"{version}\" cannot be handled as a {kind}: {why}"))
+    }
+
+    /// What a patch has made of an object cannot be read: about no object in particular.
+    pub(crate) fn unreadable_patch(text: &str, why: &str) -> Self {
+        let quoted = Value::from(text);
+        let cause = Invalid::new("patch", format!("Invalid value: {quoted}: {why}")).cause();
+        let message = format!(" \"\" is invalid: patch: {}", cause.message);
+        let about = About { causes: vec![cause], called: Some(String::new()), ..About::default() };
+        Self { reason: Reason::Invalid, message, about: Some(Box::new(about)) }
     }
 
     pub(crate) fn bad_request(message: impl Into<String>) -> Self {

@@ -16,6 +16,8 @@ use crate::{ApiError, DeleteOptions, Object, Reason};
 
 /// So many evictions may wait for the disruption controller to count them (`MaxDisruptedPodSize`).
 const MAX_DISRUPTED_PODS: usize = 2000;
+/// So many seconds later a budget that nobody has counted yet may be asked again.
+const RETRY_AFTER_SECS: u32 = 10;
 
 impl ApiServer {
     /// The pod learns why it goes, then it is deleted, unless its budget forbids it now.
@@ -55,15 +57,7 @@ impl ApiServer {
         if !is_ready(pod) && may_go_unready(other.fields.get("spec"), &count) {
             return Ok(());
         }
-        let waiting = status.get("disruptedPods").and_then(Value::as_object).map_or(0, serde_json::Map::len);
-        if waiting > MAX_DISRUPTED_PODS {
-            let why = "DisruptedPods map too big - too many evictions not confirmed by PDB controller";
-            return Err(ApiError::forbidden(&kinds::POD_DISRUPTION_BUDGET, &budget.key.name, why));
-        }
-        if count("observedGeneration") < budget.meta.generation || count("disruptionsAllowed") <= 0 {
-            let message = "Cannot evict pod as it would violate the pod's disruption budget.";
-            return Err(ApiError::new(Reason::TooManyRequests, message));
-        }
+        allow_disruption(budget, status)?;
         let mut taken = status.clone();
         taken["disruptionsAllowed"] = json!(count("disruptionsAllowed") - 1);
         taken["disruptedPods"][pod.key.name.as_str()] = json!(now.to_rfc3339_secs());
@@ -84,6 +78,29 @@ impl ApiServer {
             LabelSelector::from_json(selector).is_ok_and(|selector| selector.matches(&*pod.meta.labels))
         };
         found.filter(|(_, budget)| selects(budget)).map(|(id, budget)| (id, budget.clone())).collect()
+    }
+}
+
+/// Does the budget allow one more disruption now (`checkAndDecrement`)?
+fn allow_disruption(budget: &Object, status: &Value) -> Result<(), ApiError> {
+    let (name, count) = (&budget.key.name, |name: &str| status.get(name).and_then(Value::as_i64).unwrap_or(0));
+    let forbid = |why: &str| Err(ApiError::forbidden(&kinds::POD_DISRUPTION_BUDGET, name, why));
+    if count("observedGeneration") < budget.meta.generation {
+        let why = format!("The disruption budget {name} is still being processed by the server.");
+        return Err(ApiError::disruption_budget(why, Some(RETRY_AFTER_SECS)));
+    }
+    let waiting = status.get("disruptedPods").and_then(Value::as_object).map_or(0, serde_json::Map::len);
+    match count("disruptionsAllowed") {
+        ..0 => forbid("pdb disruptions allowed is negative"),
+        _ if waiting > MAX_DISRUPTED_PODS => {
+            forbid("DisruptedPods map too big - too many evictions not confirmed by PDB controller")
+        }
+        0 => {
+            let (needed, healthy) = (count("desiredHealthy"), count("currentHealthy"));
+            let why = format!("The disruption budget {name} needs {needed} healthy pods and has {healthy} currently");
+            Err(ApiError::disruption_budget(why, None))
+        }
+        1.. => Ok(()),
     }
 }
 

@@ -38,6 +38,33 @@ pub(crate) fn is_counted(gvk: &Gvk) -> bool {
     COUNTED.contains(&gvk.kind.as_str()) || registry::find(gvk).is_none()
 }
 
+/// Does a change of what is desired of it count? A priority class is counted once, when it is made.
+pub(crate) fn counts_updates(stored: &Object) -> bool {
+    stored.meta.generation > 0 && stored.gvk != crate::kinds::PRIORITY_CLASS
+}
+
+/// The annotation by which a server numbers the templates of a DaemonSet, as `extensions/v1beta1` once did in its spec.
+const TEMPLATE_GENERATION: SmolStr = SmolStr::new_static("deprecated.daemonset.template.generation");
+
+/// Numbers the templates of a DaemonSet (`daemonSetStrategy`).
+pub(crate) fn count_template(wanted: &mut Object, stored: Option<&Object>) {
+    let Body::DaemonSet(set) = &wanted.body else { return };
+    let said = |object: &Object| {
+        object.meta.annotations.get(&TEMPLATE_GENERATION).and_then(|number| number.parse::<i64>().ok())
+    };
+    let number = match stored {
+        None => said(wanted).unwrap_or(1).max(1),
+        Some(stored) => {
+            let is_same = stored.daemon_set().is_some_and(|known| known.spec.template == set.spec.template);
+            said(stored).unwrap_or(1).saturating_add(i64::from(!is_same))
+        }
+    };
+    let number = SmolStr::from(number.to_string());
+    if wanted.meta.annotations.get(&TEMPLATE_GENERATION) != Some(&number) {
+        wanted.meta.annotations.make_mut().insert(TEMPLATE_GENERATION, number);
+    }
+}
+
 /// The annotation by which a Deployment's controller numbers its templates.
 const REVISION: SmolStr = SmolStr::new_static("deployment.kubernetes.io/revision");
 

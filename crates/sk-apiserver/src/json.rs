@@ -51,6 +51,7 @@ impl Object {
         let gvk = gvk_of(&value)?;
         if let Some(of) = schema::find(&gvk) {
             value = schema::decode(&gvk, of, value).map_err(|why| ApiError::in_kind(&gvk, &why))?;
+            crate::defaults::before_reading(&gvk, &mut value);
         }
         let metadata = value.get_mut("metadata").and_then(Value::as_object_mut);
         if let (Some(metadata), Some(namespace)) = (metadata, namespace) {
@@ -62,7 +63,7 @@ impl Object {
         // A word that no field has is no typed body, but a server has words for it.
         Self::from_json(value.clone()).map_err(|error| {
             crate::defaults::apply(&gvk, &mut value);
-            let invalid = crate::validation::check(&gvk, &value, None);
+            let invalid = crate::validation::unreadable(&gvk, &value);
             let name = value.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
             if invalid.is_empty() { error } else { ApiError::invalid(&gvk, name, &invalid) }
         })

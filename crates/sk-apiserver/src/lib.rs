@@ -18,11 +18,15 @@
 //! `judge` asks the same rules of what comes from outside into a server that is not strict (`rules`), `charge` keeps quotas
 //! (`quota`) and admission keeps limit ranges (`limit_range`).
 //!
+//! A custom kind is treated as its definition says (`custom`), if there is one.
+//!
 //! Clients are the managers of the fields that they write (`managed`); requests of components have no manager.
 //!
 //! Not here yet: webhooks, conversion between versions.
 
 pub mod admission;
+mod base64;
+mod custom;
 mod defaults;
 pub mod directives;
 pub mod error;

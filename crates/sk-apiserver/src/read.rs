@@ -6,9 +6,12 @@
 
 use std::sync::Arc;
 
+use serde_json::json;
 use sk_core::{FieldSelector, Gvk, LabelSelector, ObjectRef, SmolStr};
 
+use crate::base64;
 use crate::request::Answer;
+use crate::rest::syntax;
 use crate::server::ApiServer;
 use crate::store::Change;
 use crate::{ApiError, Object, Reason};
@@ -96,7 +99,7 @@ impl ApiServer {
             let is_whole = options.labels.is_everything() && options.fields.is_everything();
             page.remaining = is_whole.then_some(page.items.len() - limit);
             page.items.truncate(limit);
-            page.next = page.items.last().map(|last| format!("{version}:{}", place_of(last)));
+            page.next = page.items.last().map(|last| write_token(version, &place_of(last)));
         }
         Ok(page)
     }
@@ -235,7 +238,29 @@ fn place_of(object: &Object) -> String {
     format!("{}/{}", object.key.namespace.as_deref().unwrap_or_default(), object.key.name)
 }
 
-fn read_token(token: &str) -> Result<(u64, String), ApiError> {
-    let parts = token.split_once(':').and_then(|(version, after)| Some((version.parse().ok()?, after.to_owned())));
-    parts.ok_or_else(|| ApiError::bad_request("continue key is not valid: it is not one that this server gave out"))
+/// A token says in Base64 from which version a list goes on, and after what (`storage/continue.go`, 1.36).
+fn write_token(version: u64, after: &str) -> String {
+    // A client may ask for what comes after the object: that begins with its name and a zero.
+    let token = json!({"v": TOKEN_VERSION, "rv": version, "start": format!("{after}\u{0}")});
+    base64::encode_url(token.to_string().as_bytes())
 }
+
+fn read_token(token: &str) -> Result<(u64, String), ApiError> {
+    let refuse =
+        |why: String| ApiError::bad_request(format!("invalid continue token: continue key is not valid: {why}"));
+    let bytes = base64::decode_url(token).map_err(|at| refuse(format!("illegal base64 data at input byte {at}")))?;
+    let read: serde_json::Value = serde_json::from_slice(&bytes)
+        .map_err(|error| refuse(syntax::complaint(&bytes).unwrap_or_else(|| error.to_string())))?;
+    let version = read["v"].as_str().unwrap_or_default();
+    if version != TOKEN_VERSION {
+        return Err(refuse(format!("server does not recognize this encoded version {version:?}")));
+    }
+    match (read["rv"].as_u64().unwrap_or(0), read["start"].as_str().unwrap_or_default()) {
+        (0, _) => Err(refuse(format!("incorrect encoded start resourceVersion (version {TOKEN_VERSION})"))),
+        (_, "") => Err(refuse(format!("encoded start key empty (version {TOKEN_VERSION})"))),
+        (version, after) => Ok((version, after.trim_end_matches('\u{0}').to_owned())),
+    }
+}
+
+/// The form of continue tokens.
+const TOKEN_VERSION: &str = "meta.k8s.io/v1";

@@ -93,6 +93,9 @@ impl ApiServer {
         if self.admission.judged.contains(&key) {
             return Ok(Vec::new());
         }
+        if let Body::Job(_) = &object.body {
+            now = with_generated(object, stored).to_json();
+        }
         for value in [Some(&mut now), before.as_mut()].into_iter().flatten() {
             let read = schema::decode(&object.gvk, of, std::mem::take(value));
             *value = read.map_err(|why| ApiError::in_kind(&object.gvk, &why))?;
@@ -107,6 +110,18 @@ impl ApiServer {
         }
         Ok(wrong)
     }
+}
+
+/// A Job as it is once a server has it: with its selector.
+fn with_generated(object: &Object, stored: Option<&Object>) -> Object {
+    let mut object = object.clone();
+    let (name, uid) = (object.key.name.clone(), object.uid);
+    match (&mut object.body, stored) {
+        (body, Some(stored)) => body.keep_generated(&stored.body),
+        (Body::Job(job), None) => job.generate_selector(&name, uid, &mut object.meta.labels),
+        _ => {}
+    }
+    object
 }
 
 /// Is it a Deployment as it was when it was judged, with another number of pods? Most of what a trace holds is.

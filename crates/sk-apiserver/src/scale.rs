@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use sk_core::{Gvk, LabelSelector, ObjectRef, SimTime};
 
+use crate::custom::ScalePaths;
 use crate::error::Invalid;
 use crate::kinds::{Body, ReplicationController};
 use crate::request::Answer;
@@ -12,8 +13,8 @@ use crate::{ApiError, Object, Request};
 /// The kind of a size.
 pub(crate) static GVK: Gvk = Gvk::new_static("autoscaling", "v1", "Scale");
 
-/// The size of a workload.
-pub(crate) fn of(object: &Object) -> Value {
+/// The size of a workload, which stands where `paths` say.
+fn of(object: &Object, paths: Option<&ScalePaths>) -> Value {
     let json = object.to_json();
     let at = |pointer: &str| json.pointer(pointer).cloned();
     let mut metadata = json!({});
@@ -23,11 +24,18 @@ pub(crate) fn of(object: &Object) -> Value {
         }
     }
     let mut spec = json!({});
-    if let Some(replicas) = at("/spec/replicas").filter(|replicas| *replicas != 0) {
+    if let Some(replicas) =
+        at(paths.map_or("/spec/replicas", |paths| &paths.spec_replicas)).filter(|replicas| *replicas != 0)
+    {
         spec["replicas"] = replicas;
     }
-    let mut status = json!({"replicas": at("/status/replicas").unwrap_or_else(|| 0.into())});
-    let selector = at("/spec/selector").and_then(|selector| LabelSelector::from_json(&selector).ok());
+    let replicas = at(paths.map_or("/status/replicas", |paths| &paths.status_replicas));
+    let mut status = json!({"replicas": replicas.unwrap_or_else(|| 0.into())});
+    if let Some(selector) = paths.and_then(|paths| at(paths.selector.as_deref()?)) {
+        status["selector"] = selector;
+    }
+    let selector =
+        at("/spec/selector").filter(|_| paths.is_none()).and_then(|selector| LabelSelector::from_json(&selector).ok());
     if let Some(selector) = selector {
         status["selector"] = selector.to_string().into();
     }
@@ -35,6 +43,12 @@ pub(crate) fn of(object: &Object) -> Value {
 }
 
 impl ApiServer {
+    /// The size of an object that has one.
+    pub(crate) fn scale_of(&self, object: &Object) -> Value {
+        let paths = self.admission.definitions.find(&object.gvk).and_then(|(_, version)| version.scale.as_ref());
+        of(object, paths)
+    }
+
     /// Makes a workload as large as `scale` says.
     pub(crate) fn scale(&mut self, now: SimTime, target: &ObjectRef, scale: &Value) -> Answer {
         let (_, stored) = self.find(&target.gvk, &target.key)?;
@@ -54,11 +68,13 @@ impl ApiServer {
             }
             Body::StatefulSet(set) => std::sync::Arc::make_mut(&mut set.spec).replicas = replicas,
             Body::Other(other) => {
-                let fields = std::sync::Arc::make_mut(&mut other.fields);
-                // Kinds without a body of their own may hold anything under `spec`.
-                let spec = fields.entry("spec").or_insert_with(|| json!({})).as_object_mut();
-                let spec = spec.ok_or_else(|| refuse("the object's spec is no JSON object".into()))?;
-                spec.insert("replicas".into(), replicas.into());
+                let paths =
+                    self.admission.definitions.find(&target.gvk).and_then(|(_, version)| version.scale.as_ref());
+                let path = paths.map_or("/spec/replicas", |paths| &paths.spec_replicas);
+                let mut json = Value::Object((*other.fields).clone());
+                // Kinds without a body of their own may hold anything on the way there.
+                put(&mut json, path, replicas).ok_or_else(|| refuse(format!("{path} cannot be set")))?;
+                other.fields = std::sync::Arc::new(json.as_object().cloned().unwrap_or_default());
             }
             Body::Pod(_)
             | Body::Node(_)
@@ -71,4 +87,16 @@ impl ApiServer {
         }
         self.handle(now, Request::update(wanted))
     }
+}
+
+/// Sets a number at a JSON pointer, whose parents are made; `None` if something else than an object stands there.
+fn put(json: &mut Value, pointer: &str, number: i32) -> Option<()> {
+    let mut at = json;
+    let steps: Vec<&str> = pointer.split('/').filter(|step| !step.is_empty()).collect();
+    let (last, parents) = steps.split_last()?;
+    for step in parents {
+        at = at.as_object_mut()?.entry(*step).or_insert_with(|| json!({}));
+    }
+    at.as_object_mut()?.insert((*last).to_owned(), number.into());
+    Some(())
 }

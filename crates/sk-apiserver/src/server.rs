@@ -7,6 +7,7 @@ use sk_core::rng::Stream;
 use sk_core::{Gvk, ObjectKey, ObjectRef, SimDuration, SimTime, SmolStr};
 
 use crate::admission::{self, Admission};
+use crate::custom::DEFINITION;
 use crate::error::Invalid;
 use crate::kinds::{self, Body, Condition, NamespacePhase};
 use crate::limit_range::LIMIT_RANGE;
@@ -119,6 +120,7 @@ impl ApiServer {
             let why = format!("the embedded API server holds at most {MAX_OBJECTS} objects");
             return Err(ApiError::forbidden(&object.gvk, &object.key.name, &why));
         }
+        self.admission.definitions.place(&mut object);
         self.name(&mut object)?;
         if self.store.find(&object.gvk, &object.key).is_some() {
             return Err(ApiError::already_exists(&object.gvk, &object.key.name));
@@ -128,6 +130,9 @@ impl ApiServer {
         (identity.uid, identity.created) = (uid, now);
         object.meta.generation = i64::from(!self.admission.is_strict || generation::is_counted(&object.gvk));
         object.meta.deletion = None;
+        if self.admission.is_strict {
+            generation::count_template(&mut object, None);
+        }
         self.manage(&mut object, None)?;
         let admitted = self.admission.admit(&mut object, &self.store, now).and_then(|()| self.charge(now, &object));
         if let Err(error) = admitted {
@@ -159,7 +164,8 @@ impl ApiServer {
         Err(ApiError::already_exists(&object.gvk, &object.key.name))
     }
 
-    fn apply(&mut self, now: SimTime, object: Object) -> Answer {
+    fn apply(&mut self, now: SimTime, mut object: Object) -> Answer {
+        self.admission.definitions.place(&mut object);
         let Some((id, stored)) = self.store.find(&object.gvk, &object.key) else {
             return self.create(now, object);
         };
@@ -172,7 +178,8 @@ impl ApiServer {
             wanted.meta.labels = object.meta.labels;
             wanted.meta.annotations = object.meta.annotations;
             wanted.body = object.body;
-            wanted.body.prepare_for_update(&stored.body);
+            self.prepare_for_update(&mut wanted, &stored);
+            wanted.body.keep_generated(&stored.body);
             generation::keep_revision(&mut wanted, &stored);
             generation::count_annotations(&mut wanted, &stored);
         }
@@ -180,12 +187,18 @@ impl ApiServer {
     }
 
     fn update(&mut self, now: SimTime, object: Object) -> Answer {
-        let (id, stored) = self.stored(&object)?;
         let mut wanted = object;
+        self.admission.definitions.place(&mut wanted);
+        let (id, stored) = self.stored(&wanted)?;
         wanted.set_identity(stored.identity().clone());
         wanted.meta.generation = stored.meta.generation;
         wanted.meta.deletion = stored.meta.deletion;
-        wanted.body.prepare_for_update(&stored.body);
+        self.prepare_for_update(&mut wanted, &stored);
+        if self.admission.is_strict {
+            generation::count_template(&mut wanted, Some(&stored));
+        } else {
+            wanted.body.keep_generated(&stored.body);
+        }
         generation::count_annotations(&mut wanted, &stored);
         self.replace(now, id, &stored, wanted)
     }
@@ -201,7 +214,24 @@ impl ApiServer {
             // A deployment's revision is an annotation that its controller writes with the status.
             wanted.meta.annotations.clone_from(&object.meta.annotations);
         }
+        self.charge_change(now, &wanted, &stored, true)?;
         self.replace(now, id, &stored, wanted)
+    }
+
+    /// Takes over what an update cannot change. A custom kind whose status has no path of its own has its status changed with
+    /// the rest.
+    fn prepare_for_update(&self, wanted: &mut Object, stored: &Object) {
+        let status = match &wanted.body {
+            Body::Other(other) if self.has_plain_status(wanted) => other.status.clone(),
+            _ => return wanted.body.prepare_for_update(&stored.body),
+        };
+        if let Body::Other(other) = &mut wanted.body {
+            other.status = status;
+        }
+    }
+
+    fn has_plain_status(&self, object: &Object) -> bool {
+        self.admission.definitions.find(&object.gvk).is_some_and(|(_, version)| !version.has_status)
     }
 
     /// The object that an update speaks of, unless the update comes too late.
@@ -223,18 +253,23 @@ impl ApiServer {
         if wanted == **stored {
             return Ok(stored.clone());
         }
-        if !wanted.body.same_desire(&stored.body) {
+        let is_desired = |wanted: &Object, server: &Self| {
+            // A status without a path of its own is a part of what is desired.
+            !wanted.body.same_desire(&stored.body) || (wanted.body != stored.body && server.has_plain_status(wanted))
+        };
+        if is_desired(&wanted, self) {
             self.admission.complete(&mut wanted, Some(stored))?;
             let changed = wanted.body.validate_update(&stored.body);
             changed.map_err(|invalid| ApiError::invalid(&wanted.gvk, &wanted.key.name, &[invalid]))?;
             if wanted == **stored {
                 return Ok(stored.clone());
             }
-            if !wanted.body.same_desire(&stored.body) && stored.meta.generation > 0 {
+            self.charge_change(now, &wanted, stored, false)?;
+            if is_desired(&wanted, self) && generation::counts_updates(stored) {
                 wanted.meta.generation += 1;
             }
         } else if self.admission.is_strict && !same_metadata(&wanted, stored) {
-            admission::validate_metadata(&wanted)?;
+            admission::validate_metadata(&wanted, Some(stored))?;
         }
         self.manage(&mut wanted, Some(stored))?;
         if wanted.meta.deletion.is_some_and(|deletion| deletion.grace_secs == 0) && is_released(&wanted) {
@@ -319,11 +354,8 @@ impl ApiServer {
         let mut bound = Object::clone(stored);
         let Some(pod) = bound.pod_mut() else { return Err(ApiError::not_found(&kinds::POD, &key.name)) };
         if let Some(taken) = &pod.node_name {
-            let message = format!(
-                "Operation cannot be fulfilled on pods/binding \"{0}\": pod {0} is already assigned to node \"{taken}\"",
-                key.name
-            );
-            return Err(ApiError::named(Reason::Conflict, &key.name, message));
+            let why = format!("pod {} is already assigned to node \"{taken}\"", key.name);
+            return Err(ApiError::conflict_on("", "pods/binding", &key.name, &why));
         }
         pod.node_name = Some(node);
         pod.status.set_condition(Condition::new("PodScheduled", true, now));
@@ -334,12 +366,12 @@ impl ApiServer {
         let (id, stored) = self.find(&target.gvk, &target.key)?;
         let stored = stored.clone();
         if let Some(uid) = options.uid.filter(|uid| *uid != stored.uid) {
-            let (kind, name, known) = (&stored.gvk.kind, &stored.key.name, stored.uid);
-            let message = format!(
-                "Operation cannot be fulfilled on {kind} \"{name}\": the UID in the precondition ({uid}) does not match the \
-                 UID in record ({known}). The object might have been deleted and then recreated"
+            let why = format!(
+                "the UID in the precondition ({uid}) does not match the UID in record ({}). The object might have been \
+                 deleted and then recreated",
+                stored.uid
             );
-            return Err(ApiError::named(Reason::Conflict, name, message));
+            return Err(ApiError::conflict_on(&stored.gvk.group, &stored.gvk.kind, &stored.key.name, &why));
         }
         if let Some(version) = options.resource_version.filter(|version| *version != stored.resource_version) {
             return Err(wrong_version(&stored, version));
@@ -351,20 +383,18 @@ impl ApiServer {
             Propagation::Orphan => add_finalizer(&mut going, "orphan"),
         }
         let grace_secs = grace_of(&stored, options.grace_secs);
-        if grace_secs == 0 && is_released(&going) {
+        let is_gone_at_once = grace_secs == 0 && is_released(&going);
+        if is_gone_at_once && !(self.admission.is_strict && stored.pod().is_some()) {
             return self.remove(now, id, &stored);
         }
-        let at = now + SimDuration::from_secs(grace_secs);
-        // A second request can only shorten the grace of the first.
-        if going.meta.deletion.is_none_or(|deletion| grace_secs < deletion.grace_secs) {
-            going.meta.deletion = Some(Deletion { at, grace_secs });
-            // Kubernetes counts the deletion as a change of what is desired.
-            going.meta.generation += i64::from(going.meta.generation > 0);
+        let is_pending = stored.meta.deletion.is_some_and(|deletion| deletion.grace_secs > 0);
+        if is_pending && options.grace_secs.is_none() {
+            return Ok(stored);
         }
-        if let Body::Namespace(namespace) = &mut going.body {
-            namespace.phase = NamespacePhase::Terminating;
-        }
-        if going == *stored { Ok(stored) } else { Ok(self.commit(now, Some(id), going)) }
+        mark_deleted(&mut going, now, grace_secs);
+        let marked = if going == *stored { stored } else { self.commit(now, Some(id), going) };
+        // A pod that needs no grace is told so before it goes, and watchers see both.
+        if is_gone_at_once { self.remove(now, id, &marked) } else { Ok(marked) }
     }
 
     /// Deletes every object that is selected: as they last were.
@@ -387,11 +417,16 @@ impl ApiServer {
         let (_, stored) = self.find(&target.gvk, &target.key)?;
         let stored = stored.clone();
         if below == Some(Subresource::Scale) {
-            let scale = patch.apply(&crate::scale::GVK, crate::scale::of(&stored))?;
+            let scale = patch.apply(&crate::scale::GVK, self.scale_of(&stored))?;
             return self.scale(now, target, &scale);
         }
-        let patched = patch.apply(&target.gvk, stored.to_json())?;
+        let patched = patch.apply(&target.gvk, crate::rest::written(&stored))?;
+        patch.refuse_unreadable(&patched)?;
         let wanted = Object::read(patched, target.key.namespace.as_ref())?;
+        if wanted.gvk != target.gvk {
+            let (given, expected) = (&wanted.gvk.kind, &target.gvk.kind);
+            return Err(ApiError::bad_request(format!("{given} cannot be handled as a {expected}")));
+        }
         if wanted.key != target.key {
             let message = format!(
                 "the name of the object ({}) does not match the name on the URL ({})",
@@ -438,6 +473,7 @@ impl ApiServer {
             gvk if *gvk == kinds::POD_DISRUPTION_BUDGET => drop(self.budgets.remove(&stored.key)),
             gvk if *gvk == RESOURCE_QUOTA => drop(self.quotas.remove(&stored.key)),
             gvk if *gvk == LIMIT_RANGE => self.admission.limits.gone(&stored.key),
+            gvk if *gvk == DEFINITION => self.admission.definitions.gone(stored),
             _ => {}
         }
         let removed = self.store.commit_removal(now, id);
@@ -451,6 +487,7 @@ impl ApiServer {
                 gvk if *gvk == kinds::POD_DISRUPTION_BUDGET => drop(self.budgets.insert(object.key.clone())),
                 gvk if *gvk == RESOURCE_QUOTA => drop(self.quotas.insert(object.key.clone())),
                 gvk if *gvk == LIMIT_RANGE => self.admission.limits.seen(&object),
+                gvk if *gvk == DEFINITION => self.admission.definitions.seen(&object),
                 _ => {}
             }
         }
@@ -476,17 +513,20 @@ fn wrong_uid(stored: &Object, asked: Uid) -> ApiError {
 }
 
 fn wrong_version(stored: &Object, asked: u64) -> ApiError {
-    let (kind, name, known) = (&stored.gvk.kind, &stored.key.name, stored.resource_version);
-    let message = format!(
-        "Operation cannot be fulfilled on {kind} \"{name}\": the ResourceVersion in the precondition ({asked}) does not match \
-         the ResourceVersion in record ({known}). The object might have been modified"
+    let why = format!(
+        "the ResourceVersion in the precondition ({asked}) does not match the ResourceVersion in record ({}). The object \
+         might have been modified",
+        stored.resource_version
     );
-    ApiError::named(Reason::Conflict, name, message)
+    ApiError::conflict_on(&stored.gvk.group, &stored.gvk.kind, &stored.key.name, &why)
 }
 
-/// Labels and annotations that are the very same were looked at before.
+/// Metadata that is the very same was looked at before.
 fn same_metadata(one: &Object, other: &Object) -> bool {
-    one.meta.labels.is_same(&other.meta.labels) && one.meta.annotations.is_same(&other.meta.annotations)
+    one.meta.labels.is_same(&other.meta.labels)
+        && one.meta.annotations.is_same(&other.meta.annotations)
+        && one.meta.finalizers == other.meta.finalizers
+        && one.meta.owners == other.meta.owners
 }
 
 fn add(labels: &mut crate::Labels, more: &crate::Labels) {
@@ -502,7 +542,31 @@ fn grace_of(object: &Object, asked: Option<i64>) -> i64 {
         return 0;
     }
     let own = pod.spec.termination_grace_period_seconds.unwrap_or(admission::DEFAULT_GRACE_SECS);
-    asked.unwrap_or(own).max(0)
+    // What is negative stands for one second.
+    match asked.unwrap_or(own) {
+        ..0 => 1,
+        seconds => seconds,
+    }
+}
+
+/// Writes down until when the object is to be gone. A second request can only shorten the grace of the first, which counts
+/// from the first request on (`BeforeDelete`).
+fn mark_deleted(going: &mut Object, now: SimTime, grace_secs: i64) {
+    match going.meta.deletion {
+        None => {
+            going.meta.deletion = Some(Deletion { at: now + SimDuration::from_secs(grace_secs), grace_secs });
+            // Kubernetes counts the deletion as a change of what is desired.
+            going.meta.generation += i64::from(going.meta.generation > 0);
+        }
+        Some(known) if grace_secs < known.grace_secs => {
+            let at = known.at + SimDuration::from_secs(grace_secs - known.grace_secs);
+            going.meta.deletion = Some(Deletion { at, grace_secs });
+        }
+        Some(_) => {}
+    }
+    if let Body::Namespace(namespace) = &mut going.body {
+        namespace.phase = NamespacePhase::Terminating;
+    }
 }
 
 fn add_finalizer(object: &mut Object, name: &'static str) {

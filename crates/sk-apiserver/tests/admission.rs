@@ -160,6 +160,52 @@ fn what_a_quota_has_no_room_for_is_refused_and_what_it_has_room_for_is_charged()
 }
 
 #[test]
+fn a_service_that_becomes_a_load_balancer_and_a_claim_that_grows_are_charged_for_what_is_more() {
+    let hard =
+        json!({"services": "1", "services.loadbalancers": "0", "services.nodeports": "1", "requests.storage": "5Gi"});
+    let mut server = with_quota(&hard);
+    let service = |kind: &str| {
+        json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s", "namespace": "shop"},
+            "spec": {"type": kind, "ports": [{"port": 80}]}})
+    };
+    apply(&mut server, service("ClusterIP")).unwrap();
+    assert_eq!(
+        refused(apply(&mut server, service("LoadBalancer"))),
+        "services \"s\" is forbidden: exceeded quota: q, requested: services.loadbalancers=1, used: \
+         services.loadbalancers=0, limited: services.loadbalancers=0"
+    );
+    apply(&mut server, service("NodePort")).unwrap();
+    assert_eq!((used(&server, "services"), used(&server, "services.nodeports")), ("1".to_owned(), "1".to_owned()));
+    let claim = |storage: &str| {
+        json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "c", "namespace": "shop"},
+            "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": storage}}}})
+    };
+    apply(&mut server, claim("2Gi")).unwrap();
+    apply(&mut server, claim("4Gi")).unwrap();
+    assert_eq!(used(&server, "requests.storage"), "4Gi");
+    assert_eq!(
+        refused(apply(&mut server, claim("6Gi"))),
+        "persistentvolumeclaims \"c\" is forbidden: exceeded quota: q, requested: requests.storage=2Gi, used: \
+         requests.storage=4Gi, limited: requests.storage=5Gi"
+    );
+    // What a claim was given is charged when it is known, whether there is room or not.
+    let mut given = claim("4Gi");
+    given["status"] = json!({"allocatedResources": {"storage": "7Gi"}});
+    server.handle(NOW, Request::update_status(object(given))).unwrap();
+    assert_eq!(used(&server, "requests.storage"), "7Gi");
+}
+
+#[test]
+fn texts_of_a_secret_become_bytes_in_place_of_those_of_the_same_key() {
+    let mut server = server(Rules::Recorded);
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "shop"},
+        "data": {"a": "eA==", "b": "eA=="}, "stringData": {"b": "hello", "c": ""}});
+    let stored = apply(&mut server, secret).unwrap().to_json();
+    assert_eq!(stored["data"], json!({"a": "eA==", "b": "aGVsbG8=", "c": ""}));
+    assert!(stored.get("stringData").is_none());
+}
+
+#[test]
 fn a_quota_limits_nothing_before_its_controller_has_looked_and_nothing_of_other_namespaces() {
     let mut fresh = server(Rules::Recorded);
     let quota = json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q", "namespace": "shop"},

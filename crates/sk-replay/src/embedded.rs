@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::Value;
 use sk_core::limits::{self, TooManyPods};
-use sk_core::{ObjectKey, ObjectRef, SimDuration, SimTime};
+use sk_core::{ObjectKey, ObjectRef, SimDuration, SimTime, SmolStr};
 use sk_engine::api::{Answer, ApiError, Change, DeleteOptions, Expired, Notice, Reason, Request};
 use sk_engine::kinds::{NAMESPACE, NODE};
 use sk_engine::{Engine, PassedThrough, PodsPassed};
@@ -434,8 +434,7 @@ impl Replay {
     }
 
     fn finish(self, mut meta: RunMeta, mut warnings: Vec<Warning>) -> Result<Staged, RunError> {
-        let assumed: Vec<_> =
-            self.engine.notices().iter().map(|(notice, count)| self.assumed(notice, *count)).collect();
+        let assumed = self.assumptions();
         warnings.extend(self.refusals.into_iter().map(|(message, count)| Warning {
             code: "not-deleted".to_owned(),
             kind: WarningKind::Gap,
@@ -480,28 +479,55 @@ impl Replay {
 
 impl Replay {
     /// What the engine decided without knowing.
-    fn assumed(&self, notice: &Notice, count: u64) -> Warning {
-        let kind = match notice {
-            Notice::RefusedPod(_) => WarningKind::Gap,
-            Notice::UnknownPriorityClass(_) | Notice::AssumedJobDuration => WarningKind::Assumed,
-        };
-        let (code, message) = match notice {
-            Notice::RefusedPod(words) => ("refused-pods", words.clone()),
-            Notice::UnknownPriorityClass(class) => (
-                "priority-class",
-                format!("priority class {class} is not in the trace: its pods keep their own priority, or 0"),
-            ),
-            Notice::AssumedJobDuration => (
-                "job-duration",
-                format!(
-                    "nobody recorded how long these pods of Jobs run: {} assumed (timing.jobDuration, or the annotation \
-                     static.simkube.io/lifetime)",
-                    self.job_duration
-                ),
-            ),
-        };
-        Warning { code: code.to_owned(), kind, message, count }
+    fn assumptions(&self) -> Vec<Warning> {
+        let warning = |kind, code: &str, message, count| Warning { code: code.to_owned(), kind, message, count };
+        let (mut warnings, mut accounts) = (Vec::new(), Vec::new());
+        for (notice, count) in self.engine.notices() {
+            warnings.push(match notice {
+                Notice::UnknownServiceAccount(account) => {
+                    accounts.push((account, *count));
+                    continue;
+                }
+                Notice::RefusedPod(words) => warning(WarningKind::Gap, "refused-pods", words.clone(), *count),
+                Notice::UnknownPriorityClass(class) => {
+                    let message =
+                        format!("priority class {class} is not in the trace: its pods keep their own priority, or 0");
+                    warning(WarningKind::Assumed, "priority-class", message, *count)
+                }
+                Notice::AssumedJobDuration => {
+                    let message = format!(
+                        "nobody recorded how long these pods of Jobs run: {} assumed (timing.jobDuration, or the \
+                         annotation static.simkube.io/lifetime)",
+                        self.job_duration
+                    );
+                    warning(WarningKind::Assumed, "job-duration", message, *count)
+                }
+            });
+        }
+        warnings.extend(supplied_accounts(&accounts));
+        warnings
     }
+}
+
+/// How many service accounts a warning names; the others are counted.
+const NAMED_ACCOUNTS: usize = 5;
+
+/// Most traces name service accounts that they do not hold, so one warning speaks of all of them.
+fn supplied_accounts(accounts: &[(&SmolStr, u64)]) -> Option<Warning> {
+    let named: Vec<&str> = accounts.iter().take(NAMED_ACCOUNTS).map(|(account, _)| account.as_str()).collect();
+    let others = match accounts.len().checked_sub(NAMED_ACCOUNTS).filter(|others| *others > 0) {
+        None => String::new(),
+        Some(others) => format!(" and {others} more"),
+    };
+    let message =
+        format!("ServiceAccounts that are not in the trace are taken for granted: {}{others}", named.join(", "));
+    let count = accounts.iter().map(|(_, templates)| templates).sum();
+    (!accounts.is_empty()).then(|| Warning {
+        code: "service-account".to_owned(),
+        kind: WarningKind::Assumed,
+        message,
+        count,
+    })
 }
 
 /// What placement left out of account, and for which pods.

@@ -219,6 +219,23 @@ impl Job {
     }
 }
 
+impl Job {
+    /// What the server generated stays when somebody leaves it out, as in a server-side apply.
+    pub(super) fn keep_generated(&mut self, stored: &Self) {
+        let spec = Arc::make_mut(&mut self.spec);
+        if spec.selector.is_null() {
+            spec.selector.clone_from(&stored.spec.selector);
+        }
+        spec.manual_selector = spec.manual_selector.or(stored.spec.manual_selector);
+        let generated = JOB_NAME_LABELS.iter().chain(&CONTROLLER_UID_LABELS);
+        for (label, value) in generated.filter_map(|label| stored.spec.template.metadata.labels.get_key_value(label)) {
+            if !spec.template.metadata.labels.contains_key(label) {
+                spec.template.metadata.labels.make_mut().insert(label.clone(), value.clone());
+            }
+        }
+    }
+}
+
 impl JobSpec {
     /// What the API server fills in where nothing is said.
     pub(super) fn set_defaults(&mut self) {
@@ -315,20 +332,8 @@ impl Kind for Job {
         self.status.clone_from(&other.status);
     }
 
-    /// What the server generated stays when an update leaves it out, as in a server-side apply.
     fn prepare_for_update(&mut self, stored: &Self) {
         self.set_status(stored);
-        let spec = Arc::make_mut(&mut self.spec);
-        if spec.selector.is_null() {
-            spec.selector.clone_from(&stored.spec.selector);
-        }
-        spec.manual_selector = spec.manual_selector.or(stored.spec.manual_selector);
-        let generated = JOB_NAME_LABELS.iter().chain(&CONTROLLER_UID_LABELS);
-        for (label, value) in generated.filter_map(|label| stored.spec.template.metadata.labels.get_key_value(label)) {
-            if !spec.template.metadata.labels.contains_key(label) {
-                spec.template.metadata.labels.make_mut().insert(label.clone(), value.clone());
-            }
-        }
     }
 
     fn same_desire(&self, other: &Self) -> bool {

@@ -24,7 +24,7 @@ type Checked = Result<(), Invalid>;
 
 /// What is wrong with the spec of a Job.
 pub(crate) fn invalid_job(spec: &JobSpec) -> Option<Invalid> {
-    validate(spec, "spec").and_then(|()| validate_selector(spec)).err()
+    validate(spec, "spec").err()
 }
 
 /// The spec of a Job, or of a CronJob's template; `at` is where it stands.
@@ -114,8 +114,13 @@ fn validate_not_indexed(spec: &JobSpec, at: &str) -> Checked {
     if let Some(limit) = spec.backoff_limit_per_index {
         return refuse(at, "backoffLimitPerIndex", format!("Invalid value: {limit}: requires indexed completion mode"));
     }
-    if spec.success_policy.is_some() {
-        return refuse(at, "successPolicy", "Invalid value: requires indexed completion mode");
+    if let Some(policy) = &spec.success_policy {
+        let rules = policy.rules.iter().map(|rule| {
+            serde_json::json!({"SucceededIndexes": rule.succeeded_indexes, "SucceededCount": rule.succeeded_count})
+        });
+        // A server prints its own type, by Go's names.
+        let shown = serde_json::json!({"Rules": rules.collect::<Vec<_>>()});
+        return refuse(at, "successPolicy", format!("Invalid value: {shown}: requires indexed completion mode"));
     }
     Ok(())
 }

@@ -256,6 +256,13 @@ impl Body {
         }
     }
 
+    /// Whoever applies an object leaves out what the server generated for it.
+    pub(crate) fn keep_generated(&mut self, stored: &Self) {
+        if let (Self::Job(job), Self::Job(stored)) = (self, stored) {
+            job.keep_generated(stored);
+        }
+    }
+
     fn template(&self) -> Option<&PodTemplate> {
         match self {
             Self::Deployment(body) => Some(&body.spec.template),

@@ -114,7 +114,7 @@ impl Fields {
                 && fields.is_member
                 && !entries.is_empty()
             {
-                entries.insert(".".to_owned(), Value::Object(Map::new()));
+                entries.shift_insert(0, ".".to_owned(), Value::Object(Map::new()));
             }
             entries.insert(name, below);
         }

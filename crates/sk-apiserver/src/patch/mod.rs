@@ -52,6 +52,40 @@ impl Patch {
     }
 }
 
+impl Patch {
+    /// Refuses what a patch has made of an object if its type cannot hold it: with the whole text, as a server does.
+    pub(crate) fn refuse_unreadable(&self, patched: &Value) -> Result<(), ApiError> {
+        let text = |name: &str| patched.get(name).and_then(Value::as_str).unwrap_or_default();
+        let Ok(gvk) = Gvk::from_api_version(text("apiVersion"), text("kind")) else { return Ok(()) };
+        let Some(of) = schema::find(&gvk) else { return Ok(()) };
+        let Err(why) = schema::decode(&gvk, of, patched.clone()) else { return Ok(()) };
+        let shown = match self {
+            Self::Merge(patch) => in_order_of_merge(schema::in_order(of, patched), patch),
+            Self::Json(_) | Self::Strategic(_) => {
+                let mut sorted = patched.clone();
+                sorted.sort_all_objects();
+                sorted
+            }
+        };
+        Err(ApiError::unreadable_patch(&shown.to_string(), &why))
+    }
+}
+
+/// The library that merges writes the maps that it looked into by name, and leaves the others as they were.
+fn in_order_of_merge(merged: Value, patch: &Value) -> Value {
+    let (Value::Object(fields), Value::Object(patch)) = (&merged, patch) else { return merged };
+    let mut fields: Vec<(String, Value)> = fields.clone().into_iter().collect();
+    fields.sort_by(|one, other| one.0.cmp(&other.0));
+    let inner = |(name, value): (String, Value)| {
+        let value = match patch.get(&name) {
+            Some(change) => in_order_of_merge(value, change),
+            None => value,
+        };
+        (name, value)
+    };
+    Value::Object(fields.into_iter().map(inner).collect())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

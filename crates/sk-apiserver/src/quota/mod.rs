@@ -5,8 +5,10 @@
 //! before the object is stored. A quota limits nothing until the quota controller has written its status once; that
 //! controller also takes off what is gone.
 //!
-//! Simplified: updates are not charged (a service that becomes a load balancer, a claim that grows), and a pod that outlives
-//! its grace counts until it is gone.
+//! Of updates, those of Services and claims are charged for what they use more than before: a Service may become a load
+//! balancer, a claim may grow. What they use less is given back by the controller.
+//!
+//! Simplified: a pod that outlives its grace counts until it is gone.
 
 mod usage;
 
@@ -74,15 +76,51 @@ impl Quota {
     }
 }
 
+/// What an object is charged for.
+#[derive(Clone, Copy)]
+enum Charge<'o> {
+    /// All that it uses.
+    New,
+    /// What it uses more than this one.
+    Change(&'o Object),
+    /// The same, whether there is room or not.
+    Status(&'o Object),
+}
+
 impl ApiServer {
     /// Charges a new object to the quotas of its namespace, or refuses it.
     pub(crate) fn charge(&mut self, now: SimTime, object: &Object) -> Result<(), ApiError> {
+        self.charge_all(now, object, Charge::New)
+    }
+
+    /// Charges an object for what it uses more than `before`, or refuses the change. `is_status`: what is only known now has
+    /// happened already, and is charged whether there is room or not.
+    pub(crate) fn charge_change(
+        &mut self,
+        now: SimTime,
+        object: &Object,
+        before: &Object,
+        is_status: bool,
+    ) -> Result<(), ApiError> {
+        let changes_use = object.gvk.group.is_empty()
+            && match object.gvk.kind.as_str() {
+                "PersistentVolumeClaim" => true,
+                "Service" => !is_status,
+                _ => false,
+            };
+        if !changes_use {
+            return Ok(());
+        }
+        self.charge_all(now, object, if is_status { Charge::Status(before) } else { Charge::Change(before) })
+    }
+
+    fn charge_all(&mut self, now: SimTime, object: &Object, charge: Charge<'_>) -> Result<(), ApiError> {
         if self.quotas.is_empty() {
             return Ok(());
         }
         let mut charged = Vec::new();
         for (id, quota) in self.quotas_of(object) {
-            if let Some(status) = charged_status(&quota, object)? {
+            if let Some(status) = charged_status(&quota, object, charge)? {
                 let mut updated = Object::clone(&quota);
                 if let Body::Other(other) = &mut updated.body {
                     other.status = Some(Arc::new(status));
@@ -106,7 +144,7 @@ impl ApiServer {
 }
 
 /// The status of a quota with the object charged to it; `None` if the object is not counted there.
-fn charged_status(quota: &Object, object: &Object) -> Result<Option<Value>, ApiError> {
+fn charged_status(quota: &Object, object: &Object, charge: Charge<'_>) -> Result<Option<Value>, ApiError> {
     let Body::Other(other) = &quota.body else { return Ok(None) };
     let status = other.status.as_deref().unwrap_or(&Value::Null);
     let (hard, mut used) = (amounts(status.get("hard")), amounts(status.get("used")));
@@ -116,7 +154,14 @@ fn charged_status(quota: &Object, object: &Object) -> Result<Option<Value>, ApiE
     if let Some(missing) = unsaid(&limits.hard, object).filter(|_| limits.is_about(object)) {
         return refuse(format!("failed quota: {}: must specify {missing}", quota.key.name));
     }
-    let asked = limits.charge(object);
+    let mut asked = limits.charge(object);
+    if let Charge::Change(before) | Charge::Status(before) = charge {
+        let known = limits.charge(before);
+        asked.retain(|name, amount| {
+            *amount -= known.get(name).copied().unwrap_or_default();
+            *amount > Quantity::default()
+        });
+    }
     if asked.is_empty() {
         return Ok(None);
     }
@@ -124,7 +169,8 @@ fn charged_status(quota: &Object, object: &Object) -> Result<Option<Value>, ApiE
         let sum = used.get(name).copied().unwrap_or_default() + asked[name];
         limits.hard.get(name).is_some_and(|hard| sum > *hard)
     };
-    let exceeded: Vec<&SmolStr> = asked.keys().filter(|name| exceeds(name)).collect();
+    let is_asked = !matches!(charge, Charge::Status(_));
+    let exceeded: Vec<&SmolStr> = asked.keys().filter(|name| is_asked && exceeds(name)).collect();
     if !exceeded.is_empty() {
         let shown = |of: &Amounts| {
             let amount = |name: &&SmolStr| format!("{name}={}", of.get(*name).copied().unwrap_or_default());

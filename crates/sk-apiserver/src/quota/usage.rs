@@ -27,7 +27,10 @@ pub fn usage_of(object: &Object) -> Amounts {
         Body::Pod(pod) if !pod.status.phase.is_final() => used.extend(of_pod(pod)),
         Body::Other(other) if group.is_empty() => match object.gvk.kind.as_str() {
             "Service" => used.extend(of_service(other.fields.get("spec").unwrap_or(&Value::Null))),
-            "PersistentVolumeClaim" => used.extend(of_claim(other.fields.get("spec").unwrap_or(&Value::Null))),
+            "PersistentVolumeClaim" => {
+                let (spec, status) = (other.fields.get("spec"), other.status.as_deref());
+                used.extend(of_claim(spec.unwrap_or(&Value::Null), status.unwrap_or(&Value::Null)));
+            }
             _ => {}
         },
         _ => {}
@@ -59,15 +62,23 @@ fn of_service(spec: &Value) -> Amounts {
         used.insert(SmolStr::new_static("services.loadbalancers"), ONE);
     }
     if ["LoadBalancer", "NodePort"].contains(&kind) {
-        let ports = i64::try_from(spec["ports"].as_array().map_or(0, Vec::len)).unwrap_or(i64::MAX);
+        // A load balancer that wants no node ports has those that it names.
+        let wants_ports = kind == "NodePort" || spec["allocateLoadBalancerNodePorts"] != false;
+        let has_port = |port: &&Value| wants_ports || port["nodePort"].as_i64().unwrap_or(0) != 0;
+        let ports = spec["ports"].as_array().into_iter().flatten().filter(has_port).count();
+        let ports = i64::try_from(ports).unwrap_or(i64::MAX);
         used.insert(SmolStr::new_static("services.nodeports"), Quantity::from_value(ports));
     }
     used
 }
 
-fn of_claim(spec: &Value) -> Amounts {
-    let asked = spec.pointer("/resources/requests/storage").cloned().unwrap_or_default();
-    let storage: Quantity = serde_json::from_value(asked).unwrap_or_default();
+/// A claim uses what it asks for, or what it was given while it grew, if that is more.
+fn of_claim(spec: &Value, status: &Value) -> Amounts {
+    let amount = |within: &Value, pointer: &str| -> Quantity {
+        within.pointer(pointer).and_then(|asked| serde_json::from_value(asked.clone()).ok()).unwrap_or_default()
+    };
+    let asked = amount(spec, "/resources/requests/storage");
+    let storage = asked.max(amount(status, "/allocatedResources/storage"));
     let mut used = Amounts::from([(SmolStr::new_static("requests.storage"), storage)]);
     if let Some(class) = spec["storageClassName"].as_str().filter(|class| !class.is_empty()) {
         let of_class = |what: &str| SmolStr::from(format!("{class}.storageclass.storage.k8s.io/{what}"));
@@ -154,6 +165,20 @@ mod tests {
         assert_eq!(used["persistentvolumeclaims"], ONE);
         let deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}});
         assert_eq!(usage_of(&object(deployment)).into_keys().collect::<Vec<_>>(), ["count/deployments.apps"]);
+    }
+
+    #[test]
+    fn a_load_balancer_without_node_ports_uses_those_that_it_names_and_a_claim_what_it_was_given() {
+        let service = json!({
+            "apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"},
+            "spec": {"type": "LoadBalancer", "allocateLoadBalancerNodePorts": false, "ports": [{"nodePort": 3}, {}]},
+        });
+        assert_eq!(usage_of(&object(service))["services.nodeports"], ONE);
+        let claim = json!({
+            "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "c"},
+            "spec": {"resources": {"requests": {"storage": "5Gi"}}}, "status": {"allocatedResources": {"storage": "6Gi"}},
+        });
+        assert_eq!(usage_of(&object(claim))["requests.storage"].to_string(), "6Gi");
     }
 
     #[test]

@@ -7,12 +7,14 @@
 mod apply;
 mod path;
 mod reply;
+pub(crate) mod syntax;
 mod verbs;
 
 use serde_json::Value;
 use sk_core::SimTime;
 
 pub use reply::Reply;
+pub(crate) use reply::written;
 
 use crate::ApiError;
 use crate::managed::Writing;
@@ -61,28 +63,34 @@ impl ApiServer {
     pub fn serve(&mut self, now: SimTime, call: &Call) -> Reply {
         let (path, query) = call.path.split_once('?').unwrap_or((&call.path, ""));
         let Some(place) = path::find(self, path) else {
-            return if path::is_group(path) { Reply::not_served() } else { Reply::no_such_page() };
+            return if path::is_group(self, path) { Reply::not_served() } else { Reply::no_such_page() };
         };
         let query = path::Query::read(query);
         let writer = apply::writer(now, &place, &query);
         self.writing = Some(Box::new(Writing::By(writer)));
         let answered = self.answer(now, call, &place, &query);
         self.writing = None;
-        answered.unwrap_or_else(|error| Reply::refused(&error, &place))
+        answered.unwrap_or_else(|error| Reply::refused(&called_by_plural(error, &place), &place))
     }
 }
 
-/// What Go's parser says of JSON that ends too early or is too deep, and what ours says of everything else.
-fn parse_error(error: &serde_json::Error, body: &[u8]) -> String {
-    let said = error.to_string();
-    if error.is_eof() {
-        "unexpected end of JSON input".to_owned()
-    } else if said.starts_with("recursion limit exceeded") {
-        let opened = if body.get(error.column().saturating_sub(1)) == Some(&b'{') { '{' } else { '[' };
-        format!("invalid character '{opened}' exceeded max depth")
-    } else {
-        said
+/// The plural of a custom kind is guessed where only the kind is known; its definition knows better.
+fn called_by_plural(mut error: ApiError, place: &path::Place) -> ApiError {
+    let (guessed, group) = (sk_core::registry::plural(&place.gvk), &place.gvk.group);
+    if place.plural != *guessed {
+        let from = format!("{guessed}.{group}");
+        error.message = error.message.replace(&from, &format!("{}.{group}", place.plural));
     }
+    error
+}
+
+/// What Go's parser says of text that is no JSON. What is only too deep for ours is named as what is too deep for it.
+fn parse_error(error: &serde_json::Error, body: &[u8]) -> String {
+    if error.to_string().starts_with("recursion limit exceeded") {
+        let opened = if body.get(error.column().saturating_sub(1)) == Some(&b'{') { '{' } else { '[' };
+        return format!("invalid character '{opened}' exceeded max depth");
+    }
+    syntax::complaint(body).unwrap_or_else(|| error.to_string())
 }
 
 fn refuse_large(call: &Call) -> Result<(), ApiError> {

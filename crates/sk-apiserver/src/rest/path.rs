@@ -3,7 +3,6 @@
 use sk_core::registry::{KINDS, Scope};
 use sk_core::{Gvk, ObjectKey, ObjectRef, SmolStr};
 
-use crate::kinds::Body;
 use crate::server::ApiServer;
 
 /// What a path names.
@@ -53,12 +52,14 @@ pub(super) fn find(server: &ApiServer, path: &str) -> Option<Place> {
     Some(Place { gvk, plural: plural.clone(), scope, namespace, name, subresource })
 }
 
-/// Is it below a group of Kubernetes' own? Then a server knows how to say that the rest is not served.
-pub(super) fn is_group(path: &str) -> bool {
+/// Is it below a group that is served? Then a server knows how to say that the rest is not served.
+pub(super) fn is_group(server: &ApiServer, path: &str) -> bool {
     let mut parts = path.split('/').filter(|part| !part.is_empty());
     match parts.next() {
         Some("api") => true,
-        Some("apis") => parts.next().is_some_and(|group| KINDS.iter().any(|info| info.group == group)),
+        Some("apis") => parts.next().is_some_and(|group| {
+            KINDS.iter().any(|info| info.group == group) || server.admission.definitions.has_group(group)
+        }),
         _ => false,
     }
 }
@@ -74,14 +75,7 @@ fn kind_of(server: &ApiServer, group: &str, version: &str, plural: &str) -> Opti
         let version = info.versions.iter().find(|known| **known == version)?;
         return Some((Gvk::new_static(info.group, version, info.kind), info.scope));
     }
-    let definition = Gvk::new_static("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
-    let key = ObjectKey::cluster(format!("{plural}.{group}"));
-    let Body::Other(definition) = &server.store().get(&definition, &key)?.body else { return None };
-    let spec = definition.fields.get("spec")?;
-    let is_served = spec.get("versions")?.as_array()?.iter().any(|served| served["name"] == version);
-    let kind = spec.pointer("/names/kind")?.as_str().filter(|_| is_served)?;
-    let scope = if spec.get("scope")? == "Cluster" { Scope::Cluster } else { Scope::Namespaced };
-    Some((Gvk { group: group.into(), version: version.into(), kind: kind.into() }, scope))
+    server.admission.definitions.served(group, version, plural)
 }
 
 /// The part after the question mark.

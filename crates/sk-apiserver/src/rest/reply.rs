@@ -89,6 +89,11 @@ impl Reply {
         Self { code: 200, body: events.iter().map(event).collect() }
     }
 
+    /// A watch that cannot go on is taken, and told so by its only event.
+    pub(super) fn expired(error: &ApiError) -> Self {
+        Self { code: 200, body: json!([{"type": "ERROR", "object": error.to_json()}]) }
+    }
+
     /// The event that tells a watcher how far it has come.
     pub(super) fn bookmark(mut self, place: &Place, version: u64) -> Self {
         let bookmark = json!({"type": "BOOKMARK", "object": {
@@ -103,7 +108,7 @@ impl Reply {
 }
 
 /// An object as a server writes it: every field as its type says.
-fn written(object: &Object) -> Value {
+pub(crate) fn written(object: &Object) -> Value {
     let json = object.to_json();
     match crate::schema::find(&object.gvk) {
         Some(of) => crate::schema::decode(&object.gvk, of, json.clone()).unwrap_or(json),
@@ -129,10 +134,19 @@ fn details(error: &ApiError, place: &Place) -> Option<Value> {
         | Reason::TooManyRequests => {}
     }
     let about = error.about.as_deref();
+    if about.is_none() {
+        return Some(json!({}));
+    }
     let causes = about.map_or(&[][..], |about| &about.causes);
     let causes_json = || causes.iter().map(crate::error::Cause::to_json).collect::<Value>();
-    if causes.iter().any(|cause| cause.reason == FIELD_MANAGER_CONFLICT) {
-        return Some(json!({"causes": causes_json()}));
+    let is_about_fields = causes.iter().any(|cause| cause.reason == FIELD_MANAGER_CONFLICT);
+    let is_about_nothing = about.is_some_and(|about| about.called.as_deref() == Some(""));
+    if is_about_fields || is_about_nothing || error.reason == Reason::TooManyRequests {
+        let mut details = json!({"causes": causes_json()});
+        if let Some(seconds) = about.and_then(|about| about.retry_after_secs) {
+            details["retryAfterSeconds"] = seconds.into();
+        }
+        return Some(details);
     }
     if let Some(about) = about.filter(|about| !about.name.is_empty()) {
         details.insert("name".to_owned(), about.name.as_str().into());
@@ -142,7 +156,9 @@ fn details(error: &ApiError, place: &Place) -> Option<Value> {
     if !group.is_empty() {
         details.insert("group".to_owned(), group.into());
     }
+    let called = about.and_then(|about| about.called.clone());
     let kind = match (error.reason, of) {
+        _ if called.is_some() => called.unwrap_or_default(),
         (Reason::Invalid, of) => of.unwrap_or(&place.gvk).kind.to_string(),
         (_, Some(of)) => sk_core::registry::plural(of).into_owned(),
         (_, None) => place.plural.to_string(),

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use sk_core::registry::Scope;
+use sk_core::selector::SelectorError;
 use sk_core::{FieldSelector, LabelSelector, SimTime};
 
 use super::path::{Place, Query};
@@ -42,19 +43,30 @@ impl ApiServer {
         (sub, method): (&str, Method),
     ) -> Answered {
         let is_custom = sk_core::registry::find(&place.gvk).is_none();
-        let is_served = sk_core::registry::find(&place.gvk).is_none_or(|info| info.has_subresource(sub));
+        let is_served = match sk_core::registry::find(&place.gvk) {
+            Some(info) => info.has_subresource(sub),
+            None => self.admission.definitions.find(&place.gvk).is_none_or(|(_, version)| match sub {
+                "status" => version.has_status,
+                "scale" => version.scale.is_some(),
+                _ => false,
+            }),
+        };
         match (sub, method) {
+            _ if !is_served && is_custom => {
+                Err(ApiError::not_found(&place.gvk, place.name.as_deref().unwrap_or_default()))
+            }
             _ if !is_served => Ok(Reply::not_served()),
             ("status", Method::Get) => self.get(&target(place)?).map(|object| Reply::object(200, &object)),
             ("status", Method::Put) => {
                 let object = self.decoded(call, place)?;
+                self.refuse_unconditional(place, &object)?;
                 let object = self.handle(now, Request::update_status(object))?;
                 Ok(Reply::object(200, &object))
             }
             ("status", Method::Patch) => self.patched(now, call, (place, query), Some(Subresource::Status)),
             ("scale", Method::Get) => {
                 let object = self.get(&target(place)?)?;
-                Ok(Reply { code: 200, body: crate::scale::of(&object) })
+                Ok(Reply { code: 200, body: self.scale_of(&object) })
             }
             ("scale", Method::Put) => self.rescale(now, call, place),
             ("scale", Method::Patch) => self.patched(now, call, (place, query), Some(Subresource::Scale)),
@@ -105,6 +117,9 @@ impl ApiServer {
             );
             return Err(ApiError::bad_request(message));
         }
+        if let Some((_, version)) = self.admission.definitions.find(&place.gvk) {
+            version.decode(&place.gvk, &mut value).map_err(|why| ApiError::in_kind(&place.gvk, &why))?;
+        }
         self.placed(Object::read(value, place.namespace.as_ref())?, place)
     }
 
@@ -139,7 +154,20 @@ impl ApiServer {
 
     fn put(&mut self, now: SimTime, call: &Call, place: &Place) -> Answered {
         let object = self.decoded(call, place)?;
+        self.refuse_unconditional(place, &object)?;
         self.handle(now, Request::update(object)).map(|object| Reply::object(200, &object))
+    }
+
+    /// Whoever replaces an object of a custom kind must say which version of it (`AllowUnconditionalUpdate`).
+    fn refuse_unconditional(&self, place: &Place, object: &Object) -> Result<(), ApiError> {
+        let is_custom = sk_core::registry::find(&place.gvk).is_none();
+        if !is_custom || object.resource_version != 0 || self.store().get(&object.gvk, &object.key).is_none() {
+            return Ok(());
+        }
+        let why = "Invalid value: 0: must be specified for an update";
+        let wrong = [crate::error::Invalid::new("metadata.resourceVersion", why)];
+        let called = sk_core::Gvk { kind: place.plural.clone(), ..place.gvk.clone() };
+        Err(ApiError::invalid(&called, &object.key.name, &wrong))
     }
 
     fn patched(
@@ -161,10 +189,14 @@ impl ApiServer {
         // A server looks for the object before it reads what is to be changed.
         refuse_large(call)?;
         self.get(&target(place)?)?;
-        let patch = read(body_of(call)?);
+        let unreadable = |error: ApiError| match error.reason {
+            Reason::BadRequest => ApiError::bad_request(format!("error decoding patch: {}", error.message)),
+            _ => error,
+        };
+        let patch = read(body_of(call).map_err(unreadable)?);
         let object = self.handle(now, Request::Patch { target: target(place)?, below, patch: Box::new(patch) })?;
         match below {
-            Some(Subresource::Scale) => Ok(Reply { code: 200, body: crate::scale::of(&object) }),
+            Some(Subresource::Scale) => Ok(Reply { code: 200, body: self.scale_of(&object) }),
             Some(Subresource::Status) | None => Ok(Reply::object(200, &object)),
         }
     }
@@ -172,7 +204,7 @@ impl ApiServer {
     fn rescale(&mut self, now: SimTime, call: &Call, place: &Place) -> Answered {
         let scale = schema::decode_part(schema::SCALE, body_of(call)?, "").map_err(ApiError::bad_request)?;
         let object = self.handle(now, Request::Scale { target: target(place)?, scale: Box::new(scale) })?;
-        Ok(Reply { code: 200, body: crate::scale::of(&object) })
+        Ok(Reply { code: 200, body: self.scale_of(&object) })
     }
 
     fn bind_to(&mut self, now: SimTime, call: &Call, place: &Place) -> Answered {
@@ -211,7 +243,16 @@ impl ApiServer {
     fn delete_many(&mut self, now: SimTime, call: &Call, place: &Place, query: &Query) -> Answered {
         let options = delete_options(call, query)?;
         let page = self.delete_collection(now, &place.gvk, &list_options(place, query)?, options)?;
-        Ok(Reply::page(place, &page))
+        Ok(self.page(place, &page))
+    }
+
+    /// A list is called as the definition of its kind says.
+    fn page(&self, place: &Place, page: &crate::read::Page) -> Reply {
+        let mut reply = Reply::page(place, page);
+        if let Some((definition, _)) = self.admission.definitions.find(&place.gvk) {
+            reply.body["kind"] = definition.list_kind.as_str().into();
+        }
+        reply
     }
 
     fn read_many(&mut self, place: &Place, query: &Query) -> Answered {
@@ -219,7 +260,7 @@ impl ApiServer {
         if !query.is_true("watch") {
             let mut page = self.list(&place.gvk, &options)?;
             page.remaining = page.remaining.filter(|_| page.next.is_some());
-            return Ok(Reply::page(place, &page));
+            return Ok(self.page(place, &page));
         }
         let version = match query.get("resourceVersion") {
             None => 0,
@@ -238,7 +279,10 @@ impl ApiServer {
             };
             page.items.iter().map(new).collect()
         } else {
-            self.watch(&place.gvk, &options, version)?
+            match self.watch(&place.gvk, &options, version) {
+                Err(error) if error.reason == Reason::Expired => return Ok(Reply::expired(&error)),
+                events => events?,
+            }
         };
         let reply = Reply::events(&events);
         let marked = query.is_true("allowWatchBookmarks");
@@ -282,9 +326,7 @@ fn returns_deleted(kind: &str) -> bool {
 fn list_options(place: &Place, query: &Query) -> Result<ListOptions, ApiError> {
     let labels = match query.get("labelSelector") {
         None => LabelSelector::everything(),
-        Some(text) => text.parse().map_err(|error: sk_core::selector::SelectorError| {
-            ApiError::bad_request(format!("unable to parse requirement: {error}"))
-        })?,
+        Some(text) => text.parse().map_err(|error| unreadable_selector(&error))?,
     };
     let fields: FieldSelector = match query.get("fieldSelector") {
         None => FieldSelector::default(),
@@ -304,6 +346,23 @@ fn list_options(place: &Place, query: &Query) -> Result<ListOptions, ApiError> {
         limit: limit.transpose()?,
         token: query.get("continue").map(str::to_owned),
     })
+}
+
+/// What a server says of a label selector that it cannot read (`labels.Parse`).
+fn unreadable_selector(error: &SelectorError) -> ApiError {
+    let SelectorError::Syntax { found, expected, .. } = error else {
+        return ApiError::bad_request(format!("unable to parse requirement: {error}"));
+    };
+    let found = if found == "the end" { "" } else { found };
+    let of_requirement = match *expected {
+        "one of = == != > < in notin" => "in, notin, =, ==, !=, gt, lt",
+        "a value" => "identifier",
+        "a value, `,` or `)`" => "',', ')' or identifier",
+        "`(`" => return ApiError::bad_request(format!("unable to parse requirement: found '{found}' expected: '('")),
+        "`,` or the end" => return ApiError::bad_request(format!("found '{found}', expected: ',' or 'end of string'")),
+        _ => return ApiError::bad_request(format!("found '{found}', expected: !, identifier, or 'end of string'")),
+    };
+    ApiError::bad_request(format!("unable to parse requirement: found '{found}', expected: {of_requirement}"))
 }
 
 fn delete_options(call: &Call, query: &Query) -> Result<DeleteOptions, ApiError> {

@@ -192,6 +192,8 @@ pub(super) static PERSISTENT_VOLUME: Struct = Struct::new("PersistentVolume", &[
 
 #[rustfmt::skip]
 pub(super) static PERSISTENT_VOLUME_CLAIM: Struct = Struct::new("PersistentVolumeClaim", &[
+    // Within a StatefulSet it says what it is.
+    omitted("kind", T::String), omitted("apiVersion", T::String),
     always("metadata", T::Struct(&OBJECT_META)), always("spec", T::Struct(&PERSISTENT_VOLUME_CLAIM_SPEC)),
     always("status", T::Struct(&PERSISTENT_VOLUME_CLAIM_STATUS)),
 ]);

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use sk_core::{Gvk, SimTime, quantity};
 
 use super::{Field, Struct, Type, Written};
+use crate::base64;
 
 /// How deep values may be nested: the decoder of a server stops at 10,000; ours stays far from the end of a stack.
 const MAX_DEPTH: usize = 128;
@@ -32,6 +33,36 @@ pub(crate) fn decode(gvk: &Gvk, of: &'static Struct, value: Value) -> Result<Val
 pub(crate) fn decode_part(of: &'static Struct, value: Value, at: &'static str) -> Result<Value, String> {
     let mut reader = Reader { version: "v1", path: vec![at] };
     reader.value(Type::Struct(of), value, of.name)
+}
+
+/// The same values in the order in which the type declares its fields; what it does not have is left out.
+pub(crate) fn in_order(of: &'static Struct, value: &Value) -> Value {
+    let Value::Object(fields) = value else { return value.clone() };
+    let mut ordered = Map::new();
+    for name in ["kind", "apiVersion"] {
+        ordered.extend(fields.get_key_value(name).map(|(name, value)| (name.clone(), value.clone())));
+    }
+    ordered.extend(ordered_fields(of, fields));
+    Value::Object(ordered)
+}
+
+fn ordered_fields(of: &'static Struct, fields: &Map<String, Value>) -> Map<String, Value> {
+    let known = of.fields.iter().filter_map(|field| Some((field, fields.get(field.name)?)));
+    known.map(|(field, value)| (field.name.to_owned(), ordered_value(field.of, value))).collect()
+}
+
+fn ordered_value(of: Type, value: &Value) -> Value {
+    match (of, value) {
+        (Type::Struct(of), Value::Object(fields)) => Value::Object(ordered_fields(of, fields)),
+        (Type::List(of), Value::Array(items)) => items.iter().map(|item| ordered_value(*of, item)).collect(),
+        (Type::Map(of), Value::Object(fields)) => {
+            let mut fields: Vec<_> =
+                fields.iter().map(|(name, value)| (name.clone(), ordered_value(*of, value))).collect();
+            fields.sort_by(|one, other| one.0.cmp(&other.0));
+            Value::Object(fields.into_iter().collect())
+        }
+        (_, value) => value.clone(),
+    }
 }
 
 struct Reader<'a> {
@@ -87,7 +118,11 @@ impl Reader<'_> {
             (Type::Any, value) => Ok(value),
             (_, Value::Null) => self.zero(of, within),
             (Type::Bool, value @ Value::Bool(_)) => Ok(value),
-            (Type::String | Type::Bytes | Type::IntOrString, value @ Value::String(_)) => Ok(value),
+            (Type::String | Type::IntOrString, value @ Value::String(_)) => Ok(value),
+            (Type::Bytes, Value::String(text)) => match base64::decode(&text) {
+                Ok(_) => Ok(Value::String(text)),
+                Err(at) => Err(format!("illegal base64 data at input byte {at}")),
+            },
             (Type::Int32 | Type::IntOrString, Value::Number(number))
                 if number.as_i64().is_some_and(|number| i32::try_from(number).is_ok()) =>
             {

@@ -14,7 +14,7 @@ mod workloads;
 
 use sk_core::Gvk;
 
-pub(crate) use decode::{decode, decode_part};
+pub(crate) use decode::{decode, decode_part, in_order};
 
 /// The type of a field.
 #[derive(Clone, Copy)]
@@ -191,6 +191,8 @@ pub(crate) static BINDING: &Struct = &core::BINDING;
 pub(crate) static EVICTION: &Struct = &workloads::EVICTION;
 /// The size of a workload.
 pub(crate) static SCALE: &Struct = &others::SCALE;
+/// What a pod is to run.
+pub(crate) static POD_SPEC: &Struct = &pod::POD_SPEC;
 /// How to delete.
 pub(crate) static DELETE_OPTIONS: &Struct = &meta::DELETE_OPTIONS;
 

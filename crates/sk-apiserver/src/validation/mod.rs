@@ -3,6 +3,7 @@
 //! Rules read JSON that has its defaults. All that is wrong is named at once, in the order in which a server names it.
 //! A pod's spec is looked at once per template, not once per pod.
 
+mod internal;
 mod others;
 mod pod;
 mod text;
@@ -30,8 +31,8 @@ pub(crate) fn check(gvk: &Gvk, object: &Value, before: Option<&Value>) -> Errors
         ("apps", "ReplicaSet") => workloads::replica_set(spec, old, &mut errors),
         ("apps", "StatefulSet") => workloads::stateful_set(spec, old, &mut errors),
         ("apps", "DaemonSet") => workloads::daemon_set(spec, old, &mut errors),
-        ("batch", "Job") => workloads::job(spec, &mut errors),
-        ("batch", "CronJob") => workloads::cron_job(spec, &mut errors),
+        ("batch", "Job") => workloads::job(object, before, &mut errors),
+        ("batch", "CronJob") => workloads::cron_job(object, before, &mut errors),
         ("policy", "PodDisruptionBudget") => others::budget(spec, &mut errors),
         ("scheduling.k8s.io", "PriorityClass") => others::priority_class(object, before, &mut errors),
         ("autoscaling", "HorizontalPodAutoscaler") => others::autoscaler(spec, &mut errors),
@@ -78,7 +79,14 @@ pub(crate) fn fixed(pod: &Pod, known: &Pod) -> Option<Invalid> {
     let why = "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,\
                `spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),\
                `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
-    Some(forbidden("spec", why))
+    let shown = |spec: &PodSpec, node: Option<&sk_core::SmolStr>| {
+        let mut json = serde_json::json!(spec);
+        json["nodeName"] = serde_json::json!(node.map_or("", |node| node.as_str()));
+        internal::pod_spec(&json)
+    };
+    let was = shown(&known.spec, known.node_name.as_ref());
+    let changed = internal::difference(&was, &shown(&allowed, pod.node_name.as_ref()));
+    Some(forbidden("spec", &format!("{why}{changed}")))
 }
 
 /// What is wrong with a node: its taints.
@@ -107,10 +115,26 @@ pub(crate) fn node(node: &Node) -> Errors {
     errors
 }
 
-/// What is wrong with an object's name, labels and annotations.
-pub(crate) fn metadata(object: &Object) -> Errors {
+/// Kinds whose update is judged as a new object and as a change: what is wrong with their metadata is named once more.
+const JUDGED_ANEW: [&str; 4] = ["ConfigMap", "Secret", "Service", "Job"];
+
+/// What is wrong with an object's name, labels and annotations, and with a change of those of the object `stored`. A server
+/// looks at them several times, and names each time what it finds (`rest.BeforeUpdate`).
+pub(crate) fn metadata(object: &Object, stored: Option<&Object>) -> Errors {
+    let once = new_metadata(object);
+    let Some(stored) = stored else { return once };
+    let changed = changed_metadata(object, stored);
+    let anew = if JUDGED_ANEW.contains(&object.gvk.kind.as_str()) { once.clone() } else { Errors::new() };
+    [once, changed.clone(), changed, anew].concat()
+}
+
+fn new_metadata(object: &Object) -> Errors {
     let mut errors = names(object);
-    errors.extend(other_metadata(object));
+    errors.extend(labels_and_owners(object));
+    for (index, finalizer) in object.meta.finalizers.iter().enumerate() {
+        text::label_key(finalizer, "metadata.finalizers", &mut errors);
+        text::finalizer(finalizer, &format!("metadata.finalizers[{index}]"), &mut errors);
+    }
     errors
 }
 
@@ -127,8 +151,26 @@ pub(crate) fn names(object: &Object) -> Errors {
     errors
 }
 
-/// What is wrong with the metadata that objects of one template share.
-fn other_metadata(object: &Object) -> Errors {
+/// `ValidateObjectMetaAccessorUpdate`, of what an update can change.
+fn changed_metadata(object: &Object, stored: &Object) -> Errors {
+    let mut errors = Errors::new();
+    let mut new: Vec<String> = object.meta.finalizers.iter().map(ToString::to_string).collect();
+    new.retain(|name| !stored.meta.finalizers.iter().any(|known| known == name));
+    if stored.is_deleting() && !new.is_empty() {
+        new.sort();
+        new.dedup();
+        let shown: Vec<String> = new.iter().map(|name| format!("{name:?}")).collect();
+        let why = format!(
+            "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+            shown.join(", ")
+        );
+        errors.push(forbidden("metadata.finalizers", &why));
+    }
+    errors.extend(labels_and_owners(object));
+    errors
+}
+
+fn labels_and_owners(object: &Object) -> Errors {
     let mut errors = Errors::new();
     for (key, value) in object.meta.labels.iter() {
         text::label_key(key, "metadata.labels", &mut errors);
@@ -143,19 +185,49 @@ fn other_metadata(object: &Object) -> Errors {
         let why = format!("Too long: may not be more than {MAX_ANNOTATION_BYTES} bytes");
         errors.push(Invalid::new("metadata.annotations", why));
     }
-    for (index, finalizer) in object.meta.finalizers.iter().enumerate() {
-        text::label_key(finalizer, "metadata.finalizers", &mut errors);
-        text::finalizer(finalizer, &format!("metadata.finalizers[{index}]"), &mut errors);
+    if object.meta.owners.len() > 1 {
+        let owners: Value = object.meta.owners.iter().map(crate::json::write_owner).collect();
+        errors.extend(one_controller(&owners));
     }
-    let controllers = object.meta.owners.iter().filter(|owner| owner.controller == Some(true));
-    if let [first, second, ..] = controllers.collect::<Vec<_>>().as_slice() {
-        let shown: Value = object.meta.owners.iter().map(crate::json::write_owner).collect();
-        let why = format!(
-            "Invalid value: {shown}: Only one reference can have Controller set to true. Found \"true\" in references for \
-             {}/{} and {}/{}",
-            first.gvk.kind, first.name, second.gvk.kind, second.name
-        );
-        errors.push(Invalid::new("metadata.ownerReferences", why));
+    errors
+}
+
+/// An object has one controller (`ValidateOwnerReferences`).
+fn one_controller(owners: &Value) -> Option<Invalid> {
+    let controllers: Vec<&Value> =
+        items(owners).map(|(_, owner)| owner).filter(|owner| owner["controller"] == true).collect();
+    let [first, second, ..] = controllers.as_slice() else { return None };
+    let called = |owner: &Value| format!("{}/{}", text_of(&owner["kind"]), text_of(&owner["name"]));
+    let why = format!(
+        "Only one reference can have Controller set to true. Found \"true\" in references for {} and {}",
+        called(first),
+        called(second)
+    );
+    Some(invalid("metadata.ownerReferences", owners, &why))
+}
+
+/// What is wrong with an object that cannot be read into the type of its kind: a word that a field does not have, a uid
+/// that is none. The JSON has its defaults.
+pub(crate) fn unreadable(gvk: &Gvk, object: &Value) -> Errors {
+    let mut errors: Errors = one_controller(&object["metadata"]["ownerReferences"]).into_iter().collect();
+    match (gvk.group.as_str(), gvk.kind.as_str()) {
+        ("", "Pod") => errors.extend(pod_spec(&object["spec"])),
+        ("", "Node") => {
+            for (index, taint) in items(&object["spec"]["taints"]) {
+                let at = format!("metadata.taints[{index}]");
+                one_of(taint, "effect", &at, &["NoSchedule", "PreferNoSchedule", "NoExecute"], &mut errors);
+            }
+        }
+        _ => errors.extend(check(gvk, object, None)),
+    }
+    errors
+}
+
+/// What is wrong with the node that a pod names.
+pub(crate) fn node_name(pod: &Pod) -> Errors {
+    let mut errors = Errors::new();
+    if let Some(name) = &pod.node_name {
+        text::dns_subdomain(name, "spec.nodeName", &mut errors);
     }
     errors
 }

@@ -6,6 +6,7 @@ use sk_core::Quantity;
 use super::pod::{label_selector, port_name};
 use super::workloads::{at_most_all, count_or_share};
 use super::{Errors, duplicate, fields, forbidden, invalid, items, not_supported, one_of, required, text, text_of};
+use crate::base64;
 
 const PORT_RANGE: &str = "must be between 1 and 65535, inclusive";
 /// `HighestUserDefinablePriority`
@@ -267,8 +268,11 @@ const MAX_DATA_BYTES: usize = 1 << 20;
 
 /// The keys of a config map or a secret, and how much they hold. `whole` is the field that is then too long.
 pub(super) fn keys(object: &Value, whole: &str, errors: &mut Errors) {
-    let values = ["data", "binaryData", "stringData"].into_iter().flat_map(|section| fields(&object[section]));
-    let bytes: usize = values.map(|(_, value)| value.as_str().map_or(0, str::len)).sum();
+    let size = |section: &str, is_text: bool| -> usize {
+        let texts = fields(&object[section]).map(|(_, value)| text_of(value));
+        texts.map(|text| if is_text { text.len() } else { base64::decode(text).map_or(0, |bytes| bytes.len()) }).sum()
+    };
+    let bytes = size("data", object["kind"] != "Secret") + size("binaryData", false);
     if bytes > MAX_DATA_BYTES {
         errors
             .push(crate::error::Invalid::new(whole, format!("Too long: may not be more than {MAX_DATA_BYTES} bytes")));

@@ -15,6 +15,40 @@ const STANDARD: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
 /// The seconds and numbers of the largest 32-bit number.
 const MAX_SECONDS: i64 = i32::MAX as i64;
 
+/// The sources of a volume, in the order in which a server looks for them (`validateVolumeSource`).
+const SOURCES: [&str; 30] = [
+    "emptyDir",
+    "hostPath",
+    "gitRepo",
+    "gcePersistentDisk",
+    "awsElasticBlockStore",
+    "secret",
+    "nfs",
+    "iscsi",
+    "glusterfs",
+    "flocker",
+    "persistentVolumeClaim",
+    "rbd",
+    "cinder",
+    "cephfs",
+    "quobyte",
+    "downwardAPI",
+    "fc",
+    "flexVolume",
+    "configMap",
+    "azureFile",
+    "vsphereVolume",
+    "photonPersistentDisk",
+    "portworxVolume",
+    "azureDisk",
+    "storageos",
+    "projected",
+    "scaleIO",
+    "csi",
+    "ephemeral",
+    "image",
+];
+
 /// A pod's spec, standing at `at`.
 pub(super) fn spec(spec: &Value, at: &str, errors: &mut Errors) {
     let volumes = volumes(&spec["volumes"], &spec["serviceAccountName"], &format!("{at}.volumes"), errors);
@@ -64,7 +98,7 @@ fn volumes(volumes: &Value, account: &Value, at: &str, errors: &mut Errors) -> V
         if names.iter().any(|known| known == name) {
             errors.push(duplicate(format!("{at}.name"), &volume["name"]));
         }
-        let sources: Vec<&String> = fields(volume).map(|(field, _)| field).filter(|field| *field != "name").collect();
+        let sources: Vec<&str> = SOURCES.into_iter().filter(|source| !volume[*source].is_null()).collect();
         if sources.is_empty() {
             errors.push(required(&at, "must specify a volume type"));
         }

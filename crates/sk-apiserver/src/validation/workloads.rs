@@ -1,9 +1,10 @@
 //! Deployments and their like, Jobs and CronJobs (`pkg/apis/{apps,batch}/validation`, 1.36).
 
 use serde_json::{Value, json};
+use sk_core::LabelSelector;
 
 use super::pod::{label_selector, selects, template};
-use super::{Errors, forbidden, invalid, items, not_negative, not_supported, required, text, text_of};
+use super::{Errors, forbidden, internal, invalid, items, not_negative, not_supported, required, text, text_of};
 use crate::kinds::{self, CronJobSpec, JobSpec};
 
 pub(super) fn deployment(spec: &Value, old: Option<&Value>, errors: &mut Errors) {
@@ -75,8 +76,9 @@ pub(super) fn at_most_all(value: &Value, field: &str, errors: &mut Errors) {
 }
 
 fn number_of(value: &Value) -> i64 {
-    let share = || text_of(value).strip_suffix('%').and_then(|digits| digits.parse().ok());
-    value.as_i64().or_else(share).unwrap_or(0)
+    let text = text_of(value);
+    let digits = text.strip_suffix('%').unwrap_or(text);
+    value.as_i64().or_else(|| digits.parse().ok()).unwrap_or(0)
 }
 
 pub(super) fn replica_set(spec: &Value, old: Option<&Value>, errors: &mut Errors) {
@@ -263,20 +265,107 @@ fn daemon_steps(rolling: &Value, errors: &mut Errors) {
     }
 }
 
-pub(super) fn job(spec: &Value, errors: &mut Errors) {
+pub(super) fn job(job: &Value, before: Option<&Value>, errors: &mut Errors) {
+    generated_selector(job, errors);
+    let spec = &job["spec"];
+    job_spec(spec, before.is_some(), errors);
+    if let Some(before) = before {
+        job_spec(spec, true, errors);
+        fixed_fields_of_job(spec, &before["spec"], errors);
+    }
+}
+
+/// `ValidateJobSpec`. A Job that is new and has no selector gets one.
+fn job_spec(spec: &Value, has_selector: bool, errors: &mut Errors) {
     template(&spec["template"], "spec.template", errors);
     super::one_of(spec, "completionMode", "spec", &["NonIndexed", "Indexed"], errors);
     super::one_of(spec, "podReplacementPolicy", "spec", &["Failed", "TerminatingOrFailed"], errors);
     if let Ok(typed) = serde_json::from_value::<JobSpec>(spec.clone()) {
         errors.extend(kinds::invalid_job(&typed));
     }
+    let selector = &spec["selector"];
+    if selector.is_null() && !has_selector && spec["manualSelector"] != true {
+        return;
+    }
+    match selector.is_null() {
+        true => errors.push(required("spec.selector", "")),
+        false => label_selector(selector, "spec.selector", errors),
+    }
+    let labels = &spec["template"]["metadata"]["labels"];
+    if LabelSelector::from_json(selector).is_ok_and(|selector| !selector.matches(labels)) {
+        errors.push(invalid("spec.template.metadata.labels", labels, "`selector` does not match template `labels`"));
+    }
 }
 
-pub(super) fn cron_job(spec: &Value, errors: &mut Errors) {
+/// A selector that nobody wrote by hand is the one that the server generates, and so are the labels that it selects
+/// (`validateGeneratedSelector`).
+fn generated_selector(job: &Value, errors: &mut Errors) {
+    const UID_LABEL: &str = "batch.kubernetes.io/controller-uid";
+    const NAME_LABEL: &str = "batch.kubernetes.io/job-name";
+    let spec = &job["spec"];
+    if spec["manualSelector"] == true || spec["selector"].is_null() {
+        return;
+    }
+    let (uid, name) = (text_of(&job["metadata"]["uid"]), text_of(&job["metadata"]["name"]));
+    let labels = &spec["template"]["metadata"]["labels"];
+    for (label, expected) in [(UID_LABEL, uid), ("controller-uid", uid), (NAME_LABEL, name), ("job-name", name)] {
+        let (field, why) = (format!("spec.template.metadata.labels[{label}]"), format!("must be '{expected}'"));
+        match labels.get(label).and_then(Value::as_str) {
+            None => errors.push(required(field, &why)),
+            Some(label) if label != expected => errors.push(invalid(field, labels, &why)),
+            Some(_) => {}
+        }
+    }
+    if spec["selector"] != json!({"matchLabels": {UID_LABEL: uid}}) {
+        errors.push(invalid("spec.selector", &sorted(&spec["selector"]), "`selector` not auto-generated"));
+    }
+}
+
+/// What of a Job may not change (`ValidateJobSpecUpdate`).
+fn fixed_fields_of_job(spec: &Value, old: &Value, errors: &mut Errors) {
+    let is_elastic = spec["completionMode"] == "Indexed"
+        && spec["completions"] == spec["parallelism"]
+        && !spec["completions"].is_null();
+    let fixed = [
+        "completions",
+        "selector",
+        "template",
+        "completionMode",
+        "podFailurePolicy",
+        "backoffLimitPerIndex",
+        "managedBy",
+        "successPolicy",
+    ];
+    for name in fixed.into_iter().filter(|name| spec[*name] != old[*name]) {
+        let shown = match name {
+            "completions" if is_elastic => continue,
+            "template" if old["suspend"] == true => continue,
+            "template" => internal::template(&spec["template"]),
+            _ => spec[name].clone(),
+        };
+        errors.push(invalid(format!("spec.{name}"), &shown, "field is immutable"));
+    }
+}
+
+/// Maps as Go writes them: by name.
+fn sorted(value: &Value) -> Value {
+    let mut value = value.clone();
+    value.sort_all_objects();
+    value
+}
+
+pub(super) fn cron_job(cron: &Value, before: Option<&Value>, errors: &mut Errors) {
+    /// The controller appends eleven characters, and the names of Jobs have 63.
+    const MAX_NAME: usize = 52;
+    let spec = &cron["spec"];
     if let Ok(typed) = serde_json::from_value::<CronJobSpec>(spec.clone()) {
         errors.extend(kinds::invalid_cron_job(&typed));
     } else {
         super::one_of(spec, "concurrencyPolicy", "spec", &["Allow", "Forbid", "Replace"], errors);
     }
     template(&spec["jobTemplate"]["spec"]["template"], "spec.jobTemplate.spec.template", errors);
+    if before.is_none() && text_of(&cron["metadata"]["name"]).len() > MAX_NAME {
+        let why = format!("must be no more than {MAX_NAME} characters");
+        errors.push(invalid("metadata.name", &cron["metadata"]["name"], &why));
+    }
 }

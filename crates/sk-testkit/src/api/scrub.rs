@@ -57,16 +57,33 @@ fn clean_text(text: &mut String) {
         *text = "<time>".to_owned();
         return;
     }
+    while let Some(at) = find_time(text) {
+        text.replace_range(at..at + TIME_LEN, "<time>");
+    }
     while let Some(at) = find_uid(text) {
         text.replace_range(at..at + UID_LEN, "<uid>");
     }
-    for before in ["ResourceVersion in the precondition (", "ResourceVersion in record (", "too old resource version: "]
-    {
+    for before in [
+        "ResourceVersion in the precondition (",
+        "ResourceVersion in record (",
+        "too old resource version: ",
+        "resourceVersion\\\":\\\"",
+    ] {
         if let Some((head, rest)) = text.clone().split_once(before) {
-            let tail = rest.trim_start_matches(|digit: char| digit.is_ascii_digit());
+            let tail = rest.trim_start_matches("<version>").trim_start_matches(|digit: char| digit.is_ascii_digit());
             *text = format!("{head}{before}<version>{tail}");
         }
     }
+}
+
+/// `2026-01-05T09:00:00Z`
+const TIME_LEN: usize = 20;
+
+/// Where a time stands in a sentence: some quote a whole object.
+fn find_time(text: &str) -> Option<usize> {
+    let is_time = |part: &[u8]| std::str::from_utf8(part).is_ok_and(|part| part.parse::<jiff::Timestamp>().is_ok());
+    let begins = |part: &[u8]| part[4] == b'-' && part[10] == b'T' && part[TIME_LEN - 1] == b'Z';
+    text.as_bytes().windows(TIME_LEN).position(|part| begins(part) && is_time(part))
 }
 
 const UID_LEN: usize = 36;

@@ -1,0 +1,225 @@
+//! Custom kinds by their definitions: where objects live, what is served below them, what a server makes of them and what it
+//! refuses (`apiextensions-apiserver/pkg`, 1.36).
+//!
+//! A definition is read once, when it is stored. A kind without one is kept as it came. Not here: conversion between
+//! versions, and rules in CEL (`x-kubernetes-validations`), which are not asked.
+
+mod structural;
+mod validate;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use regex_lite::Regex;
+use serde_json::{Value, json};
+use sk_core::registry::Scope;
+use sk_core::{Gvk, ObjectKey, SmolStr};
+
+use crate::error::Invalid;
+use crate::kinds::Body;
+use crate::{Object, schema};
+
+/// `apiextensions.k8s.io/v1.CustomResourceDefinition`
+pub(crate) static DEFINITION: Gvk = Gvk::new_static("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
+
+/// How deep schemas are followed: deeper than a body can be.
+const MAX_DEPTH: usize = 128;
+
+/// The definitions there are, by group and kind.
+#[derive(Clone, Default)]
+pub(crate) struct Definitions(BTreeMap<(SmolStr, SmolStr), Arc<Definition>>);
+
+/// A custom kind.
+#[derive(Clone, Debug)]
+pub(crate) struct Definition {
+    pub(crate) plural: SmolStr,
+    pub(crate) list_kind: SmolStr,
+    pub(crate) scope: Scope,
+    kind: SmolStr,
+    versions: Vec<Version>,
+}
+
+/// One of its versions.
+#[derive(Clone, Debug)]
+pub(crate) struct Version {
+    name: SmolStr,
+    is_served: bool,
+    pub(crate) has_status: bool,
+    pub(crate) scale: Option<ScalePaths>,
+    schema: Value,
+    /// What the schema's patterns are, compiled; one that our library cannot read matches everything.
+    patterns: BTreeMap<String, Option<Regex>>,
+}
+
+/// Where an object says how many it is, as JSON pointers.
+#[derive(Clone, Debug)]
+pub(crate) struct ScalePaths {
+    pub(crate) spec_replicas: String,
+    pub(crate) status_replicas: String,
+    pub(crate) selector: Option<String>,
+}
+
+impl Definitions {
+    /// A definition is new or has changed.
+    pub(crate) fn seen(&mut self, object: &Object) {
+        if let Some((group, definition)) = read(object) {
+            self.0.insert((group, definition.kind.clone()), Arc::new(definition));
+        }
+    }
+
+    /// A definition is gone.
+    pub(crate) fn gone(&mut self, object: &Object) {
+        if let Some((group, definition)) = read(object) {
+            self.0.remove(&(group, definition.kind));
+        }
+    }
+
+    /// The definition of a kind, and of the version that is asked for.
+    pub(crate) fn find(&self, gvk: &Gvk) -> Option<(&Definition, &Version)> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let definition = self.0.get(&(gvk.group.clone(), gvk.kind.clone()))?;
+        let version = definition.versions.iter().find(|version| version.name == gvk.version)?;
+        Some((definition, version))
+    }
+
+    /// The kind that is served under a plural.
+    pub(crate) fn served(&self, group: &str, version: &str, plural: &str) -> Option<(Gvk, Scope)> {
+        let of_group = self.0.iter().filter(|((known, _), _)| known == group);
+        let (_, definition) = of_group.into_iter().find(|(_, definition)| definition.plural == plural)?;
+        definition.versions.iter().find(|known| known.is_served && known.name == version)?;
+        let gvk = Gvk { group: group.into(), version: version.into(), kind: definition.kind.clone() };
+        Some((gvk, definition.scope))
+    }
+
+    /// Is anything served in the group?
+    pub(crate) fn has_group(&self, group: &str) -> bool {
+        self.0.keys().any(|(known, _)| known == group)
+    }
+
+    /// Puts an object where its kind lives: into a namespace, or into none.
+    pub(crate) fn place(&self, object: &mut Object) {
+        let Some((definition, _)) = self.find(&object.gvk) else { return };
+        let namespace = match (definition.scope, &object.key.namespace) {
+            (Scope::Namespaced, None) => Some(SmolStr::new_static("default")),
+            (Scope::Cluster, Some(_)) => None,
+            (Scope::Namespaced, Some(_)) | (Scope::Cluster, None) => return,
+        };
+        let name = object.key.name.clone();
+        object.identity_mut().key = ObjectKey { namespace, name };
+    }
+}
+
+impl Version {
+    /// Takes out what the schema does not know.
+    pub(crate) fn prune(&self, object: &mut Value) {
+        if self.schema.is_object() {
+            structural::prune_object(object, &self.schema);
+        }
+    }
+
+    /// Writes the schema's defaults.
+    pub(crate) fn default(&self, object: &mut Value) {
+        structural::default(object, &self.schema, 0);
+    }
+
+    /// What is wrong with an object.
+    pub(crate) fn check(&self, object: &Value) -> Vec<Invalid> {
+        let mut errors = validate::check(object, &self.schema, &self.patterns);
+        for path in self.scale.iter().flat_map(|scale| [&scale.spec_replicas, &scale.status_replicas]) {
+            let field = path.replace('/', ".");
+            match object.pointer(path).and_then(Value::as_i64) {
+                Some(count) if count < 0 => {
+                    errors
+                        .push(Invalid::new(field, format!("Invalid value: {count}: should be a non-negative integer")));
+                }
+                Some(count) if count > i64::from(i32::MAX) => {
+                    let why = format!("Invalid value: {count}: should be less than or equal to {}", i32::MAX);
+                    errors.push(Invalid::new(field, why));
+                }
+                _ => {}
+            }
+        }
+        errors
+    }
+
+    /// The metadata of an object by its type, and the rest as the schema has it.
+    pub(crate) fn decode(&self, gvk: &Gvk, object: &mut Value) -> Result<(), String> {
+        let metadata = object.get_mut("metadata").map(Value::take).filter(|metadata| !metadata.is_null());
+        let read = schema::decode(gvk, schema::CUSTOM, json!({"metadata": metadata.unwrap_or_else(|| json!({}))}))?;
+        object["metadata"] = read["metadata"].clone();
+        self.prune(object);
+        self.default(object);
+        Ok(())
+    }
+}
+
+fn read(object: &Object) -> Option<(SmolStr, Definition)> {
+    let Body::Other(other) = &object.body else { return None };
+    let spec = other.fields.get("spec")?;
+    let text = |pointer: &str| spec.pointer(pointer).and_then(Value::as_str).map(SmolStr::from);
+    let kind = text("/names/kind")?;
+    let versions = spec.get("versions")?.as_array()?.iter().map(read_version);
+    let definition = Definition {
+        plural: text("/names/plural")?,
+        list_kind: text("/names/listKind").unwrap_or_else(|| format!("{kind}List").into()),
+        scope: if spec.get("scope")? == "Cluster" { Scope::Cluster } else { Scope::Namespaced },
+        versions: versions.collect(),
+        kind,
+    };
+    Some((text("/group")?, definition))
+}
+
+fn read_version(version: &Value) -> Version {
+    let pointer = |name: &str| {
+        let path = version.pointer(&format!("/subresources/scale/{name}")).and_then(Value::as_str);
+        path.map(|path| path.replace('.', "/"))
+    };
+    let scale =
+        pointer("specReplicasPath").zip(pointer("statusReplicasPath")).map(|(spec_replicas, status_replicas)| {
+            ScalePaths { spec_replicas, status_replicas, selector: pointer("labelSelectorPath") }
+        });
+    let schema = version.pointer("/schema/openAPIV3Schema").cloned().unwrap_or_default();
+    let mut patterns = BTreeMap::new();
+    validate::collect_patterns(&schema, &mut patterns, 0);
+    Version {
+        name: version["name"].as_str().unwrap_or_default().into(),
+        is_served: version["served"] == true,
+        has_status: version.pointer("/subresources/status").is_some_and(Value::is_object),
+        scale,
+        schema,
+        patterns,
+    }
+}
+
+/// Writes the defaults of a definition itself (`SetDefaults_CustomResourceDefinitionSpec`), and the status that it begins with.
+pub(crate) fn complete(definition: &mut Value) {
+    let kind = definition.pointer("/spec/names/kind").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let fill = |parent: &mut Value, name: &str, value: Value| {
+        if parent.is_object() && parent[name].as_str().is_none_or(str::is_empty) && !parent[name].is_object() {
+            parent[name] = value;
+        }
+    };
+    if let Some(names) = definition.pointer_mut("/spec/names") {
+        fill(names, "singular", kind.to_lowercase().into());
+        fill(names, "listKind", format!("{kind}List").into());
+    }
+    fill(&mut definition["spec"], "conversion", json!({"strategy": "None"}));
+}
+
+/// The status of a definition that nobody has looked at yet.
+pub(crate) fn first_status(definition: &Value) -> Value {
+    let versions = definition.pointer("/spec/versions").and_then(Value::as_array).into_iter().flatten();
+    let stored: Vec<&Value> =
+        versions.filter(|version| version["storage"] == true).map(|version| &version["name"]).collect();
+    json!({"conditions": null, "acceptedNames": {"plural": "", "kind": ""}, "storedVersions": stored})
+}
+
+/// What is wrong with a definition: whether its name is the one that its plural and its group make.
+pub(crate) fn check(definition: &Value) -> Option<Invalid> {
+    let text = |pointer: &str| definition.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let (name, plural, group) = (text("/metadata/name"), text("/spec/names/plural"), text("/spec/group"));
+    let why = format!("Invalid value: {name:?}: must be spec.names.plural+\".\"+spec.group");
+    (name != format!("{plural}.{group}")).then(|| Invalid::new("metadata.name", why))
+}

@@ -260,7 +260,13 @@ impl Admission {
     /// pruned and found right by the server that it comes from.
     fn complete_custom(&self, object: &mut Object, stored: Option<&Object>) -> Result<(), ApiError> {
         let is_judged = self.is_strict || self.rules == Rules::Written;
-        let mut wrong = if self.is_strict { validation::metadata(object, stored) } else { Errors::new() };
+        let mut wrong = Errors::new();
+        if self.is_strict {
+            wrong.extend(validation::custom_name(object));
+            wrong.extend(validation::metadata(object, stored));
+        } else {
+            validate(object)?;
+        }
         let mut json = object.to_json();
         if object.gvk == DEFINITION {
             custom::complete(&mut json);

@@ -95,12 +95,29 @@ fn allow_disruption(budget: &Object, status: &Value) -> Result<(), ApiError> {
         _ if waiting > MAX_DISRUPTED_PODS => {
             forbid("DisruptedPods map too big - too many evictions not confirmed by PDB controller")
         }
-        0 => {
-            let (needed, healthy) = (count("desiredHealthy"), count("currentHealthy"));
-            let why = format!("The disruption budget {name} needs {needed} healthy pods and has {healthy} currently");
-            Err(ApiError::disruption_budget(why, None))
-        }
+        0 => Err(ApiError::disruption_budget(why_not(name, status), None)),
         1.. => Ok(()),
+    }
+}
+
+/// Why a budget allows no disruption: what its controller could not work out comes first.
+fn why_not(name: &str, status: &Value) -> String {
+    let count = |name: &str| status.get(name).and_then(Value::as_i64).unwrap_or(0);
+    let (needed, healthy) = (count("desiredHealthy"), count("currentHealthy"));
+    let conditions = status.get("conditions").and_then(Value::as_array).into_iter().flatten();
+    let allowed = conditions.into_iter().find(|condition| condition["type"] == "DisruptionAllowed");
+    let said = allowed.filter(|condition| condition["status"] == "False").and_then(|condition| {
+        let text = |name: &str| condition[name].as_str().filter(|text| !text.is_empty());
+        Some((text("reason").unwrap_or_default(), text("message")?))
+    });
+    let not_now = format!("The disruption budget {name} does not allow evicting pods currently");
+    match said {
+        Some(("SyncFailed", message)) => format!("{not_now} because it failed sync: {message}"),
+        _ if healthy <= needed => {
+            format!("The disruption budget {name} needs {needed} healthy pods and has {healthy} currently")
+        }
+        Some((reason, message)) => format!("{not_now} ({reason}): {message}"),
+        None => not_now,
     }
 }
 
@@ -119,4 +136,27 @@ fn may_go_unready(spec: Option<&Value>, count: &impl Fn(&str) -> i64) -> bool {
     let policy = spec.and_then(|spec| spec.get("unhealthyPodEvictionPolicy")).and_then(Value::as_str);
     let desired = count("desiredHealthy");
     policy == Some("AlwaysAllow") || (desired > 0 && count("currentHealthy") >= desired)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_says_why_it_allows_nothing() {
+        let status = |healthy: i64, condition: Value| json!({"desiredHealthy": 2, "currentHealthy": healthy, "conditions": [condition]});
+        let says =
+            |reason: &str| json!({"type": "DisruptionAllowed", "status": "False", "reason": reason, "message": "why"});
+        for (status, words) in [
+            (status(2, json!({})), "The disruption budget b needs 2 healthy pods and has 2 currently"),
+            (
+                status(1, says("SyncFailed")),
+                "The disruption budget b does not allow evicting pods currently because it failed sync: why",
+            ),
+            (status(3, says("Odd")), "The disruption budget b does not allow evicting pods currently (Odd): why"),
+            (status(3, json!({})), "The disruption budget b does not allow evicting pods currently"),
+        ] {
+            assert_eq!(why_not("b", &status), words);
+        }
+    }
 }

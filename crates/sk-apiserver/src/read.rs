@@ -253,7 +253,7 @@ fn read_token(token: &str) -> Result<(u64, String), ApiError> {
         .map_err(|error| refuse(syntax::complaint(&bytes).unwrap_or_else(|| error.to_string())))?;
     let version = read["v"].as_str().unwrap_or_default();
     if version != TOKEN_VERSION {
-        return Err(refuse(format!("server does not recognize this encoded version {version:?}")));
+        return Err(refuse(format!("server does not recognize this encoded version {version}")));
     }
     match (read["rv"].as_u64().unwrap_or(0), read["start"].as_str().unwrap_or_default()) {
         (0, _) => Err(refuse(format!("incorrect encoded start resourceVersion (version {TOKEN_VERSION})"))),

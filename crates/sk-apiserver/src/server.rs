@@ -231,7 +231,8 @@ impl ApiServer {
     }
 
     fn has_plain_status(&self, object: &Object) -> bool {
-        self.admission.definitions.find(&object.gvk).is_some_and(|(_, version)| !version.has_status)
+        !object.body.is_typed()
+            && self.admission.definitions.find(&object.gvk).is_some_and(|(_, version)| !version.has_status)
     }
 
     /// The object that an update speaks of, unless the update comes too late.
@@ -255,7 +256,7 @@ impl ApiServer {
         }
         let is_desired = |wanted: &Object, server: &Self| {
             // A status without a path of its own is a part of what is desired.
-            !wanted.body.same_desire(&stored.body) || (wanted.body != stored.body && server.has_plain_status(wanted))
+            !wanted.body.same_desire(&stored.body) || (server.has_plain_status(wanted) && wanted.body != stored.body)
         };
         if is_desired(&wanted, self) {
             self.admission.complete(&mut wanted, Some(stored))?;

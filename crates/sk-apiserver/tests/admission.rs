@@ -105,6 +105,10 @@ fn pods_of_manifests_need_their_service_account_and_their_priority_class() {
         assert_eq!(refused(apply(&mut server(Rules::Written), needs.clone())), words);
         assert!(apply(&mut server(Rules::Recorded), needs.clone()).is_ok());
     }
+    let mut recorded = server(Rules::Recorded);
+    apply(&mut recorded, needy.clone()).unwrap();
+    let named = Notice::UnknownServiceAccount("shop/robot".into());
+    assert_eq!(recorded.notices().get(&named), Some(&1), "what is taken for granted is named");
     let mut server = server(Rules::Written);
     let account =
         json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "robot", "namespace": "shop"}});

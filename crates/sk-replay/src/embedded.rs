@@ -6,13 +6,14 @@ use std::path::Path;
 
 use serde_json::Value;
 use sk_core::limits::{self, TooManyPods};
-use sk_core::{ObjectKey, ObjectRef, SimDuration, SimTime, SmolStr};
-use sk_engine::api::{Answer, ApiError, Change, DeleteOptions, Expired, Notice, Reason, Request};
+use sk_core::{ObjectKey, ObjectRef, SimDuration, SimTime};
+use sk_engine::api::{Answer, ApiError, Change, DeleteOptions, Expired, Reason, Request};
 use sk_engine::kinds::{NAMESPACE, NODE};
 use sk_engine::{Engine, PassedThrough, PodsPassed};
 use sk_record::{Engine as EngineName, RunMeta, Staged, Warning, WarningKind, Writer};
 use sk_store::trace::{Record, Trace, TraceError};
 
+use crate::assumptions::assumptions;
 use crate::beginning::Beginning;
 use crate::fingerprint::Fingerprint;
 use crate::glance::Glance;
@@ -434,7 +435,7 @@ impl Replay {
     }
 
     fn finish(self, mut meta: RunMeta, mut warnings: Vec<Warning>) -> Result<Staged, RunError> {
-        let assumed = self.assumptions();
+        let assumed = assumptions(self.engine.notices(), self.job_duration);
         warnings.extend(self.refusals.into_iter().map(|(message, count)| Warning {
             code: "not-deleted".to_owned(),
             kind: WarningKind::Gap,
@@ -475,59 +476,6 @@ impl Replay {
         meta.warnings = warnings;
         Ok(self.recorder.finish()?.finish(&meta)?)
     }
-}
-
-impl Replay {
-    /// What the engine decided without knowing.
-    fn assumptions(&self) -> Vec<Warning> {
-        let warning = |kind, code: &str, message, count| Warning { code: code.to_owned(), kind, message, count };
-        let (mut warnings, mut accounts) = (Vec::new(), Vec::new());
-        for (notice, count) in self.engine.notices() {
-            warnings.push(match notice {
-                Notice::UnknownServiceAccount(account) => {
-                    accounts.push((account, *count));
-                    continue;
-                }
-                Notice::RefusedPod(words) => warning(WarningKind::Gap, "refused-pods", words.clone(), *count),
-                Notice::UnknownPriorityClass(class) => {
-                    let message =
-                        format!("priority class {class} is not in the trace: its pods keep their own priority, or 0");
-                    warning(WarningKind::Assumed, "priority-class", message, *count)
-                }
-                Notice::AssumedJobDuration => {
-                    let message = format!(
-                        "nobody recorded how long these pods of Jobs run: {} assumed (timing.jobDuration, or the \
-                         annotation static.simkube.io/lifetime)",
-                        self.job_duration
-                    );
-                    warning(WarningKind::Assumed, "job-duration", message, *count)
-                }
-            });
-        }
-        warnings.extend(supplied_accounts(&accounts));
-        warnings
-    }
-}
-
-/// How many service accounts a warning names; the others are counted.
-const NAMED_ACCOUNTS: usize = 5;
-
-/// Most traces name service accounts that they do not hold, so one warning speaks of all of them.
-fn supplied_accounts(accounts: &[(&SmolStr, u64)]) -> Option<Warning> {
-    let named: Vec<&str> = accounts.iter().take(NAMED_ACCOUNTS).map(|(account, _)| account.as_str()).collect();
-    let others = match accounts.len().checked_sub(NAMED_ACCOUNTS).filter(|others| *others > 0) {
-        None => String::new(),
-        Some(others) => format!(" and {others} more"),
-    };
-    let message =
-        format!("ServiceAccounts that are not in the trace are taken for granted: {}{others}", named.join(", "));
-    let count = accounts.iter().map(|(_, templates)| templates).sum();
-    (!accounts.is_empty()).then(|| Warning {
-        code: "service-account".to_owned(),
-        kind: WarningKind::Assumed,
-        message,
-        count,
-    })
 }
 
 /// What placement left out of account, and for which pods.

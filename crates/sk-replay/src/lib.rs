@@ -23,6 +23,7 @@
 //! | [`glance`] | what a run shows of itself while it goes on |
 //! | [`fingerprint`] | the same question has the same name |
 
+mod assumptions;
 mod beginning;
 mod decided;
 pub mod embedded;

@@ -100,6 +100,9 @@ impl Definitions {
 
     /// Puts an object where its kind lives: into a namespace, or into none.
     pub(crate) fn place(&self, object: &mut Object) {
+        if self.0.is_empty() || object.body.is_typed() {
+            return;
+        }
         let Some((definition, _)) = self.find(&object.gvk) else { return };
         let namespace = match (definition.scope, &object.key.namespace) {
             (Scope::Namespaced, None) => Some(SmolStr::new_static("default")),

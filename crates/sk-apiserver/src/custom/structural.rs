@@ -89,8 +89,8 @@ fn default_fields(fields: &mut Map<String, Value>, schema: &Value, depth: usize)
     }
     // A value that may not be null and has no default goes.
     fields.retain(|name, value| {
-        let of = properties.and_then(|properties| properties.get(name));
-        !value.is_null() || of.is_none_or(|of| of["nullable"] == true || of.get("type").is_none())
+        let of = properties.and_then(|properties| properties.get(name)).unwrap_or(additional);
+        !value.is_null() || !of.is_object() || of["nullable"] == true
     });
 }
 

@@ -173,30 +173,36 @@ impl Checker<'_> {
             inner.value(value, of, path, depth + 1);
             inner.errors
         };
+        let said = |what: &str| Invalid::new("<nil>", format!("Invalid value: \"\": {path:?} {what}"));
+        let fails = |of: &[Errors]| !of.is_empty() && of.iter().all(|errors| !errors.is_empty());
         let mut wrong = Errors::new();
-        let mut say = |what: &str| wrong.push(Invalid::new("<nil>", format!("Invalid value: \"\": {path:?} {what}")));
-        let all: Errors = schemas("allOf").iter().flat_map(&found).collect();
-        if !all.is_empty() {
-            say("must validate all the schemas (allOf)");
-        }
         let any: Vec<Errors> = schemas("anyOf").iter().map(&found).collect();
-        let fails_any = !any.is_empty() && any.iter().all(|errors| !errors.is_empty());
-        if fails_any {
-            say("must validate at least one schema (anyOf)");
+        if fails(&any) {
+            wrong.push(said("must validate at least one schema (anyOf)"));
+            wrong.extend(any.into_iter().next().unwrap_or_default());
         }
         let one: Vec<Errors> = schemas("oneOf").iter().map(&found).collect();
         match one.iter().filter(|errors| errors.is_empty()).count() {
-            0 if !one.is_empty() => say("must validate one and only one schema (oneOf). Found none valid"),
-            2.. => say("must validate one and only one schema (oneOf). Found 2 valid alternatives"),
+            0 if !one.is_empty() => {
+                wrong.push(said("must validate one and only one schema (oneOf). Found none valid"));
+                wrong.extend(one.into_iter().next().unwrap_or_default());
+            }
             0 | 1 => {}
+            valid => {
+                let what = format!("must validate one and only one schema (oneOf). Found {valid} valid alternatives");
+                wrong.push(said(&what));
+            }
         }
-        if schema.get("not").is_some_and(|not| found(not).is_empty()) {
-            say("must not validate the schema (not)");
+        let all: Vec<Errors> = schemas("allOf").iter().map(&found).collect();
+        if all.iter().any(|errors| !errors.is_empty()) {
+            let none = if fails(&all) { ". None validated" } else { "" };
+            wrong.extend(all.concat());
+            wrong.push(said(&format!("must validate all the schemas (allOf){none}")));
         }
-        let fails_one = !one.is_empty() && one.iter().all(|errors| !errors.is_empty());
-        let of_any = any.into_iter().next().filter(|_| fails_any).unwrap_or_default();
-        let of_one = one.into_iter().next().filter(|_| fails_one).unwrap_or_default();
-        self.errors.extend([wrong, all, of_any, of_one].concat());
+        if schema.get("not").is_some_and(|not| not.is_object() && found(not).is_empty()) {
+            wrong.push(said("must not validate the schema (not)"));
+        }
+        self.errors.extend(wrong);
     }
 
     fn refuse(&mut self, value: &Value, path: &str, why: &str) {
@@ -224,9 +230,12 @@ fn unique_lists(value: &Value, schema: &Value, path: &str, errors: &mut Errors, 
         }
         Value::Array(items) => {
             let keys: Vec<Option<Value>> = items.iter().map(|item| key_of(item, schema)).collect();
-            let mut seen: std::collections::BTreeSet<String> = Default::default();
-            for (index, key) in keys.iter().enumerate() {
-                if let Some(key) = key.as_ref().filter(|key| !seen.insert(key.to_string())) {
+            let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+            for (index, key) in keys.iter().enumerate().filter_map(|(index, key)| Some((index, key.as_ref()?))) {
+                let times = seen.entry(key.to_string()).or_default();
+                *times += 1;
+                // What is there three times is named once.
+                if *times == 2 {
                     errors.push(Invalid::new(format!("{path}[{index}]"), format!("Duplicate value: {key}")));
                 }
             }
@@ -321,6 +330,25 @@ mod tests {
         ] {
             let schema = json!({"properties": {"s": schema}});
             assert_eq!(wrong(&json!({"s": value}), &schema), [expected]);
+        }
+    }
+
+    #[test]
+    fn schemas_within_a_schema_are_asked_and_named_by_no_field() {
+        let either = json!({"properties": {"s": {"oneOf": [{"required": ["a"]}, {"required": ["b"]}]}}});
+        let none = wrong(&json!({"s": {}}), &either);
+        let said = "<nil>: Invalid value: \"\": \"s\" must validate one and only one schema (oneOf). Found none valid";
+        assert_eq!(none, [said, "s.a: Required value"]);
+        let both = wrong(&json!({"s": {"a": 1, "b": 1}}), &either);
+        assert!(both[0].ends_with("(oneOf). Found 2 valid alternatives"), "{both:?}");
+        assert!(wrong(&json!({"s": {"b": 1}}), &either).is_empty());
+        for (of, said) in [
+            (json!({"anyOf": [{"type": "string"}]}), "at least one schema (anyOf)"),
+            (json!({"allOf": [{"type": "string"}, {}]}), "all the schemas (allOf)"),
+            (json!({"not": {"type": "integer"}}), "must not validate the schema (not)"),
+        ] {
+            let found = wrong(&json!({"s": 1}), &json!({"properties": {"s": of}}));
+            assert!(found.iter().any(|one| one.ends_with(said)), "{found:?}");
         }
     }
 

@@ -102,7 +102,8 @@ impl ApiServer {
         before: &Object,
         is_status: bool,
     ) -> Result<(), ApiError> {
-        let changes_use = object.gvk.group.is_empty()
+        let changes_use = !self.quotas.is_empty()
+            && object.gvk.group.is_empty()
             && match object.gvk.kind.as_str() {
                 "PersistentVolumeClaim" => true,
                 "Service" => !is_status,

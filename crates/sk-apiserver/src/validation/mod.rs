@@ -232,6 +232,13 @@ pub(crate) fn node_name(pod: &Pod) -> Errors {
     errors
 }
 
+/// What is wrong with the name of an object whose kind is defined: it is one that DNS has.
+pub(crate) fn custom_name(object: &Object) -> Errors {
+    let mut errors = Errors::new();
+    text::dns_subdomain(&object.key.name, "metadata.name", &mut errors);
+    errors
+}
+
 fn object_name(object: &Object, name: &str, field: &str, errors: &mut Errors) {
     match object.gvk.kind.as_str() {
         "Namespace" | "Service" => text::dns_label(name, field, errors),

@@ -1,8 +1,9 @@
 //! cluster-autoscaler's flags, under its own names and with its own defaults, so that they can be pasted from where it
 //! is configured.
 //!
-//! A flag that cluster-autoscaler has and this version does not model is refused as such; one that nobody has is refused
-//! with the nearest that there is; one that cannot matter in a simulation is taken and named as ignored. Defaults are those
+//! A flag that cluster-autoscaler has and this version does not model is refused as such, unless it has its default value;
+//! one that nobody has is refused with the nearest that there is; one that cannot matter in a simulation is taken and named
+//! as ignored. Defaults are those
 //! that cluster-autoscaler 1.36.1 prints; until early 2025 its default expander was `random`.
 
 mod flags;
@@ -20,7 +21,7 @@ use super::path::Path;
 use super::yaml::{Document, Entry, Value};
 use super::{schema, spelling};
 
-use flags::{IGNORED_FLAGS, UNMODELLED_FLAGS};
+use flags::{IGNORED_FLAGS, unmodelled};
 pub use values::{Expander, Expanders, Names, Range};
 
 /// How the cluster grows and shrinks.
@@ -289,12 +290,12 @@ pub(crate) fn refuse_unmodelled(document: &Document) -> Result<(), ScenarioError
     let Some(section) = document.root.get("autoscaler") else { return Ok(()) };
     let mut faults = Vec::new();
     for Entry { key, mark, node } in section.entries() {
-        let problem = match &node.value {
-            _ if UNMODELLED_FLAGS.contains(&key.as_str()) => {
-                "this flag of cluster-autoscaler is not modelled: remove it, and keep in mind that the run goes without"
-                    .to_owned()
+        let problem = match (&node.value, unmodelled(key)) {
+            (value, Some((_, Some(default)))) if says(value, default) => continue,
+            (_, Some((family, _))) => {
+                format!("this flag of cluster-autoscaler is not modelled: {}", family.words)
             }
-            Value::Text(text) if key == "expander" && is_unmodelled_expander(text) => {
+            (Value::Text(text), None) if key == "expander" && is_unmodelled_expander(text) => {
                 let text = shown(text);
                 format!(
                     "cluster-autoscaler's `{text}` is not modelled: use `random`, `least-waste`, `most-pods`, `least-nodes`, \
@@ -309,17 +310,33 @@ pub(crate) fn refuse_unmodelled(document: &Document) -> Result<(), ScenarioError
     if faults.is_empty() { Ok(()) } else { Err(ScenarioError::Meaning(faults)) }
 }
 
+/// Does a value say what is so anyway?
+fn says(value: &Value, default: &str) -> bool {
+    let span = |text: &str| text.parse::<SimDuration>().ok();
+    match value {
+        Value::Null => true,
+        Value::Bool(value) => value.to_string() == default,
+        Value::Integer(value) => value.to_string() == default,
+        Value::Unsigned(value) => value.to_string() == default,
+        Value::Float(value) => default.parse() == Ok(*value),
+        Value::Text(text) => text == default || (span(text).is_some() && span(text) == span(default)),
+        Value::List(values) => values.is_empty() && default == "[]",
+        Value::Map(_) => false,
+    }
+}
+
 fn is_unmodelled_expander(text: &str) -> bool {
     text.split(',').map(str::trim).any(|name| name == "grpc")
 }
 
-/// Takes out the flags that change nothing in a simulation, whatever their values: about logging, leader election,
-/// credentials and the autoscaler's own speed. Their names.
+/// Takes out the flags that change nothing in a simulation: about logging, leader election, credentials and the
+/// autoscaler's own speed, whatever their values; and those that are not modelled and say what is so anyway, which is why
+/// they were not refused. Their names.
 pub(crate) fn take_ignored(document: &mut Document) -> Vec<String> {
     let mut ignored = Vec::new();
     if let Some(section) = document.root.get_mut("autoscaler") {
         section.retain_entries(|key| {
-            let is_ignored = IGNORED_FLAGS.contains(&key);
+            let is_ignored = IGNORED_FLAGS.contains(&key) || unmodelled(key).is_some();
             if is_ignored {
                 ignored.push(key.to_owned());
             }

@@ -168,6 +168,35 @@ fn every_flag_of_the_real_one_is_a_field_or_has_its_own_words() {
 }
 
 #[test]
+fn a_flag_that_is_not_modelled_may_say_what_is_so_anyway() {
+    let printed = sk_testkit::autoscaling::flag_defaults();
+    let fields = serde_json::to_value(sk_api::scenario::Autoscaler::default()).unwrap();
+    let mut taken = 0;
+    for (flag, default) in printed.iter().filter(|(flag, _)| fields.get(flag.as_str()).is_none()) {
+        let scenario = Scenario::parse("pack.yaml", &format!("{SMALLEST}autoscaler: {{{flag}: {default}}}"));
+        let scenario = scenario.unwrap_or_else(|error| panic!("{flag} has its default and is refused: {error}"));
+        assert_eq!(scenario.autoscaler.ignored, [flag.as_str()]);
+        taken += 1;
+    }
+    assert!(taken > 20, "{taken}");
+}
+
+#[test]
+fn flags_that_are_not_modelled_are_refused_in_their_own_words() {
+    for (flag, words) in [
+        ("nodes: 1:3:a", "groups and their sizes stand under `cluster.groups`"),
+        ("max-empty-bulk-delete: 5", "write `max-scale-down-parallelism` instead"),
+        ("startup-taint: [x]", "and no others while they start"),
+        ("scale-up-from-zero: false", "write `max: 0`"),
+        ("max-pod-eviction-time: 5m", "for two minutes"),
+    ] {
+        let said = error(&format!("{SMALLEST}autoscaler: {{{flag}}}"));
+        assert!(said.starts_with("pack.yaml:10:14: autoscaler."), "{said}");
+        assert!(said.contains("this flag of cluster-autoscaler is not modelled") && said.contains(words), "{said}");
+    }
+}
+
+#[test]
 fn every_flag_of_the_recordings_is_taken() {
     for seen in sk_testkit::autoscaling::all() {
         let mut text = format!("{SMALLEST}autoscaler:\n");

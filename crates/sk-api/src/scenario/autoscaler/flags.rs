@@ -1,69 +1,162 @@
 //! The names of cluster-autoscaler's flags that are not fields: its own as of 2026, those for logging and leader election that
 //! it shares with others, and a few that older Helm values still carry.
 
-/// Not modelled, sorted by name.
-pub(super) const UNMODELLED_FLAGS: [&str; 60] = [
-    "allowed-scheduler-names",
-    "async-node-groups",
-    "balancing-label",
-    "blocking-system-pod-distruption-timeout",
-    "bypassed-scheduler-names",
-    "capacity-buffer-controller-enabled",
-    "capacity-buffer-pod-dry-run-enabled",
-    "capacity-buffer-pod-injection-enabled",
-    "capacity-buffer-ready-replicas-enabled",
-    "capacity-quotas-enabled",
-    "check-capacity-batch-processing",
-    "check-capacity-processor-instance",
-    "check-capacity-provisioning-request-batch-timebox",
-    "check-capacity-provisioning-request-max-batch-size",
-    "drain-priority-config",
-    "dynamic-node-delete-delay-after-taint-enabled",
-    "enable-csi-node-aware-scheduling",
-    "enable-dynamic-resource-allocation",
-    "enable-graceful-degradation",
-    "enable-inter-pod-affinity-hostname-fast-path",
-    "enable-proactive-scaleup",
-    "enable-provisioning-requests",
-    "estimator",
-    "fastpath-binpacking-enabled",
-    "feature-gates",
-    "force-delete-failed-nodes",
-    "force-delete-unregistered-nodes",
-    "force-ds",
-    "gpu-total",
-    "grpc-expander-cert",
-    "grpc-expander-url",
-    "ignore-taint",
-    "max-allocatable-difference-ratio",
-    "max-autoprovisioned-node-group-count",
-    "max-empty-bulk-delete",
-    "max-free-difference-ratio",
-    "max-pod-eviction-time",
-    "memory-difference-ratio",
-    "node-autoprovisioning-enabled",
-    "node-deletion-batcher-interval",
-    "node-deletion-candidate-ttl",
-    "node-deletion-delay-timeout",
-    "node-group-auto-discovery",
-    "nodes",
-    "parallel-scale-up",
-    "pending-pods-batching-timeout",
-    "pod-injection-limit",
-    "provisioning-request-initial-backoff-time",
-    "provisioning-request-max-backoff-cache-size",
-    "provisioning-request-max-backoff-time",
-    "scale-down-candidates-pool-min-count",
-    "scale-down-candidates-pool-ratio",
-    "scale-down-non-empty-candidates-count",
-    "scale-from-unschedulable",
-    "scale-up-from-zero",
-    "scaleup-simulation-for-skipped-node-groups-enabled",
-    "scheduler-config-file",
-    "startup-taint",
-    "startup-taint-prefix",
-    "status-taint",
+/// Flags that are not modelled for one reason.
+pub(super) struct Family {
+    /// Each with its default, as cluster-autoscaler 1.36.1 prints it, where that is known: a flag that says what is so anyway
+    /// changes nothing, and is ignored.
+    flags: &'static [(&'static str, Option<&'static str>)],
+    /// What is so instead, and what to do.
+    pub(super) words: &'static str,
+}
+
+/// Not modelled.
+const FAMILIES: [Family; 20] = [
+    Family {
+        flags: &[("nodes", None), ("node-group-auto-discovery", None)],
+        words: "groups and their sizes stand under `cluster.groups`: write them there, and remove it",
+    },
+    Family {
+        flags: &[
+            ("async-node-groups", None),
+            ("node-autoprovisioning-enabled", None),
+            ("max-autoprovisioned-node-group-count", None),
+        ],
+        words: "no groups are made during a run: write those that there can be under `cluster.groups`, and remove it",
+    },
+    Family {
+        flags: &[("max-empty-bulk-delete", None)],
+        words: "1.36 does not have it any more either: write `max-scale-down-parallelism` instead",
+    },
+    Family {
+        flags: &[("estimator", Some("binpacking"))],
+        words: "new nodes are counted by bin packing: remove it, or write `binpacking`",
+    },
+    Family {
+        flags: &[("scale-up-from-zero", Some("true"))],
+        words: "groups without nodes grow like others: remove it, or write `max: 0` for a group that must not grow",
+    },
+    Family {
+        flags: &[("grpc-expander-cert", None), ("grpc-expander-url", None)],
+        words: "a program outside cannot be asked which group grows: remove it, and choose another `expander`",
+    },
+    Family {
+        flags: &[
+            ("memory-difference-ratio", Some("0.015")),
+            ("max-free-difference-ratio", Some("0.05")),
+            ("max-allocatable-difference-ratio", Some("0.05")),
+            ("balancing-label", None),
+        ],
+        words: "groups are similar by cluster-autoscaler's own measure, sizes and labels: remove it, or use \
+                `balancing-ignore-label`",
+    },
+    Family {
+        flags: &[
+            ("ignore-taint", Some("[]")),
+            ("startup-taint", Some("[]")),
+            ("startup-taint-prefix", None),
+            ("status-taint", Some("[]")),
+        ],
+        words: "nodes have the taints of their group, and no others while they start: remove it",
+    },
+    Family {
+        flags: &[
+            ("check-capacity-batch-processing", None),
+            ("check-capacity-processor-instance", None),
+            ("check-capacity-provisioning-request-batch-timebox", None),
+            ("check-capacity-provisioning-request-max-batch-size", None),
+            ("enable-provisioning-requests", None),
+            ("provisioning-request-initial-backoff-time", None),
+            ("provisioning-request-max-backoff-cache-size", None),
+            ("provisioning-request-max-backoff-time", None),
+        ],
+        words: "ProvisioningRequests call for no nodes, only pods do: remove it",
+    },
+    Family {
+        flags: &[
+            ("capacity-buffer-controller-enabled", None),
+            ("capacity-buffer-pod-dry-run-enabled", None),
+            ("capacity-buffer-pod-injection-enabled", None),
+            ("capacity-buffer-ready-replicas-enabled", None),
+            ("enable-proactive-scaleup", Some("false")),
+            ("pod-injection-limit", Some("5000")),
+        ],
+        words: "no nodes are asked for ahead of pods: remove it, or keep room by a Deployment of low priority",
+    },
+    Family {
+        flags: &[("capacity-quotas-enabled", None), ("gpu-total", None)],
+        words: "the cluster is limited by `cores-total`, `memory-total` and `max-nodes-total`: remove it, and use these",
+    },
+    Family {
+        flags: &[
+            ("allowed-scheduler-names", None),
+            ("bypassed-scheduler-names", None),
+            ("scale-from-unschedulable", None),
+            ("pending-pods-batching-timeout", None),
+        ],
+        words: "pods call for nodes when the scheduler has found none for them, and not before: remove it",
+    },
+    Family {
+        flags: &[("scheduler-config-file", None)],
+        words: "what would fit is asked with the scheduler's default profile: remove it",
+    },
+    Family {
+        flags: &[("enable-csi-node-aware-scheduling", None), ("enable-dynamic-resource-allocation", None)],
+        words: "volumes and devices are not looked at when nodes are counted: remove it",
+    },
+    Family {
+        flags: &[
+            ("scale-down-candidates-pool-min-count", Some("50")),
+            ("scale-down-candidates-pool-ratio", Some("0.1")),
+            ("scale-down-non-empty-candidates-count", Some("30")),
+        ],
+        words: "every node that is little used is a candidate: remove it",
+    },
+    Family {
+        flags: &[("drain-priority-config", None), ("max-pod-eviction-time", Some("2m0s"))],
+        words: "all pods of a node are evicted at once, and a refused eviction is tried again for two minutes: remove it, or \
+                use `max-graceful-termination-sec`",
+    },
+    Family {
+        flags: &[
+            ("dynamic-node-delete-delay-after-taint-enabled", None),
+            ("force-delete-failed-nodes", None),
+            ("force-delete-unregistered-nodes", None),
+            ("node-deletion-batcher-interval", Some("0s")),
+            ("node-deletion-candidate-ttl", Some("0s")),
+            ("node-deletion-delay-timeout", Some("2m0s")),
+        ],
+        words: "a node goes in the steps that the documentation names: remove it, or use `node-delete-delay-after-taint`",
+    },
+    Family {
+        flags: &[("blocking-system-pod-distruption-timeout", Some("1h0m0s"))],
+        words: "pods of the system without a budget keep their node for good: remove it, or write \
+                `skip-nodes-with-system-pods: false`",
+    },
+    Family {
+        flags: &[("force-ds", Some("false"))],
+        words: "a new node has the DaemonSets' pods that would run there: remove it",
+    },
+    Family {
+        flags: &[
+            ("enable-graceful-degradation", None),
+            ("enable-inter-pod-affinity-hostname-fast-path", None),
+            ("fastpath-binpacking-enabled", Some("false")),
+            ("feature-gates", None),
+            ("parallel-scale-up", Some("false")),
+            ("scaleup-simulation-for-skipped-node-groups-enabled", None),
+        ],
+        words: "remove it, and keep in mind that the run goes without",
+    },
 ];
+
+/// The family of a flag that is not modelled, and the flag's default if that is known.
+pub(super) fn unmodelled(flag: &str) -> Option<(&'static Family, Option<&'static str>)> {
+    FAMILIES.iter().find_map(|family| {
+        let (_, default) = family.flags.iter().find(|(known, _)| *known == flag)?;
+        Some((family, *default))
+    })
+}
 
 /// Taken and ignored, sorted by name: they are about logging, leader election, credentials and the autoscaler's own speed.
 /// `scale-down-delay-after-failure` was seen to have no effect on failed drains, and no other removal of a node fails here.
@@ -123,12 +216,17 @@ pub(super) const IGNORED_FLAGS: [&str; 51] = [
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     #[test]
-    fn each_flag_stands_here_once_and_in_order() {
-        assert!(UNMODELLED_FLAGS.is_sorted_by(|one, next| one < next));
+    fn each_flag_stands_here_once_and_each_family_has_its_own_words() {
         assert!(IGNORED_FLAGS.is_sorted_by(|one, next| one < next));
-        assert!(!IGNORED_FLAGS.iter().any(|flag| UNMODELLED_FLAGS.contains(flag)));
+        let mut known: BTreeSet<&str> = IGNORED_FLAGS.into();
+        for (flag, _) in FAMILIES.iter().flat_map(|family| family.flags) {
+            assert!(known.insert(flag), "{flag} stands here twice");
+        }
+        assert_eq!(FAMILIES.iter().map(|family| family.words).collect::<BTreeSet<_>>().len(), FAMILIES.len());
     }
 }

@@ -35,7 +35,9 @@ pub use sk_apiserver::{self as api, kinds};
 pub use sk_scheduler::class::PassedThrough;
 pub use sk_scheduler::config as scheduler_config;
 
-pub use autoscaler::{Autoscaler, Choice, Decision, Expander, Limits, Resize, Rule, Trigger, Verdict, new_node};
+pub use autoscaler::{
+    Autoscaler, Choice, Decision, Expander, Limits, Resize, Rule, Trigger, Utilization, Verdict, new_node,
+};
 pub use budget::Spinning;
 pub use controllers::new_namespace;
 pub use engine::Engine;

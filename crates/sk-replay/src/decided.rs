@@ -58,8 +58,8 @@ pub(crate) fn rows(decision: &Decision, names: &impl Names) -> Vec<AutoscalerRow
             let rows = plan.iter().map(grown).chain(pods.iter().map(helped));
             rows.map(|row| AutoscalerRow { pods: count, ..row }).collect()
         }
-        Verdict::NoScaleUp { pods, more_pods, reason } => {
-            let count = Some(number(pods.len() + more_pods));
+        Verdict::NoScaleUp { pods, reason } => {
+            let count = Some(number(pods.len()));
             let row = |pod: &ObjectKey| {
                 let row = of_pod(Decided::NoScaleUp, pod);
                 let message = row.message.clone().or_else(|| Some(reason.clone()));
@@ -85,7 +85,7 @@ pub(crate) fn rows(decision: &Decision, names: &impl Names) -> Vec<AutoscalerRow
         }
         Verdict::Unneeded { node } => vec![of_node(Decided::Unneeded, node)],
         Verdict::Cooldown => vec![row(Decided::Cooldown)],
-        Verdict::ScaleDown { node, pods } => {
+        Verdict::ScaleDown { node, pods, .. } => {
             let count = Some(number(pods.len()));
             let moved = |pod: &ObjectKey| AutoscalerRow {
                 node: Some(node.to_string()),
@@ -96,6 +96,8 @@ pub(crate) fn rows(decision: &Decision, names: &impl Names) -> Vec<AutoscalerRow
             rows.map(|row| AutoscalerRow { pods: count, ..row }).collect()
         }
         Verdict::ScaleDownFailed { node, .. } => vec![of_node(Decided::ScaleDownFailed, node)],
+        // Steps of a removal, which only events tell.
+        Verdict::Evicts { .. } | Verdict::Removed { .. } => Vec::new(),
     }
 }
 

@@ -7,10 +7,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use sk_core::{ObjectKey, SimTime, SmolStr};
 
-/// At most so many are kept until somebody takes them. One is some 300 bytes with its pods' names shared: 30 MB.
+use super::utilization::Utilization;
+use super::view::PodView;
+
+/// At most so many are kept until somebody takes them. One is some 300 bytes, and 48 more for each pod: 30 MB and more.
 const MAX_KEPT: usize = 100_000;
-/// At most so many pods are named in one decision; the others are counted.
-pub(super) const MAX_PODS: usize = 100;
+/// Of the pods that have been told of a scale-up before, at most so many are named again in one decision; the others are
+/// counted. Every pod is told once until it has a place.
+const MAX_REPEATED: usize = 100;
 
 /// One decision.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,10 +60,8 @@ pub enum Verdict {
     },
     /// No group grows for these pods, for this reason.
     NoScaleUp {
-        /// For whom.
+        /// For whom: those that had not been told before.
         pods: Vec<ObjectKey>,
-        /// How many more than those named.
-        more_pods: usize,
         /// In the words of the event `NotTriggerScaleUp`.
         reason: String,
     },
@@ -102,6 +104,22 @@ pub enum Verdict {
         node: SmolStr,
         /// The pods that have to move.
         pods: Vec<ObjectKey>,
+        /// How much of it was asked for.
+        utilization: Utilization,
+    },
+    /// The pods of a node that is being removed are told to go. No decision of a loop's: a step of the removal.
+    Evicts {
+        /// Which.
+        node: SmolStr,
+        /// The pods, those of DaemonSets included.
+        pods: Vec<ObjectKey>,
+    },
+    /// A node is deleted: the last step of its removal.
+    Removed {
+        /// Which.
+        node: SmolStr,
+        /// It had pods that moved.
+        is_drained: bool,
     },
     /// A node could not be removed after all.
     ScaleDownFailed {
@@ -148,25 +166,32 @@ impl std::fmt::Display for Resize {
 }
 
 impl Decision {
-    /// The Kubernetes events that cluster-autoscaler would write: reason, object and message.
-    pub fn events(&self) -> Vec<(&'static str, String, String)> {
+    /// The Kubernetes events that cluster-autoscaler writes: reason, object and message.
+    pub fn events(&self) -> Vec<Event> {
+        let about = |kind: &str, name: &dyn std::fmt::Display| format!("{kind}/{name}");
         match &self.verdict {
-            Verdict::ScaleUp { plan, told, .. } => {
-                let plan: Vec<String> = plan.iter().map(ToString::to_string).collect();
-                let message = format!("pod triggered scale-up: [{}]", plan.join(" "));
-                told.iter().map(|pod| ("TriggeredScaleUp", format!("Pod/{pod}"), message.clone())).collect()
-            }
+            Verdict::ScaleUp { plan, told, .. } => scaled_up(plan, told),
             Verdict::NoScaleUp { pods, reason, .. } => {
                 let message = format!("pod didn't trigger scale-up: {reason}");
-                pods.iter().map(|pod| ("NotTriggerScaleUp", format!("Pod/{pod}"), message.clone())).collect()
+                pods.iter().map(|pod| ("NotTriggerScaleUp", about("Pod", pod), message.clone())).collect()
             }
-            Verdict::ScaleDown { node, .. } => {
-                let message = "marked the node as toBeDeleted/unschedulable".to_owned();
-                vec![("ScaleDown", format!("Node/{node}"), message)]
+            Verdict::ScaleDown { node, pods, utilization } => {
+                let marked = "marked the node as toBeDeleted/unschedulable".to_owned();
+                vec![("ScaleDown", about("Node", node), marked), removing(node, pods, utilization)]
+            }
+            Verdict::Evicts { pods, .. } => {
+                let message = "deleting pod for node scale down";
+                pods.iter().map(|pod| ("ScaleDown", about("Pod", pod), message.to_owned())).collect()
+            }
+            Verdict::Removed { node, is_drained: true } => {
+                vec![("ScaleDown", STATUS.to_owned(), format!("Scale-down: node {node} removed with drain"))]
+            }
+            Verdict::Removed { node, is_drained: false } => {
+                vec![("ScaleDownEmpty", STATUS.to_owned(), format!("Scale-down: empty node {node} removed"))]
             }
             Verdict::ScaleDownFailed { node, reason } => {
                 let message = format!("failed to drain and delete node: {reason}");
-                vec![("ScaleDownFailed", format!("Node/{node}"), message)]
+                vec![("ScaleDownFailed", about("Node", node), message)]
             }
             Verdict::ScaleUpFailed { event: (reason, message), .. } => {
                 vec![(reason, STATUS.to_owned(), message.clone())]
@@ -184,7 +209,43 @@ impl Decision {
     }
 }
 
+/// Reason, object and message.
+type Event = (&'static str, String, String);
+
+fn scaled_up(plan: &[Resize], told: &[ObjectKey]) -> Vec<Event> {
+    let mut events = Vec::new();
+    for Resize { group, from, to, max } in plan {
+        let asked = format!("Scale-up: setting group {group} size to {to} instead of {from} (max: {max})");
+        let done = format!("Scale-up: group {group} size set to {to} instead of {from} (max: {max})");
+        events.extend([asked, done].map(|message| ("ScaledUpGroup", STATUS.to_owned(), message)));
+    }
+    let plan: Vec<String> = plan.iter().map(ToString::to_string).collect();
+    let message = format!("pod triggered scale-up: [{}]", plan.join(" "));
+    events.extend(told.iter().map(|pod| ("TriggeredScaleUp", format!("Pod/{pod}"), message.clone())));
+    events
+}
+
+fn removing(node: &SmolStr, pods: &[ObjectKey], utilization: &Utilization) -> Event {
+    if pods.is_empty() {
+        return ("ScaleDownEmpty", STATUS.to_owned(), format!("Scale-down: removing empty node \"{node}\""));
+    }
+    let names: Vec<&str> = pods.iter().map(|pod| pod.name.as_str()).collect();
+    let names = names.join(",");
+    let message = format!("Scale-down: removing node {node}, utilization: {utilization}, pods to reschedule: {names}");
+    ("ScaleDown", STATUS.to_owned(), message)
+}
+
 const STATUS: &str = "ConfigMap/cluster-autoscaler-status";
+
+/// The names of the pods of a scale-up, and how many more there are: all that are told of it now, and some others.
+pub(super) fn named(pods: &[PodView], told: &[ObjectKey]) -> (Vec<ObjectKey>, usize) {
+    let told: BTreeSet<&ObjectKey> = told.iter().collect();
+    let is_named = |(place, pod): &(usize, &ObjectKey)| *place < MAX_REPEATED || told.contains(pod);
+    let names: Vec<ObjectKey> =
+        pods.iter().map(PodView::key).enumerate().filter(is_named).map(|(_, pod)| pod.clone()).collect();
+    let more = pods.len() - names.len();
+    (names, more)
+}
 
 /// The decisions that nobody has taken yet.
 #[derive(Clone, Debug, Default)]
@@ -238,9 +299,9 @@ impl Decisions {
 
     /// Of these pods those that were not told before that a group grows for them, or does not: cluster-autoscaler's recorder
     /// of events keeps one event of a reason per pod.
-    pub(super) fn news(&mut self, pods: impl Iterator<Item = ObjectKey>, grows: bool) -> Vec<ObjectKey> {
+    pub(super) fn news(&mut self, pods: &[PodView], grows: bool) -> Vec<ObjectKey> {
         let told = &mut self.told[usize::from(grows)];
-        pods.filter(|pod| told.insert(pod.clone())).collect()
+        pods.iter().map(PodView::key).filter(|pod| told.insert((*pod).clone())).cloned().collect()
     }
 
     /// Whether scale-down is in cooldown now; `true`: it was not in the loop before.

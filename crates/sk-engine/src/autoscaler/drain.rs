@@ -40,7 +40,8 @@ pub(super) struct Rules<'a> {
 impl Rules<'_> {
     /// Judges one pod of a node that could go.
     pub(super) fn judge(&self, pod: &Object, allowance: &Allowance<'_>) -> Drainability {
-        if is_mirror(pod) || self.is_long_terminating(pod) {
+        let goes_along = is_mirror(pod) && self.flags.follows(Rule::MirrorPodsGo);
+        if goes_along || self.is_long_terminating(pod) {
             return Drainability::Ignored;
         }
         if self.has_too_few_replicas(pod) {
@@ -67,18 +68,33 @@ impl Rules<'_> {
             return Some(format!("{} is not replicated", pod.key));
         }
         let of_the_system = pod.key.namespace.as_deref() == Some("kube-system");
-        if self.flags.skip_nodes_with_system_pods && of_the_system && !allowance.covers(pod) {
+        let is_guarded = allowance.covers(pod) && self.flags.follows(Rule::GuardedSystemPodsMove);
+        if self.flags.skip_nodes_with_system_pods && of_the_system && !is_guarded {
             let what = "non-daemonset, non-mirrored, non-pdb-assigned kube-system pod present";
             return Some(format!("{what}: {}", pod.key.name));
         }
         if says == Some("false") && self.flags.follows(Rule::UnsafePodsBlock) {
             return Some(format!("pod annotated as not safe to evict present: {}", pod.key.name));
         }
-        if self.flags.skip_nodes_with_local_storage && has_local_storage(pod) {
+        if self.flags.skip_nodes_with_local_storage && self.has_local_storage(pod) {
             return Some(format!("pod with local storage present: {}", pod.key.name));
         }
         let is_held = !allowance.allows(pod) && self.flags.follows(Rule::BudgetsBlock);
         is_held.then(|| format!("not enough pod disruption budget to move {}", pod.key))
+    }
+
+    /// Volumes whose content is lost with the node, other than those in memory and those that the pod declares to be of no
+    /// worth.
+    fn has_local_storage(&self, pod: &Object) -> bool {
+        let volumes = pod.pod().and_then(|pod| pod.spec.rest.get("volumes")).and_then(Value::as_array);
+        let declared = pod.meta.annotations.get(SAFE_LOCAL_VOLUMES);
+        let safe: Vec<&str> = listed(declared.filter(|_| self.flags.follows(Rule::SafeVolumesMove))).collect();
+        volumes.into_iter().flatten().any(|volume| {
+            let in_memory = volume.pointer("/emptyDir/medium").and_then(Value::as_str) == Some("Memory");
+            let is_lost = !in_memory || !self.flags.follows(Rule::MemoryVolumesMove);
+            let is_local = volume.get("hostPath").is_some() || (volume.get("emptyDir").is_some() && is_lost);
+            is_local && !volume["name"].as_str().is_some_and(|name| safe.contains(&name))
+        })
     }
 
     fn has_too_few_replicas(&self, pod: &Object) -> bool {
@@ -105,16 +121,4 @@ pub(super) fn is_daemon(pod: &Object) -> bool {
 pub(super) fn is_mirror(pod: &Object) -> bool {
     let of_the_node = pod.controller().is_some_and(|owner| owner.gvk.kind == "Node");
     of_the_node || pod.meta.annotations.get(MIRROR).is_some()
-}
-
-/// Volumes whose content is lost with the node, other than those in memory and those that the pod declares to be of no
-/// worth.
-fn has_local_storage(pod: &Object) -> bool {
-    let volumes = pod.pod().and_then(|pod| pod.spec.rest.get("volumes")).and_then(Value::as_array);
-    let safe: Vec<&str> = listed(pod.meta.annotations.get(SAFE_LOCAL_VOLUMES)).collect();
-    volumes.into_iter().flatten().any(|volume| {
-        let in_memory = volume.pointer("/emptyDir/medium").and_then(Value::as_str) == Some("Memory");
-        let is_local = volume.get("hostPath").is_some() || (volume.get("emptyDir").is_some() && !in_memory);
-        is_local && !volume["name"].as_str().is_some_and(|name| safe.contains(&name))
-    })
 }

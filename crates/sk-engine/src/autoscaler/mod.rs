@@ -8,7 +8,7 @@
 //! | `schedule` | when a loop runs |
 //! | `view`, `beside` | the cluster as it is known, kept change by change |
 //! | `template`, `estimator`, `expander`, `price`, `similar`, `scale_up` | which group grows and by how much: pure |
-//! | `drain`, `scale_down` | which nodes could go and which go now: pure |
+//! | `utilization`, `drain`, `scale_down` | which nodes could go and which go now: pure |
 //! | `removal` | the steps in which a node goes |
 //! | `failing` | groups that do not make the nodes they are asked for, and their back-off |
 //! | `flags`, `rules`, `decisions` | what can be set, what was observed, what is handed out |
@@ -31,6 +31,7 @@ mod scale_up;
 mod schedule;
 mod similar;
 mod template;
+mod utilization;
 mod view;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -49,6 +50,7 @@ pub use flags::{Autoscaler, Expander, Limits};
 pub(crate) use groups::first_nodes;
 pub use groups::new_node;
 pub use rules::Rule;
+pub use utilization::Utilization;
 
 use decisions::Decisions;
 use estimator::Turn;
@@ -56,7 +58,7 @@ use failing::Failing;
 use groups::Group;
 use removal::{EVICTION_RETRY, EVICTION_TIME, Mark, Next, Removals};
 use scale_down::{Look, Planner};
-use scale_up::{ScaleUp, Search, named};
+use scale_up::{ScaleUp, Search};
 use schedule::Schedule;
 use view::View;
 
@@ -314,18 +316,16 @@ impl ClusterAutoscaler {
             self.decisions.push(now, trigger, Verdict::WaitsForMorePods);
         }
         for round in &found.rounds {
-            let (pods, more_pods) = named(&round.pods);
+            let told = self.decisions.news(&round.pods, true);
+            let (pods, more_pods) = decisions::named(&round.pods, &told);
             let plan = round.plan.iter().map(|(_, resize)| resize.clone()).collect();
-            let told = self.decisions.news(pods.iter().cloned(), true);
             let verdict = Verdict::ScaleUp { options: round.options.clone(), plan, pods, more_pods, told };
             self.decisions.push(now, trigger, verdict);
         }
         for (pods, reason) in &found.refused {
-            let mut news = self.decisions.news(pods.iter().map(|pod| pod.key().clone()), false);
+            let news = self.decisions.news(pods, false);
             if !news.is_empty() {
-                let more_pods = news.len().saturating_sub(decisions::MAX_PODS);
-                news.truncate(decisions::MAX_PODS);
-                self.decisions.push(now, trigger, Verdict::NoScaleUp { pods: news, more_pods, reason: reason.clone() });
+                self.decisions.push(now, trigger, Verdict::NoScaleUp { pods: news, reason: reason.clone() });
             }
         }
     }
@@ -356,7 +356,9 @@ impl ClusterAutoscaler {
             true => Vec::new(),
             false => self.planner.due(&look, &self.removals.in_flight(), &held, &mut reasons),
         };
-        if cooling && !self.flags.follows(Rule::TimeRunsInCooldown) {
+        let runs_on = !cooling || self.flags.follows(Rule::TimeRunsInCooldown);
+        let runs_on = runs_on && (due.is_empty() || self.flags.follows(Rule::TimeRunsDuringRemovals));
+        if !runs_on {
             self.planner.begin_again(ctx.now);
         }
         for (node, reason) in reasons {
@@ -388,7 +390,8 @@ impl ClusterAutoscaler {
         let at = self.removals.begin(name, unneeded.group, is_drain, &self.flags, ctx.now);
         self.mark(name, Mark::ToBeDeleted, ctx);
         self.alarms.set(ctx, at, Alarm::Removal(name.clone()));
-        self.decisions.push(ctx.now, trigger, Verdict::ScaleDown { node: name.clone(), pods: unneeded.pods });
+        let (pods, utilization) = (unneeded.pods, unneeded.utilization);
+        self.decisions.push(ctx.now, trigger, Verdict::ScaleDown { node: name.clone(), pods, utilization });
     }
 
     /// Marks nodes that could go, and takes the mark from those that are needed again; so many of each per loop.
@@ -420,13 +423,18 @@ impl ClusterAutoscaler {
     fn remove(&mut self, name: &SmolStr, ctx: &mut Context<'_>) {
         match self.removals.step(name, &self.view, &self.flags, ctx.now) {
             Next::Evict(pods, next) => {
+                let told = pods.iter().map(|(pod, _)| pod.clone()).collect();
+                self.decisions.push(ctx.now, Trigger::Timer, Verdict::Evicts { node: name.clone(), pods: told });
                 for (pod, grace) in pods {
                     self.evict(pod, grace, ctx.now + EVICTION_TIME, ctx);
                 }
                 self.alarms.set(ctx, next, Alarm::Removal(name.clone()));
             }
             Next::Wait(next) => self.alarms.set(ctx, next, Alarm::Removal(name.clone())),
-            Next::Delete => self.send(None, removal::delete(name), ctx),
+            Next::Delete { is_drained } => {
+                self.decisions.push(ctx.now, Trigger::Timer, Verdict::Removed { node: name.clone(), is_drained });
+                self.send(None, removal::delete(name), ctx);
+            }
             Next::GiveUp => {
                 let reason = format!("Failed to drain node /{name}: pods remaining after timeout");
                 self.decisions.push(ctx.now, Trigger::Timer, Verdict::ScaleDownFailed { node: name.clone(), reason });

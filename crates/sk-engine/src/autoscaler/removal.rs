@@ -55,8 +55,8 @@ pub(super) enum Next {
     Evict(Vec<(ObjectKey, Option<i64>)>, SimTime),
     /// Looked at again at that time.
     Wait(SimTime),
-    /// The node is deleted.
-    Delete,
+    /// The node is deleted; it had pods that moved, or none.
+    Delete { is_drained: bool },
     /// Given back, because its pods did not go.
     GiveUp,
     /// Given back, because it is not empty any more.
@@ -123,12 +123,12 @@ impl Removals {
                         removal.stage = Stage::Draining { deadline: now + HEADROOM };
                         Next::Evict(to_evict(node, true, flags), now + SimDuration::from_secs(1))
                     }
-                    false => Next::Delete,
+                    false => Next::Delete { is_drained: false },
                 }
             }
             Stage::Draining { .. } if !holds => {
                 removal.stage = Stage::Deleted;
-                Next::Delete
+                Next::Delete { is_drained: removal.is_drain }
             }
             Stage::Draining { deadline } if now >= deadline && flags.follows(Rule::DrainFails) => Next::GiveUp,
             Stage::Draining { .. } => Next::Wait(now + POLL),

@@ -18,18 +18,28 @@ pub enum Rule {
     LoopFollowsScaleDown,
     /// New nodes are counted by packing the largest pods first.
     LargestPodsFirst,
+    /// No group grows beyond its maximum.
+    GroupMaximum,
     /// A node that has been ready for a minute is the template of its group.
     TemplateFromNode,
+    /// It is no template before that.
+    TemplateAfterAMinute,
     /// Nodes that are not ready yet count as room.
     UpcomingNodes,
     /// Pods are packed onto upcoming nodes in turns and in any order, not largest first.
     PackedInAnyOrder,
     /// DaemonSet pods are part of a template.
     DaemonsInTemplate,
+    /// A group that could not take a pod is no option for it.
+    PodsAreFiltered,
+    /// Pods that are too new to be helped take room on the nodes that there are.
+    NewPodsTakeRoom,
     /// Pods that preempt others are not helped.
     NominatedPodsWait,
     /// Expendable pods call for no nodes and keep none.
     ExpendablePods,
+    /// Of CPU and memory the larger share counts.
+    LargerShareCounts,
     /// A node that is used too much is looked at in every loop.
     UsedNodesEveryLoop,
     /// Nodes of a group at its minimum stay.
@@ -42,8 +52,18 @@ pub enum Rule {
     UnsafePodsBlock,
     /// Pods that are marked as safe to evict move, whatever else they are.
     SafePodsMove,
+    /// A volume in memory keeps no pod on its node.
+    MemoryVolumesMove,
+    /// Nor do volumes that the pod declares to be of no worth.
+    SafeVolumesMove,
+    /// A pod of the system with a disruption budget moves.
+    GuardedSystemPodsMove,
+    /// Mirror pods go with their node.
+    MirrorPodsGo,
     /// Pods whose disruption budget is used up keep their node.
     BudgetsBlock,
+    /// A budget that allows one disruption lets several pods of one node go.
+    BudgetMovesWholeNodes,
     /// A node that was found unremovable in simulation is left alone for a while.
     RecheckTimeout,
     /// Pods moved in simulation take room for the next node's pods.
@@ -54,6 +74,8 @@ pub enum Rule {
     BudgetsUsedUp,
     /// A node that is to go is no destination.
     NoDestination,
+    /// Nodes are tried in any order, not by how much they are used.
+    CandidatesInAnyOrder,
     /// Only so many nodes get the soft taint in one loop.
     SoftTaintsInBulk,
     /// A node that is needed again loses the soft taint.
@@ -70,6 +92,8 @@ pub enum Rule {
     UnneededTimeRestarts,
     /// The time of a node that could go runs on while none may.
     TimeRunsInCooldown,
+    /// The time of a node that could go runs on while others are removed.
+    TimeRunsDuringRemovals,
     /// A scale-up holds scale-down back.
     DelayAfterAdd,
     /// Nodes are deleted some seconds after they were marked.
@@ -86,31 +110,42 @@ pub enum Rule {
 
 impl Rule {
     /// All of them.
-    pub const ALL: [Self; 38] = [
+    pub const ALL: [Self; 50] = [
         Self::YoungPodsWait,
         Self::TimerRestarts,
         Self::PodsStartLoops,
         Self::LoopFollowsScaleUp,
         Self::LoopFollowsScaleDown,
         Self::LargestPodsFirst,
+        Self::GroupMaximum,
         Self::TemplateFromNode,
+        Self::TemplateAfterAMinute,
         Self::UpcomingNodes,
         Self::PackedInAnyOrder,
         Self::DaemonsInTemplate,
+        Self::PodsAreFiltered,
+        Self::NewPodsTakeRoom,
         Self::NominatedPodsWait,
         Self::ExpendablePods,
+        Self::LargerShareCounts,
         Self::UsedNodesEveryLoop,
         Self::MinimumStays,
         Self::MarkedNodesStay,
         Self::BarePodsBlock,
         Self::UnsafePodsBlock,
         Self::SafePodsMove,
+        Self::MemoryVolumesMove,
+        Self::SafeVolumesMove,
+        Self::GuardedSystemPodsMove,
+        Self::MirrorPodsGo,
         Self::BudgetsBlock,
+        Self::BudgetMovesWholeNodes,
         Self::RecheckTimeout,
         Self::CumulativeSimulation,
         Self::EmptyNodesFirst,
         Self::BudgetsUsedUp,
         Self::NoDestination,
+        Self::CandidatesInAnyOrder,
         Self::SoftTaintsInBulk,
         Self::SoftTaintsTakenBack,
         Self::UnneededLimit,
@@ -119,6 +154,7 @@ impl Rule {
         Self::EmptyBesideDrain,
         Self::UnneededTimeRestarts,
         Self::TimeRunsInCooldown,
+        Self::TimeRunsDuringRemovals,
         Self::DelayAfterAdd,
         Self::DelayAfterTaint,
         Self::DrainPolls,

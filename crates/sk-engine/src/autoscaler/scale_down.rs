@@ -11,13 +11,13 @@ use sk_core::{ObjectKey, SimDuration, SimTime, SmolStr};
 use sk_scheduler::{NodeId, PodId};
 
 use super::beside::Allowance;
-use super::drain::{self, Drainability, Rules};
+use super::drain::{Drainability, Rules};
 use super::estimator::Turn;
 use super::flags::Autoscaler;
 use super::groups::Group;
-use super::price;
 use super::rules::Rule;
 use super::scale_up::shuffle;
+use super::utilization::Utilization;
 use super::view::{NodeView, PodView, View};
 
 /// What a loop knows of nodes that could go.
@@ -62,8 +62,13 @@ pub(super) struct Unneeded {
     pub(super) group: usize,
     /// The pods that would have to move; none: it is empty.
     pub(super) pods: Vec<ObjectKey>,
+    /// How much of it was asked for when this was found.
+    pub(super) utilization: Utilization,
     is_ready: bool,
 }
+
+/// A node worth trying, and how much of it is asked for.
+type Candidate = (NodeView, Utilization);
 
 /// What a loop looks at.
 pub(super) struct Look<'a> {
@@ -130,7 +135,7 @@ impl Planner {
     }
 
     /// The nodes worth trying: empty ones first, then those that could go before, otherwise in any order.
-    fn candidates(&self, look: &mut Look<'_>, reasons: &mut Vec<Unremovable>) -> Vec<NodeView> {
+    fn candidates(&self, look: &mut Look<'_>, reasons: &mut Vec<Unremovable>) -> Vec<Candidate> {
         let sizes = look.view.sizes();
         let mut candidates = Vec::new();
         for node in look.view.nodes.values() {
@@ -143,22 +148,27 @@ impl Planner {
                 reasons.push((node.name.clone(), "the node is marked as no scale down".to_owned()));
             } else if self.unremovable.contains_key(&node.name) && look.flags.follows(Rule::RecheckTimeout) {
                 // Said when it was found.
-            } else if let Some(reason) = look.is_used(node) {
-                reasons.push((node.name.clone(), reason));
             } else {
-                candidates.push(node.clone());
+                let utilization = Utilization::of(node, look.view, look.flags);
+                match utilization.is_too_high(look.flags) {
+                    Some(reason) => reasons.push((node.name.clone(), reason)),
+                    None => candidates.push((node.clone(), utilization)),
+                }
             }
         }
         shuffle(&mut candidates, look.choice);
+        if !look.flags.follows(Rule::CandidatesInAnyOrder) {
+            candidates.sort_by(|(_, one), (_, other)| one.highest.total_cmp(&other.highest));
+        }
         let is_later = |node: &NodeView| look.flags.follows(Rule::EmptyNodesFirst) && !look.is_empty(node);
-        candidates.sort_by_key(|node| (is_later(node), !self.unneeded.contains_key(&node.name)));
+        candidates.sort_by_key(|(node, _)| (is_later(node), !self.unneeded.contains_key(&node.name)));
         candidates
     }
 
     /// Tries to move the pods of one candidate after the other.
     fn simulate(
         &mut self,
-        candidates: Vec<NodeView>,
+        candidates: Vec<Candidate>,
         look: &mut Look<'_>,
         reasons: &mut Vec<Unremovable>,
     ) -> BTreeMap<SmolStr, Unneeded> {
@@ -171,7 +181,7 @@ impl Planner {
         let before = look.view.what_if.cluster.checkpoint();
         let mut wanderers = look.wanderers();
         let total = candidates.len();
-        for (tried, node) in candidates.into_iter().enumerate() {
+        for (tried, (node, utilization)) in candidates.into_iter().enumerate() {
             self.has_more = found.len() >= limit && tried < total;
             if self.has_more && look.flags.follows(Rule::UnneededLimit) {
                 break;
@@ -187,7 +197,8 @@ impl Planner {
                     wanderers.extend(pods.iter().map(|pod| (pod.id, pod.clone())));
                     let keys = pods.iter().map(|pod| pod.key().clone()).collect();
                     let (group, is_ready) = (node.group.unwrap_or_default(), node.ready.is_some());
-                    found.insert(node.name.clone(), Unneeded { since: look.now, group, pods: keys, is_ready });
+                    let unneeded = Unneeded { since: look.now, group, pods: keys, utilization, is_ready };
+                    found.insert(node.name, unneeded);
                 }
                 Err(reason) => {
                     self.unremovable.insert(node.name.clone(), until);
@@ -301,60 +312,6 @@ impl Look<'_> {
         node.ready.is_some() || (is_late && self.flags.scale_down_unready_enabled)
     }
 
-    /// Why a node is used too much to go: its larger share of CPU and memory is above the threshold; of a node with GPUs
-    /// their share alone counts (`simulator/utilization/info.go`).
-    fn is_used(&self, node: &NodeView) -> Option<String> {
-        let cluster = &self.view.what_if.cluster;
-        let (name, used, threshold) = match price::gpu_of(cluster.node(node.id)) {
-            Some(gpu) => {
-                (gpu.as_str(), self.share_of_gpus(node, gpu), self.flags.scale_down_gpu_utilization_threshold_milli)
-            }
-            None => {
-                let (name, used) = self.larger_share(node);
-                (name, used, self.flags.scale_down_utilization_threshold_milli)
-            }
-        };
-        (used > threshold as f64 / 1000.0).then(|| {
-            let percent = significant(used * 100.0);
-            format!("{name} requested ({percent}% of allocatable) is above the scale-down utilization threshold")
-        })
-    }
-
-    fn share_of_gpus(&self, node: &NodeView, gpu: &SmolStr) -> f64 {
-        let cluster = &self.view.what_if.cluster;
-        let asked = |pod: PodId| {
-            let scalars = &cluster.class(cluster.pod(pod).class).shape.requests.scalars;
-            scalars.iter().find(|(name, _)| name == gpu).map_or(0, |(_, amount)| *amount)
-        };
-        let left_out: i64 = node.pods().filter(|pod| self.is_left_out(pod)).map(|pod| asked(pod.id)).sum();
-        let used: i64 = cluster.pods_on(node.id).iter().map(|pod| asked(*pod)).sum();
-        let all = cluster.node(node.id).scalars.get(gpu).copied().unwrap_or(0);
-        part(used - left_out, all - left_out)
-    }
-
-    fn larger_share(&self, node: &NodeView) -> (&'static str, f64) {
-        let cluster = &self.view.what_if.cluster;
-        let (mut cpu, mut memory) = (0_i64, 0_i64);
-        for pod in cluster.pods_on(node.id) {
-            let requests = &cluster.class(cluster.pod(*pod).class).shape.requests;
-            (cpu, memory) = (cpu.saturating_add(requests.cpu), memory.saturating_add(requests.memory));
-        }
-        let (mut all_cpu, mut all_memory) = (node.allocatable.cpu_milli, node.allocatable.memory);
-        for pod in node.pods().filter(|pod| !pod.expendable && self.is_left_out(pod)) {
-            cpu -= pod.requests.cpu_milli;
-            memory -= pod.requests.memory;
-            all_cpu -= pod.requests.cpu_milli;
-            all_memory -= pod.requests.memory;
-        }
-        let shares = [("cpu", part(cpu, all_cpu)), ("memory", part(memory, all_memory))];
-        if shares[0].1 > shares[1].1 { shares[0] } else { shares[1] }
-    }
-
-    fn is_left_out(&self, pod: &PodView) -> bool {
-        (self.flags.ignore_daemonsets_utilization && drain::is_daemon(&pod.object))
-            || (self.flags.ignore_mirror_pods_utilization && drain::is_mirror(&pod.object))
-    }
-
     fn rules(&self) -> Rules<'_> {
         Rules { flags: self.flags, beside: &self.view.beside, now: self.now }
     }
@@ -386,6 +343,9 @@ impl Look<'_> {
                 Drainability::Blocks(reason) => return Err(reason),
             }
         }
+        if let Some(pod) = self.one_too_many(&moving, allowance) {
+            return Err(format!("not enough pod disruption budget to move {}", pod.key()));
+        }
         moving.extend(self.guests(node, wanderers));
         if let Some(guest) = moving.iter().find(|pod| !allowance.allows(&pod.object) && is_guest(pod, node)) {
             return Err(format!("not enough pod disruption budget to move {}", guest.object.key));
@@ -409,6 +369,20 @@ impl Look<'_> {
         Ok(moving)
     }
 
+    /// The pod for which its budget has no disruption left once those before it have gone: it goes all the same, unless a
+    /// test leaves that rule out.
+    fn one_too_many<'a>(&self, moving: &'a [PodView], allowance: &Allowance<'_>) -> Option<&'a PodView> {
+        if self.flags.follows(Rule::BudgetMovesWholeNodes) {
+            return None;
+        }
+        let mut allowance = allowance.clone();
+        moving.iter().find(|pod| {
+            let is_held = !allowance.allows(&pod.object);
+            allowance.take(&pod.object);
+            is_held
+        })
+    }
+
     /// The pods that may be on other nodes in simulation than they are: those without a node, and those of nodes that are
     /// going.
     fn wanderers(&self) -> BTreeMap<PodId, PodView> {
@@ -427,28 +401,9 @@ fn is_guest(pod: &PodView, node: &NodeView) -> bool {
     !node.pods().any(|own| own.id == pod.id)
 }
 
-fn part(part: i64, whole: i64) -> f64 {
-    if whole <= 0 { 0.0 } else { part as f64 / whole as f64 }
-}
-
-/// As Go's `%.6g` prints it.
-fn significant(number: f64) -> String {
-    let digits = if number.abs() < 1.0 { 6 } else { 5_usize.saturating_sub(number.abs().log10() as usize) };
-    let text = format!("{number:.digits$}");
-    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn shares_are_printed_as_cluster_autoscaler_prints_them() {
-        for (number, text) in [(62.5, "62.5"), (100.0, "100"), (142.5, "142.5"), (55.0, "55"), (97.5, "97.5")] {
-            assert_eq!(significant(number), text);
-        }
-        assert_eq!(significant(54.998_779_296_875), "54.9988");
-    }
 
     #[test]
     fn more_nodes_are_followed_once_loops_are_known_to_be_short() {

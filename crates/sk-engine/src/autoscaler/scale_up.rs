@@ -9,7 +9,7 @@ use sk_core::rng::Stream;
 use sk_core::{ObjectKey, SimDuration, SimTime, SmolStr};
 use sk_scheduler::NodeId;
 
-use super::decisions::{Choice, MAX_PODS, Resize};
+use super::decisions::{Choice, Resize};
 use super::estimator::{Alike, Turn, estimate, share};
 use super::expander::{self, Offer};
 use super::failing::Failing;
@@ -103,7 +103,8 @@ impl<'a> Search<'a> {
             self.templates.push(Template::of(index, group, self.view, self.flags, self.now));
         }
         self.put_upcoming();
-        let left = self.pack(waiting);
+        let takes_room = |pod: &PodView| self.flags.follows(Rule::NewPodsTakeRoom) || !self.is_too_new(pod);
+        let left = self.pack(waiting.into_iter().filter(takes_room).collect());
         let mut helpless: Vec<PodView> = left.into_iter().filter(|pod| !self.is_too_new(pod)).collect();
         let ready = self.view.nodes.values().filter(|node| node.ready.is_some()).count();
         if helpless.is_empty() {
@@ -237,7 +238,8 @@ impl<'a> Search<'a> {
             }
             let similar = self.similar(group, &takes);
             let rooms = similar.iter().chain([&group]).map(|group| self.room(*group));
-            let limit = rooms.sum::<usize>().min(self.flags.max_nodes_per_scaleup).min(self.total_room());
+            let limit =
+                rooms.fold(0, usize::saturating_add).min(self.flags.max_nodes_per_scaleup).min(self.total_room());
             let template = self.templates[group].clone();
             let found = estimate(&template, &pods, limit, (self.turn, self.flags), self.view);
             if found.nodes > 0 {
@@ -262,6 +264,7 @@ impl<'a> Search<'a> {
             let Some(sample) = pods.pods.first() else { continue };
             match self.view.what_if.check(sample.id, node) {
                 Ok(()) => drop(takes.insert(place)),
+                Err(_) if !self.flags.follows(Rule::PodsAreFiltered) => drop(takes.insert(place)),
                 Err(diagnosis) => {
                     let reasons = diagnosis.reasons().into_iter().map(|(_, reason, _)| reason);
                     refusals.entry(place).or_default().extend(reasons);
@@ -288,7 +291,11 @@ impl<'a> Search<'a> {
     }
 
     fn room(&self, group: usize) -> usize {
-        self.groups[group].max().saturating_sub(self.sizes[group])
+        self.max(group).saturating_sub(self.sizes[group])
+    }
+
+    fn max(&self, group: usize) -> usize {
+        if self.flags.follows(Rule::GroupMaximum) { self.groups[group].max() } else { usize::MAX / 2 }
     }
 
     fn total_room(&self) -> usize {
@@ -363,7 +370,7 @@ impl<'a> Search<'a> {
     fn split(&self, option: &ExpansionOption, nodes: usize) -> Vec<(usize, Resize)> {
         let groups: Vec<usize> = [option.group].into_iter().chain(option.similar.iter().copied()).collect();
         let sizes: Vec<usize> = groups.iter().map(|group| self.sizes[*group]).collect();
-        let most: Vec<usize> = groups.iter().map(|group| self.groups[*group].max()).collect();
+        let most: Vec<usize> = groups.iter().map(|group| self.max(*group)).collect();
         let after = similar::spread(nodes, &sizes, &most);
         let grown = groups.iter().zip(sizes).zip(after).filter(|((_, from), to)| to > from);
         grown.map(|((group, from), to)| (*group, self.resize(*group, from, to))).collect()
@@ -435,11 +442,4 @@ pub(super) fn shuffle<T>(list: &mut [T], choice: &mut Stream) {
     for place in (1..list.len()).rev() {
         list.swap(place, choice.below(place as u64 + 1) as usize);
     }
-}
-
-/// The names of some pods, and how many more there are.
-pub(super) fn named(pods: &[PodView]) -> (Vec<ObjectKey>, usize) {
-    let names: Vec<ObjectKey> = pods.iter().take(MAX_PODS).map(|pod| pod.key().clone()).collect();
-    let more = pods.len() - names.len();
-    (names, more)
 }

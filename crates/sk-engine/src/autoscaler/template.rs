@@ -41,7 +41,8 @@ impl Template {
     pub(super) fn of(group: usize, settings: &Group, view: &mut View, flags: &Autoscaler, now: SimTime) -> Self {
         let grown_up = |node: &&NodeView| {
             let is_cordoned = || view.what_if.cluster.node(node.id).unschedulable;
-            let is_stable = node.ready.is_some_and(|since| now.since(since) >= STABLE);
+            let stable = if flags.follows(Rule::TemplateAfterAMinute) { STABLE } else { SimDuration::ZERO };
+            let is_stable = node.ready.is_some_and(|since| now.since(since) >= stable);
             node.group == Some(group) && is_stable && !node.is_going() && !is_cordoned()
         };
         let real = view.nodes.values().find(grown_up).filter(|_| flags.follows(Rule::TemplateFromNode)).cloned();

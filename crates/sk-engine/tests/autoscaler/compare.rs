@@ -171,7 +171,8 @@ fn other_loops(seen: &Observation, real: &[(f64, Plan)], ours: &[(f64, Plan)]) -
 type Events = BTreeSet<(String, String, String)>;
 
 fn events(seen: &Observation, run: &Outcome, allowed: &Allowed) -> Vec<String> {
-    let compared = |reason: &str| reason != "ScaleDown" && !allowed.is_any(reason);
+    let until = allowed.until.unwrap_or(f64::INFINITY);
+    let compared = |at: f64, reason: &str| at <= until && !allowed.is_any(reason);
     let shape = |reason: &str, who: &str, message: &str| {
         let message = message.strip_prefix("pod didn't trigger scale-up: ").map_or(message.to_owned(), |parts| {
             // Parts come in any order.
@@ -182,10 +183,11 @@ fn events(seen: &Observation, run: &Outcome, allowed: &Allowed) -> Vec<String> {
         let message = if allowed.any_told && reason == "TriggeredScaleUp" { String::new() } else { message };
         (reason.to_owned(), who.to_owned(), message)
     };
-    let real: Events = seen.events.iter().map(|(_, reason, who, message)| shape(reason, who, message)).collect();
-    let ours: Events = run.events.iter().map(|(reason, who, message)| shape(reason, who, message)).collect();
-    let real: Events = real.into_iter().filter(|(reason, ..)| compared(reason)).collect();
-    let ours: Events = ours.into_iter().filter(|(reason, ..)| compared(reason)).collect();
+    let shapes = |events: &[(f64, String, String, String)]| -> Events {
+        let compared = events.iter().filter(|(at, reason, ..)| compared(*at, reason));
+        compared.map(|(_, reason, who, message)| shape(reason, who, message)).collect()
+    };
+    let (real, ours) = (shapes(&seen.events), shapes(&run.events));
     let missing = real.difference(&ours).map(|(reason, who, message)| format!("no event {reason} {who}: {message}"));
     let extra =
         ours.difference(&real).map(|(reason, who, message)| format!("an event too many: {reason} {who}: {message}"));

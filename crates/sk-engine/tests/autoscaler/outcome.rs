@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use sk_core::{ObjectKey, SimTime};
+use sk_engine::Verdict;
 use sk_engine::api::{Change, Object};
 use sk_engine::kinds::PodPhase;
-use sk_engine::{Engine, Verdict};
 
-use crate::player::ZERO;
+use crate::player::Played;
 
 const SOFT: &str = "DeletionCandidateOfClusterAutoscaler";
 const GOING: &str = "ToBeDeletedByClusterAutoscaler";
@@ -25,20 +25,19 @@ pub(crate) struct Outcome {
     pub(crate) pods: BTreeMap<String, [Curve; 2]>,
     /// The scale-ups.
     pub(crate) plans: Vec<(f64, Vec<sk_testkit::autoscaling::Growth>)>,
-    /// Reason, who, message.
-    pub(crate) events: BTreeSet<(String, String, String)>,
+    /// When, reason, who, message: nodes by their groups, pods by their workloads.
+    pub(crate) events: Vec<(f64, String, String, String)>,
     /// Group of the node, and why it could not go.
     pub(crate) unremovable: BTreeSet<(String, String)>,
 }
 
-pub(crate) fn seconds(at: SimTime) -> f64 {
-    at.since(ZERO).as_secs_f64()
-}
-
 /// Reads what the engine did.
-pub(crate) fn of(engine: &mut Engine) -> Outcome {
+pub(crate) fn of(played: Played) -> Outcome {
+    let Played { mut engine, zero } = played;
+    let seconds = |at: SimTime| at.since(zero).as_secs_f64();
     let mut outcome = Outcome::default();
     let mut workloads: BTreeMap<ObjectKey, String> = BTreeMap::new();
+    let mut groups: BTreeMap<String, String> = BTreeMap::new();
     let mut now = BTreeMap::new();
     let mut nodes: BTreeSet<ObjectKey> = BTreeSet::new();
     for event in engine.watch(0).expect("a recording's changes stay within the log") {
@@ -51,6 +50,7 @@ pub(crate) fn of(engine: &mut Engine) -> Outcome {
                 false => drop(nodes.remove(&object.key)),
             }
             let group = object.meta.labels.get(GROUP).map_or("", |group| group).to_owned();
+            groups.insert(object.key.name.to_string(), group.clone());
             let counts = node_counts(object).filter(|_| there);
             note(&mut now, (true, group), object, counts.unwrap_or_default(), at, &mut outcome);
         } else if object.pod().is_some() {
@@ -62,10 +62,13 @@ pub(crate) fn of(engine: &mut Engine) -> Outcome {
             note(&mut now, (false, app), object, counts.unwrap_or_default(), at, &mut outcome);
         }
     }
+    let kinds: BTreeMap<String, String> =
+        workloads.iter().map(|(pod, app)| (pod.name.to_string(), app.clone())).chain(groups).collect();
     for decision in engine.take_decisions() {
         for (reason, about, message) in decision.events() {
-            let who = workload(&about, &workloads);
-            outcome.events.insert((reason.to_owned(), who, message));
+            let name = about.rsplit_once('/').map_or(about.as_str(), |(_, name)| name);
+            let (who, message) = (named_by_kind(name, &kinds), named_by_kind(&message, &kinds));
+            outcome.events.push((seconds(decision.at), reason.to_owned(), who, message));
         }
         match decision.verdict {
             // The real one logs no plan where it only fills a group up to its minimum.
@@ -74,7 +77,7 @@ pub(crate) fn of(engine: &mut Engine) -> Outcome {
                 outcome.plans.push((seconds(decision.at), plan));
             }
             Verdict::Unremovable { node, reason } => {
-                let reason = workloads.iter().fold(reason, |reason, (pod, app)| reason.replace(&*pod.name, app));
+                let reason = workloads.iter().rev().fold(reason, |reason, (pod, app)| reason.replace(&*pod.name, app));
                 outcome.unremovable.insert((group_of(&node), reason));
             }
             _ => {}
@@ -88,10 +91,19 @@ fn group_of(node: &str) -> String {
     node.rsplit_once('-').map_or(node, |(group, _)| group).to_owned()
 }
 
-fn workload(about: &str, workloads: &BTreeMap<ObjectKey, String>) -> String {
-    let name = about.split_once('/').map_or(about, |(_, name)| name);
-    let found = workloads.iter().find(|(pod, _)| pod.to_string() == name);
-    found.map_or(name, |(_, app)| app).to_owned()
+/// The text with nodes called by their groups and pods by their workloads.
+fn named_by_kind(text: &str, kinds: &BTreeMap<String, String>) -> String {
+    let is_of_a_name = |c: char| c.is_alphanumeric() || c == '-';
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(start) = rest.find(is_of_a_name) {
+        let end = rest[start..].find(|c| !is_of_a_name(c)).map_or(rest.len(), |length| start + length);
+        let word = &rest[start..end];
+        out.push_str(&rest[..start]);
+        out.push_str(kinds.get(word).map_or(word, String::as_str));
+        rest = &rest[end..];
+    }
+    out + rest
 }
 
 type Counts = [i64; 4];

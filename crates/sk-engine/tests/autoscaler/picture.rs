@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use sk_testkit::autoscaling::{self, Observation};
 
 use crate::outcome::{Curve, Outcome};
+use crate::player::Rig;
 use crate::{SEED, outcome, player};
 
 const SCENARIO: &str = "a1-nginx-story";
@@ -118,6 +119,6 @@ fn picture(seen: &Observation, run: &Outcome) -> String {
 fn the_picture_of_the_nginx_story_shows_what_comes_out() {
     let all = autoscaling::all();
     let seen = all.iter().find(|seen| seen.scenario == SCENARIO).expect("the story is there");
-    let drawn = picture(seen, &outcome::of(&mut player::play(seen, SEED, |_| {})));
+    let drawn = picture(seen, &outcome::of(player::play(seen, SEED, Rig::default(), |_| {})));
     autoscaling::docs_file("autoscaler-nginx.svg", &drawn).unwrap_or_else(|error| panic!("{error}"));
 }

@@ -16,8 +16,8 @@ use sk_testkit::autoscaling::{GroupSpec, Observation};
 
 use crate::{flags, objects};
 
-/// The autoscaler's first loop.
-pub(crate) const ZERO: SimTime = SimTime::from_secs(1_767_600_000);
+/// The autoscaler's first loop, unless the rig's phase is another.
+const ZERO: SimTime = SimTime::from_secs(1_767_600_000);
 /// How long the nodes of the set-up have been ready by then. Of one recording it is known that it was 10.3 s.
 const LEAD: SimDuration = SimDuration::from_millis(10_300);
 /// In one recording the node of the set-up had been ready for more than 70 s.
@@ -26,13 +26,42 @@ const LONG_LEAD: SimDuration = SimDuration::from_secs(80);
 const STEP_LATENCY: SimDuration = SimDuration::from_millis(100);
 /// From the end of a pod to its going, unless a step says otherwise.
 const TERMINATION: SimDuration = SimDuration::from_millis(600);
-pub(crate) struct Player {
+
+/// What of the rig was not recorded: a busy machine's latencies, to the tenth of a second. The recordings' README says how
+/// large they were: changes were seen up to 0.3 s after they were logged, and nodes were up to 2.1 s late.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Rig {
+    /// From a whole second of the API's clock to the first loop: ages of pods are counted in whole seconds.
+    pub(crate) phase_ms: i64,
+    /// So much longer than those of an idle machine each request and each watch took.
+    pub(crate) latency_ms: i64,
+    /// So much longer than others one node in a hundred took to be ready.
+    pub(crate) ready_ms: i64,
+}
+
+impl Default for Rig {
+    /// Ten milliseconds more than an idle machine: the rig's was loaded five- to sevenfold. Less, and the scheduler would
+    /// have tried both pods of a2 within the moment in which kube-scheduler tried one.
+    fn default() -> Self {
+        Self { phase_ms: 0, latency_ms: 10, ready_ms: 0 }
+    }
+}
+
+/// A recording that was played.
+pub(crate) struct Played {
     pub(crate) engine: Engine,
+    /// The first loop.
+    pub(crate) zero: SimTime,
+}
+
+struct Player {
+    engine: Engine,
     quick: bool,
 }
 
 /// Plays it to its end.
-pub(crate) fn play(seen: &Observation, seed: u64, change: impl FnOnce(&mut Autoscaler)) -> Engine {
+pub(crate) fn play(seen: &Observation, seed: u64, rig: Rig, change: impl FnOnce(&mut Autoscaler)) -> Played {
+    let zero = ZERO + SimDuration::from_millis(rig.phase_ms);
     let lead = if seen.scenario == "c9-binpack-old-node" { LONG_LEAD } else { LEAD };
     let mut autoscaler = flags::parse(&seen.flags);
     autoscaler.first_loop = Some(lead);
@@ -41,27 +70,33 @@ pub(crate) fn play(seen: &Observation, seed: u64, change: impl FnOnce(&mut Autos
     let ops = seen.setup.iter().chain(&seen.steps);
     let termination = ops.clone().filter_map(objects::termination).max();
     let termination_time = termination.map_or(TERMINATION, SimDuration::from_secs);
-    let timing =
-        Timing { pod_termination: termination_time, job_duration: SimDuration::from_mins(60), ..Timing::real_like() };
-    let groups = seen.groups.iter().map(group).collect();
-    let settings = Settings { seed, timing, groups, autoscaler, ..Settings::default() };
-    let engine = Engine::new(&settings, ZERO - lead);
+    let (usual, busy) = (Timing::real_like(), SimDuration::from_millis(rig.latency_ms));
+    let timing = Timing {
+        pod_termination: termination_time,
+        job_duration: SimDuration::from_mins(60),
+        watch_latency: usual.watch_latency + busy,
+        request_latency: usual.request_latency + busy,
+        ..usual
+    };
+    let groups = seen.groups.iter().map(|spec| group(spec, rig)).collect();
+    let settings = Settings { seed, timing, groups, autoscaler, events: true, ..Settings::default() };
+    let engine = Engine::new(&settings, zero - lead);
     let mut player = Player { engine, quick: termination.is_some() };
     player.prepare(seen);
     for step in &seen.steps {
         let at = step["at"].as_f64().expect("a step has its time");
-        player.until(ZERO + seconds(at) + STEP_LATENCY);
+        player.until(zero + seconds(at) + STEP_LATENCY);
         player.act(step);
     }
-    player.until(ZERO + seconds(seen.ended));
-    player.engine
+    player.until(zero + seconds(seen.ended));
+    Played { engine: player.engine, zero }
 }
 
 pub(crate) fn seconds(seconds: f64) -> SimDuration {
     SimDuration::from_millis((seconds * 1000.0).round() as i64)
 }
 
-fn group(spec: &GroupSpec) -> NodeGroup {
+fn group(spec: &GroupSpec, rig: Rig) -> NodeGroup {
     let quantity = |text: &str| text.parse::<Quantity>().expect("the recording's quantities are well-formed");
     let pods = spec.pods.unwrap_or(110).to_string();
     let amounts = |cpu: &str, memory: &str, pods: &str| -> BTreeMap<SmolStr, Quantity> {
@@ -82,7 +117,7 @@ fn group(spec: &GroupSpec) -> NodeGroup {
         labels,
         taints: spec.taints.iter().map(|taint| serde_json::from_value(taint.clone()).expect("a taint")).collect(),
         ready_delay: ready,
-        ready_p99: None,
+        ready_p99: (rig.ready_ms > 0).then(|| ready + SimDuration::from_millis(rig.ready_ms)),
         // The provider's template has a kube-proxy pod.
         template_overhead: amounts("100m", "0", "1"),
         price_per_hour: None,

@@ -12,7 +12,19 @@ pub(crate) fn shows_in(rule: Rule) -> &'static str {
         Rule::TimerRestarts => "f5-scan-20s",
         Rule::PodsStartLoops => "c10-one-size-slow-nodes",
         Rule::LoopFollowsScaleUp => "c5-two-groups-needed",
-        Rule::LoopFollowsScaleDown => "d1-threshold",
+        Rule::LoopFollowsScaleDown => "d6-empty-bulk-3",
+        Rule::GroupMaximum => "c2-max-size",
+        Rule::TemplateAfterAMinute => "a3-template-age",
+        Rule::PodsAreFiltered => "c4-no-fit",
+        Rule::NewPodsTakeRoom => "h1-new-pod-delay",
+        Rule::LargerShareCounts => "d1-threshold",
+        Rule::MemoryVolumesMove => "e1-blockers",
+        Rule::SafeVolumesMove => "e1-blockers",
+        Rule::GuardedSystemPodsMove => "e1-blockers",
+        Rule::MirrorPodsGo => "e5-more-pods",
+        Rule::BudgetMovesWholeNodes => "i2-drain-grace",
+        Rule::CandidatesInAnyOrder => "d3-order-drain1",
+        Rule::TimeRunsDuringRemovals => "d1-threshold",
         Rule::LargestPodsFirst => "c9-binpack-old-node",
         Rule::TemplateFromNode => "a3-template-age",
         Rule::UpcomingNodes => "c7-max-nodes-per-scaleup",
@@ -61,6 +73,13 @@ pub(crate) const BY_FLAG: &[(&str, &str, Change)] = &[
     ("expander", "b-most-pods-small-capped", |flags| flags.expander = vec![Expander::LeastWaste]),
     ("expander", "b-priority", |flags| flags.expander = vec![Expander::LeastWaste]),
     ("expander", "b-random-small-big", |flags| flags.expander = vec![Expander::LeastWaste]),
+    // It does not care how many pods are helped.
+    ("expander", "b-least-waste-small-capped", |flags| flags.expander = vec![Expander::MostPods]),
+    ("expendable-pods-priority-cutoff", "h5-priority-cutoff", |flags| {
+        flags.expendable_pods_priority_cutoff = -1_000_000
+    }),
+    ("ok-total-unready-count", "j1-never-ready", |flags| flags.ok_total_unready_count = 100),
+    ("max-total-unready-percentage", "j1-never-ready", |flags| flags.max_total_unready_percentage = 100),
     ("max-nodes-total", "c3-max-nodes-total", |flags| flags.max_nodes_total = 0),
     ("cores-total", "c6-cores-limit", |flags| flags.cores_total = Limits { least: 0, most: 320_000 }),
     ("max-nodes-per-scaleup", "c7-max-nodes-per-scaleup", |flags| flags.max_nodes_per_scaleup = 1000),
@@ -81,6 +100,8 @@ pub(crate) const BY_FLAG: &[(&str, &str, Change)] = &[
     ("scale-down-delay-after-add", "f1-delay-after-add", |flags| {
         flags.scale_down_delay_after_add = SimDuration::from_secs(10);
     }),
+    // It holds for all groups.
+    ("scale-down-delay-type-local", "f1-delay-after-add", |flags| flags.scale_down_delay_type_local = true),
     ("scale-down-delay-after-delete", "f2-delay-after-delete", |flags| {
         flags.scale_down_delay_after_delete = SimDuration::ZERO;
     }),
@@ -93,6 +114,10 @@ pub(crate) const BY_FLAG: &[(&str, &str, Change)] = &[
     }),
     ("max-scale-down-parallelism", "d6-empty-bulk-3", |flags| flags.max_scale_down_parallelism = 10),
     ("max-drain-parallelism", "d4-drain3", |flags| flags.max_drain_parallelism = 1),
+    ("max-bulk-soft-taint-count", "d5-empty-bulk", |flags| flags.max_bulk_soft_taint_count = 100),
+    ("node-delete-delay-after-taint", "d1-threshold", |flags| {
+        flags.node_delete_delay_after_taint = SimDuration::ZERO;
+    }),
     ("max-graceful-termination-sec", "f3-delay-after-failure", |flags| {
         flags.max_graceful_termination = SimDuration::from_secs(600);
     }),

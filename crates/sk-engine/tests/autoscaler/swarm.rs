@@ -75,11 +75,41 @@ fn flags(draw: &mut Stream) -> Autoscaler {
 /// Watches what must never happen.
 #[derive(Default)]
 struct Referee {
+    seed: u64,
     nodes: BTreeMap<ObjectKey, SimTime>,
+    /// By node: what is asked of it.
+    usage: BTreeMap<SmolStr, Usage>,
     evicted: usize,
     removed: usize,
     /// From when until when the cloud has had no nodes of a group.
     stock_outs: BTreeMap<SmolStr, (SimTime, SimTime)>,
+}
+
+/// What is asked of a node, and when that was too much for it to go.
+#[derive(Default)]
+struct Usage {
+    cpu_milli: BTreeMap<ObjectKey, u64>,
+    needed_since: Option<SimTime>,
+    /// The last time for which it was needed long enough that a loop has seen it, and until when.
+    last_needed: Option<SimTime>,
+}
+
+impl Usage {
+    fn note(&mut self, capacity_milli: u64, at: SimTime, settings: &Settings) {
+        let is_needed = self.cpu_milli.values().sum::<u64>() * 2 > capacity_milli;
+        // A loop comes at least once in a scan interval.
+        let seen = settings.autoscaler.scan_interval + SimDuration::from_secs(1);
+        if let Some(since) = self.needed_since.filter(|since| at.since(*since) > seen) {
+            self.last_needed = Some(at.max(since));
+        }
+        self.needed_since = is_needed.then(|| self.needed_since.unwrap_or(at));
+    }
+}
+
+/// What one pod of a deployment asks for. What a deployment is like stays, so that its pods are not rolled over.
+fn likeness(seed: u64, deployment: &str) -> (u64, u64) {
+    let drawn = Stream::new(seed, deployment).below(1 << 20);
+    (100 + drawn % 2000, drawn % 6)
 }
 
 impl Referee {
@@ -94,7 +124,21 @@ impl Referee {
             let guarded = object.meta.labels.get(GUARDED).is_some();
             assert!(!evicted || !(unsafe_to_evict || guarded), "{} was evicted against its owner's will", object.key);
             self.evicted += usize::from(evicted);
+            self.note_usage(event, settings);
         }
+    }
+
+    fn note_usage(&mut self, event: &WatchEvent, settings: &Settings) {
+        let object = &event.object;
+        let Some(node) = object.pod().and_then(|pod| pod.node_name.clone()) else { return };
+        let usage = self.usage.entry(node.clone()).or_default();
+        if event.change == Change::Deleted {
+            usage.cpu_milli.remove(&object.key);
+        } else {
+            let app = object.meta.labels.get("app").expect("every pod is of an app");
+            usage.cpu_milli.insert(object.key.clone(), likeness(self.seed, app).0);
+        }
+        usage.note(capacity(&node, settings), event.at, settings);
     }
 
     fn judge_node(&mut self, event: &WatchEvent, settings: &Settings) {
@@ -134,9 +178,21 @@ impl Referee {
                 node.status.conditions.iter().find(|condition| condition.kind == "Ready" && condition.is_true());
             let since = ready.and_then(|ready| ready.last_transition_time).expect("only ready nodes go");
             let waited = event.at.since(since);
-            assert!(waited >= settings.autoscaler.scale_down_unneeded_time, "{} goes after {waited:?}", object.key);
+            let unneeded_time = settings.autoscaler.scale_down_unneeded_time;
+            assert!(waited >= unneeded_time, "{} goes after {waited:?}", object.key);
+            let usage = self.usage.entry(object.key.name.clone()).or_default();
+            usage.note(capacity(&object.key.name, settings), event.at, settings);
+            let idle = usage.last_needed.map(|last| event.at.since(last));
+            assert!(idle.is_none_or(|idle| idle >= unneeded_time), "{} was needed {idle:?} ago", object.key);
         }
     }
+}
+
+/// The CPU of a node, by its name.
+fn capacity(node: &str, settings: &Settings) -> u64 {
+    let name = node.rsplit_once('-').map_or(node, |(group, _)| group);
+    let group = settings.groups.iter().find(|group| group.name == name).expect("every node has its group");
+    group.allocatable["cpu"].milli_value().unsigned_abs()
 }
 
 fn play(seed: u64) -> Referee {
@@ -157,7 +213,7 @@ fn play(seed: u64) -> Referee {
         "status": {"disruptionsAllowed": 0},
     });
     engine.handle(Request::create(Object::from_json(budget).expect("a budget"))).expect("a budget is taken");
-    let (mut referee, mut read) = (Referee::default(), 0);
+    let (mut referee, mut read) = (Referee { seed, ..Referee::default() }, 0);
     for second in 1..=SECONDS {
         engine.advance_to(START + SimDuration::from_secs(second));
         if draw.below(150) == 0 {
@@ -176,9 +232,8 @@ fn play(seed: u64) -> Referee {
                     engine.handle(Request::Delete { target, options }).expect("it is there");
                 }
                 _ => {
-                    // What a deployment is like stays, so that its pods are not rolled over.
-                    let likeness = Stream::new(seed, &name).below(1 << 20);
-                    let wanted = deployment(&name, draw.below(12), 100 + likeness % 2000, likeness % 6);
+                    let (cpu_milli, kind) = likeness(seed, &name);
+                    let wanted = deployment(&name, draw.below(12), cpu_milli, kind);
                     let object = Object::from_json(wanted).expect("a deployment");
                     engine.handle(Request::apply(object)).expect("a deployment is taken");
                 }

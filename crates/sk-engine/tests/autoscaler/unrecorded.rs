@@ -4,71 +4,11 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
-use sk_core::{Quantity, SimDuration, SimTime, SmolStr};
-use sk_engine::api::directives::NODE_GROUP;
-use sk_engine::api::{Object, Request};
-use sk_engine::kinds::NODE;
-use sk_engine::{Autoscaler, Decision, Engine, Expander, NodeGroup, Settings, Verdict};
+use serde_json::json;
+use sk_core::SimDuration;
+use sk_engine::{Autoscaler, Decision, Expander, NodeGroup, Verdict};
 
-const START: SimTime = SimTime::from_secs(1_767_600_000);
-
-fn group(name: &'static str, cpu: u32, price: f64) -> NodeGroup {
-    let amounts: BTreeMap<SmolStr, Quantity> =
-        [("cpu", cpu.to_string()), ("memory", format!("{}Gi", cpu * 4)), ("pods", "110".to_owned())]
-            .map(|(name, amount)| (name.into(), amount.parse().expect("a quantity")))
-            .into();
-    NodeGroup {
-        name: name.into(),
-        max: 20,
-        capacity: amounts.clone(),
-        allocatable: amounts,
-        ready_delay: SimDuration::from_secs(30),
-        price_per_hour: Some(price),
-        ..NodeGroup::default()
-    }
-}
-
-fn engine(groups: Vec<NodeGroup>, autoscaler: Autoscaler) -> Engine {
-    Engine::new(&Settings { groups, autoscaler, ..Settings::default() }, START)
-}
-
-fn after(mins: i64) -> SimTime {
-    START + SimDuration::from_mins(mins)
-}
-
-fn deploy(engine: &mut Engine, name: &str, replicas: u32, requests: &Value) {
-    let spec = json!({"containers": [{
-        "name": "main", "image": "app:1", "resources": {"requests": requests, "limits": requests},
-    }]});
-    let deployment = json!({
-        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": "default"},
-        "spec": {
-            "replicas": replicas, "selector": {"matchLabels": {"app": name}},
-            "template": {"metadata": {"labels": {"app": name}}, "spec": spec},
-        },
-    });
-    engine.handle(Request::apply(Object::from_json(deployment).expect("a deployment"))).expect("it is taken");
-}
-
-/// How many nodes each group has.
-fn sizes(engine: &Engine) -> BTreeMap<String, usize> {
-    let mut sizes = BTreeMap::new();
-    for node in engine.list(&NODE) {
-        let group = node.meta.labels.get(&NODE_GROUP).expect("every node has its group");
-        *sizes.entry(group.to_string()).or_insert(0) += 1;
-    }
-    sizes
-}
-
-/// Reasons and messages of the events, with the minute in which they came.
-fn events(decisions: &[Decision]) -> Vec<(i64, &'static str, String)> {
-    let minute = |decision: &Decision| decision.at.since(START).as_micros() / 60_000_000;
-    let of = |decision: &Decision| -> Vec<_> {
-        decision.events().into_iter().map(|(reason, _, message)| (minute(decision), reason, message)).collect()
-    };
-    decisions.iter().flat_map(of).collect()
-}
+use crate::small::{after, deploy, engine, events, group, sizes};
 
 #[test]
 fn a_group_without_stock_is_left_alone_and_another_one_helps() {

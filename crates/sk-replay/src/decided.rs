@@ -90,6 +90,7 @@ pub(crate) fn rows(decision: &Decision, names: &impl Names) -> Vec<AutoscalerRow
             let moved = |pod: &ObjectKey| AutoscalerRow {
                 node: Some(node.to_string()),
                 group: names.group(node),
+                message: Some(format!("{pod} has to move")),
                 ..of_pod(Decided::ScaleDown, pod)
             };
             let rows = std::iter::once(of_node(Decided::ScaleDown, node)).chain(pods.iter().map(moved));

@@ -280,8 +280,9 @@ impl Replay {
         let prices = request.setup.groups.iter().filter_map(|group| Some((group.name.clone(), group.price_per_hour?)));
         let mut recorder = Recorder::new(writer, prices.collect());
         let mut cursor = 0;
-        if !beginning.nodes.is_empty() {
-            // Nodes of groups that recorded ones have replaced never were.
+        if !beginning.nodes.is_empty() || engine.watch(cursor).is_err() {
+            // Nodes of groups that recorded ones have replaced never were; and of a cluster that begins with more nodes than
+            // the log holds changes, the first are no longer in it.
             for node in engine.list(&NODE) {
                 recorder.see(&Seen { at: beginning.at, change: Change::Added, object: node.clone() })?;
             }

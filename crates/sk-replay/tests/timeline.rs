@@ -316,6 +316,15 @@ timeline: [{at: +0s, stockout: {group: first, for: 30m}}]",
 }
 
 #[test]
+fn a_cluster_that_begins_with_more_nodes_than_the_log_holds_is_recorded_whole() {
+    const NODES: usize = 16_500;
+    let group = format!("{{min: {NODES}, max: {NODES}, cpu: 4, memory: 16Gi}}");
+    let ran = run(&[(0, deployment("web", 2, "3"))], &format!("cluster: {{groups: {{vast: {group}}}}}"));
+    assert_eq!(ran.nodes.len(), NODES);
+    assert!(ran.pods.len() == 2 && ran.pods.iter().all(|pod| pod.scheduled.is_some()), "{:?}", ran.pods);
+}
+
+#[test]
 fn a_whole_run_keeps_every_decision_of_the_autoscaler_with_its_reason() {
     let ran = stock_out();
     let of = |decided: Decided| -> Vec<&AutoscalerRow> {

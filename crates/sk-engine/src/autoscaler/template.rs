@@ -5,7 +5,7 @@
 //! that do run there (`processors/nodeinfosprovider/mixed_nodeinfos_processor.go`).
 
 use sk_core::{SimDuration, SimTime, SmolStr};
-use sk_scheduler::{NodeId, NodeSpec};
+use sk_scheduler::{NodeId, NodeSpec, PodClass};
 
 use super::flags::Autoscaler;
 use super::groups::Group;
@@ -70,8 +70,7 @@ impl Template {
             let class = view.what_if.cluster.intern(class);
             let pod = view.what_if.cluster.new_pod(class, key.name);
             if view.what_if.check(pod, node).is_ok() {
-                let requests = view.what_if.cluster.class(class).shape.requests.clone();
-                take_off(&mut spec, Amount { cpu_milli: requests.cpu, memory: requests.memory });
+                take_off(&mut spec, view.what_if.cluster.class(class));
             }
             view.what_if.cluster.drop_pod(pod);
         }
@@ -88,7 +87,7 @@ impl Template {
         spec.unschedulable = false;
         let total = Amount::of(&spec);
         for pod in node.pods().filter(|pod| drain::belongs_to_the_node(&pod.object)) {
-            take_off(&mut spec, pod.requests);
+            take_off(&mut spec, view.what_if.cluster.class(pod.class));
         }
         Self { spec, total }
     }
@@ -108,8 +107,15 @@ impl Template {
 
 pub(super) const HOSTNAME: SmolStr = SmolStr::new_static("kubernetes.io/hostname");
 
-fn take_off(spec: &mut NodeSpec, requests: Amount) {
-    spec.cpu -= requests.cpu_milli;
+fn take_off(spec: &mut NodeSpec, class: &PodClass) {
+    let requests = &class.shape.requests;
+    spec.cpu -= requests.cpu;
     spec.memory -= requests.memory;
+    spec.ephemeral -= requests.ephemeral;
     spec.pods -= 1;
+    for (name, amount) in &requests.scalars {
+        if let Some(left) = spec.scalars.get_mut(name) {
+            *left -= amount;
+        }
+    }
 }

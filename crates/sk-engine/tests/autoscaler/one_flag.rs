@@ -11,7 +11,7 @@ use sk_engine::kinds::NODE;
 use sk_engine::{Autoscaler, Engine, Limits, NodeGroup};
 
 use crate::rules::{BY_FLAG, NOT_SHOWN};
-use crate::small::{after, create, deploy, engine, events, group, sizes};
+use crate::small::{after, create, daemon_set, deploy, engine, events, group, sizes};
 
 type Change = fn(&mut Autoscaler);
 
@@ -212,19 +212,7 @@ fn marked(change: Change) -> String {
 
 fn daemon_alone(change: Change) -> String {
     let mut engine = engine(vec![standing(1)], flags(change));
-    create(
-        &mut engine,
-        json!({
-            "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "agent", "namespace": "default"},
-            "spec": {
-                "selector": {"matchLabels": {"app": "agent"}},
-                "template": {
-                    "metadata": {"labels": {"app": "agent"}},
-                    "spec": {"containers": [{"name": "main", "image": "agent:1"}]},
-                },
-            },
-        }),
-    );
+    create(&mut engine, daemon_set(&json!({})));
     engine.advance_to(after(30));
     assert_eq!(engine.list(&NODE).count(), 0, "the node goes either way");
     let told = events(&engine.take_decisions());

@@ -72,3 +72,17 @@ pub(crate) fn events(decisions: &[Decision]) -> Vec<(i64, &'static str, String)>
 pub(crate) fn create(engine: &mut Engine, object: Value) {
     engine.handle(Request::create(Object::from_json(object).expect("an object"))).expect("it is taken");
 }
+
+/// A DaemonSet whose pods have these resources.
+pub(crate) fn daemon_set(resources: &Value) -> Value {
+    json!({
+        "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "agent", "namespace": "default"},
+        "spec": {
+            "selector": {"matchLabels": {"app": "agent"}},
+            "template": {
+                "metadata": {"labels": {"app": "agent"}},
+                "spec": {"containers": [{"name": "main", "image": "agent:1", "resources": resources}]},
+            },
+        },
+    })
+}

@@ -8,7 +8,7 @@ use serde_json::json;
 use sk_core::SimDuration;
 use sk_engine::{Autoscaler, Decision, Expander, NodeGroup, Verdict};
 
-use crate::small::{after, deploy, engine, events, group, sizes};
+use crate::small::{after, create, daemon_set, deploy, engine, events, group, sizes};
 
 #[test]
 fn a_group_without_stock_is_left_alone_and_another_one_helps() {
@@ -109,6 +109,38 @@ fn of_a_node_with_gpus_only_their_share_counts() {
     assert_eq!(removed(3, 500), 0, "three quarters of the GPUs are used");
     assert_eq!(removed(2, 400), 0, "half is more than the threshold");
     assert_eq!(removed(2, 500), 1, "half is not");
+}
+
+#[test]
+fn what_a_daemon_set_takes_of_every_node_is_not_there_for_pods() {
+    let mut slotted = group("only", 4, 1.0);
+    for amounts in [&mut slotted.capacity, &mut slotted.allocatable] {
+        amounts.insert("example.com/slot".into(), "1".parse().expect("a quantity"));
+    }
+    let mut engine = engine(vec![slotted], Autoscaler::default());
+    let taken = json!({"example.com/slot": "1"});
+    create(&mut engine, daemon_set(&json!({"requests": taken, "limits": taken})));
+    deploy(&mut engine, "web", 1, &taken);
+    engine.advance_to(after(5));
+    assert!(sizes(&engine).is_empty(), "no new node would help");
+    let told = events(&engine.take_decisions());
+    assert!(told.iter().any(|(_, _, message)| message.ends_with(": 1 Insufficient example.com/slot")), "{told:?}");
+}
+
+#[test]
+fn every_pod_of_a_large_decision_is_told_of_it_once() {
+    let roomy = NodeGroup { max: 200, ..group("only", 4, 1.0) };
+    let mut engine = engine(vec![roomy], Autoscaler::default());
+    deploy(&mut engine, "web", 150, &json!({"cpu": "3"}));
+    deploy(&mut engine, "giant", 120, &json!({"cpu": "30"}));
+    engine.advance_to(after(5));
+    let told = events(&engine.take_decisions());
+    let count = |reason: &str| told.iter().filter(|(_, known, _)| *known == reason).count();
+    assert_eq!(count("NotTriggerScaleUp"), 120);
+    let grown = told.iter().find(|(_, reason, _)| *reason == "TriggeredScaleUp").map(|(_, _, plan)| plan.clone());
+    let first = told.iter().filter(|(_, _, message)| Some(message) == grown.as_ref()).count();
+    let plan = grown.expect("somebody is helped");
+    assert!(first > 100 && plan.ends_with(&format!("0->{first} (max: 200)}}]")), "{first} pods are told: {plan}");
 }
 
 #[test]

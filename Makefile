@@ -11,7 +11,7 @@ E2E_TESTS = simulation controller replays tracer cluster_e2e recorder control_pl
 E2E_ALONE = differential_live
 
 .DEFAULT_GOAL := help
-.PHONY: help test lint fmt deny control-plane e2e record-fixtures live differential swarm bench bench-engine bench-variants instructions records bench-report browser docs ci
+.PHONY: help test lint light fmt deny control-plane e2e record-fixtures live differential swarm bench bench-engine bench-variants instructions records bench-report browser docs ci
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -19,9 +19,13 @@ help: ## list these commands
 test: ## the hermetic tests: nothing but the Rust toolchain
 	cargo test --workspace
 
-lint: ## format and lints, warnings are errors
+lint: ## format and lints, warnings are errors; also of the build without what talks to a cluster
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --all-features -- -D warnings
+	cargo clippy --package skctl --no-default-features -- -D warnings
+
+light: ## the README's first command, and what that build says of the commands it lacks
+	tools/light
 
 fmt: ## format everything
 	cargo fmt --all

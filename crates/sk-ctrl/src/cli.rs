@@ -31,61 +31,61 @@ const IDENTITY_CHECK: Duration = Duration::from_secs(12 * 3600);
 /// How often traces are swept that no Simulation names.
 const TRACE_SWEEP: Duration = Duration::from_secs(600);
 
-/// Runs Simulations: makes a driver Job of each, one at a time, keeps the records and cleans up.
+/// The controller of Simulations: creates a driver Job for each, one at a time, keeps the records and cleans up.
 #[derive(Debug, Parser)]
 #[command(
     version,
     after_help = "Example: sk-ctrl --kubeconfig ~/.kube/config --records-dir /var/lib/simkube/records --driver-image sk-driver:0.1.0"
 )]
 pub struct Arguments {
-    /// The controller's own namespace: the Lease is there, and the drivers.
+    /// The controller's own namespace, with its Lease and the drivers.
     #[arg(long, env = "SIMKUBE_NAMESPACE", default_value = names::NAMESPACE)]
     pub namespace: String,
-    /// Who this controller is among others: of several, one acts. In a cluster it is the pod's name.
+    /// The identity of this controller in leader election; in a cluster, the name of its pod.
     #[arg(long, env = "HOSTNAME", default_value = names::CONTROLLER_NAME)]
     pub identity: String,
-    /// The driver's image where a Simulation names none.
+    /// The image of drivers, unless a Simulation names another.
     #[arg(long, default_value = concat!("sk-driver:", env!("CARGO_PKG_VERSION")))]
     pub driver_image: String,
-    /// The driver's ServiceAccount.
+    /// The ServiceAccount of drivers.
     #[arg(long, default_value = names::DRIVER_ACCOUNT)]
     pub driver_service_account: String,
-    /// Let drivers run in any namespace that a Simulation names; needs the rights for it.
+    /// Run drivers in any namespace that a Simulation names. The controller needs permissions there.
     #[arg(long)]
     pub any_namespace: bool,
-    /// Run the hooks of Simulations: whoever may create a Simulation may then run commands in this container.
+    /// Run the hooks of Simulations. Everyone who can create a Simulation can then run commands in this container.
     #[arg(long)]
     pub allow_hooks: bool,
-    /// Let Simulations name traces that lie on nodes, which are mounted into their drivers: whoever may create a
-    /// Simulation may then have a driver read any file of a node.
+    /// Mount file:// traces from the node into the driver. Everyone who can create a Simulation can then make a driver
+    /// read any file of a node.
     #[arg(long)]
     pub local_traces: bool,
-    /// Where records are kept.
+    /// The folder for records.
     #[arg(long, default_value = "/var/lib/simkube/records")]
     pub records_dir: PathBuf,
-    /// The largest trace that people may send, in bytes.
+    /// The largest trace that users may upload, in bytes.
     #[arg(long, value_name = "BYTES", default_value_t = DEFAULT_MAX_TRACE_BYTES)]
     pub max_trace_bytes: u64,
-    /// An image that Simulations may name for their driver beside `--driver-image`: all of it, or its beginning up to a
-    /// `/`, `:` or `@`. May be given several times.
+    /// Allow Simulations to use this driver image too: a full name, or a prefix that ends before a `/`, `:` or `@`; may be
+    /// repeated.
     #[arg(long, value_name = "PREFIX", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub allow_driver_image: Vec<String>,
-    /// Where records are taken and given.
+    /// Serve records and traces on this address.
     #[arg(long, default_value = "0.0.0.0:8443")]
     pub bind: SocketAddr,
-    /// Where drivers reach that, if it is not the installation's Service.
+    /// The URL at which drivers reach it; by default the Service of the installation.
     #[arg(long, value_name = "URL")]
     pub records_url: Option<String>,
-    /// How many seconds a driver may take until it runs.
+    /// Give up a driver that does not run after this many seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = DEFAULT_START_LIMIT.as_secs())]
     pub driver_start_limit: u64,
-    /// A kubeconfig file, instead of the pod's own account.
+    /// The kubeconfig file; by default the pod's own ServiceAccount.
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
     /// The context of the kubeconfig to use.
     #[arg(long)]
     pub context: Option<String>,
-    /// What is logged: error, warn, info, debug, trace, or a filter such as `sk_ctrl=debug,kube=info`.
+    /// Log level: error, warn, info, debug, trace, or a filter such as `sk_ctrl=debug,kube=info`.
     #[arg(short, long, value_name = "LEVEL", default_value = "info")]
     pub verbosity: String,
 }
@@ -163,7 +163,7 @@ async fn connect(arguments: &Arguments) -> anyhow::Result<Client> {
             Config::from_custom_kubeconfig(read, &options).await.with_context(|| format!("use {}", file.display()))?
         }
         (None, Some(_)) => Config::from_kubeconfig(&options).await.context("find a kubeconfig")?,
-        (None, None) => Config::infer().await.context("find a cluster: neither a pod's account nor a kubeconfig")?,
+        (None, None) => Config::infer().await.context("find a cluster: there is neither a pod's ServiceAccount nor a kubeconfig")?,
     };
     info!(server = %config.cluster_url, "connecting");
     Client::try_from(config).context("make a client")
@@ -194,10 +194,10 @@ async fn sweep_traces(client: Client, traces: Traces) {
                 match traces.sweep(&listed.iter().filter_map(named).collect(), now).await {
                     Ok(gone) if gone.is_empty() => {}
                     Ok(gone) => info!(?gone, "traces that no Simulation names are removed"),
-                    Err(error) => warn!(%error, "traces could not be swept; it is tried again"),
+                    Err(error) => warn!(%error, "traces could not be swept; retrying"),
                 }
             }
-            Err(error) => warn!(%error, "Simulations could not be listed to sweep traces; it is tried again"),
+            Err(error) => warn!(%error, "Simulations could not be listed to sweep traces; retrying"),
         }
         tokio::time::sleep(TRACE_SWEEP).await;
     }
@@ -233,7 +233,7 @@ async fn keep_identity(
                 }
                 identity = renewed;
             }
-            Err(error) => warn!(%error, "the controller's certificate could not be renewed; it is tried again"),
+            Err(error) => warn!(%error, "the controller's certificate could not be renewed; retrying"),
         }
     }
 }

@@ -66,7 +66,7 @@ impl LeaderElection {
                     told = by;
                 }
                 Ok(_) => {}
-                Err(error) => warn!(%error, "the Lease {} cannot be had; it is tried again", names::CONTROLLER_NAME),
+                Err(error) => warn!(%error, "the Lease {} cannot be acquired; retrying", names::CONTROLLER_NAME),
             }
             tokio::time::sleep(PACE.look).await;
         }

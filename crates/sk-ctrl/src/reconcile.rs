@@ -90,6 +90,6 @@ async fn reconcile(simulation: Arc<Simulation>, executor: Arc<Executor>) -> Resu
 
 #[expect(clippy::needless_pass_by_value, reason = "the controller hands both over")]
 fn again(simulation: Arc<Simulation>, error: &ClusterError, _: Arc<Executor>) -> controller::Action {
-    warn!(simulation = simulation.name_any(), %error, "a step failed and is tried again");
+    warn!(simulation = simulation.name_any(), %error, "a step failed; retrying");
     controller::Action::requeue(RETRY)
 }

@@ -95,8 +95,12 @@ fn folder_name(path: &Path) -> String {
     path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// `pack-36` of `pack-36-8c01fe`.
+/// `pack-36` of `pack-36-8c01fe`, and `week` of `week.2`, which is a repetition on a cluster.
 fn base_name(folder: &str) -> Option<&str> {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|digit| digit.is_ascii_digit());
+    if let Some((name, _)) = folder.rsplit_once('.').filter(|(_, repetition)| is_number(repetition)) {
+        return Some(name);
+    }
     let (name, digits) = folder.rsplit_once('-')?;
     let is_id = digits.len() == 6 && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
     is_id.then_some(name)

@@ -423,6 +423,19 @@ fn runs_are_found_by_folder_name_short_name_and_age() {
 }
 
 #[test]
+fn the_repetitions_of_a_cluster_run_have_one_name() {
+    let temp = tempfile::tempdir().unwrap();
+    for name in ["week.0", "week.1", "week.10", "week.old", "weekly.0"] {
+        write(&temp.path().join(name), 1);
+    }
+    let mut named: Vec<_> = runs_of_name("week", temp.path()).unwrap().into_iter().map(|(dir, _)| dir).collect();
+    named.sort();
+    assert_eq!(named, ["week.0", "week.1", "week.10"].map(|name| temp.path().join(name)));
+    assert!(named.contains(&resolve("week", temp.path()).unwrap()));
+    assert!(runs_of_name("week.1", temp.path()).unwrap().is_empty(), "a folder is itself alone");
+}
+
+#[test]
 fn runs_of_one_command_in_a_folder_under_the_runs_are_found_too() {
     let temp = tempfile::tempdir().unwrap();
     let runs = temp.path().join("runs");

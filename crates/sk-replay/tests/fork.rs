@@ -60,7 +60,7 @@ fn story(seed: u64) -> Trace {
 
 /// Every file of a record, by name.
 fn files(dir: &Path) -> Vec<(String, Vec<u8>)> {
-    let entries = std::fs::read_dir(dir).expect("the record is there").map(|entry| entry.expect("it can be listed"));
+    let entries = std::fs::read_dir(dir).expect("the record is complete").map(|entry| entry.expect("it can be listed"));
     let mut files: Vec<_> = entries
         .map(|entry| (entry.file_name().to_string_lossy().into_owned(), std::fs::read(entry.path()).expect("a file")))
         .collect();
@@ -75,7 +75,7 @@ fn pods(dir: &Path) -> Vec<sk_record::PodRow> {
 
 /// Goes on to the end.
 fn complete(mut running: Running<'_>, dir: &Path) {
-    while running.step(&mut |_| ControlFlow::Continue(())).expect("it goes on") {}
+    while running.step(&mut |_| ControlFlow::Continue(())).expect("resumed") {}
     running.finish().expect("it ends").publish().expect("its place is free");
     assert!(dir.exists());
 }
@@ -109,7 +109,7 @@ fn a_fork_goes_on_as_the_unforked_run_byte_for_byte_whatever_is_done_to_its_twin
         let mut one = Running::begin(&request, &dir("one")).expect("it begins");
         let steps = 1 + Stream::new(seed, "fork").below(150);
         for _ in 0..steps {
-            assert!(one.step(&mut |_| ControlFlow::Continue(())).expect("it goes on"), "the story is longer than that");
+            assert!(one.step(&mut |_| ControlFlow::Continue(())).expect("resumed"), "the story is longer than that");
         }
         let mut equal = one.fork(&dir("equal"), &run_id).expect("it can be forked");
         let mut other = one.fork(&dir("other"), "other").expect("it can be forked twice");
@@ -122,7 +122,7 @@ fn a_fork_goes_on_as_the_unforked_run_byte_for_byte_whatever_is_done_to_its_twin
                 other.handle(Request::apply(extra)).expect("it is recorded").expect("it is taken");
             }
             for (running, more) in [&mut other, &mut one, &mut equal].into_iter().zip(&mut more) {
-                *more = running.step(&mut |_| ControlFlow::Continue(())).expect("it goes on");
+                *more = running.step(&mut |_| ControlFlow::Continue(())).expect("resumed");
             }
             turn += 1;
         }

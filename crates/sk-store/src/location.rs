@@ -18,7 +18,7 @@ use std::time::SystemTime;
 
 use crate::trace::{self, OpenError, Trace};
 
-pub use output::{Output, SaveError};
+pub use output::{Output, SaveError, send_files};
 
 /// A place to read a trace from or to write one to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -248,9 +248,10 @@ fn list_remote(_: &RemoteUrl, _: &StoreSettings) -> io::Result<Vec<StoredObject>
     Err(io::Error::other(NO_REMOTE))
 }
 
-/// What a build without object stores says.
+/// What a build without object stores says. The one program that is built so is a small `skctl`.
 #[cfg(not(feature = "remote"))]
-const NO_REMOTE: &str = "this program was built without object stores (the feature `remote`)";
+const NO_REMOTE: &str = "this build of skctl cannot read or write URLs; use a file, or install all of skctl: run `cargo \
+                         install --path crates/skctl --locked` in its source folder";
 
 #[cfg(test)]
 mod tests {

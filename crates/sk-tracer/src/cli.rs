@@ -24,51 +24,51 @@ use crate::{Options, Publication, Security, Serving, Tracer};
     Exports need a token: kubectl create token simkube-exporter --audience simkube-tracer"
 )]
 pub struct Args {
-    /// What is recorded, what is left out, where traces may be written.
+    /// The tracer configuration: what to record, what to leave out, where traces may be written.
     #[arg(short, long, value_name = "FILE")]
     pub config_file: PathBuf,
 
-    /// The port to serve on.
+    /// Serve on this port.
     #[arg(long, value_name = "PORT", default_value_t = crate::install::PORT)]
     pub server_port: u16,
 
-    /// The address to serve on.
+    /// Serve on this address.
     #[arg(long, value_name = "ADDRESS", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     pub bind: IpAddr,
 
-    /// Where the log is kept. Without it, everything is forgotten at the end.
+    /// The folder of the log. Without it, the recording is lost when the tracer ends.
     #[arg(long, value_name = "FOLDER")]
     pub data_dir: Option<PathBuf>,
 
-    /// How often the log is put on disk: what a crash may cost.
+    /// Sync the log to disk this often. A crash loses at most what came since.
     #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = duration)]
     pub sync_interval: Duration,
 
-    /// Serve without TLS and believe everybody. Only on a loopback address.
+    /// Serve without TLS and without authentication; on a loopback address only.
     #[arg(long)]
     pub insecure: bool,
 
-    /// The certificate to show (PEM); one is made and kept in the data folder unless told.
+    /// The TLS certificate (PEM); by default the tracer makes one and keeps it in the data folder.
     #[arg(long, value_name = "FILE", requires = "tls_key", conflicts_with = "insecure")]
     pub tls_cert: Option<PathBuf>,
 
-    /// The certificate's private key (PEM).
+    /// The private key of the certificate (PEM).
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub tls_key: Option<PathBuf>,
 
-    /// A ConfigMap to write the certificate into, so that clients can trust it.
+    /// Write the certificate to this ConfigMap, so that clients can trust it.
     #[arg(long, value_name = "NAMESPACE/NAME", value_parser = Publication::parse)]
     pub publish_certificate: Option<Publication>,
 
-    /// The kubeconfig; KUBECONFIG, the home folder's or the pod's own unless told.
+    /// The kubeconfig file; by default $KUBECONFIG, ~/.kube/config, or the pod's own ServiceAccount.
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
 
-    /// The kubeconfig's context.
+    /// The kubeconfig context to use; by default the current one.
     #[arg(long, value_name = "NAME")]
     pub context: Option<String>,
 
-    /// What is logged: error, warn, info, debug, trace, or directives such as `info,sk_tracer=debug`.
+    /// Log level: error, warn, info, debug, trace, or a filter such as `info,sk_tracer=debug`.
     #[arg(short, long, value_name = "LEVEL", default_value = "info")]
     pub verbosity: String,
 }
@@ -107,7 +107,7 @@ pub async fn run(args: Args) -> Result<()> {
     let text = std::fs::read_to_string(&args.config_file).with_context(|| format!("read {file}"))?;
     let config = Config::parse(&file, &text)?;
     if args.data_dir.is_none() {
-        tracing::warn!("without --data-dir everything that is recorded is forgotten when the tracer ends");
+        tracing::warn!("without --data-dir the recording is lost when the tracer ends");
     }
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
@@ -120,7 +120,7 @@ pub async fn run(args: Args) -> Result<()> {
         _ = interrupt.recv() => {}
         () = tracer.failed() => bail!("the tracer cannot continue; the log lines above say why"),
     }
-    tracing::info!("told to end: everything is put on disk");
+    tracing::info!("stopping: the log is synced to disk");
     tracer.shutdown().await?;
     Ok(())
 }

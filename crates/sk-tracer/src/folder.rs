@@ -36,7 +36,7 @@ pub enum FolderError {
     #[error(transparent)]
     Write(#[from] TlsError),
     /// The key is no key.
-    #[error("{} is not a key; restore the right one, or delete it together with the log beside it", .0.display())]
+    #[error("{} is not a key; restore the right one, or delete it and the log beside it", .0.display())]
     Key(PathBuf),
     /// It is another cluster's.
     #[error(

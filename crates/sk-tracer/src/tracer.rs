@@ -251,7 +251,7 @@ async fn remember_when_ready(folder: Arc<DataFolder>, config: Config, health: Ar
         tokio::time::sleep(POLL).await;
     }
     while let Err(error) = folder.remember(&config) {
-        tracing::warn!(%error, "which configuration this is cannot be remembered yet");
+        tracing::warn!(%error, "the configuration cannot be stored yet");
         tokio::time::sleep(REMEMBER_PAUSE).await;
     }
 }

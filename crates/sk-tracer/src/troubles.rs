@@ -188,8 +188,8 @@ impl Report {
         let Self { cause, lasts, names, tries, example, .. } = self;
         let lasts = lasts.as_secs();
         match self.stage {
-            Stage::New => tracing::warn!(%cause, names, tries, example, "something fails and is tried again"),
-            Stage::Lasting => tracing::warn!(%cause, names, tries, lasts, example, "it still fails"),
+            Stage::New => tracing::warn!(%cause, names, tries, example, "a request failed; retrying"),
+            Stage::Lasting => tracing::warn!(%cause, names, tries, lasts, example, "it still fails; retrying"),
             Stage::Over => tracing::info!(%cause, lasts, "it works again"),
         }
     }

@@ -12,7 +12,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use jiff::tz::TimeZone;
 
 pub use cluster::{
-    DescribeArgs, DoctorArgs, ExportArgs, ExportForm, InstallArgs, InstallPart, LabCommand, LabPlaceArgs,
+    ClusterCommand, DescribeArgs, DoctorArgs, ExportArgs, ExportForm, InstallArgs, InstallPart, LabCommand, LabPlaceArgs,
     LabStatusArgs, LabWords, LogsArgs, ManifestsCommand, NamedArgs, NodesApplyArgs, NodesCommand, ObjectFormat, Part,
     RecordArgs, Resource, SimArgs, SnapshotArgs, TracerArgs,
 };
@@ -101,15 +101,15 @@ fn time_zone(name: &str) -> Result<TimeZone, String> {
 /// Log levels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Verbosity {
-    /// What failed.
+    /// Errors only.
     Error,
-    /// What may be wrong.
+    /// Also warnings.
     Warn,
-    /// Decisions.
+    /// Also what skctl decides.
     Info,
-    /// Single steps.
+    /// Also each request.
     Debug,
-    /// Everything.
+    /// All that libraries log.
     Trace,
 }
 
@@ -143,18 +143,9 @@ pub enum Command {
     Why(WhyArgs),
     /// List the runs in ./runs, in another folder or at a URL; with --cluster, the Simulations in the cluster.
     List(ListArgs),
-    /// Make many runs: plan them once, make them one by one, stop and resume.
+    /// Run many simulations: plan them once, then run, stop and resume.
     #[command(subcommand, after_help = sweep::EXAMPLES)]
     Sweep(SweepCommand),
-    /// Export a trace from the tracer in the cluster.
-    #[command(after_help = cluster::EXPORT_EXAMPLES)]
-    Export(ExportArgs),
-    /// Write the current state of the cluster as a trace; needs no tracer.
-    #[command(after_help = cluster::SNAPSHOT_EXAMPLES)]
-    Snapshot(SnapshotArgs),
-    /// Record the cluster from here until Ctrl-C; installs nothing.
-    #[command(after_help = cluster::RECORD_EXAMPLES)]
-    Record(RecordArgs),
     /// Inspect, convert, edit and generate traces.
     #[command(subcommand)]
     Trace(TraceCommand),
@@ -166,38 +157,12 @@ pub enum Command {
     /// Check whether a trace can be replayed. Exit code 1 if not.
     #[command(after_help = validate::EXAMPLES)]
     Validate(ValidateArgs),
-    /// The schema of scenario files.
+    /// Create a scenario file, or print its schema.
     #[command(subcommand)]
     Scenario(ScenarioCommand),
-    /// Print the manifests that `skctl install` applies.
-    #[command(subcommand, after_help = cluster::MANIFESTS_EXAMPLES)]
-    Manifests(ManifestsCommand),
-    /// The same as `skctl manifests crd`.
-    Crd,
-    /// Install the tracer or the simulator in a cluster, then run the checks of `skctl doctor`.
-    #[command(after_help = cluster::INSTALL_EXAMPLES)]
-    Install(InstallArgs),
-    /// Check an installation and your permissions. Exit code 1 if something is missing.
-    #[command(after_help = cluster::DOCTOR_EXAMPLES)]
-    Doctor(DoctorArgs),
-    /// Show a Simulation: its spec, state and events.
-    #[command(alias = "info")]
-    Describe(DescribeArgs),
-    /// Print the log of a Simulation's driver.
-    Logs(LogsArgs),
-    /// Pause a Simulation.
-    Pause(NamedArgs),
-    /// Resume a paused Simulation.
-    Resume(NamedArgs),
-    /// Delete a Simulation, its record and everything that it created.
-    #[command(visible_alias = "rm")]
-    Delete(NamedArgs),
-    /// Create and delete virtual nodes (KWOK).
-    #[command(subcommand)]
-    Nodes(NodesCommand),
-    /// Run a throw-away cluster on this machine: control plane, KWOK and controller as local processes.
-    #[command(subcommand, after_help = cluster::LAB_EXAMPLES)]
-    Lab(LabCommand),
+    /// What talks to a cluster.
+    #[command(flatten)]
+    Cluster(ClusterCommand),
     /// Print a shell completion script.
     #[command(after_help = "Example:  skctl completions bash > /etc/bash_completion.d/skctl")]
     Completions(CompletionsArgs),
@@ -265,23 +230,23 @@ pub struct DemoArgs {
 /// `skctl run`
 #[derive(Debug, Default, Args)]
 pub struct RunArgs {
-    /// What is to be run.
+    /// Which runs.
     #[command(flatten)]
     pub question: QuestionArgs,
-    /// The run to compare with: assertions may name its figures (`baseline.cost.total`) and this run's divided by them
+    /// Compare with this run: assertions can use its figures (`baseline.cost.total`) and this run's divided by them
     /// (`ratio.cost.total`).
     #[arg(long, value_name = "RUN")]
     pub baseline: Option<String>,
-    /// How many runs at the same time; as many as there are cores.
+    /// Run this many at the same time; by default one per core.
     #[arg(short = 'j', long, value_name = "N")]
     pub jobs: Option<usize>,
-    /// The folder to write the run to, or for several runs the folder that gets one for each; by default ./runs/NAME-HASH.
+    /// Write the run to this folder; several runs get a folder each inside it. By default ./runs/NAME-HASH.
     #[arg(short = 'O', long = "out", value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Write the results of all assertions here too, for a CI server.
+    /// Also write the results of all assertions to this file as JUnit XML, for a CI server.
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
-    /// In which form to print the results.
+    /// Output format.
     #[arg(short = 'o', long = "output", value_enum, default_value = "table", value_name = "FORMAT")]
     pub output: TableFormat,
     /// Check trace, scenario and assertions, say what would be run, and stop.
@@ -337,21 +302,21 @@ pub struct QuestionArgs {
     /// Set one field of the scenario, such as autoscaler.scale-down-unneeded-time=2m; may be repeated.
     #[arg(long = "set", value_name = "PATH=VALUE")]
     pub set: Vec<String>,
-    /// Run once for each of these values of a field, and once for each combination of several; the first is what the
-    /// others are compared with.
+    /// Run once for each of these values of a field; may be repeated, for all combinations. The first run is the baseline
+    /// of the comparison.
     #[arg(long, value_name = "PATH=A,B,C")]
     pub vary: Vec<String>,
-    /// Manifests (a file, a folder, or `-`) that take the place of what the trace has of the same kind, namespace and
-    /// name.
+    /// Manifests (a file, a folder, or `-`) that replace the trace's objects of the same kind, namespace and name; may be
+    /// repeated.
     #[arg(long, value_name = "FILE")]
     pub overlay: Vec<String>,
     /// Add an assertion in CEL, such as 'nodes.max <= 10'; may be repeated.
     #[arg(long = "assert", value_name = "CEL")]
     pub assert: Vec<String>,
-    /// The random seed, of several repetitions the first; by default the scenario's, or 1.
+    /// The random seed; repetitions count up from it. By default the scenario's, or 1.
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// How many times, each with the next seed; the scenario's number, or 1.
+    /// Run this many times, each with the next seed; by default as often as the scenario says, or once.
     #[arg(short = 'N', long, value_name = "N")]
     pub repetitions: Option<u32>,
     /// The part of the trace.
@@ -427,8 +392,8 @@ pub struct CompareArgs {
     /// or a folder or URL that holds many runs; or a trace with observations, which is read as the run `recorded`.
     #[arg(required = true, num_args = 1.., value_name = "RUN")]
     pub runs: Vec<String>,
-    /// What every run but the first must hold, as CEL: `baseline` is the first run, `ratio` a run divided by it, and
-    /// `fidelity` how close it comes to a recording among the runs. Exit code 1 if one does not hold. May be repeated.
+    /// An assertion in CEL about every run but the first: `baseline` is the first run, `ratio` a run divided by it, and
+    /// `fidelity` how close a run comes to a recording among the runs. Exit code 1 if one fails. May be repeated.
     #[arg(long, value_name = "CEL")]
     pub assert: Vec<String>,
     /// Output format.

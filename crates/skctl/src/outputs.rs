@@ -38,7 +38,7 @@ impl Destination {
             return Ok(Self { place: Place::Location(out.parse()?), form });
         }
         if form != Form::Jsonl && io::stdout().is_terminal() {
-            bail!("only JSON Lines are for a terminal; use --to jsonl, or redirect standard output into a file");
+            bail!("only JSON Lines can go to a terminal; use --to jsonl, or redirect standard output into a file");
         }
         Ok(Self { place: Place::StandardOutput, form })
     }
@@ -104,7 +104,7 @@ fn form_of_name(out: &str) -> Result<Form> {
         _ if out == "-" => Ok(Form::Jsonl),
         Some("sktrace") => Ok(Form::Native),
         Some("jsonl" | "ndjson") => Ok(Form::Jsonl),
-        _ => bail!("in which form is {out} to be? end its name in .sktrace (native) or .jsonl, or say --to"),
+        _ => bail!("the name {out} does not tell the format; end it in .sktrace (native) or .jsonl, or use --to"),
     }
 }
 

@@ -5,7 +5,6 @@
 
 mod lines;
 
-use std::future::Future;
 use std::io::{self, IsTerminal};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,8 +15,6 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use signal_hook::consts::{SIGINT, SIGTERM};
-
-use crate::failure::Interrupted;
 
 pub(crate) use lines::Lines;
 
@@ -178,17 +175,5 @@ impl Progress {
     /// Has somebody pressed Ctrl-C?
     pub(crate) fn is_interrupted(&self) -> bool {
         self.interrupted.load(Ordering::Relaxed)
-    }
-
-    /// Waits for work that has no end of its own to look at; stops waiting when the user does.
-    pub(crate) async fn waiting<T>(&self, work: impl Future<Output = T>) -> io::Result<T> {
-        let mut ticks = tokio::time::interval(TICK);
-        tokio::pin!(work);
-        loop {
-            tokio::select! {
-                done = &mut work => return Ok(done),
-                _ = ticks.tick() => if self.is_interrupted() { return Err(io::Error::other(Interrupted)) },
-            }
-        }
     }
 }

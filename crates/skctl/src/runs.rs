@@ -50,7 +50,7 @@ fn fetched(url: &str) -> Result<Found> {
         remote.fetch(&mut File::create(&path)?).inspect_err(|_| drop(std::fs::remove_file(&path)))?;
         Ok(())
     };
-    fetch("run.json").with_context(|| format!("{} is no run", sk_store::location::shown(url)))?;
+    fetch("run.json").with_context(|| format!("{} is not a run", sk_store::location::shown(url)))?;
     for name in sk_record::archive::tables(dir.path())? {
         fetch(&name).with_context(|| format!("the run at {} is not whole: {name}", sk_store::location::shown(url)))?;
     }

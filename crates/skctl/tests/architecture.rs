@@ -63,6 +63,26 @@ fn the_dependency_table_is_what_cargo_sees() {
     assert_eq!(written(), built(), "left: ARCHITECTURE.md, right: cargo metadata");
 }
 
+/// The crates of a build of skctl.
+fn crates_of(flags: &[&str]) -> BTreeSet<String> {
+    let args = ["tree", "--package", "skctl", "--edges", "normal", "--prefix", "none", "--format", "{lib}", "--offline"];
+    let output = Command::new(env!("CARGO")).args(args).args(flags).current_dir(root()).output().expect("cargo runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn the_first_command_builds_nothing_that_talks_to_a_cluster() {
+    let (light, whole) = (crates_of(&["--no-default-features"]), crates_of(&[]));
+    assert!(light.contains("sk_engine") && light.contains("sk_trace"), "{light:?}");
+    for name in ["kube", "k8s_openapi", "tokio", "hyper", "rustls", "ring", "object_store", "reqwest", "sk_tracer"] {
+        assert!(!light.contains(name) && whole.contains(name), "{name}");
+    }
+    let alias = read(".cargo/config.toml");
+    assert!(alias.contains("demo = \"run --release --package skctl --no-default-features -- demo\""), "{alias}");
+    assert!(read("README.md").contains("\ncargo demo\n"), "the README begins with it");
+}
+
 #[test]
 fn every_crate_is_in_a_folder_of_its_own_name() {
     for name in built().keys() {

@@ -167,6 +167,23 @@ fn a_name_means_every_repetition_of_its_newest_question() {
     assert_eq!(alone["columns"].as_array().map(Vec::len), Some(2), "alone they are compared with one another");
 }
 
+/// A replay on a cluster leaves its repetitions as `week.0`, `week.1`.
+#[test]
+fn a_name_means_the_repetitions_of_a_cluster_run_too() {
+    let dir = folder();
+    for (name, seed) in [("week", "1"), ("week", "2"), ("sooner", "1"), ("sooner", "2")] {
+        let repetition = seed.parse::<u32>().expect("a number") - 1;
+        let out = format!("runs/{name}.{repetition}");
+        let more = if name == "week" { "seed=1" } else { "autoscaler.scale-down-unneeded-time=2m" };
+        let args = ["run", "example:nginx", "-q", "--set", more, "--name", name, "--seed", seed, "-O", &out];
+        skctl(&dir).args(args).assert().success();
+    }
+    let told = compared(&dir, &["week", "sooner"]);
+    let columns = told["columns"].as_array().expect("columns are a list");
+    let runs = |column: &Value| column["runs"].as_array().map(Vec::len);
+    assert_eq!(columns.iter().map(runs).collect::<Vec<_>>(), [Some(2), Some(2)], "{told}");
+}
+
 #[test]
 fn assertions_about_a_comparison_decide_the_exit_code() {
     let dir = two_runs();

@@ -228,7 +228,7 @@ fn a_simulation_is_described_without_the_right_to_its_events() {
 fn a_report_of_a_simulation_that_goes_on_says_how_far_it_is() {
     let cluster = Pretended::with(vec![(SIMULATIONS, 200, simulation("Running"))]);
     let out = cluster.skctl(&["report", "week", "--cluster"]).assert().code(2);
-    out.stderr(contains("Simulation week is not over: Running  4 of 10 events")).stdout("");
+    out.stderr(contains("Simulation week has not finished: Running  4 of 10 events")).stdout("");
 }
 
 #[test]

@@ -166,7 +166,7 @@ fn one_index_is_one_run_and_a_run_that_cannot_be_is_named_while_the_others_go_on
         .args(["sweep", "run", "sweeps/pack", "--index", "1"])
         .assert()
         .success()
-        .stdout(contains("is there already"));
+        .stdout(contains("already has a record"));
     skctl(&dir).args(["sweep", "run", "sweeps/pack", "--index", "2"]).assert().code(2).stderr(contains("has 2 runs"));
     // Somebody changes the scenario of the first variant after the plan was made.
     let scenario = dir.path().join("sweeps/pack/v0/scenario.yaml");

@@ -1,12 +1,12 @@
 //! Writes the record of a run to its destination: a folder, an object store, or the controller.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use sk_record::{Staged, archive};
 use sk_store::Location;
-use sk_store::location::{ParseLocationError, SaveError, shown};
+use sk_store::location::{ParseLocationError, SaveError, send_files, shown};
 
 use super::controller::{Controller, ControllerError};
 use super::request::Patience;
@@ -89,9 +89,10 @@ impl Destination {
             Self::Folder(_) => Ok(folder.display().to_string()),
             Self::Store(place) => {
                 let (to, from) = (place.clone(), folder);
-                let sending = tokio::task::spawn_blocking(move || send_files(&from, &to));
+                // `run.json` goes last: whoever finds it finds a whole record.
+                let sending = tokio::task::spawn_blocking(move || send_files(&from, &to, "run.json"));
                 let sent = tokio::select! {
-                    sent = sending => sent.map_err(|_| DeliverError::Broken)?,
+                    sent = sending => sent.map_err(|_| DeliverError::Broken)?.map_err(DeliverError::Store),
                     () = patience.over() => Err(DeliverError::NoTime),
                 };
                 sent.map(|()| shown(place))
@@ -112,19 +113,6 @@ fn size(folder: &Path) -> Result<u64, DeliverError> {
         bytes += entry?.metadata()?.len();
     }
     if bytes > archive::MAX_BYTES { Err(DeliverError::TooLarge { bytes }) } else { Ok(bytes) }
-}
-
-/// Sends a record to a folder in an object store. `run.json` goes last: whoever finds it finds a whole record.
-pub fn send_files(folder: &Path, place: &str) -> Result<(), DeliverError> {
-    let entries = fs::read_dir(folder)?.collect::<Result<Vec<_>, _>>()?;
-    let mut names: Vec<_> = entries.iter().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
-    names.sort_by_key(|name| (name == "run.json", name.clone()));
-    for name in names {
-        let mut output = format!("{place}/{name}").parse::<Location>()?.create()?;
-        io::copy(&mut File::open(folder.join(&name))?, &mut output)?;
-        output.commit()?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]

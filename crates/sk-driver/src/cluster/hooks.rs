@@ -55,7 +55,7 @@ pub(crate) async fn run_all(
             () = patience.over() => return Err(HookError::Stopped { when, cmd: hook.cmd.clone() }),
         };
         match ended {
-            Err(error) if hook.ignore_failure => tracing::warn!("{error}; ignored, as it asks"),
+            Err(error) if hook.ignore_failure => tracing::warn!("{error}; ignored, because it has ignoreFailure"),
             ended => ended?,
         }
     }

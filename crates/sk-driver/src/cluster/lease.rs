@@ -48,7 +48,7 @@ pub enum LeaseError {
         holder: String,
     },
     /// A controller runs a simulation.
-    #[error("the Simulation {simulation} has its turn on this cluster; wait for its end, or delete it")]
+    #[error("the Simulation {simulation} runs on this cluster; wait until it is over, or delete it")]
     Turn {
         /// Which.
         simulation: String,
@@ -184,7 +184,7 @@ fn unseen<T>(refusal: Refusal) -> Result<Vec<T>, Refusal> {
     match refusal {
         Refusal::Server { code: 404, .. } => Ok(Vec::new()),
         Refusal::Server { code: 403, words, .. } => {
-            tracing::warn!("it is not known whether a controller runs a simulation on this cluster: {words}");
+            tracing::warn!("cannot find out whether a controller runs a Simulation on this cluster: {words}");
             Ok(Vec::new())
         }
         refusal => Err(refusal),

@@ -190,7 +190,7 @@ impl Run<'_> {
         // At once: an API server that is away must not use up the time that a stopped run has for its record.
         let (record, ()) = tokio::join!(self.deliver(staged, scratch, &patience), telling);
         let record = record?;
-        tracing::info!(record, "the record is there");
+        tracing::info!(record, "the record is complete");
         let ended = replayed?;
         hooked?;
         if has_died {
@@ -310,7 +310,7 @@ impl Run<'_> {
         match patiently(patience, || self.client.apiserver_version()).await {
             Ok(version) => format!("{}.{}", version.major, version.minor),
             Err(refusal) => {
-                tracing::warn!("the cluster does not tell its version: {refusal}");
+                tracing::warn!("cannot read the version of the cluster: {refusal}");
                 UNKNOWN_VERSION.to_owned()
             }
         }

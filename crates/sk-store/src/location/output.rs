@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 
-use super::{Location, RemoteUrl, StoreSettings};
+use super::{Location, ParseLocationError, RemoteUrl, StoreSettings};
 
 /// Why something could not be saved.
 #[derive(Debug, thiserror::Error)]
@@ -35,6 +35,17 @@ pub enum SaveError {
         /// What the store said.
         source: io::Error,
     },
+    /// A file that is to be sent could not be read.
+    #[error("cannot read {file}: {source}")]
+    Read {
+        /// The file.
+        file: String,
+        /// What the file system said.
+        source: io::Error,
+    },
+    /// The place is none.
+    #[error(transparent)]
+    Place(#[from] ParseLocationError),
     /// Standard input is not a place to write to.
     #[error("standard input is not a place to write to; give a path or a URL")]
     StandardInput,
@@ -89,6 +100,26 @@ impl Output {
             }
         }
     }
+}
+
+/// Copies the files of a folder to a folder in an object store. The file called `last` goes last: whoever finds it there
+/// finds all the others.
+pub fn send_files(folder: &Path, place: &str, last: &str) -> Result<(), SaveError> {
+    let unreadable = |path: &Path| {
+        let file = path.display().to_string();
+        move |source| SaveError::Read { file, source }
+    };
+    let entries = fs::read_dir(folder).and_then(Iterator::collect::<io::Result<Vec<_>>>).map_err(unreadable(folder))?;
+    let mut names: Vec<_> = entries.iter().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort_by_key(|name| (name == last, name.clone()));
+    for name in names {
+        let path = folder.join(&name);
+        let mut output = format!("{place}/{name}").parse::<Location>()?.create()?;
+        let copied = fs::File::open(&path).and_then(|mut file| io::copy(&mut file, &mut output));
+        copied.map_err(unreadable(&path))?;
+        output.commit()?;
+    }
+    Ok(())
 }
 
 fn create_local(path: &Path) -> io::Result<Target> {

@@ -178,12 +178,12 @@ impl Work {
             match self.store.log.append(at, fact) {
                 Ok(_) => drop(self.store.metrics.facts.inc()),
                 Err(error) if error.stops_recording() => alarm(&self.store, &error),
-                Err(error) => tracing::warn!(%error, "something is not recorded"),
+                Err(error) => tracing::warn!(%error, "not recorded"),
             }
         }
         for warning in self.store.ledger.take_warnings() {
             self.store.metrics.warnings.inc();
-            tracing::warn!(%warning, "not all of what was seen is believed");
+            tracing::warn!(%warning, "an object is not recorded completely");
         }
     }
 

@@ -223,7 +223,7 @@ impl Watcher {
                     }
                     if self.status.progress().phase != Phase::NotServed {
                         let kind = &self.task().kind;
-                        tracing::warn!(%kind, "the API server does not serve this kind; it is waited for");
+                        tracing::warn!(%kind, "the API server does not serve this kind; waiting for it");
                     }
                     self.unseen = Some(Unseen::AbsentAt(asked));
                     self.shared.access.troubles().overcome(&self.task().kind.to_string());

@@ -14,18 +14,18 @@ pub(super) const EXAMPLES: &str = "Examples:
   skctl sweep plan s3://sim-traces/week.sktrace -f pack.yaml -N 200 --to s3://sim-runs/pack --secret s3 --apply
   skctl sweep fetch sweeps/pack
 
-With the trace and the records in an object store, the plan has a job.yaml too: an Indexed Job with a pod for each run.
-A sweep can be stopped and run again: a run whose record is there already is not made again. Each run is judged by itself,
-so assertions cannot name `baseline` or `ratio`.";
+If the trace and the records are in an object store, the plan also has a job.yaml: an Indexed Job with a pod for each run.
+You can stop a sweep and run it again: it skips the runs whose record exists. Each run is judged on its own, so assertions
+cannot use `baseline` or `ratio`.";
 
 /// `skctl sweep`
 #[derive(Debug, Subcommand)]
 pub enum SweepCommand {
-    /// Write down which runs there are: one for each variant, varied value and repetition.
+    /// Write a plan with one run for each variant, varied value and repetition.
     Plan(Box<SweepPlanArgs>),
-    /// Make the runs of a plan that are not there yet.
+    /// Run the simulations of a plan that have no record yet.
     Run(SweepRunArgs),
-    /// Say which runs of a plan are done, failed and missing. Exit code 1 while not all are done.
+    /// Show which runs of a plan are done, failed or missing. Exit code 1 until all are done.
     Status(SweepStatusArgs),
     /// Copy the records of a plan from the object store into a folder.
     Fetch(SweepFetchArgs),
@@ -34,7 +34,7 @@ pub enum SweepCommand {
 /// `skctl sweep plan`
 #[derive(Debug, Args)]
 pub struct SweepPlanArgs {
-    /// Which runs there are.
+    /// Which runs.
     #[command(flatten)]
     pub question: QuestionArgs,
     /// Where the records go: a folder, or a folder in an object store (s3://…, gs://…, azure://…).
@@ -46,7 +46,7 @@ pub struct SweepPlanArgs {
     /// The image of skctl; by default skctl:VERSION.
     #[arg(long, value_name = "IMAGE", help_heading = AS_A_JOB)]
     pub image: Option<String>,
-    /// How many pods at the same time.
+    /// Run this many pods at the same time; by default 10.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = AS_A_JOB)]
     pub parallelism: Option<u32>,
     /// A Secret to use as environment of the pods: credentials for the object store.
@@ -68,11 +68,11 @@ const AS_A_JOB: &str = "As a Kubernetes Job";
 pub struct SweepRunArgs {
     /// The folder of the plan.
     pub plan: PathBuf,
-    /// How many runs at the same time; as many as there are cores.
+    /// Run this many at the same time; by default one per core.
     #[arg(short = 'j', long, value_name = "N")]
     pub jobs: Option<usize>,
-    /// Make only the run with this number, as a Job's pod does. Exit code 0 if its record is there afterwards, whatever its
-    /// assertions say.
+    /// Run only this one, counted from 0, as a pod of the Job does. Exit code 0 if its record exists afterwards, whatever
+    /// its assertions say.
     #[arg(long, value_name = "N", env = "JOB_COMPLETION_INDEX", hide_env = true)]
     pub index: Option<usize>,
 }
@@ -92,7 +92,7 @@ pub struct SweepStatusArgs {
 pub struct SweepFetchArgs {
     /// The folder of the plan.
     pub plan: PathBuf,
-    /// The folder that gets the records; by default ./runs.
+    /// Copy the records to this folder; by default ./runs.
     #[arg(short = 'O', long = "out", value_name = "DIR")]
     pub out: Option<PathBuf>,
 }

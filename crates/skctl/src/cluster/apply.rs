@@ -53,7 +53,7 @@ pub(crate) struct Manner {
 pub(crate) enum ApplyError {
     #[error("{object} is not a Kubernetes object: {reason}; please report this")]
     NoObject { object: String, reason: String },
-    #[error("the cluster does not know the kind {kind}, so {object} cannot be made; {advice}")]
+    #[error("the cluster does not know the kind {kind}, so {object} cannot be created; {advice}")]
     UnknownKind { kind: String, object: String, advice: &'static str },
     #[error("you may not apply {object}: {message}; ask somebody who may, or print it with `skctl manifests`")]
     Forbidden { object: String, message: String },

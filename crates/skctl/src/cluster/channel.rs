@@ -36,7 +36,7 @@ const MAX_REASON_BYTES: usize = 64 << 10;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ChannelError {
     #[error(
-        "the API server does not forward to pod {pod}: {reason}; it takes `create` on pods/portforward in its namespace"
+        "the API server does not forward to pod {pod}: {reason}; you need `create` on pods/portforward in its namespace"
     )]
     Forward { pod: String, reason: String },
     #[error("nothing answers at {address}: {source}; check the address, and that it runs")]

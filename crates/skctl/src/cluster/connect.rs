@@ -44,7 +44,7 @@ pub(crate) enum ConnectError {
     NoContext { known: String },
     #[error("context {context} of the kubeconfig cannot be used: {source}")]
     Context { context: String, source: Box<KubeconfigError> },
-    #[error("cannot make a client for context {context}: {source}")]
+    #[error("cannot create a client for context {context}: {source}")]
     Client { context: String, source: Box<kube::Error> },
 }
 

@@ -20,7 +20,7 @@ const MAX_EVENTS: u32 = 200;
 /// Why something could not be done with a Simulation.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SimulationError {
-    #[error("there is no Simulation {name} in {cluster}; `skctl list --cluster` shows those that are")]
+    #[error("there is no Simulation {name} in {cluster}; `skctl list --cluster` shows all of them")]
     NoSuch { name: String, cluster: String },
     #[error("{cluster} does not know Simulations; `skctl install sim` prepares it")]
     NotInstalled { cluster: String },
@@ -34,7 +34,7 @@ pub(crate) enum SimulationError {
          --cluster`, or remove it with `skctl delete {name}`"
     )]
     Exists { name: String, cluster: String },
-    #[error("you may not {step} in {cluster}: {message}; the ClusterRole {role} lets people", role = names::USER_ROLE)]
+    #[error("you may not {step} in {cluster}: {message}; ask for the ClusterRole {role}", role = names::USER_ROLE)]
     Forbidden { step: String, cluster: String, message: String },
     #[error("the server refuses to {step}: {message}")]
     Refused { step: String, message: String },

@@ -26,7 +26,7 @@ pub(crate) enum TokenError {
          there; ask for the role that `skctl manifests` makes for it ({message})"
     )]
     Forbidden { namespace: String, account: &'static str, message: String },
-    #[error("there is no ServiceAccount {namespace}/{account}; `skctl install` makes it, -n says where to look")]
+    #[error("there is no ServiceAccount {namespace}/{account}; `skctl install` creates it; -n chooses the namespace")]
     NoAccount { namespace: String, account: &'static str },
     #[error("cannot get a token of ServiceAccount {namespace}/{account}: {reason}")]
     Request { namespace: String, account: &'static str, reason: String },

@@ -216,7 +216,7 @@ fn of_run(text: &str, dir: &Path, needs: Needs) -> Result<Member> {
 fn of_trace(text: &str, window: Option<TraceWindow>, needs: Needs, global: &Global) -> Result<Member> {
     let trace = traces::open(text, global)?;
     let whole = || trace.span().map(|(start, end)| TraceWindow { start, end, includes_end: true });
-    let window = window.or_else(whole).ok_or_else(|| anyhow!("{text} holds nothing"))?;
+    let window = window.or_else(whole).ok_or_else(|| anyhow!("{text} is empty"))?;
     let Recorded { meta, pods, nodes, series, decisions } = Recorded::of(&trace, window, env!("CARGO_PKG_VERSION"))?;
     let tables = Tables { meta, pods, nodes, series, decisions, autoscaler: Vec::new() };
     let member = read(recorded::NAME.to_owned(), &tables, None, needs)?;

@@ -10,10 +10,9 @@ use sk_record::RunMeta;
 use sk_store::location::shown;
 
 use crate::cli::{Global, ListArgs, ObjectFormat};
-use crate::commands::simulations;
 use crate::commands::sweep::records::{self, StoredRun};
 use crate::failure::Outcome;
-use crate::output;
+use crate::{cluster, output};
 use crate::runs::RUNS;
 
 /// The longest summary.json that is looked into: a hundred thousand owners are about 100 MB.
@@ -33,7 +32,7 @@ struct Listed {
 
 pub(crate) fn run(args: &ListArgs, global: &Global) -> Result<Outcome> {
     if args.cluster {
-        return simulations::list(args.output, global);
+        return cluster::list(args.output, global);
     }
     let runs = find(args.place.as_deref())?;
     match args.output {
@@ -59,7 +58,7 @@ fn find(place: Option<&str>) -> Result<Vec<Listed>> {
             return Ok(runs);
         }
         Some((place, None)) if Path::new(place).is_dir() => Path::new(place),
-        Some((place, None)) => bail!("{} is no folder of runs and no plan of a sweep", shown(place)),
+        Some((place, None)) => bail!("{} is neither a folder of runs nor the plan of a sweep", shown(place)),
     };
     Ok(sk_record::find_runs(folder)?.into_iter().map(|run| Listed::new(folder, run)).collect())
 }

@@ -1,21 +1,12 @@
-//! One file per command.
+//! One file per command that needs no cluster; `cluster::commands` has the others.
 
 pub(crate) mod compare;
 pub(crate) mod completions;
 pub(crate) mod demo;
-pub(crate) mod doctor;
-pub(crate) mod export;
-pub(crate) mod install;
-pub(crate) mod lab;
 pub(crate) mod list;
-pub(crate) mod manifests;
-pub(crate) mod nodes;
-pub(crate) mod record;
 pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod scenario;
-pub(crate) mod simulations;
-pub(crate) mod snapshot;
 pub(crate) mod sweep;
 pub(crate) mod trace;
 pub(crate) mod validate;

@@ -22,7 +22,7 @@ pub(crate) fn run(args: &WhyArgs, global: &Global) -> Result<Outcome> {
         Ok(found) => answer(&Run::open(found.dir())?, object, args, global),
         Err(_) if traces::is_one(run) => {
             let trace = traces::open(run, global)?;
-            let (start, end) = trace.span().ok_or_else(|| anyhow!("{run} holds nothing"))?;
+            let (start, end) = trace.span().ok_or_else(|| anyhow!("{run} is empty"))?;
             let window = TraceWindow { start, end, includes_end: true };
             let Recorded { meta, pods, nodes, series, decisions } =
                 Recorded::of(&trace, window, env!("CARGO_PKG_VERSION"))?;

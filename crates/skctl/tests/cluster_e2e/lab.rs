@@ -119,7 +119,7 @@ fn pids(status: &Value) -> Vec<i64> {
 async fn a_trace_leaves_the_same_record_through_a_labs_controller_by_the_driver_alone_and_embedded() {
     let lab = Lab::up();
     lab.skctl().args(["lab", "status", "--dir", "lab"]).assert().success().stdout(contains("up: Kubernetes v1."));
-    lab.skctl().args(["lab", "up", "--dir", "lab"]).assert().success().stderr(contains("it is up already"));
+    lab.skctl().args(["lab", "up", "--dir", "lab"]).assert().success().stderr(contains("the lab is already up"));
     std::fs::write(lab.path("scenario.yaml"), SCENARIO).expect("a temporary folder can be written to");
     std::fs::write(lab.path("trace.jsonl"), trace()).expect("a temporary folder can be written to");
     let out = lab.skctl().args(["nodes", "apply", "-f", "scenario.yaml"]).assert().success();
@@ -141,7 +141,7 @@ async fn a_trace_leaves_the_same_record_through_a_labs_controller_by_the_driver_
 
     the_accounts_can_do_nothing_outside_of_runs(&lab).await;
     let processes = pids(&lab.status());
-    lab.skctl().args(["lab", "down", "--dir", "lab"]).assert().success().stdout(contains("is gone\n"));
+    lab.skctl().args(["lab", "down", "--dir", "lab"]).assert().success().stdout(contains("stopped the lab and deleted "));
     assert!(processes.iter().all(|pid| !alive(*pid)), "all of {processes:?} are gone");
     assert!(!lab.path("lab").exists());
     lab.skctl().args(["lab", "status", "--dir", "lab"]).assert().code(1).stdout(contains("there is no lab"));

@@ -220,7 +220,7 @@ fn a_bundled_trace_is_run_twice(user: &User<'_>) {
     let said = String::from_utf8_lossy(&out.stderr).into_owned();
     // The example's own assertions are about its own nodes and may fail here; both runs were judged all the same.
     assert!(matches!(out.status.code(), Some(0 | 1)), "{said}");
-    assert!(said.contains("is with the controller already"), "{said}");
+    assert!(said.contains("the controller already has"), "{said}");
     for repetition in 0..2 {
         assert!(user.fixture.path(&format!("runs/twice.{repetition}/run.json")).is_file(), "{repetition} is missing");
     }
@@ -267,7 +267,7 @@ async fn a_run_that_is_left_goes_on_and_another_waits_for_it(user: &User<'_>) {
     user.skctl().args(["resume", "left"]).assert().success();
     reaches(fixture, "left", State::Running).await;
     let out = user.skctl().args(["report", "left", "--cluster"]).assert().code(2);
-    out.stderr(contains("Simulation left is not over: Running")).stdout("");
+    out.stderr(contains("Simulation left has not finished: Running")).stdout("");
     user.skctl().args(["delete", "left"]).assert().success();
     a_failed_run_leaves_what_it_has(user, broken).await;
 }

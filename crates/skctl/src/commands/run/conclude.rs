@@ -40,7 +40,7 @@ impl Judge<'_> {
 }
 
 /// What the scenario accepts, and whether warnings count.
-pub(super) fn terms(scenario: &Scenario, args: &RunArgs) -> Terms {
+pub(crate) fn terms(scenario: &Scenario, args: &RunArgs) -> Terms {
     Terms { accept: scenario.accept.clone(), strict: args.question.strict }
 }
 
@@ -78,22 +78,8 @@ pub(super) fn publish_analysed(
     Ok(Concluded { analysis, judgement, dir })
 }
 
-/// Judges the staged run, publishes it and prints the summary.
-pub(super) fn conclude(
-    args: &RunArgs,
-    trace: &str,
-    staged: Staged,
-    judge: Judge<'_>,
-    scenario: &str,
-    wall_s: f64,
-) -> Result<Outcome> {
-    let concluded = publish(staged, judge, scenario)?;
-    print(args, trace, &concluded, wall_s)?;
-    Ok(outcome(&concluded))
-}
-
 /// Prints the summary of a run, and opens its page if somebody wants to see it.
-pub(super) fn print(args: &RunArgs, trace: &str, concluded: &Concluded, wall_s: f64) -> Result<()> {
+pub(crate) fn print(args: &RunArgs, trace: &str, concluded: &Concluded, wall_s: f64) -> Result<()> {
     let Concluded { analysis, judgement, dir } = concluded;
     let report = dir.join("report.html");
     let tries = tries::of(args, trace, concluded);
@@ -114,7 +100,7 @@ pub(super) fn print(args: &RunArgs, trace: &str, concluded: &Concluded, wall_s: 
 }
 
 /// What the caller gets back.
-pub(super) fn outcome(concluded: &Concluded) -> Outcome {
+pub(crate) fn outcome(concluded: &Concluded) -> Outcome {
     let is_broken_off = concluded.analysis.meta.partial || progress::is_interrupted();
     if is_broken_off { Outcome::Interrupted } else { concluded.judgement.exit().into() }
 }

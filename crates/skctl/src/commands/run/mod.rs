@@ -5,15 +5,12 @@
 
 pub(crate) mod alone;
 pub(crate) mod baseline;
-mod cluster;
 pub(crate) mod conclude;
 pub(crate) mod dry_run;
 mod material;
 mod named;
 mod planned;
-mod request;
 mod results;
-mod simkube2;
 mod simulate;
 mod tries;
 
@@ -23,15 +20,14 @@ use std::path::Path;
 use anyhow::{Result, anyhow, bail};
 use sk_api::scenario::{Assertion, Path as ScenarioPath, Scenario};
 use sk_core::SimTime;
-use sk_replay::setup::Setup;
-use sk_report::{AssertionError, Scope};
+use sk_report::AssertionError;
 use sk_store::trace::{Format, Trace};
 
 use crate::cli::{Global, RunArgs};
-use crate::confined::assertions::{self, Checked};
+use crate::cluster;
 use crate::failure::Outcome;
 use crate::progress::Lines;
-use crate::scenarios::{self, Resolved};
+use crate::scenarios;
 
 use baseline::Baseline;
 use results::Results;
@@ -39,7 +35,7 @@ use results::Results;
 pub(crate) fn run(args: &RunArgs, global: &Global) -> Result<Outcome> {
     refuse_the_old_form(args)?;
     if args.cluster {
-        return cluster::run(args, global);
+        return cluster::replay(args, global);
     }
     refuse_what_needs_a_cluster(args)?;
     let speed = simulate::speed(args)?;
@@ -96,15 +92,8 @@ fn check_junit(args: &RunArgs) -> Result<()> {
     }
 }
 
-/// The assertions, found to be well-formed before anything runs.
-fn check(resolved: &Resolved, args: &RunArgs) -> Result<Checked> {
-    let scenario = &resolved.scenario;
-    let checked = assertions::check(for_report(&scenario.assertions), &Setup::new(scenario).groups(), Scope::default());
-    checked.map_err(|error| in_file(scenario, args.question.assert.len(), error))
-}
-
 /// Somebody who knows SimKube 2 types `run NAME -f TRACE`: then the scenario is a trace.
-fn hint_for_the_old_form(args: &RunArgs, error: anyhow::Error) -> anyhow::Error {
+pub(crate) fn hint_for_the_old_form(args: &RunArgs, error: anyhow::Error) -> anyhow::Error {
     let (Some(name), Some(file)) = (&args.question.trace, &args.question.scenario) else { return error };
     // Manifests open as a trace too, but nobody ran a Node in SimKube 2; and an example or a URL is no name of a run.
     let is_recording = sk_store::trace::open(file).is_ok_and(|trace| trace.format() != Format::Manifests);
@@ -130,7 +119,7 @@ fn todays_form(name: &str, trace: &str) -> anyhow::Error {
 }
 
 /// An assertion that is wrong is named with the place where it stands, if it stands in the file.
-fn in_file(scenario: &Scenario, typed: usize, error: anyhow::Error) -> anyhow::Error {
+pub(crate) fn in_file(scenario: &Scenario, typed: usize, error: anyhow::Error) -> anyhow::Error {
     let Some(wrong) = error.downcast_ref::<AssertionError>() else { return error };
     match place_of(scenario, typed, &wrong.text) {
         Some(place) => error.context(place),
@@ -152,7 +141,7 @@ pub(crate) fn for_report(assertions: &[Assertion]) -> Vec<sk_report::Assertion> 
     assertions.iter().map(assertion).collect()
 }
 
-fn span(trace: &Trace) -> (SimTime, SimTime) {
+pub(crate) fn span(trace: &Trace) -> (SimTime, SimTime) {
     trace.span().unwrap_or((SimTime::EPOCH, SimTime::EPOCH))
 }
 

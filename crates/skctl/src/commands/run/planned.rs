@@ -89,7 +89,7 @@ impl PlannedRun {
 pub(super) fn plan(args: &RunArgs, resolved: &Resolved, has_baseline: bool, global: &Global) -> Result<Planned> {
     let repetitions = resolved.scenario.repetitions;
     if !(1..=MAX_REPETITIONS).contains(&repetitions) {
-        bail!("--repetitions {repetitions}: from 1 to {MAX_REPETITIONS} is possible");
+        bail!("--repetitions {repetitions}: must be from 1 to {MAX_REPETITIONS}");
     }
     let total = resolved.members.len().saturating_mul(repetitions as usize);
     if total > MAX_RUNS {

@@ -46,7 +46,7 @@ pub(super) fn jobs(args: &RunArgs, runs: usize) -> Result<usize> {
 pub(super) fn speed(args: &RunArgs) -> Result<Option<f64>> {
     match args.speed {
         Some(speed) if !SPEEDS.contains(&speed) => {
-            bail!("--speed {speed}: from {} to {} is possible; 1 is as recorded", SPEEDS.start(), SPEEDS.end())
+            bail!("--speed {speed}: must be from {} to {}; 1 is as recorded", SPEEDS.start(), SPEEDS.end())
         }
         speed => Ok(speed),
     }

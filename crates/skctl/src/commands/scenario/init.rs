@@ -9,17 +9,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use anyhow::{Result, bail};
-use k8s_openapi::api::core::v1::Node;
-use kube::Api;
-use kube::api::ListParams;
 use serde_json::Value;
 use sk_core::{Quantity, SmolStr};
 use sk_replay::fit::{Demand, demand, nodes_over_time, recorded_nodes};
 use sk_store::Trace;
 
 use crate::cli::{Global, ScenarioInitArgs};
-use crate::cluster::{self, Cluster};
-use crate::{output, runs, traces};
+use crate::{cluster, output, runs, traces};
 
 /// Labels by which clouds and tools tell pools of nodes apart, the most telling first.
 const POOLS: [&str; 9] = [
@@ -52,7 +48,7 @@ pub(super) fn run(args: &ScenarioInitArgs, global: &Global) -> Result<()> {
     let text = match &args.trace {
         Some(typed) => of_trace(typed, &traces::open(typed, global)?)?,
         None if global.context.is_some() || global.kubeconfig.is_some() => of_cluster(global)?,
-        None => bail!("of what? `skctl scenario init TRACE`, or `skctl --context NAME scenario init` for a cluster"),
+        None => bail!("name a trace (`skctl scenario init TRACE`) or a cluster (`skctl --context NAME scenario init`)"),
     };
     output::print(&text)
 }
@@ -69,27 +65,18 @@ fn of_trace(typed: &str, trace: &Trace) -> Result<String> {
 }
 
 fn of_cluster(global: &Global) -> Result<String> {
-    let nodes = cluster::block_on(async {
-        let cluster = Cluster::connect(global).await?;
-        let nodes: Api<Node> = Api::all(cluster.client.clone());
-        nodes.list(&ListParams::default()).await.map_err(|error| anyhow::anyhow!("{}", cluster::words(&error)))
-    })?;
-    if nodes.items.is_empty() {
+    let nodes = cluster::nodes(global)?;
+    if nodes.is_empty() {
         bail!(
             "the cluster has no nodes to make groups of; `skctl scenario init TRACE` asks the pods of a trace instead"
         );
     }
-    let mut values = BTreeMap::new();
-    for node in nodes.items {
-        let name: SmolStr = node.metadata.name.clone().unwrap_or_default().into();
-        values.insert(name, serde_json::to_value(node)?);
-    }
     let mut counts: BTreeMap<SmolStr, (u32, u32)> = BTreeMap::new();
-    for (_, value) in values.values().filter_map(pool_of) {
+    for (_, value) in nodes.values().filter_map(pool_of) {
         let (least, most) = counts.entry(value.into()).or_default();
         (*least, *most) = (*least + 1, *most + 1);
     }
-    Ok(of_nodes("cluster", &values, &counts, &Seen::Now))
+    Ok(of_nodes("cluster", &nodes, &counts, &Seen::Now))
 }
 
 /// The label that tells the node's pool, and its value.

@@ -11,10 +11,9 @@ use std::time::SystemTime;
 
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
-use sk_driver::cluster::deliver::send_files;
 use sk_record::{Run, Staged};
 use sk_store::Location;
-use sk_store::location::{RemoteUrl, shown};
+use sk_store::location::{RemoteUrl, send_files, shown};
 
 use crate::records;
 
@@ -102,7 +101,7 @@ impl Place {
             // It is where it belongs. What is said of an earlier try is no longer true.
             Self::Folder(folder) => drop(fs::remove_file(folder.join(format!("{run_id}{FAILED}")))),
             Self::Store(place, _) => {
-                send_files(dir, &format!("{place}/{run_id}"))?;
+                send_files(dir, &format!("{place}/{run_id}"), MARK)?;
                 fs::remove_dir_all(dir).with_context(|| format!("cannot remove {}", dir.display()))?;
             }
         }

@@ -17,12 +17,10 @@ use super::file::{Line, Plan, SCENARIO, Sweep, put};
 use super::manifests::{self, Pods};
 use super::place::Place;
 use crate::cli::{Global, QuestionArgs, RunArgs, SweepPlanArgs};
-use crate::cluster::apply::{Applier, FIELD_MANAGER, Manner};
-use crate::cluster::{self, Cluster};
 use crate::commands::run::alone::{self, Alone};
 use crate::examples;
 use crate::failure::Outcome;
-use crate::{output, runs, scenarios, traces};
+use crate::{cluster, output, runs, scenarios, traces};
 
 /// The Kubernetes objects in the plan's folder.
 const JOB: &str = "job.yaml";
@@ -77,16 +75,11 @@ impl Manifests {
 
     /// Applies them; what to say of it. The plan is good whatever the cluster answers, so it stays.
     fn apply(&self, global: &Global) -> Result<String> {
-        let applied = cluster::block_on(async {
-            let cluster = Cluster::connect(global).await?;
-            let mut applier = Applier::new(&cluster, Manner { manager: FIELD_MANAGER, dry_run: false, force: false });
-            for object in &self.objects {
-                applier.apply(object).await?;
-            }
-            Ok(format!("as a Job: started in {cluster}"))
-        });
+        let applied = cluster::apply(&self.objects, global);
         let by_hand = self.by_hand();
-        applied.with_context(|| format!("the plan is written, but its Job could not be applied; `{by_hand}` does that"))
+        let cluster = applied
+            .with_context(|| format!("the plan is written, but its Job could not be applied; `{by_hand}` does that"))?;
+        Ok(format!("as a Job: started in {cluster}"))
     }
 }
 

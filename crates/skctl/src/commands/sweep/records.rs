@@ -70,7 +70,7 @@ pub(crate) fn summary(url: &str) -> Result<Records> {
     let dir = tempfile::tempdir().context("cannot make a temporary folder for the run")?;
     let url = url.trim_end_matches('/');
     let name = url.rsplit('/').next().unwrap_or(url).to_owned();
-    fetch(url, &dir.path().join(&name)).with_context(|| format!("{} is no run", shown(url)))?;
+    fetch(url, &dir.path().join(&name)).with_context(|| format!("{} is not a run", shown(url)))?;
     read(dir, vec![Wanted { name: name.clone(), label: name, place: url.to_owned(), written: None }], 0)
 }
 

@@ -39,7 +39,7 @@ pub(super) fn run(args: &SweepRunArgs, global: &Global) -> Result<Outcome> {
     let jobs = jobs(args.jobs, missing.len())?;
     output::say(
         global,
-        &format!("{} of {} runs are there already", sweep.lines.len() - missing.len(), sweep.lines.len()),
+        &format!("{} of {} runs already have a record", sweep.lines.len() - missing.len(), sweep.lines.len()),
     );
     let done = make(&sweep, &missing, &place, jobs, global)?;
     conclude(&sweep, &missing, &done)
@@ -89,7 +89,7 @@ fn jobs(asked: Option<usize>, missing: usize) -> Result<usize> {
 /// One run of the plan, for the pod of a Job: what matters is that its record is there.
 fn one(sweep: &Sweep, line: &Line, place: &Place, global: &Global) -> Result<Outcome> {
     if patiently(|| false, || place.holds(&line.run_id))? {
-        output::print(&format!("{}: {} is there already\n", line.label(), line.run_id))?;
+        output::print(&format!("{}: {} already has a record\n", line.label(), line.run_id))?;
         return Ok(Outcome::Good);
     }
     let done = make(sweep, &[line], place, 1, global)?;

@@ -12,7 +12,7 @@ use crate::traces;
 
 pub(crate) fn run(args: &SliceArgs, global: &Global) -> Result<()> {
     if let Some(namespace) = &global.namespace {
-        bail!("--namespace says where a tracer lives; you want --include-namespaces {namespace}");
+        bail!("--namespace is where the tracer runs; you want --include-namespaces {namespace}");
     }
     let destination = Destination::new(&args.to.out, args.to.to)?;
     let asked = Asked::new(&args.part)?;

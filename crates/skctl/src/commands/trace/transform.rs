@@ -48,7 +48,7 @@ fn program_path(args: &TransformArgs) -> Result<&Path> {
         bail!("SKEL is not read; docs/from-simkube.md has a jq line for modify, remove, delete");
     }
     if args.old_program.is_some() {
-        bail!("the program goes behind -f: skctl trace transform {} -f {} -O OUT", args.input, path.display());
+        bail!("give the program with -f: skctl trace transform {} -f {} -O OUT", args.input, path.display());
     }
     Ok(path)
 }

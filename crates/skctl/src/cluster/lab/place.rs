@@ -123,7 +123,7 @@ impl Place {
 
     /// The keeper, if it lives.
     pub(crate) fn keeper(&self) -> Result<Option<Named>> {
-        Ok(Named::read(&self.keeper_file()).context("the keeper's pid file")?.filter(Named::is_alive))
+        Ok(Named::read(&self.keeper_file()).context("the supervisor's pid file")?.filter(Named::is_alive))
     }
 
     /// Says that everything is ready.
@@ -165,7 +165,7 @@ impl Place {
     /// Ends everything that lives and removes the folder; how many processes had to be ended by force.
     pub(crate) fn end(&self) -> Result<usize> {
         if let Some(keeper) = self.keeper()? {
-            keeper.signal(Signal::TERM).context("cannot end the lab's keeper")?;
+            keeper.signal(Signal::TERM).context("cannot stop the lab's supervisor")?;
             wait_for_end(&keeper);
         }
         // What the keeper could not end, because it was killed: each is asked by its own pid file, and only if the process

@@ -23,7 +23,7 @@ use tokio::io::AsyncReadExt;
 use crate::cli::Global;
 use crate::cluster::Cluster;
 use crate::cluster::channel::{ChannelError, Content};
-use crate::installation::CONTROLLER;
+use crate::cluster::installation::CONTROLLER;
 use crate::progress::Progress;
 use crate::{examples, output};
 
@@ -64,7 +64,7 @@ impl Parcel {
         let mut controller = CONTROLLER.open(cluster).await?;
         let size = DecimalBytes(self.length);
         if controller.has(&path).await.map_err(refused)? {
-            output::say(global, &format!("{name} ({size}) is with the controller already"));
+            output::say(global, &format!("the controller already has {name} ({size})"));
             return Ok(());
         }
         let progress = Progress::of_bytes(Some(self.length), format!("sending {name}"), global.quiet)?;

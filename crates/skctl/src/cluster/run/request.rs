@@ -69,11 +69,11 @@ pub(super) fn refuse_what_makes_no_sense(args: &RunArgs) -> Result<()> {
         bail!("--speed must be more than 0: 1 is as recorded, 2 is twice as fast");
     }
     if let Some(speed) = args.speed.filter(|speed| !SPEEDS.contains(speed)) {
-        bail!("--speed {speed}: from {} to {} is possible", SPEEDS.start(), SPEEDS.end());
+        bail!("--speed {speed}: must be from {} to {}", SPEEDS.start(), SPEEDS.end());
     }
     let most = names::MAX_REPETITIONS;
     if let Some(repetitions) = args.question.repetitions.filter(|repetitions| !(1..=most).contains(repetitions)) {
-        bail!("--repetitions {repetitions}: from 1 to {most} is possible");
+        bail!("--repetitions {repetitions}: must be from 1 to {most}");
     }
     args.question.set.iter().try_for_each(|text| refuse_unused(text))
 }
@@ -200,7 +200,7 @@ fn ttl(args: &RunArgs) -> Result<Option<u32>> {
     let ttl: SimDuration = text.parse().context("--ttl")?;
     if !(MIN_TTL..=MAX_TTL).contains(&ttl) {
         bail!(
-            "--ttl {text}: from {MIN_TTL} to {MAX_TTL} is possible; sooner, the record might go before it is fetched"
+            "--ttl {text}: must be from {MIN_TTL} to {MAX_TTL}; sooner, the record might go before it is fetched"
         );
     }
     Ok(u32::try_from(ttl.as_micros() / 1_000_000).ok())

@@ -14,7 +14,7 @@ use super::{Finding, objects, rights};
 use crate::cluster::kinds::Kinds;
 use crate::cluster::rights::Right;
 use crate::cluster::{Cluster, words};
-use crate::installation::{self, TRACER};
+use crate::cluster::installation::{self, TRACER};
 
 /// What exporting takes.
 const RIGHTS: [Right; 5] = [

@@ -24,8 +24,9 @@ use crate::cluster::{self, Cluster};
 use crate::failure::Outcome;
 use crate::outputs::Destination;
 use crate::progress::Progress;
-use crate::recording::{self, access};
-use crate::{installation, output, progress};
+use crate::cluster::recording::{self, access};
+use crate::cluster::installation;
+use crate::{output, progress};
 
 /// How often the counter moves.
 const TICK: Duration = Duration::from_millis(200);
@@ -40,7 +41,7 @@ pub(crate) fn run(args: &RecordArgs, global: &Global) -> Result<Outcome> {
     let trace = cluster::block_on(async {
         let cluster = Cluster::connect(global).await?;
         if folder.is_resumed {
-            output::say(global, &format!("going on with the recording in {}", folder.path.display()));
+            output::say(global, &format!("continuing the recording in {}", folder.path.display()));
         }
         let options = Options { data_dir: Some(folder.path.clone()), ..Options::default() };
         let tracer = Tracer::start(access(global).await?, config, options).await?;
@@ -63,7 +64,7 @@ pub(crate) fn run(args: &RecordArgs, global: &Global) -> Result<Outcome> {
 }
 
 fn out(args: &RecordArgs) -> Result<&str> {
-    args.out.to_str().context("--out: a path that is text, please")
+    args.out.to_str().context("--out: the path is not UTF-8")
 }
 
 /// An earlier recording is not thrown away unless somebody says so. A broken link is something that is there, too.
@@ -133,7 +134,7 @@ impl Folder {
         if self.is_resumed {
             let text = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
             let time = SimTime::parse_rfc3339(text.trim());
-            return time.with_context(|| format!("{} holds no time; remove the folder to begin anew", file.display()));
+            return time.with_context(|| format!("{} holds no time; remove the folder to start again", file.display()));
         }
         let now = now();
         fs::write(&file, now.to_rfc3339_micros()).with_context(|| format!("cannot write {}", file.display()))?;
@@ -146,7 +147,7 @@ impl Folder {
 
     fn remove(&self) -> Result<()> {
         fs::remove_dir_all(&self.path)
-            .with_context(|| format!("the trace is written, but not removed: {}", self.path.display()))
+            .with_context(|| format!("the trace is written, but the folder of the recording could not be removed: {}", self.path.display()))
     }
 
     /// Nothing was recorded: a folder that was not there before is of no use to anybody.

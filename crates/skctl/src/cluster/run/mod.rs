@@ -5,6 +5,9 @@
 //! is changed here. Ctrl-C leaves the Simulation running, because it may have run for hours, and prints how to continue
 //! or delete it. The record of a failed run is fetched too.
 
+mod request;
+mod simkube2;
+
 use std::time::Instant;
 
 use anyhow::{Result, anyhow, bail};
@@ -12,22 +15,25 @@ use kube::ResourceExt;
 use sk_api::simulation::{Simulation, State, names};
 use sk_core::SimDuration;
 use sk_record::Staged;
+use sk_replay::setup::Setup;
+use sk_report::Scope;
 use sk_store::Location;
 
-use super::conclude::{self, Judge};
-use super::request::{self, MAX_SCENARIO_BYTES, asked};
-use super::{check, hint_for_the_old_form, span};
+use self::request::{MAX_SCENARIO_BYTES, asked};
 use crate::cli::{Global, RunArgs};
+use crate::cluster::simulation::{Followed, follow, name_of, trace_of, why_it_failed};
 use crate::cluster::simulations::Simulations;
-use crate::cluster::{self as clusters, Cluster};
+use crate::cluster::upload::Parcel;
+use crate::cluster::{self as clusters, Cluster, record};
+use crate::commands::run::conclude::{self, Judge};
+use crate::commands::run::{for_report, hint_for_the_old_form, in_file, span};
+use crate::confined::assertions::{self, Checked};
 use crate::failure::Outcome;
 use crate::scenarios::{self, Resolved};
-use crate::simulation::{Followed, follow, name_of, trace_of, why_it_failed};
 use crate::times::{self, Clock};
-use crate::upload::Parcel;
-use crate::{examples, output, records, runs, traces};
+use crate::{examples, output, runs, traces};
 
-pub(super) fn run(args: &RunArgs, global: &Global) -> Result<Outcome> {
+pub(crate) fn run(args: &RunArgs, global: &Global) -> Result<Outcome> {
     request::refuse_what_makes_no_sense(args)?;
     let resolved = scenarios::resolve(args).map_err(|error| hint_for_the_old_form(args, error))?;
     request::refuse_what_is_written(&resolved)?;
@@ -54,6 +60,13 @@ pub(super) fn run(args: &RunArgs, global: &Global) -> Result<Outcome> {
             bail!("Simulation {name} failed: {why}; `{} logs {name}` shows the driver's log", global.again())
         }
     }
+}
+
+/// The assertions, found to be well-formed before anything runs.
+fn check(resolved: &Resolved, args: &RunArgs) -> Result<Checked> {
+    let scenario = &resolved.scenario;
+    let checked = assertions::check(for_report(&scenario.assertions), &Setup::new(scenario).groups(), Scope::default());
+    checked.map_err(|error| in_file(scenario, args.question.assert.len(), error))
 }
 
 /// The trace, from the driver's point of view.
@@ -153,7 +166,7 @@ async fn replay(
         }
     };
     let is_finished = over.status.as_ref().is_some_and(|status| status.state == Some(State::Finished));
-    let kept = if is_finished { Ok((0..over.spec.repetitions).collect()) } else { records::kept(cluster, &over).await };
+    let kept = if is_finished { Ok((0..over.spec.repetitions).collect()) } else { record::kept(cluster, &over).await };
     let repetitions: Vec<u32> = kept.unwrap_or_else(|error| {
         output::say(global, &format!("cannot find out whether it has left a record: {error:#}"));
         Vec::new()
@@ -161,7 +174,7 @@ async fn replay(
     let mut staged = Vec::new();
     for repetition in repetitions {
         let dir = runs::of_repetition(args.out.as_deref(), &name, over.spec.repetitions, repetition);
-        match records::fetch(cluster, &over, repetition, &dir, global).await {
+        match record::fetch(cluster, &over, repetition, &dir, global).await {
             Ok(record) => staged.push(record),
             Err(error) if is_finished => return Err(error),
             // What the simulation failed of matters more than what could not be fetched of it.
@@ -175,7 +188,7 @@ async fn replay(
 fn farewell(name: &str, global: &Global) -> String {
     let again = global.again();
     format!(
-        "{name} goes on without you.\n  how far it is:  {again} describe {name}\n  when it is over:  {again} report {name} \
+        "Simulation {name} keeps running.\n  how far it is:  {again} describe {name}\n  when it is over:  {again} report {name} \
          --cluster\n  to end it:  {again} delete {name}"
     )
 }
@@ -192,7 +205,9 @@ fn judge_all(
     let mut all = Outcome::Good;
     for mut staged in staged {
         staged.add_file("scenario.yaml", text.as_bytes())?;
-        let outcome = conclude::conclude(args, &resolved.trace, staged, judge, &text, wall_s)?;
+        let concluded = conclude::publish(staged, judge, &text)?;
+        conclude::print(args, &resolved.trace, &concluded, wall_s)?;
+        let outcome = conclude::outcome(&concluded);
         if outcome != Outcome::Good {
             all = outcome;
         }

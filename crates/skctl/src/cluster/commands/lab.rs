@@ -12,8 +12,8 @@ use serde_json::json;
 
 use crate::cli::{Global, LabCommand, LabStatusArgs, TableFormat};
 use crate::failure::Outcome;
-use crate::lab::place::{Process, Ready};
-use crate::lab::{Place, serve};
+use crate::cluster::lab::place::{Process, Ready};
+use crate::cluster::lab::{Place, serve};
 use crate::output;
 use crate::progress::Progress;
 
@@ -69,15 +69,15 @@ fn exec(words: &[OsString]) -> Result<Outcome> {
 fn up(place: &Place, global: &Global) -> Result<Outcome> {
     if place.keeper()?.is_some() {
         if let Some(ready) = place.ready()? {
-            output::say(global, "it is up already");
+            output::say(global, "the lab is already up");
             output::print(&how_to_use(&ready))?;
             return Ok(Outcome::Good);
         }
-        bail!("a lab in {} is just starting; wait for it, or end it: skctl lab down", place.folder().display());
+        bail!("a lab in {} is starting; wait for it, or stop it with `skctl lab down`", place.folder().display());
     }
     if place.is_lab() {
         let forced = place.end()?;
-        output::say(global, &format!("removed what an earlier lab had left, {forced} processes among it"));
+        output::say(global, &format!("removed what was left of an earlier lab, and killed {forced} processes"));
     }
     serve::check_programs()?;
     place.make()?;
@@ -122,7 +122,7 @@ fn start_keeper(place: &Place) -> Result<Child> {
         .stdout(log.try_clone()?)
         .stderr(log)
         .spawn()
-        .context("cannot start the lab's keeper")
+        .context("cannot start the lab's supervisor")
 }
 
 fn how_to_use(ready: &Ready) -> String {
@@ -148,7 +148,7 @@ fn down(place: &Place, global: &Global) -> Result<Outcome> {
         0 => String::new(),
         some => format!("; killed {some} processes that had no supervisor"),
     };
-    output::print(&format!("the lab in {} is gone{note}\n", place.folder().display()))?;
+    output::print(&format!("stopped the lab and deleted {}{note}\n", place.folder().display()))?;
     Ok(Outcome::Good)
 }
 

@@ -8,10 +8,10 @@ use serde_json::Value;
 use crate::cli::{Global, InstallArgs, InstallPart, Part};
 use crate::cluster::apply::{Applier, ApplyError, Change, Manner, name_of};
 use crate::cluster::{self, Cluster};
-use crate::commands::doctor::{outcome, text};
-use crate::doctor::{self, Finding, State};
+use super::doctor::{outcome, text};
+use crate::cluster::doctor::{self, Finding, State};
 use crate::failure::Outcome;
-use crate::installation::{self, is_dispensable};
+use crate::cluster::installation::{self, is_dispensable};
 use crate::output;
 use crate::progress::Progress;
 

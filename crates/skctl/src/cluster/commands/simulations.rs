@@ -14,10 +14,10 @@ use crate::cli::{DescribeArgs, Global, LogsArgs, NamedArgs, ObjectFormat};
 use crate::cluster::simulations::{Simulations, event_time, state_name};
 use crate::cluster::{self, Cluster};
 use crate::failure::Outcome;
-use crate::installation::CONTROLLER;
+use crate::cluster::installation::CONTROLLER;
 use crate::output;
 use crate::progress::Progress;
-use crate::simulation::trace_of;
+use crate::cluster::simulation::trace_of;
 
 /// How much of a log is shown: of a driver that is gone there are its last 256 KiB, and of a pod that is there this much.
 const MAX_LOG_BYTES: usize = 4 << 20;
@@ -170,13 +170,13 @@ async fn log_of_pod(cluster: &Cluster, simulation: &Simulation, name: &str) -> O
 
 pub(crate) fn pause(args: &NamedArgs, global: &Global) -> Result<Outcome> {
     set_paused(args, Some(Time(k8s_openapi::jiff::Timestamp::now())), global)?;
-    output::say(global, &format!("paused; `skctl resume {}` lets it go on", args.name));
+    output::say(global, &format!("paused; `skctl resume {}` resumes it", args.name));
     Ok(Outcome::Good)
 }
 
 pub(crate) fn resume(args: &NamedArgs, global: &Global) -> Result<Outcome> {
     set_paused(args, None, global)?;
-    output::say(global, "it goes on");
+    output::say(global, "resumed");
     Ok(Outcome::Good)
 }
 

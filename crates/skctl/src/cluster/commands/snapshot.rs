@@ -8,8 +8,9 @@ use crate::cluster::{self, Cluster};
 use crate::failure::Outcome;
 use crate::outputs::Destination;
 use crate::progress::Progress;
-use crate::recording::{self, access};
-use crate::{installation, output};
+use crate::cluster::recording::{self, access};
+use crate::cluster::installation;
+use crate::output;
 
 pub(crate) fn run(args: &SnapshotArgs, global: &Global) -> Result<Outcome> {
     let destination = Destination::beside_an_answer(&args.out, None)?;

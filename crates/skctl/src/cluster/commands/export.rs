@@ -22,7 +22,7 @@ use crate::cli::{ExportArgs, Global};
 use crate::cluster::channel::Channel;
 use crate::cluster::{self, Cluster};
 use crate::failure::Outcome;
-use crate::installation::TRACER;
+use crate::cluster::installation::TRACER;
 use crate::output;
 use crate::progress::Progress;
 use crate::times::Clock;
@@ -186,11 +186,13 @@ mod tests {
     use jiff::tz::TimeZone;
 
     use super::*;
-    use crate::cli::{Cli, Command};
+    use crate::cli::{Cli, ClusterCommand, Command};
 
     fn ask(line: &str) -> Result<ExportRequest> {
         let words = ["skctl", "export", "-O", "a.sktrace"].into_iter().chain(line.split_whitespace());
-        let Command::Export(args) = Cli::try_parse_from(words).unwrap().command else { panic!("it is an export") };
+        let Command::Cluster(ClusterCommand::Export(args)) = Cli::try_parse_from(words).unwrap().command else {
+            panic!("it is an export")
+        };
         request(&args, &Clock { now: SimTime::from_secs(100_000), zone: TimeZone::UTC })
     }
 

@@ -12,7 +12,7 @@ use crate::cli::SimArgs;
 use crate::cluster::rights::Right;
 use crate::cluster::simulations::{SimulationError, Simulations};
 use crate::cluster::{Cluster, words};
-use crate::installation::{self, CONTROLLER, is_stage};
+use crate::cluster::installation::{self, CONTROLLER, is_stage};
 
 /// What running a simulation takes.
 const RIGHTS: [Right; 7] = [

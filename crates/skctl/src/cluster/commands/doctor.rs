@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use crate::cli::{DoctorArgs, Global, TableFormat};
 use crate::cluster::{self, Cluster};
-use crate::doctor::{self, Finding, State};
+use crate::cluster::doctor::{self, Finding, State};
 use crate::failure::Outcome;
 use crate::output;
 use crate::progress::Progress;

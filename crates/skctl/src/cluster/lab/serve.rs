@@ -23,7 +23,7 @@ use crate::cli::{Global, SimArgs};
 use crate::cluster::Cluster;
 use crate::cluster::apply::{Applier, Manner};
 use crate::failure::Outcome;
-use crate::installation::{self, CONTROLLER};
+use crate::cluster::installation::{self, CONTROLLER};
 
 /// What the cluster and its context are called.
 pub(crate) const NAME: &str = "simkube-lab";

@@ -30,12 +30,12 @@ pub(crate) fn save(trace: Spooled, destination: &Destination, global: &Global) -
     if exported.gaps > 0 {
         output::say(
             global,
-            &format!("{} gaps: times that were not seen; `skctl trace show` lists them", exported.gaps),
+            &format!("{} gaps in the recording; `skctl trace show` lists them", exported.gaps),
         );
     }
     if !behind.is_empty() {
         let kinds: Vec<String> = behind.iter().map(ToString::to_string).collect();
-        output::say(global, &format!("the last moments may be missing of: {}", kinds.join(", ")));
+        output::say(global, &format!("the last changes of these kinds may be missing: {}", kinds.join(", ")));
     }
     Ok(())
 }

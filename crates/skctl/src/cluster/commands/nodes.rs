@@ -39,7 +39,7 @@ const MAX_NODES: usize = 5_000;
 pub(crate) fn apply(args: &NodesApplyArgs, global: &Global) -> Result<Outcome> {
     let nodes = nodes(args, global)?;
     if nodes.is_empty() {
-        bail!("it has no nodes: groups with `min: 0` start with none, and not every trace has recorded nodes");
+        bail!("there are no nodes to create: groups with `min: 0` start with none, and not every trace has recorded nodes");
     }
     if nodes.len() > MAX_NODES {
         bail!("{} nodes are more than the {MAX_NODES} that Kubernetes is made for", nodes.len());

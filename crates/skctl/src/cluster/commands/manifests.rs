@@ -4,7 +4,8 @@ use anyhow::Result;
 
 use crate::cli::{Global, ManifestsCommand};
 use crate::failure::Outcome;
-use crate::{installation, output};
+use crate::cluster::installation;
+use crate::output;
 
 pub(crate) fn run(command: &ManifestsCommand, global: &Global) -> Result<Outcome> {
     let objects = match command {

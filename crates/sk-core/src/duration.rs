@@ -34,10 +34,10 @@ const UNITS: [(&str, i128); 9] = [
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseDurationError {
     /// It is not made of numbers with units.
-    #[error("`{0}` is no duration: write numbers with units, like 250ms, 60s, 1h30m or 7d")]
+    #[error("`{0}` is not a duration: write numbers with units, like 250ms, 60s, 1h30m or 7d")]
     Form(String),
     /// A number without a unit.
-    #[error("`{text}` is no duration: `{number}` needs a unit, like {number}s or {number}m")]
+    #[error("`{text}` is not a duration: `{number}` has no unit; write {number}s or {number}m")]
     NoUnit {
         /// The whole text.
         text: String,
@@ -130,11 +130,11 @@ pub enum TimeSpec {
 pub enum TimeSpecError {
     /// It follows none of the forms.
     #[error(
-        "`{0}` is no time: use now, -2h (before now), +30m (after the trace's start), 2026-11-10T14:00 or RFC 3339"
+        "`{0}` is not a time: use now, -2h (before now), +30m (after the trace's start), 2026-11-10T14:00 or RFC 3339"
     )]
     Form(String),
     /// What follows the sign is no duration.
-    #[error("`{text}` is no time: a duration follows the sign")]
+    #[error("`{text}` is not a time: a duration follows the sign")]
     Span {
         /// The whole text.
         text: String,

@@ -163,7 +163,9 @@ async fn connect(arguments: &Arguments) -> anyhow::Result<Client> {
             Config::from_custom_kubeconfig(read, &options).await.with_context(|| format!("use {}", file.display()))?
         }
         (None, Some(_)) => Config::from_kubeconfig(&options).await.context("find a kubeconfig")?,
-        (None, None) => Config::infer().await.context("find a cluster: there is neither a pod's ServiceAccount nor a kubeconfig")?,
+        (None, None) => {
+            Config::infer().await.context("find a cluster: there is neither a pod's ServiceAccount nor a kubeconfig")?
+        }
     };
     info!(server = %config.cluster_url, "connecting");
     Client::try_from(config).context("make a client")

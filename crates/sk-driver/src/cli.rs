@@ -269,7 +269,9 @@ async fn connect(args: &RunArgs) -> Result<Client> {
             Config::from_custom_kubeconfig(read, &options).await?
         }
         None if args.context.is_some() => Config::from_kubeconfig(&options).await?,
-        None => Config::infer().await.context("there is no cluster: this is not a pod, and there is no kubeconfig; give --kubeconfig")?,
+        None => Config::infer()
+            .await
+            .context("there is no cluster: this is not a pod, and there is no kubeconfig; give --kubeconfig")?,
     };
     tracing::info!(server = %config.cluster_url, "connecting");
     Ok(Client::try_from(config)?)

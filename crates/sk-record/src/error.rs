@@ -53,7 +53,7 @@ pub enum Error {
         path: PathBuf,
     },
     /// Something that is no run record stands where the record should go.
-    #[error("{} exists and is no run record, so it is not replaced: remove it or choose another place", path.display())]
+    #[error("{} exists and is not a run record, so it is not replaced: remove it or choose another place", path.display())]
     Occupied {
         /// Where.
         path: PathBuf,
@@ -79,7 +79,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// A folder without `run.json`.
-    #[error("{} is no run record: it has no run.json; `skctl run` makes one, `skctl list` shows those here", path.display())]
+    #[error("{} is not a run record: it has no run.json; `skctl run` makes one, `skctl list` shows those here", path.display())]
     NotARecord {
         /// Which folder.
         path: PathBuf,
@@ -150,7 +150,7 @@ pub enum Error {
         dir: PathBuf,
     },
     /// No run of that name.
-    #[error("`{text}` is no run: neither a folder with a run.json nor a name in {}{}", dir.display(), newest(near))]
+    #[error("`{text}` is not a run: neither a folder with a run.json nor a name in {}{}", dir.display(), newest(near))]
     Unknown {
         /// As given.
         text: String,

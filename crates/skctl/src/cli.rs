@@ -12,9 +12,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use jiff::tz::TimeZone;
 
 pub use cluster::{
-    ClusterCommand, DescribeArgs, DoctorArgs, ExportArgs, ExportForm, InstallArgs, InstallPart, LabCommand, LabPlaceArgs,
-    LabStatusArgs, LabWords, LogsArgs, ManifestsCommand, NamedArgs, NodesApplyArgs, NodesCommand, ObjectFormat, Part,
-    RecordArgs, Resource, SimArgs, SnapshotArgs, TracerArgs,
+    ClusterCommand, DescribeArgs, DoctorArgs, ExportArgs, ExportForm, InstallArgs, InstallPart, LabCommand,
+    LabPlaceArgs, LabStatusArgs, LabWords, LogsArgs, ManifestsCommand, NamedArgs, NodesApplyArgs, NodesCommand,
+    ObjectFormat, Part, RecordArgs, Resource, SimArgs, SnapshotArgs, TracerArgs,
 };
 pub use simkube2::OldRunArgs;
 pub use sweep::{SweepCommand, SweepFetchArgs, SweepPlanArgs, SweepRunArgs, SweepStatusArgs};
@@ -232,7 +232,7 @@ pub struct DemoArgs {
 pub struct RunArgs {
     /// Which runs.
     #[command(flatten)]
-    pub question: QuestionArgs,
+    pub request: RunRequestArgs,
     /// Compare with this run: assertions can use its figures (`baseline.cost.total`) and this run's divided by them
     /// (`ratio.cost.total`).
     #[arg(long, value_name = "RUN")]
@@ -292,7 +292,7 @@ pub struct RunArgs {
 
 /// Which runs are asked for: what `skctl run` makes at once, and `skctl sweep plan` writes down.
 #[derive(Clone, Debug, Default, Args)]
-pub struct QuestionArgs {
+pub struct RunRequestArgs {
     /// The trace: a file, a URL, `example:NAME`, Kubernetes YAML (a file or a folder), or `-` for standard input; by
     /// default the one that the scenario names.
     pub trace: Option<String>,

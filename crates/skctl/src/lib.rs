@@ -1,7 +1,8 @@
 //! The command line as a library, so that tests and the reference generator can call it.
 //!
-//! `cli` has the commands and flags, `commands` one file per command, `cluster` those that talk to one, `failure` the exit codes: 0 success, 1 the answer
-//! is no, 2 error, 130 interrupted. Results go to standard output, everything else to standard error.
+//! `cli` has the commands and flags, `commands` one file per command, `cluster` those that talk to a cluster, `failure` the
+//! exit codes: 0 success, 1 the answer is no, 2 error, 130 interrupted. Results go to standard output, everything else to
+//! standard error.
 
 #![cfg_attr(not(feature = "cluster"), allow(dead_code, reason = "what only `cluster` uses is not worth a mark each"))]
 

@@ -36,12 +36,12 @@ pub(crate) fn resolve(args: &RunArgs) -> Result<Resolved> {
     let (mut assumptions, file, text) = text(args)?;
     let old = args.old.sets();
     let sets =
-        args.question.set.iter().chain(&old).map(|text| text.parse::<Assignment>()).collect::<Result<Vec<_>, _>>()?;
-    let varied = args.question.vary.iter().map(|text| text.parse::<Variation>()).collect::<Result<Vec<_>, _>>()?;
+        args.request.set.iter().chain(&old).map(|text| text.parse::<Assignment>()).collect::<Result<Vec<_>, _>>()?;
+    let varied = args.request.vary.iter().map(|text| text.parse::<Variation>()).collect::<Result<Vec<_>, _>>()?;
     let Family { base: mut scenario, mut members } = Scenario::family(&file, &text, &sets, &varied)?;
     for each in members.iter_mut().map(|member| &mut member.scenario).chain([&mut scenario]) {
-        let scheduler = take_scheduler(args.question.scenario.as_deref(), each)?;
-        take_later_schedulers(args.question.scenario.as_deref(), each)?;
+        let scheduler = take_scheduler(args.request.scenario.as_deref(), each)?;
+        take_later_schedulers(args.request.scenario.as_deref(), each)?;
         for warning in scheduler::warnings(&scheduler).into_iter().chain(ignored_flags(each)) {
             if !assumptions.contains(&warning) {
                 assumptions.push(warning);
@@ -49,10 +49,10 @@ pub(crate) fn resolve(args: &RunArgs) -> Result<Resolved> {
         }
         add_what_was_typed(each, args);
     }
-    let trace = args.question.trace.clone().or_else(|| scenario.trace.from.clone());
+    let trace = args.request.trace.clone().or_else(|| scenario.trace.from.clone());
     let trace =
         trace.context("which trace? name one (`skctl run TRACE`), or write `trace: {from: …}` into the scenario")?;
-    let folder = args.question.scenario.as_deref().and_then(Path::parent).unwrap_or(Path::new("")).to_owned();
+    let folder = args.request.scenario.as_deref().and_then(Path::parent).unwrap_or(Path::new("")).to_owned();
     Ok(Resolved { file, folder, trace, scenario, members, assumptions })
 }
 
@@ -84,8 +84,8 @@ fn take_later_schedulers(scenario_file: Option<&Path>, scenario: &mut Scenario) 
 
 /// The scenario's text, what messages call it, and what is assumed by it.
 fn text(args: &RunArgs) -> Result<(Vec<Warning>, String, String)> {
-    let example = args.question.trace.as_deref().and_then(|trace| trace.strip_prefix(examples::PREFIX));
-    Ok(match (&args.question.scenario, example) {
+    let example = args.request.trace.as_deref().and_then(|trace| trace.strip_prefix(examples::PREFIX));
+    Ok(match (&args.request.scenario, example) {
         (Some(path), _) => (Vec::new(), path.display().to_string(), text_file::read("scenario", path)?),
         (None, Some(example)) => {
             let text = examples::find(example)?.scenario.into();
@@ -102,12 +102,12 @@ pub(crate) fn differences(text: &str) -> Result<Vec<Difference>> {
 }
 
 fn add_what_was_typed(scenario: &mut Scenario, args: &RunArgs) {
-    let typed = args.question.assert.iter();
+    let typed = args.request.assert.iter();
     scenario.assertions.extend(typed.map(|text| Assertion { name: None, that: text.clone(), holds: Holds::default() }));
-    if let Some(seed) = args.question.seed {
+    if let Some(seed) = args.request.seed {
         scenario.seed = seed;
     }
-    if let Some(repetitions) = args.question.repetitions {
+    if let Some(repetitions) = args.request.repetitions {
         scenario.repetitions = repetitions;
     }
 }

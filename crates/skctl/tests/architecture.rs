@@ -65,7 +65,8 @@ fn the_dependency_table_is_what_cargo_sees() {
 
 /// The crates of a build of skctl.
 fn crates_of(flags: &[&str]) -> BTreeSet<String> {
-    let args = ["tree", "--package", "skctl", "--edges", "normal", "--prefix", "none", "--format", "{lib}", "--offline"];
+    let args =
+        ["tree", "--package", "skctl", "--edges", "normal", "--prefix", "none", "--format", "{lib}", "--offline"];
     let output = Command::new(env!("CARGO")).args(args).args(flags).current_dir(root()).output().expect("cargo runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()

@@ -288,7 +288,7 @@ fn of_a_failed_simulation_that_wrote_nothing_at_last_the_repetition_before_is_sh
     cluster.skctl(&["run", "example:nginx", "-O", "store/0"]).assert().success();
     let report = ["report", "week", "--cluster"];
     let out = cluster.skctl(&report).assert().success();
-    let out = out.stderr(contains("repetition 1 has no record: ").and(contains("; this is 0")));
+    let out = out.stderr(contains("repetition 1 has no record: ").and(contains("; showing repetition 0")));
     out.stdout(contains("runs/week.0/report.html"));
     // Who asks for that one gets no other.
     let out = cluster.skctl(&report).args(["--repetition", "1"]).assert().code(2);

@@ -154,7 +154,7 @@ fn a_sweep_is_compared_as_a_whole_with_its_front_and_what_each_parameter_moved()
     let listed = skctl(&dir).args(["list", "sweeps/pack", "-o", "json"]).output().expect("skctl runs");
     let listed: Value = serde_json::from_slice(&listed.stdout).expect("JSON");
     assert_eq!(listed.as_array().expect("a list").len(), 11);
-    skctl(&dir).args(["list", "nowhere"]).assert().code(2).stderr(contains("no folder of runs"));
+    skctl(&dir).args(["list", "nowhere"]).assert().code(2).stderr(contains("neither a folder of runs"));
 }
 
 #[test]

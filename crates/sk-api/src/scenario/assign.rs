@@ -92,7 +92,7 @@ pub(crate) fn apply<'a>(
         let mark = Mark::Set { index };
         let mut value = yaml::read(&assignment.value).map_err(|error| fault(yaml::in_plain_words(&error)))?;
         if assignment.path.steps().len() + value.depth() > MAX_DEPTH {
-            return Err(fault(format!("this is nested more than {MAX_DEPTH} deep: no scenario is")));
+            return Err(fault(format!("this is nested more than {MAX_DEPTH} levels deep, and no scenario is")));
         }
         value.remark(mark);
         *find_or_make(&mut document.root, &assignment.path, mark).map_err(fault)? = value;

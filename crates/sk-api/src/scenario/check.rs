@@ -40,7 +40,7 @@ pub(crate) fn check(scenario: &Scenario, document: &Document) -> Result<(), Scen
     timeline::check_timeline(scenario, &mut faults);
     let repetitions = scenario.repetitions;
     faults.unless((1..=MAX_REPETITIONS).contains(&repetitions), Path::of(["repetitions"]), || {
-        format!("{repetitions} is no number of runs: write one from 1 to {MAX_REPETITIONS}")
+        format!("{repetitions} runs are not possible: write a number from 1 to {MAX_REPETITIONS}")
     });
     check_variants(scenario, &mut faults);
     check_accepted(scenario, &mut faults);
@@ -73,7 +73,7 @@ fn is_dns_label(name: &str) -> bool {
 
 fn not_a_name(name: &str) -> String {
     format!(
-        "`{}` is no name: use at most {MAX_NAME_BYTES} lower-case letters, digits and `-`, as in `small-1`",
+        "`{}` is not a name: use at most {MAX_NAME_BYTES} lower-case letters, digits and `-`, as in `small-1`",
         shown(name)
     )
 }

@@ -247,9 +247,9 @@ pub(crate) fn in_plain_words(error: &YamlError) -> String {
         YamlError::UnknownAnchor { .. } => {
             "nothing before this has the name (`&name`) that it repeats (`*name`)".to_owned()
         }
-        YamlError::NonFiniteFloat { value, .. } => format!("`{}` is no number to simulate with", shown(value)),
+        YamlError::NonFiniteFloat { value, .. } => format!("`{}` is not a number to simulate with", shown(value)),
         YamlError::Message { msg, .. } => shown(msg),
-        _ => format!("this is no YAML that can be read: {}", reader_message(error)),
+        _ => format!("this is not valid YAML: {}", reader_message(error)),
     }
 }
 
@@ -279,7 +279,7 @@ fn over_budget(breach: &BudgetBreach) -> String {
 }
 
 fn too_deep() -> String {
-    format!("this is nested more than {MAX_DEPTH} deep: no scenario is")
+    format!("this is nested more than {MAX_DEPTH} levels deep, and no scenario is")
 }
 
 fn reader_message(error: &YamlError) -> String {

@@ -54,7 +54,7 @@ fn what_is_assigned_is_checked_as_if_it_stood_in_the_file() {
         ("cluster.groups.small.max.x=2", "cluster.groups.small.max.x: there are no fields here, so there is no `x`"),
         ("cluster.groups.small[0]=2", "cluster.groups.small[0]: there is no list here, so there is no [0]"),
         ("assert[3]=true", "assert[3]: the list has 2 entries, so the next is [2]"),
-        ("seed={a", "seed: this is no YAML that can be read: "),
+        ("seed={a", "seed: this is not valid YAML: "),
         ("seed=1\n---\n2", "seed: a scenario is one YAML document"),
     ];
     for (set, expected) in cases {
@@ -71,7 +71,7 @@ fn what_is_nested_too_deep_to_be_read_again_is_refused() {
     let scenario = with(&[&deepest]).unwrap();
     assert_eq!(Scenario::parse("written.yaml", &scenario.to_yaml()).unwrap(), scenario);
     let deeper = format!("scheduler{}=[[1]]", ".a".repeat(30));
-    assert!(with(&[&deeper]).unwrap_err().ends_with("this is nested more than 32 deep: no scenario is"));
+    assert!(with(&[&deeper]).unwrap_err().ends_with("this is nested more than 32 levels deep, and no scenario is"));
 }
 
 #[test]

@@ -31,7 +31,7 @@ fn what_is_no_yaml_is_refused_with_line_and_column() {
             "x.yaml:1:1: expected a scenario: a mapping that begins with apiVersion, found the text \"just words\"",
         ),
         ("a: *b", "x.yaml:1:4: nothing before this has the name (`&name`) that it repeats (`*name`)"),
-        ("seed: .nan", "x.yaml:1:7: `.nan` is no number to simulate with"),
+        ("seed: .nan", "x.yaml:1:7: `.nan` is not a number to simulate with"),
         (
             "a: 1\n---\nb: 2",
             "x.yaml:2:1: a scenario is one YAML document: remove what follows `---`, or make it a file of its own",
@@ -64,7 +64,7 @@ fn deep_nesting_is_refused() {
         assert!(said.len() < 300, "{said}");
     }
     let steps: String = (0..40).map(|depth| format!("{}a:\n", " ".repeat(depth))).collect();
-    assert!(refused(&steps).contains("nested more than 32 deep"), "{}", refused(&steps));
+    assert!(refused(&steps).contains("nested more than 32 levels deep"), "{}", refused(&steps));
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn what_is_too_much_is_said_in_words_for_people() {
         (format!("x: [{named}]"), "more than 256 parts have a name (`&name`)"),
         (format!("x: [{repeated}]"), "more than 256 times"),
         (laughs.to_owned(), "repeat more than 4096 values"),
-        (format!("x: {}", "[".repeat(100)), "nested more than 32 deep"),
+        (format!("x: {}", "[".repeat(100)), "nested more than 32 levels deep"),
     ] {
         let said = refused(&format!("{HEAD}{text}"));
         assert!(said.contains(expected), "{expected}: {said}");

@@ -26,7 +26,7 @@ const DECIMAL_SUFFIXES: [(&str, i32); 10] =
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseQuantityError {
     /// Not a number followed by a suffix.
-    #[error("`{0}` is no quantity: write a number and a unit, like `500m`, `1.5` or `128Mi`")]
+    #[error("`{0}` is not a quantity: write a number and a unit, like `500m`, `1.5` or `128Mi`")]
     Malformed(String),
     /// A number, but its unit is unknown.
     #[error("`{0}` has no known unit: use n, u, m, k, M, G, T, P, E, Ki, Mi, Gi, Ti, Pi, Ei or an exponent like e3")]

@@ -10,9 +10,7 @@ use clap::{Args, Subcommand, ValueEnum};
 
 use super::{TRACE_HELP, TableFormat};
 
-pub use installation::{
-    DoctorArgs, InstallArgs, InstallPart, ManifestsCommand, Part, Resource, SimArgs, TracerArgs,
-};
+pub use installation::{DoctorArgs, InstallArgs, InstallPart, ManifestsCommand, Part, Resource, SimArgs, TracerArgs};
 pub use recording::{ExportArgs, ExportForm, RecordArgs, SnapshotArgs};
 
 const LAB_EXAMPLES: &str = "Examples:

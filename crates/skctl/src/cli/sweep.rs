@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::{QuestionArgs, TableFormat};
+use super::{RunRequestArgs, TableFormat};
 
 pub(super) const EXAMPLES: &str = "Examples:
   skctl sweep plan week.sktrace -f pack.yaml --vary cluster.groups.general.max=40,36,32 -N 20
@@ -36,7 +36,7 @@ pub enum SweepCommand {
 pub struct SweepPlanArgs {
     /// Which runs.
     #[command(flatten)]
-    pub question: QuestionArgs,
+    pub request: RunRequestArgs,
     /// Where the records go: a folder, or a folder in an object store (s3://…, gs://…, azure://…).
     #[arg(long, value_name = "PLACE", default_value = "runs")]
     pub to: String,

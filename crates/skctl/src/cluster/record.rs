@@ -44,7 +44,10 @@ pub(crate) fn fetch_record(args: &ReportArgs, global: &Global) -> Result<PathBuf
         };
         let staged = match (fetch(repetition).await, another(args, &simulation, repetition)) {
             (Err(error), Some(before)) => {
-                output::say(global, &format!("repetition {repetition} has no record: {error:#}; showing repetition {before}"));
+                output::say(
+                    global,
+                    &format!("repetition {repetition} has no record: {error:#}; showing repetition {before}"),
+                );
                 fetch(before).await?
             }
             (fetched, _) => fetched?,
@@ -106,7 +109,8 @@ pub(crate) async fn kept(cluster: &Cluster, simulation: &Simulation) -> Result<V
     }
     let path = format!("/records/{}", name_of(simulation));
     let text = CONTROLLER.open(cluster).await?.text(&path, MAX_LIST_BYTES).await?;
-    serde_json::from_str(&text).context("cannot read the controller's list of records; is the controller older than this skctl?")
+    serde_json::from_str(&text)
+        .context("cannot read the controller's list of records; is the controller older than this skctl?")
 }
 
 /// Is it only guessed that there is a record of this repetition? It may have failed before it wrote any.

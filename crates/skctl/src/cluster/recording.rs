@@ -28,10 +28,7 @@ pub(crate) fn save(trace: Spooled, destination: &Destination, global: &Global) -
     let [objects, records, observed] = [exported.objects, exported.records, exported.observations].map(HumanCount);
     output::say(global, &format!("{objects} objects in {records} records, {observed} pods observed"));
     if exported.gaps > 0 {
-        output::say(
-            global,
-            &format!("{} gaps in the recording; `skctl trace show` lists them", exported.gaps),
-        );
+        output::say(global, &format!("{} gaps in the recording; `skctl trace show` lists them", exported.gaps));
     }
     if !behind.is_empty() {
         let kinds: Vec<String> = behind.iter().map(ToString::to_string).collect();

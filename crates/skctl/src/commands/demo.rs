@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use crate::cli::{DemoArgs, Global, QuestionArgs, RunArgs};
+use crate::cli::{DemoArgs, Global, RunArgs, RunRequestArgs};
 use crate::commands::run;
 use crate::failure::Outcome;
 
@@ -13,7 +13,7 @@ pub(crate) fn run(args: &DemoArgs, global: &Global) -> Result<Outcome> {
     if !global.quiet {
         anstream::eprintln!("$ skctl run {TRACE}");
     }
-    let question = QuestionArgs { trace: Some(TRACE.to_owned()), ..QuestionArgs::default() };
-    let run_args = RunArgs { question, open: !args.no_open && run::can_open(), ..RunArgs::default() };
+    let request = RunRequestArgs { trace: Some(TRACE.to_owned()), ..RunRequestArgs::default() };
+    let run_args = RunArgs { request, open: !args.no_open && run::can_open(), ..RunArgs::default() };
     run::run(&run_args, global)
 }

@@ -12,8 +12,8 @@ use sk_store::location::shown;
 use crate::cli::{Global, ListArgs, ObjectFormat};
 use crate::commands::sweep::records::{self, StoredRun};
 use crate::failure::Outcome;
-use crate::{cluster, output};
 use crate::runs::RUNS;
+use crate::{cluster, output};
 
 /// The longest summary.json that is looked into: a hundred thousand owners are about 100 MB.
 const MAX_SUMMARY_BYTES: u64 = 256 << 20;

@@ -21,7 +21,8 @@ use crate::runs::{self, Found};
 use crate::{cluster, output, scenarios};
 
 pub(crate) fn run(args: &ReportArgs, global: &Global) -> Result<Outcome> {
-    let found = if args.cluster { Found::Here(cluster::fetch_record(args, global)?) } else { runs::resolve(&args.run)? };
+    let found =
+        if args.cluster { Found::Here(cluster::fetch_record(args, global)?) } else { runs::resolve(&args.run)? };
     let dir = found.dir();
     let run = Run::open(dir)?;
     let mut analysis = Analysis::of(&run)?;

@@ -9,7 +9,9 @@ use sk_replay::Refusals;
 use sk_store::Trace;
 use sk_trace::validate::{self, Code, Fixed, Severity, Validation};
 
-use crate::cli::{Global, ObjectFormat, PrintArgs, QuestionArgs, RunArgs, TableFormat, ValidateArgs, ValidateCommand};
+use crate::cli::{
+    Global, ObjectFormat, PrintArgs, RunArgs, RunRequestArgs, TableFormat, ValidateArgs, ValidateCommand,
+};
 use crate::commands::run::dry_run::{self, Expected};
 use crate::failure::Outcome;
 use crate::outputs::Destination;
@@ -54,8 +56,8 @@ fn judge(args: &ValidateArgs, global: &Global) -> Result<Outcome> {
 fn expected(args: &ValidateArgs, trace: &str, global: &Global) -> Result<Option<Expected>> {
     let Some(scenario) = &args.scenario else { return Ok(None) };
     let (trace, scenario) = (Some(trace.to_owned()), Some(scenario.clone()));
-    let question = QuestionArgs { trace, scenario, ..QuestionArgs::default() };
-    dry_run::of_scenario(&RunArgs { question, ..RunArgs::default() }, global).map(Some)
+    let request = RunRequestArgs { trace, scenario, ..RunRequestArgs::default() };
+    dry_run::of_scenario(&RunArgs { request, ..RunArgs::default() }, global).map(Some)
 }
 
 /// What `skctl validate` says of an open trace, and whether it is good.

@@ -141,7 +141,11 @@ async fn a_trace_leaves_the_same_record_through_a_labs_controller_by_the_driver_
 
     the_accounts_can_do_nothing_outside_of_runs(&lab).await;
     let processes = pids(&lab.status());
-    lab.skctl().args(["lab", "down", "--dir", "lab"]).assert().success().stdout(contains("stopped the lab and deleted "));
+    lab.skctl()
+        .args(["lab", "down", "--dir", "lab"])
+        .assert()
+        .success()
+        .stdout(contains("stopped the lab and deleted "));
     assert!(processes.iter().all(|pid| !alive(*pid)), "all of {processes:?} are gone");
     assert!(!lab.path("lab").exists());
     lab.skctl().args(["lab", "status", "--dir", "lab"]).assert().code(1).stdout(contains("there is no lab"));

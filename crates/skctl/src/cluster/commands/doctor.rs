@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use anyhow::Result;
 
 use crate::cli::{DoctorArgs, Global, TableFormat};
-use crate::cluster::{self, Cluster};
 use crate::cluster::doctor::{self, Finding, State};
+use crate::cluster::{self, Cluster};
 use crate::failure::Outcome;
 use crate::output;
 use crate::progress::Progress;

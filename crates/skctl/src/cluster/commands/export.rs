@@ -20,9 +20,9 @@ use sk_store::Location;
 
 use crate::cli::{ExportArgs, Global};
 use crate::cluster::channel::Channel;
+use crate::cluster::installation::TRACER;
 use crate::cluster::{self, Cluster};
 use crate::failure::Outcome;
-use crate::cluster::installation::TRACER;
 use crate::output;
 use crate::progress::Progress;
 use crate::times::Clock;

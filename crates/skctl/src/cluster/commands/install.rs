@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use serde_json::Value;
 
+use super::doctor::{outcome, text};
 use crate::cli::{Global, InstallArgs, InstallPart, Part};
 use crate::cluster::apply::{Applier, ApplyError, Change, Manner, name_of};
-use crate::cluster::{self, Cluster};
-use super::doctor::{outcome, text};
 use crate::cluster::doctor::{self, Finding, State};
-use crate::failure::Outcome;
 use crate::cluster::installation::{self, is_dispensable};
+use crate::cluster::{self, Cluster};
+use crate::failure::Outcome;
 use crate::output;
 use crate::progress::Progress;
 

@@ -11,9 +11,9 @@ use clap::Parser;
 use serde_json::json;
 
 use crate::cli::{Global, LabCommand, LabStatusArgs, TableFormat};
-use crate::failure::Outcome;
 use crate::cluster::lab::place::{Process, Ready};
 use crate::cluster::lab::{Place, serve};
+use crate::failure::Outcome;
 use crate::output;
 use crate::progress::Progress;
 

@@ -3,8 +3,8 @@
 use anyhow::Result;
 
 use crate::cli::{Global, ManifestsCommand};
-use crate::failure::Outcome;
 use crate::cluster::installation;
+use crate::failure::Outcome;
 use crate::output;
 
 pub(crate) fn run(command: &ManifestsCommand, global: &Global) -> Result<Outcome> {

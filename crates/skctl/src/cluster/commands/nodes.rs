@@ -39,7 +39,9 @@ const MAX_NODES: usize = 5_000;
 pub(crate) fn apply(args: &NodesApplyArgs, global: &Global) -> Result<Outcome> {
     let nodes = nodes(args, global)?;
     if nodes.is_empty() {
-        bail!("there are no nodes to create: groups with `min: 0` start with none, and not every trace has recorded nodes");
+        bail!(
+            "there are no nodes to create: groups with `min: 0` start with none, and not every trace has recorded nodes"
+        );
     }
     if nodes.len() > MAX_NODES {
         bail!("{} nodes are more than the {MAX_NODES} that Kubernetes is made for", nodes.len());
@@ -103,7 +105,7 @@ fn readiness(missing: &BTreeSet<String>, waited: Duration) -> (String, Outcome) 
         return (format!("all of them are ready after {:.1} s", waited.as_secs_f64()), Outcome::Good);
     };
     let words = format!(
-        "{} of them, {first} first, are not ready after {:.0} s: KWOK makes them so; `skctl doctor sim` says what it lacks",
+        "{} of them, such as {first}, are not ready after {:.0} s; KWOK makes nodes ready, and `skctl doctor sim` shows what it lacks",
         missing.len(),
         waited.as_secs_f64()
     );
@@ -203,7 +205,7 @@ mod tests {
         assert_eq!((words.as_str(), outcome), ("all of them are ready after 1.2 s", Outcome::Good));
         let missing = BTreeSet::from(["small-1".to_owned(), "small-2".to_owned()]);
         let (words, outcome) = readiness(&missing, READY_PATIENCE);
-        assert!(words.contains("2 of them, small-1 first") && words.contains("skctl doctor sim"), "{words}");
+        assert!(words.contains("2 of them, such as small-1") && words.contains("skctl doctor sim"), "{words}");
         assert_eq!(outcome, Outcome::Bad);
     }
 }

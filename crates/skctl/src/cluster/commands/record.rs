@@ -20,12 +20,12 @@ use sk_store::log::Query;
 use sk_tracer::{Counts, Options, Tracer};
 
 use crate::cli::{Global, RecordArgs};
+use crate::cluster::installation;
+use crate::cluster::recording::{self, access};
 use crate::cluster::{self, Cluster};
 use crate::failure::Outcome;
 use crate::outputs::Destination;
 use crate::progress::Progress;
-use crate::cluster::recording::{self, access};
-use crate::cluster::installation;
 use crate::{output, progress};
 
 /// How often the counter moves.
@@ -146,8 +146,12 @@ impl Folder {
     }
 
     fn remove(&self) -> Result<()> {
-        fs::remove_dir_all(&self.path)
-            .with_context(|| format!("the trace is written, but the folder of the recording could not be removed: {}", self.path.display()))
+        fs::remove_dir_all(&self.path).with_context(|| {
+            format!(
+                "the trace is written, but the folder of the recording could not be removed: {}",
+                self.path.display()
+            )
+        })
     }
 
     /// Nothing was recorded: a folder that was not there before is of no use to anybody.

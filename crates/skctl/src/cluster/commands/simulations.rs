@@ -11,13 +11,13 @@ use sk_api::simulation::{Simulation, SimulationStatus, names};
 use sk_store::location::shown;
 
 use crate::cli::{DescribeArgs, Global, LogsArgs, NamedArgs, ObjectFormat};
+use crate::cluster::installation::CONTROLLER;
+use crate::cluster::simulation::trace_of;
 use crate::cluster::simulations::{Simulations, event_time, state_name};
 use crate::cluster::{self, Cluster};
 use crate::failure::Outcome;
-use crate::cluster::installation::CONTROLLER;
 use crate::output;
 use crate::progress::Progress;
-use crate::cluster::simulation::trace_of;
 
 /// How much of a log is shown: of a driver that is gone there are its last 256 KiB, and of a pod that is there this much.
 const MAX_LOG_BYTES: usize = 4 << 20;

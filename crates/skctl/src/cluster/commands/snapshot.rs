@@ -4,13 +4,13 @@ use anyhow::Result;
 use sk_tracer::snapshot::{Snapshot, snapshot};
 
 use crate::cli::{Global, SnapshotArgs};
+use crate::cluster::installation;
+use crate::cluster::recording::{self, access};
 use crate::cluster::{self, Cluster};
 use crate::failure::Outcome;
+use crate::output;
 use crate::outputs::Destination;
 use crate::progress::Progress;
-use crate::cluster::recording::{self, access};
-use crate::cluster::installation;
-use crate::output;
 
 pub(crate) fn run(args: &SnapshotArgs, global: &Global) -> Result<Outcome> {
     let destination = Destination::beside_an_answer(&args.out, None)?;

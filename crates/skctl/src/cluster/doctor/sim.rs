@@ -9,10 +9,10 @@ use sk_ctrl::install::policy::is_policy;
 
 use super::{Finding, State, objects, rights, roles, stages};
 use crate::cli::SimArgs;
+use crate::cluster::installation::{self, CONTROLLER, is_stage};
 use crate::cluster::rights::Right;
 use crate::cluster::simulations::{SimulationError, Simulations};
 use crate::cluster::{Cluster, words};
-use crate::cluster::installation::{self, CONTROLLER, is_stage};
 
 /// What running a simulation takes.
 const RIGHTS: [Right; 7] = [

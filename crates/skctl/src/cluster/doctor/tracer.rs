@@ -11,10 +11,10 @@ use sk_core::{Gvk, Quantity};
 use sk_tracer::install;
 
 use super::{Finding, objects, rights};
+use crate::cluster::installation::{self, TRACER};
 use crate::cluster::kinds::Kinds;
 use crate::cluster::rights::Right;
 use crate::cluster::{Cluster, words};
-use crate::cluster::installation::{self, TRACER};
 
 /// What exporting takes.
 const RIGHTS: [Right; 5] = [

@@ -22,8 +22,8 @@ use super::words;
 use crate::cli::{Global, SimArgs};
 use crate::cluster::Cluster;
 use crate::cluster::apply::{Applier, Manner};
-use crate::failure::Outcome;
 use crate::cluster::installation::{self, CONTROLLER};
+use crate::failure::Outcome;
 
 /// What the cluster and its context are called.
 pub(crate) const NAME: &str = "simkube-lab";

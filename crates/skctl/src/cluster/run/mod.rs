@@ -66,7 +66,7 @@ pub(crate) fn run(args: &RunArgs, global: &Global) -> Result<Outcome> {
 fn check(resolved: &Resolved, args: &RunArgs) -> Result<Checked> {
     let scenario = &resolved.scenario;
     let checked = assertions::check(for_report(&scenario.assertions), &Setup::new(scenario).groups(), Scope::default());
-    checked.map_err(|error| in_file(scenario, args.question.assert.len(), error))
+    checked.map_err(|error| in_file(scenario, args.request.assert.len(), error))
 }
 
 /// The trace, from the driver's point of view.
@@ -108,7 +108,7 @@ fn hint_for_a_nodes_path(typed: &str, error: anyhow::Error) -> anyhow::Error {
 
 /// The parts of a scenario that the real cluster decides by itself.
 fn say_what_is_not_used(args: &RunArgs, global: &Global) {
-    if args.question.scenario.is_some() {
+    if args.request.scenario.is_some() {
         let text = "of the scenario, timing, duration and assertions are used: nodes, autoscaler and scheduler are the \
                     cluster's own (`skctl nodes apply` makes nodes)";
         output::say(global, text);

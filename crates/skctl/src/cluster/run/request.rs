@@ -41,18 +41,18 @@ const USED: [&[&str]; 9] = [
 
 /// What a real cluster cannot do is refused by name.
 pub(super) fn refuse_what_makes_no_sense(args: &RunArgs) -> Result<()> {
-    if let Some(text) = &args.question.part.start {
+    if let Some(text) = &args.request.part.start {
         if text.parse::<f64>().is_ok() {
             bail!("{text} is not a time; did you mean --speed {text}? (-s is --start)");
         }
         bail!("--start is not for --cluster: a replay begins where the trace does; cut it with `skctl trace slice`");
     }
-    if args.question.part.end.is_some() {
+    if args.request.part.end.is_some() {
         bail!("--end is not for --cluster: use -D");
     }
     let others = [
-        ("--vary", !args.question.vary.is_empty(), "one Simulation is one run; create one for each value"),
-        ("--overlay", !args.question.overlay.is_empty(), "the driver replays the trace as it is"),
+        ("--vary", !args.request.vary.is_empty(), "one Simulation is one run; create one for each value"),
+        ("--overlay", !args.request.overlay.is_empty(), "the driver replays the trace as it is"),
         ("--baseline", args.baseline.is_some(), "fetch the record with `skctl report NAME --cluster` first"),
         ("--jobs", args.jobs.is_some(), "a cluster runs one Simulation at a time"),
         ("--junit", args.junit.is_some(), "each run's folder has a junit.xml"),
@@ -62,7 +62,7 @@ pub(super) fn refuse_what_makes_no_sense(args: &RunArgs) -> Result<()> {
     if let Some((flag, _, why)) = others.iter().find(|(_, is_typed, _)| *is_typed) {
         bail!("{flag} is not for --cluster: {why}");
     }
-    if args.question.seed.is_some() {
+    if args.request.seed.is_some() {
         bail!("--seed is not for --cluster: a real cluster has no seed");
     }
     if args.speed.is_some_and(|speed| !speed.is_finite() || speed <= 0.0) {
@@ -72,10 +72,10 @@ pub(super) fn refuse_what_makes_no_sense(args: &RunArgs) -> Result<()> {
         bail!("--speed {speed}: must be from {} to {}", SPEEDS.start(), SPEEDS.end());
     }
     let most = names::MAX_REPETITIONS;
-    if let Some(repetitions) = args.question.repetitions.filter(|repetitions| !(1..=most).contains(repetitions)) {
+    if let Some(repetitions) = args.request.repetitions.filter(|repetitions| !(1..=most).contains(repetitions)) {
         bail!("--repetitions {repetitions}: must be from 1 to {most}");
     }
-    args.question.set.iter().try_for_each(|text| refuse_unused(text))
+    args.request.set.iter().try_for_each(|text| refuse_unused(text))
 }
 
 /// What the scenario asks for and a real cluster cannot do is refused by name too.
@@ -154,7 +154,7 @@ pub(super) fn simulation(
 
 /// Which part of the trace; only its length can be said.
 pub(super) fn asked(args: &RunArgs, resolved: &Resolved) -> Result<Asked> {
-    let asked = Asked::of_run(&args.question.part, &resolved.scenario.trace)?;
+    let asked = Asked::of_run(&args.request.part, &resolved.scenario.trace)?;
     if asked.start.is_some() || asked.end.is_some() {
         bail!("{}: trace.start and trace.end are not for --cluster; use trace.duration", resolved.file);
     }
@@ -199,16 +199,14 @@ fn ttl(args: &RunArgs) -> Result<Option<u32>> {
     let Some(text) = &args.ttl else { return Ok(None) };
     let ttl: SimDuration = text.parse().context("--ttl")?;
     if !(MIN_TTL..=MAX_TTL).contains(&ttl) {
-        bail!(
-            "--ttl {text}: must be from {MIN_TTL} to {MAX_TTL}; sooner, the record might go before it is fetched"
-        );
+        bail!("--ttl {text}: must be from {MIN_TTL} to {MAX_TTL}; sooner, the record might go before it is fetched");
     }
     Ok(u32::try_from(ttl.as_micros() / 1_000_000).ok())
 }
 
 /// The Simulation's name: as typed, or after the trace with something that makes it the only one.
 fn name(args: &RunArgs, resolved: &Resolved) -> Result<String> {
-    if let Some(name) = &args.question.name {
+    if let Some(name) = &args.request.name {
         let dns = |char: char| char.is_ascii_lowercase() || char.is_ascii_digit() || char == '-';
         if name.is_empty() || !name.chars().all(dns) || name.starts_with('-') || name.ends_with('-') {
             bail!("--name {name}: on a cluster a name has lower-case letters, digits and dashes only");

@@ -41,7 +41,7 @@ impl Judge<'_> {
 
 /// What the scenario accepts, and whether warnings count.
 pub(crate) fn terms(scenario: &Scenario, args: &RunArgs) -> Terms {
-    Terms { accept: scenario.accept.clone(), strict: args.question.strict }
+    Terms { accept: scenario.accept.clone(), strict: args.request.strict }
 }
 
 /// A run in its place, and what is to be said of it.

@@ -23,7 +23,7 @@ pub(super) fn run(args: &RunArgs, planned: &Planned, global: &Global) -> Result<
         if !examined.contains(&run.material) {
             examined.push(run.material);
             let (found, good) =
-                validate::examine(&planned.materials.get(run.material).trace, args.question.strict, global)?;
+                validate::examine(&planned.materials.get(run.material).trace, args.request.strict, global)?;
             text += &found;
             is_good &= good;
         }
@@ -37,7 +37,7 @@ pub(super) fn run(args: &RunArgs, planned: &Planned, global: &Global) -> Result<
         let _ = writeln!(text, "would run  {label}{length} from {start}, seed {seed}, into {}", run.dir.display());
     }
     output::print(&text)?;
-    Ok(if is_good && expected.is_good(args.question.strict) { Outcome::Good } else { Outcome::Bad })
+    Ok(if is_good && expected.is_good(args.request.strict) { Outcome::Good } else { Outcome::Bad })
 }
 
 /// What is expected of each variant of a scenario.

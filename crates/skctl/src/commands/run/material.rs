@@ -74,8 +74,8 @@ impl Asked {
     pub(super) fn new(args: &RunArgs, resolved: &Resolved, scenario: &Scenario) -> Result<Self> {
         let beside = |path: &String| if path == "-" { path.into() } else { resolved.folder.join(path) };
         let written = scenario.trace.overlay.iter().map(|path| beside(path).display().to_string());
-        let overlay: Vec<String> = written.chain(args.question.overlay.iter().cloned()).collect();
-        let from = args.question.trace.clone().or_else(|| scenario.trace.from.clone());
+        let overlay: Vec<String> = written.chain(args.request.overlay.iter().cloned()).collect();
+        let from = args.request.trace.clone().or_else(|| scenario.trace.from.clone());
         let trace = from.unwrap_or_else(|| resolved.trace.clone());
         if overlay.iter().chain([&trace]).filter(|path| *path == "-").count() > 1 {
             bail!("standard input can be read once: either the trace or one overlay is `-`");

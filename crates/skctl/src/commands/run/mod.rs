@@ -94,7 +94,7 @@ fn check_junit(args: &RunArgs) -> Result<()> {
 
 /// Somebody who knows SimKube 2 types `run NAME -f TRACE`: then the scenario is a trace.
 pub(crate) fn hint_for_the_old_form(args: &RunArgs, error: anyhow::Error) -> anyhow::Error {
-    let (Some(name), Some(file)) = (&args.question.trace, &args.question.scenario) else { return error };
+    let (Some(name), Some(file)) = (&args.request.trace, &args.request.scenario) else { return error };
     // Manifests open as a trace too, but nobody ran a Node in SimKube 2; and an example or a URL is no name of a run.
     let is_recording = sk_store::trace::open(file).is_ok_and(|trace| trace.format() != Format::Manifests);
     if !is_recording || Path::new(name).exists() || name.contains(':') {
@@ -106,7 +106,7 @@ pub(crate) fn hint_for_the_old_form(args: &RunArgs, error: anyhow::Error) -> any
 /// `run NAME --trace-path TRACE` can only be SimKube 2's.
 fn refuse_the_old_form(args: &RunArgs) -> Result<()> {
     match &args.old.trace_path {
-        Some(trace) => Err(todays_form(args.question.trace.as_deref().unwrap_or("NAME"), trace)),
+        Some(trace) => Err(todays_form(args.request.trace.as_deref().unwrap_or("NAME"), trace)),
         None => Ok(()),
     }
 }

@@ -106,7 +106,7 @@ pub(super) fn plan(args: &RunArgs, resolved: &Resolved, has_baseline: bool, glob
         let material = planned.materials.find_or_read(asked, global)?;
         let mut scenario = member.scenario.clone();
         fit(&mut scenario, &planned.materials.get(material).trace).with_context(|| resolved.file.clone())?;
-        let place = |text: &str| place_of(&resolved.scenario, args.question.assert.len(), text);
+        let place = |text: &str| place_of(&resolved.scenario, args.request.assert.len(), text);
         let place = |text: &str| place(text).map(|place| format!("{place}: ")).unwrap_or_default();
         let assertions = scenario.assertions.iter().map(|assertion| assertion.that.as_str());
         named::refuse_unknown(assertions, planned.materials.get(material), place)?;
@@ -136,7 +136,7 @@ fn variant(
         let some = those(&scenario.assertions, holds, is_repeated);
         let groups = Setup::new(scenario).groups();
         let checked = assertions::check(for_report(&some), &groups, Scope { mean, ..scope });
-        checked.map_err(|error| in_file(&resolved.scenario, args.question.assert.len(), error))
+        checked.map_err(|error| in_file(&resolved.scenario, args.request.assert.len(), error))
     };
     Ok(PlannedVariant {
         label: label.to_owned(),
@@ -167,7 +167,7 @@ impl Variant<'_> {
     /// Which part of the trace, and whether its length was assumed; written out as moments, so that the run's own scenario
     /// asks the same again.
     fn window(&self, scenario: &mut Scenario, material: &Material) -> Result<(Window, bool)> {
-        let asked = Asked::of_run(&self.args.question.part, &scenario.trace)?;
+        let asked = Asked::of_run(&self.args.request.part, &scenario.trace)?;
         let (window, is_assumed) = times::window(&asked, span(&material.trace), &Clock::of(self.global))?;
         let (warmup, length) = (scenario.begin.warmup, window.end.since(window.start));
         if warmup >= length {
@@ -239,7 +239,7 @@ impl Variant<'_> {
 
     /// `pack`, or `pack-packed-max-36` where there are several.
     fn name(&self, scenario: &Scenario) -> String {
-        let name = self.args.question.name.clone().or_else(|| scenario.name.as_ref().map(ToString::to_string));
+        let name = self.args.request.name.clone().or_else(|| scenario.name.as_ref().map(ToString::to_string));
         let name = name.unwrap_or_else(|| traces::default_name(self.typed));
         let of_variant = if self.member.label.is_empty() { String::new() } else { format!("-{}", self.member.label) };
         runs::folder_name(&format!("{name}{of_variant}"))

@@ -18,7 +18,7 @@ pub(super) fn of(args: &RunArgs, trace: &str, concluded: &Concluded) -> Vec<Stri
         None => format!("skctl report {run} -o markdown"),
     };
     let can_shrink = analysis.meta.groups.iter().any(|group| group.max > group.min);
-    let is_set = args.question.set.iter().any(|set| set.starts_with(SOONER));
+    let is_set = args.request.set.iter().any(|set| set.starts_with(SOONER));
     let change = if can_shrink && !is_set { format!("--set {SOONER}=2m") } else { "-N 5".to_owned() };
     let mut again = vec!["skctl run".to_owned(), quoted(trace)];
     again.extend(typed(args));
@@ -31,22 +31,22 @@ fn word_for(dir: &Path) -> String {
     if dir.starts_with(RUNS) { NEWEST.to_owned() } else { quoted(&dir.display().to_string()) }
 }
 
-/// What decides about the question of a run. The name and the folder are left out: another question is another run.
+/// What a run depends on. The name and the folder are left out: another request is another run.
 fn typed(args: &RunArgs) -> Vec<String> {
     let path = |path: &std::path::PathBuf| path.display().to_string();
     let one = |flag: &str, value: Option<String>| value.map(|value| format!("{flag} {}", quoted(&value)));
     let each = |flag: &'static str, values: &[String]| -> Vec<String> {
         values.iter().map(|value| format!("{flag} {}", quoted(value))).collect()
     };
-    let question = &args.question;
-    let part = &question.part;
-    let mut words: Vec<String> = one("-f", question.scenario.as_ref().map(path)).into_iter().collect();
+    let request = &args.request;
+    let part = &request.part;
+    let mut words: Vec<String> = one("-f", request.scenario.as_ref().map(path)).into_iter().collect();
     words.extend(each("--set", &args.old.sets()));
-    words.extend(each("--set", &question.set));
-    words.extend(each("--overlay", &question.overlay));
-    words.extend(each("--assert", &question.assert));
+    words.extend(each("--set", &request.set));
+    words.extend(each("--overlay", &request.overlay));
+    words.extend(each("--assert", &request.assert));
     words.extend(one("--baseline", args.baseline.clone()));
-    words.extend(one("--seed", question.seed.map(|seed| seed.to_string())));
+    words.extend(one("--seed", request.seed.map(|seed| seed.to_string())));
     let times = [("-s", &part.start), ("-t", &part.end), ("-D", &part.duration)];
     words.extend(times.into_iter().filter_map(|(flag, time)| one(flag, time.clone())));
     words.extend(args.cluster.then(|| "--cluster".to_owned()));

@@ -16,7 +16,7 @@ use sk_store::location::shown;
 use super::file::{Line, Plan, SCENARIO, Sweep, put};
 use super::manifests::{self, Pods};
 use super::place::Place;
-use crate::cli::{Global, QuestionArgs, RunArgs, SweepPlanArgs};
+use crate::cli::{Global, RunArgs, RunRequestArgs, SweepPlanArgs};
 use crate::commands::run::alone::{self, Alone};
 use crate::examples;
 use crate::failure::Outcome;
@@ -28,7 +28,7 @@ const JOB: &str = "job.yaml";
 const SWEEPS: &str = "sweeps";
 
 pub(super) fn run(args: &SweepPlanArgs, global: &Global) -> Result<Outcome> {
-    let asked = RunArgs { question: args.question.clone(), ..RunArgs::default() };
+    let asked = RunArgs { request: args.request.clone(), ..RunArgs::default() };
     let resolved = scenarios::resolve(&asked)?;
     let (trace, to) = (lasting_trace(&resolved.trace)?, absolute(&args.to)?);
     // A place that cannot be one is found out now and not by each run.
@@ -38,11 +38,11 @@ pub(super) fn run(args: &SweepPlanArgs, global: &Global) -> Result<Outcome> {
     }
     let all = alone::list(&asked, global)?;
     let of_scenario = resolved.scenario.name.as_ref().map(ToString::to_string);
-    let name = args.question.name.clone().or(of_scenario).unwrap_or_else(|| traces::default_name(&resolved.trace));
+    let name = args.request.name.clone().or(of_scenario).unwrap_or_else(|| traces::default_name(&resolved.trace));
     let name = runs::folder_name(&name);
     let dir = args.out.clone().unwrap_or_else(|| Path::new(SWEEPS).join(&name));
     begin(&dir)?;
-    let plan = Plan::new(name, trace, to, args.question.strict, resolved.assumptions);
+    let plan = Plan::new(name, trace, to, args.request.strict, resolved.assumptions);
     let mut sweep = Sweep { dir, plan, lines: Vec::new() };
     let job = write(args, &mut sweep, &all, global).inspect_err(|_| {
         // The folder was empty; what it has now is no plan.
@@ -205,15 +205,15 @@ fn check(sweep: &Sweep, global: &Global) -> Result<()> {
 
 /// What `skctl run` is asked for one line.
 pub(super) fn arguments(sweep: &Sweep, line: &Line, out: Option<PathBuf>) -> RunArgs {
-    let question = QuestionArgs {
+    let request = RunRequestArgs {
         trace: Some(sweep.plan.trace.clone()),
         scenario: Some(sweep.scenario(line)),
         seed: Some(line.seed),
         name: Some(line.name.clone()),
         strict: sweep.plan.strict,
-        ..QuestionArgs::default()
+        ..RunRequestArgs::default()
     };
-    RunArgs { question, out, ..RunArgs::default() }
+    RunArgs { request, out, ..RunArgs::default() }
 }
 
 /// Assertions that compare runs cannot be judged where each run is made by itself.

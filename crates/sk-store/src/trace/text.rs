@@ -12,13 +12,70 @@ pub(crate) mod time {
         Text(String),
     }
 
+    /// The time at which the year 9000 begins, in microseconds: well before the calendar ends.
+    const YEAR_9000: i64 = 221_845_392_000_000_000;
+
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature is serde's")]
     pub(crate) fn serialize<S: Serializer>(time: &SimTime, serializer: S) -> Result<S::Ok, S::Error> {
+        if (0..YEAR_9000).contains(&time.as_micros()) {
+            let mut text = [0; LONGEST];
+            return serializer.serialize_str(spell(time.as_micros().unsigned_abs(), &mut text));
+        }
         let text = time.to_string();
         match SimTime::parse_rfc3339(&text) {
             Ok(back) if back == *time => serializer.serialize_str(&text),
             _ => time.as_micros().serialize(serializer),
         }
+    }
+
+    /// `2026-01-05T09:00:00.123456Z`.
+    const LONGEST: usize = 27;
+
+    /// A time of the years 1970 to 8999 as text, without the calendar's detours: traces hold millions of times.
+    fn spell(micros: u64, text: &mut [u8; LONGEST]) -> &str {
+        let (secs, fraction) = (micros / 1_000_000, micros % 1_000_000);
+        let (year, month, day) = civil(secs / 86_400);
+        let fields = [(year, 4, b'-'), (month, 2, b'-'), (day, 2, b'T')];
+        let clock =
+            [(secs / 3_600 % 24, 2, b':'), (secs / 60 % 60, 2, b':'), (secs % 60, 2, b'.'), (fraction, 6, b'Z')];
+        let mut at = 0;
+        for (number, digits, behind) in fields.into_iter().chain(clock) {
+            let mut rest = number;
+            for place in (at..at + digits).rev() {
+                text[place] = b'0' + (rest % 10) as u8;
+                rest /= 10;
+            }
+            text[at + digits] = behind;
+            at += digits + 1;
+        }
+        // As many decimals as it has.
+        let mut end = at - 1;
+        while text[end - 1] == b'0' && end > LONGEST - 7 {
+            end -= 1;
+        }
+        if fraction == 0 {
+            end = LONGEST - 8;
+        }
+        text[end] = b'Z';
+        std::str::from_utf8(&text[..=end]).unwrap_or_default()
+    }
+
+    /// Year, month and day of a day since 1970. Years are counted from March on, so that the day that is now and then
+    /// inserted is a year's last, and days from 0000-03-01 on, in cycles of 400 years.
+    fn civil(days: u64) -> (u64, u64, u64) {
+        const TO_MARCH_OF_YEAR_0: u64 = 719_468;
+        const DAYS_OF_400_YEARS: u64 = 146_097;
+        let days = days + TO_MARCH_OF_YEAR_0;
+        let (cycle, day_of_cycle) = (days / DAYS_OF_400_YEARS, days % DAYS_OF_400_YEARS);
+        let leaps = day_of_cycle / 1_460 - day_of_cycle / 36_524 + day_of_cycle / 146_096;
+        let year_of_cycle = (day_of_cycle - leaps) / 365;
+        let day_of_year = day_of_cycle - (365 * year_of_cycle + year_of_cycle / 4 - year_of_cycle / 100);
+        // From March on, months have 31, 30, 31, 30, 31 days, and so on: 153 in five.
+        let month_from_march = (5 * day_of_year + 2) / 153;
+        let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+        let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+        let year = cycle * 400 + year_of_cycle + u64::from(month <= 2);
+        (year, month, day)
     }
 
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SimTime, D::Error> {
@@ -28,6 +85,36 @@ pub(crate) mod time {
                 let shown: String = text.chars().take(60).collect();
                 de::Error::custom(format!("`{shown}` is not a time: write it like 2026-01-05T09:00:00Z"))
             }),
+        }
+    }
+}
+
+/// Tests of [`time`].
+#[cfg(test)]
+mod tests {
+    use sk_core::SimTime;
+    use sk_core::rng::Stream;
+
+    #[test]
+    fn a_time_is_spelt_as_it_is_shown() {
+        let mut drawn = Stream::new(1, "times");
+        let known = [0, 1, 10, 999_999, 1_000_000, 951_782_400_000_000, 951_868_799_999_999, 221_845_391_999_999_999];
+        let random = (0..20_000).map(|_| drawn.below(221_845_392_000_000_000).cast_signed());
+        for micros in known.into_iter().chain(random) {
+            let time = SimTime::from_micros(micros);
+            let mut text = Vec::new();
+            super::time::serialize(&time, &mut serde_json::Serializer::new(&mut text)).unwrap();
+            assert_eq!(String::from_utf8(text).unwrap(), format!("\"{time}\""));
+        }
+    }
+
+    #[test]
+    fn a_time_beyond_the_calendar_comes_back_all_the_same() {
+        for micros in [i64::MIN, -1, 221_845_392_000_000_000, 253_402_300_800_000_000, i64::MAX] {
+            let mut text = Vec::new();
+            super::time::serialize(&SimTime::from_micros(micros), &mut serde_json::Serializer::new(&mut text)).unwrap();
+            let back = super::time::deserialize(&mut serde_json::Deserializer::from_slice(&text)).unwrap();
+            assert_eq!(back, SimTime::from_micros(micros));
         }
     }
 }

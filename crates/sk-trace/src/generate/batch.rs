@@ -6,7 +6,7 @@ use sk_core::hash::stable_pod_spec;
 use sk_core::{Gvk, ObjectKey, ObjectRef, Pointer, SimDuration, SimTime, SmolStr, StableHash, TemplateId};
 use sk_store::trace::{Filling, Ink, Life, OwnerLives, Stencil, TemplateLives};
 
-use super::pods::{self, Requests, Settings, Size, TEAMS};
+use super::pods::{self, Settings, Size, TEAMS};
 use super::random::Draw;
 use super::service::namespace;
 use super::spec::{GenerateSpec, Lifetime};
@@ -46,7 +46,7 @@ pub(super) struct Job {
     /// When each of its pods starts and ends.
     pub(super) ends: Vec<(SimTime, SimTime)>,
     /// What each asks for.
-    pub(super) requests: Requests,
+    pub(super) size: Size,
 }
 
 impl Job {
@@ -56,10 +56,10 @@ impl Job {
         let work = Work::draw(spec, &mut draw, id);
         // Most Jobs have one pod, some have many.
         let pods = if draw.chance(0.15) { draw.between(2, 20) } else { 1 };
-        let (settings, requests) = work.fill(&mut draw, filling);
+        let (settings, size) = work.fill(&mut draw, filling);
         filling.number(pods);
         let ends = (0..pods).map(|_| life(&mut draw, spec.batch.life, at)).collect();
-        Self { reference: work.reference(JOB), labels: work.labels(), settings, ends, requests }
+        Self { reference: work.reference(JOB), labels: work.labels(), settings, ends, size }
     }
 
     /// When its last pod has ended; it was created at `at`.
@@ -170,7 +170,7 @@ pub(super) struct CronJob {
     template: Value,
     every_minutes: u64,
     offset_minutes: u64,
-    pub(super) requests: Requests,
+    pub(super) size: Size,
     pub(super) life: Lifetime,
     pub(super) draw: Draw,
 }
@@ -182,7 +182,7 @@ impl CronJob {
         let every_minutes = *draw.pick(&[5, 10, 15, 30, 60, 60, 6 * 60, MINUTES_PER_DAY, MINUTES_PER_DAY]);
         let offset_minutes = draw.below(every_minutes);
         let mut filling = Filling::default();
-        let (settings, requests) = work.fill(&mut draw, &mut filling);
+        let (settings, size) = work.fill(&mut draw, &mut filling);
         let template = template(Ink::Real(&filling), settings, "OnFailure");
         let mut object = json!({"apiVersion": "batch/v1", "kind": "CronJob", "metadata": metadata(Ink::Real(&filling)),
             "spec": {"concurrencyPolicy": "Allow", "failedJobsHistoryLimit": 1,
@@ -192,7 +192,7 @@ impl CronJob {
         let median = draw.spread(spec.cron.life.median, spec.cron.life.p95);
         let life = Lifetime { median, p95: median * 3 };
         let reference = work.reference(CRON_JOB);
-        Self { object, reference, template, every_minutes, offset_minutes, requests, life, draw }
+        Self { object, reference, template, every_minutes, offset_minutes, size, life, draw }
     }
 
     /// The time from one start to the next.
@@ -287,7 +287,7 @@ impl Work {
 
     /// Fills the texts of a template and of what is around it. Answers how many settings its container has, and what it
     /// asks for.
-    fn fill(&self, draw: &mut Draw, filling: &mut Filling) -> (usize, Requests) {
+    fn fill(&self, draw: &mut Draw, filling: &mut Filling) -> (usize, Size) {
         filling.clear();
         [&self.name, &self.namespace, self.team, self.task].into_iter().for_each(|text| filling.text(text));
         filling.text(&pods::version(draw.below(40)));
@@ -298,7 +298,7 @@ impl Work {
         let size = Size::draw(draw);
         size.fill(filling);
         settings.fill(filling);
-        (settings.count, size.requests())
+        (settings.count, size)
     }
 }
 

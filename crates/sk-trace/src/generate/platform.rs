@@ -5,7 +5,7 @@
 //! docs/trace-format.md has the table. All of it depends on the seed and a number only, as everything generated does.
 
 use serde_json::{Value, json};
-use sk_core::SmolStr;
+use sk_core::{SimTime, SmolStr};
 
 use super::pods::{Requests, TEAMS};
 use super::random::Draw;
@@ -162,14 +162,14 @@ pub(super) fn machine_name(number: u32, generation: u32) -> SmolStr {
 }
 
 /// A machine's Node.
-pub(super) fn node(name: &str, number: u32, pool: Pool, is_cordoned: bool) -> Value {
+pub(super) fn node(name: &str, (number, pool): (u32, Pool), created: SimTime, is_cordoned: bool) -> Value {
     let zone = ["a", "b", "c"][zone(number)];
     let label = match pool {
         Pool::General => "general",
         Pool::Stateful => "stateful",
     };
     let mut object = json!({"apiVersion": "v1", "kind": "Node",
-        "metadata": {"name": name, "labels": {"kubernetes.io/arch": "amd64", "kubernetes.io/hostname": name,
+        "metadata": {"creationTimestamp": created.to_rfc3339_secs(), "name": name, "labels": {"kubernetes.io/arch": "amd64", "kubernetes.io/hostname": name,
             "kubernetes.io/os": "linux", "node.kubernetes.io/instance-type": "general-16",
             "topology.kubernetes.io/region": "region-1", "topology.kubernetes.io/zone": format!("region-1{zone}"), POOL: label}},
         "spec": {},

@@ -48,8 +48,7 @@ pub(super) struct Size {
 impl Size {
     /// A common size. Memory follows CPU, with a step or two of freedom.
     pub(super) fn draw(random: &mut Draw) -> Self {
-        let places: Vec<usize> = (0..CPU.len()).collect();
-        let cpu = *random.pick_middle(&places);
+        let cpu = random.middle(CPU.len());
         let memory = (cpu + random.below(4) as usize).saturating_sub(1).min(MEMORY.len() - 1);
         let limit = (memory + random.below(2) as usize).min(MEMORY.len() - 1);
         Self { cpu: CPU[cpu], memory: MEMORY[memory], memory_limit: MEMORY[limit] }

@@ -90,6 +90,16 @@ pub(crate) struct Counts {
     pub(crate) rows: u64,
 }
 
+/// Writes a line of one field.
+fn write_field(out: &mut Vec<u8>, name: &str, value: &impl Serialize) -> Result<(), serde_json::Error> {
+    out.extend_from_slice(b"{\"");
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(b"\":");
+    serde_json::to_writer(&mut *out, value)?;
+    out.push(b'}');
+    Ok(())
+}
+
 /// What a line says.
 #[derive(Debug)]
 pub(crate) enum Said {
@@ -130,16 +140,15 @@ impl Line {
         }
     }
 
-    /// A row as a line.
-    pub(crate) fn of_row(row: &Row) -> Self {
-        let line = Self::default();
-        match row.clone() {
-            Row::Lives(lives) => Self { lives: Some(lives), ..line },
-            Row::Observation(observation) => Self { observation: Some(observation), ..line },
-            Row::Node(node) => Self { node: Some(node), ..line },
-            Row::Reserved(reserved) => Self { reserved: Some(reserved), ..line },
-            Row::Gap(gap) => Self { gap: Some(gap), ..line },
-            Row::Index(index) => Self { index: Some(index), ..line },
+    /// Writes a row as the line that [`Self::parse`] reads, without a copy of it: there are millions of them.
+    pub(crate) fn write_row(row: &Row, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
+        match row {
+            Row::Lives(lives) => write_field(out, "lives", lives),
+            Row::Observation(observation) => write_field(out, "observation", observation),
+            Row::Node(node) => write_field(out, "node", node),
+            Row::Reserved(reserved) => write_field(out, "reserved", reserved),
+            Row::Gap(gap) => write_field(out, "gap", gap),
+            Row::Index(index) => write_field(out, "index", index),
         }
     }
 

@@ -35,7 +35,9 @@ pub(crate) fn parse_header(text: &[u8]) -> Result<Header, LineError> {
 
 /// A row as a line.
 pub(crate) fn row_text(row: &Row) -> Result<Vec<u8>, Error> {
-    let mut text = serde_json::to_vec(&Line::of_row(row))?;
+    // Longer than most: a Job's lives and a pod's observation are some 300 bytes.
+    let mut text = Vec::with_capacity(512);
+    Line::write_row(row, &mut text)?;
     text.push(b'\n');
     Ok(text)
 }

@@ -27,7 +27,8 @@ impl<W: Write> Writer<W> {
 
     pub(crate) fn row(&mut self, row: &Row) -> Result<(), WriteError> {
         self.counts.rows += 1;
-        write_line(&mut self.out, &Line::of_row(row))
+        let text = super::row_text(row).map_err(WriteError::Json)?;
+        self.out.write_all(&text).map_err(WriteError::Output)
     }
 
     pub(crate) fn finish(mut self) -> Result<W, WriteError> {

@@ -1,6 +1,7 @@
-//! Writing: one chunk is collected in memory while the one before it is compressed in a thread of its own, then written;
-//! nothing is ever changed behind it. What is written, and in which order, does not depend on which of the two is faster.
+//! Writing: one chunk is collected in memory while what came before it is compressed in threads of its own, then written;
+//! nothing is ever changed behind it. What is written, and in which order, does not depend on which of them is faster.
 
+use std::collections::VecDeque;
 use std::io::Write;
 use std::panic::resume_unwind;
 use std::thread::{self, JoinHandle};
@@ -22,7 +23,11 @@ use crate::trace::jsonl;
 use crate::trace::record::{Change, Deletion, Record};
 use crate::trace::rows::{Row, Section};
 use crate::trace::stencil::Encoded;
-use crate::trace::write::WriteError;
+use crate::trace::write::{Effort, WriteError};
+
+/// How many chunks and blocks of rows are compressed while the next is collected: a chunk has 16 MiB, and rows are fewer. Two,
+/// because of traces that have both neither then waits for the other.
+const MAX_PENDING: usize = 2;
 
 /// Writes a trace in the native format.
 pub(crate) struct Writer<W> {
@@ -38,24 +43,30 @@ pub(crate) struct Writer<W> {
     index: ChunkIndex,
     directory: Directory,
     rows: Vec<RowsOut>,
-    /// The chunk that is being compressed.
-    pending: Option<JoinHandle<Result<Chunk, WriteError>>>,
+    /// What is being compressed, in the order in which it is written.
+    pending: VecDeque<JoinHandle<Result<Compressed, WriteError>>>,
+    effort: Effort,
 }
 
-/// A chunk that is compressed.
-struct Chunk {
-    /// Its objects and times are for the index.
-    heads: HeadsOut,
-    blocks: [Block; 2],
+/// What is compressed and waits to be written.
+enum Compressed {
+    /// A chunk. Its objects and times are for the index.
+    Chunk { heads: Box<HeadsOut>, blocks: [Block; 2] },
+    /// So many rows.
+    Rows { section: Section, count: usize, block: Block },
 }
 
-impl Chunk {
-    fn new(heads: HeadsOut, bodies: &BodiesOut) -> Result<Self, WriteError> {
+impl Compressed {
+    fn chunk(heads: HeadsOut, bodies: &BodiesOut, effort: Effort) -> Result<Self, WriteError> {
         let blocks = [
-            Block::new(Kind::Heads, heads.len(), &heads.encode())?,
-            Block::new(Kind::Bodies, bodies.len(), &bodies.encode())?,
+            Block::new(Kind::Heads, heads.len(), &heads.encode(), effort)?,
+            Block::new(Kind::Bodies, bodies.len(), &bodies.encode(), effort)?,
         ];
-        Ok(Self { heads, blocks })
+        Ok(Self::Chunk { heads: Box::new(heads), blocks })
+    }
+
+    fn rows(section: Section, count: usize, text: &[u8], effort: Effort) -> Result<Self, WriteError> {
+        Ok(Self::Rows { section, count, block: Block::new(Kind::Rows(section), count, text, effort)? })
     }
 }
 
@@ -67,7 +78,7 @@ struct RowsOut {
 }
 
 impl<W: Write> Writer<W> {
-    pub(crate) fn new(mut out: W, header: &Header) -> Result<Self, WriteError> {
+    pub(crate) fn new(mut out: W, header: &Header, effort: Effort) -> Result<Self, WriteError> {
         let mut beginning = MAGIC.to_vec();
         beginning.extend_from_slice(&VERSION.to_le_bytes());
         beginning.extend_from_slice(&[0; 4]);
@@ -83,7 +94,8 @@ impl<W: Write> Writer<W> {
             index: ChunkIndex::default(),
             directory: Directory::default(),
             rows: rows.into(),
-            pending: None,
+            pending: VecDeque::new(),
+            effort,
         };
         let text = jsonl::header_text(header).map_err(WriteError::Json)?;
         writer.block(Kind::Header, 1, &text)?;
@@ -92,7 +104,7 @@ impl<W: Write> Writer<W> {
 
     /// Writes a block behind everything that was pushed before it.
     fn block(&mut self, kind: Kind, count: usize, raw: &[u8]) -> Result<(), WriteError> {
-        self.at += Block::new(kind, count, raw)?.write(&mut self.out)?;
+        self.at += Block::new(kind, count, raw, self.effort)?.write(&mut self.out)?;
         Ok(())
     }
 
@@ -154,22 +166,43 @@ impl<W: Write> Writer<W> {
     fn end_chunk(&mut self) -> Result<(), WriteError> {
         let (heads, bodies) = (std::mem::take(&mut self.heads), std::mem::take(&mut self.bodies));
         self.newest.clear();
-        self.write_pending()?;
         if heads.len() == 0 {
             return Ok(());
         }
-        let compress = move || Chunk::new(heads, &bodies);
-        self.pending = Some(thread::Builder::new().spawn(compress).map_err(WriteError::Output)?);
+        let effort = self.effort;
+        self.compress(move || Compressed::chunk(heads, &bodies, effort))
+    }
+
+    /// Compresses beside what follows.
+    fn compress(
+        &mut self,
+        work: impl FnOnce() -> Result<Compressed, WriteError> + Send + 'static,
+    ) -> Result<(), WriteError> {
+        while self.pending.len() >= MAX_PENDING {
+            self.write_next()?;
+        }
+        self.pending.push_back(thread::Builder::new().spawn(work).map_err(WriteError::Output)?);
         Ok(())
     }
 
-    /// Writes the chunk that is being compressed, if there is one.
-    fn write_pending(&mut self) -> Result<(), WriteError> {
-        let Some(pending) = self.pending.take() else { return Ok(()) };
-        let Chunk { heads, blocks } = pending.join().unwrap_or_else(|panic| resume_unwind(panic))?;
+    /// Writes the first of what is being compressed; is there anything?
+    fn write_next(&mut self) -> Result<bool, WriteError> {
+        let Some(pending) = self.pending.pop_front() else { return Ok(false) };
+        match pending.join().unwrap_or_else(|panic| resume_unwind(panic))? {
+            Compressed::Chunk { heads, blocks } => self.write_chunk(&heads, &blocks)?,
+            Compressed::Rows { section, count, block } => {
+                let (kind, at, count) = (Kind::Rows(section), self.at, count as u64);
+                self.directory.blocks.push(BlockEntry { kind, at, count });
+                self.at += block.write(&mut self.out)?;
+            }
+        }
+        Ok(true)
+    }
+
+    fn write_chunk(&mut self, heads: &HeadsOut, blocks: &[Block]) -> Result<(), WriteError> {
         let Some((earliest, latest, first_seq, last_seq)) = heads.bounds() else { return Ok(()) };
         let at = self.at;
-        for block in &blocks {
+        for block in blocks {
             self.at += block.write(&mut self.out)?;
         }
         let records = heads.len() as u64;
@@ -190,14 +223,9 @@ impl<W: Write> Writer<W> {
         if index.chunks.is_empty() {
             return Ok(());
         }
-        self.listed_block(Kind::Index, index.chunks.len(), &index.encode())
-    }
-
-    /// Writes a block that the directory lists.
-    fn listed_block(&mut self, kind: Kind, count: usize, raw: &[u8]) -> Result<(), WriteError> {
-        self.write_pending()?;
-        self.directory.blocks.push(BlockEntry { kind, at: self.at, count: count as u64 });
-        self.block(kind, count, raw)
+        let count = index.chunks.len();
+        self.directory.blocks.push(BlockEntry { kind: Kind::Index, at: self.at, count: count as u64 });
+        self.block(Kind::Index, count, &index.encode())
     }
 
     pub(crate) fn row(&mut self, row: &Row) -> Result<(), WriteError> {
@@ -226,16 +254,18 @@ impl<W: Write> Writer<W> {
         if count == 0 {
             return Ok(());
         }
-        self.listed_block(Kind::Rows(section), count, &text)
+        let effort = self.effort;
+        self.compress(move || Compressed::rows(section, count, &text, effort))
     }
 
     pub(crate) fn finish(mut self) -> Result<W, WriteError> {
         self.end_chunk()?;
-        self.write_pending()?;
+        while self.write_next()? {}
         self.end_index()?;
         for place in 0..self.rows.len() {
             self.end_rows(place)?;
         }
+        while self.write_next()? {}
         let mut trailer = self.at.to_le_bytes().to_vec();
         trailer.extend_from_slice(&END_MAGIC);
         let directory = self.directory.encode();

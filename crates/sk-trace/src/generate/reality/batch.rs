@@ -49,9 +49,10 @@ impl Reality {
         let revision = Arc::new(Revision { template, infix: SmolStr::default() });
         let mut pods = Vec::with_capacity(job.ends.len());
         let mut machines = Vec::with_capacity(job.ends.len());
+        let requests = job.size.requests();
         for (start, end) in &mut job.ends {
             let name = format!("{}-{}", owner.key.name, draw.suffix());
-            let pod = self.batch_pod(at, (name.into(), &revision), job.requests, (start, end), &machines, &mut draw);
+            let pod = self.batch_pod(at, (name.into(), &revision), requests, (start, end), &machines, &mut draw);
             machines.push(pod.machine);
             pods.push(pod);
         }
@@ -102,7 +103,7 @@ impl Reality {
             owner,
             revision: Arc::new(Revision { template, infix: SmolStr::default() }),
             pod_hash,
-            requests: cron.requests,
+            requests: cron.size.requests(),
             every: cron.every(),
             life: cron.life,
             lives_draw: cron.draw,

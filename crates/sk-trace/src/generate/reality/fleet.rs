@@ -57,6 +57,8 @@ pub(super) struct Machine {
     pub(super) guests: u32,
     /// When the last of them went, or when it came.
     pub(super) idle_since: SimTime,
+    /// Since when there is a Node: before the oldest pod, or since it is ready.
+    created: SimTime,
     pub(super) ready: SimTime,
     /// When it is gone; an ordered one goes when it is idle.
     pub(super) goes: Option<SimTime>,
@@ -152,6 +154,7 @@ impl Fleet {
             free_pods: platform::ALLOCATABLE_PODS.saturating_sub(self.daemons.1),
             guests: 0,
             idle_since: ready,
+            created: if ready <= self.start { self.begun(number) } else { ready },
             ready,
             goes,
             is_ordered,
@@ -192,7 +195,14 @@ impl Fleet {
     /// The Node as it is now.
     pub(super) fn node(&self, id: MachineId) -> serde_json::Value {
         let machine = self.machine(id);
-        platform::node(&machine.name, machine.number, machine.pool, machine.is_cordoned)
+        let place = (machine.number, machine.pool);
+        platform::node(&machine.name, place, machine.created, machine.is_cordoned)
+    }
+
+    /// When a machine that stands at the beginning was made: longer ago than any pod on it.
+    fn begun(&self, number: u32) -> SimTime {
+        let days = Draw::new(self.seed, &format!("age of machine {number}")).between(21, 60);
+        self.start - SimDuration::from_mins(days as i64 * 24 * 60)
     }
 
     fn take(&mut self, id: MachineId, requests: Requests) {

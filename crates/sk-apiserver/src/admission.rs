@@ -256,6 +256,12 @@ impl Admission {
         }
     }
 
+    /// The status of a custom object is pruned and judged by its schema, too.
+    pub(crate) fn complete_status(&self, object: &mut Object, stored: &Object) -> Result<(), ApiError> {
+        let is_defined = !object.body.is_typed() && self.definitions.find(&object.gvk).is_some();
+        if is_defined { self.complete_custom(object, Some(stored)) } else { Ok(()) }
+    }
+
     /// Makes an object of a custom kind what its definition says, and says what is wrong with it. What was recorded was
     /// pruned and found right by the server that it comes from.
     fn complete_custom(&self, object: &mut Object, stored: Option<&Object>) -> Result<(), ApiError> {

@@ -195,7 +195,8 @@ fn check_fields(gvk: &Gvk, fields: &FieldSelector) -> Result<(), ApiError> {
     match fields.terms().iter().find(|term| !is_known(&term.field)) {
         None => Ok(()),
         Some(term) => {
-            let said = if own.is_empty() {
+            let is_custom = sk_core::registry::find(gvk).is_none();
+            let said = if own.is_empty() && !is_custom {
                 format!(
                     "\"{}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\"",
                     term.field

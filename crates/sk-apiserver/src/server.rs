@@ -215,6 +215,7 @@ impl ApiServer {
             wanted.meta.annotations.clone_from(&object.meta.annotations);
         }
         self.charge_change(now, &wanted, &stored, true)?;
+        self.admission.complete_status(&mut wanted, &stored)?;
         self.replace(now, id, &stored, wanted)
     }
 

@@ -20,6 +20,7 @@ pub(crate) fn allot(service: &mut Value, before: Option<&Value>) {
     let address = format!("10.{a}.{b}.{c}");
     let spec = &mut service["spec"];
     if let Some(before) = before.map(|before| &before["spec"]) {
+        drop_dependent(spec, before);
         for name in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
             keep(spec, name, &before[name]);
         }
@@ -47,5 +48,29 @@ fn keep(parent: &mut Value, name: &str, value: &Value) {
     }
     if known.is_null() {
         fields.remove(name);
+    }
+}
+
+/// What only the former type needed goes, unless it was changed with the type (`dropTypeDependentFields`).
+fn drop_dependent(spec: &mut Value, before: &Value) {
+    let needs_ports = |spec: &Value| ["NodePort", "LoadBalancer"].contains(&spec["type"].as_str().unwrap_or_default());
+    let mut gone: Vec<&str> = Vec::new();
+    if needs_ports(before) && !needs_ports(spec) {
+        gone.extend(["externalTrafficPolicy", "healthCheckNodePort"]);
+        for (port, known) in
+            spec["ports"].as_array_mut().into_iter().flatten().zip(before["ports"].as_array().into_iter().flatten())
+        {
+            if port["nodePort"] == known["nodePort"]
+                && let Some(port) = port.as_object_mut()
+            {
+                port.remove("nodePort");
+            }
+        }
+    }
+    if before["type"] == "LoadBalancer" && spec["type"] != "LoadBalancer" {
+        gone.extend(["allocateLoadBalancerNodePorts", "loadBalancerClass"]);
+    }
+    for name in gone.into_iter().filter(|name| spec[*name] == before[*name]).collect::<Vec<_>>() {
+        spec.as_object_mut().map(|fields| fields.remove(name));
     }
 }

@@ -93,11 +93,6 @@ impl Definitions {
         Some((gvk, definition.scope))
     }
 
-    /// Is anything served in the group?
-    pub(crate) fn has_group(&self, group: &str) -> bool {
-        self.0.keys().any(|(known, _)| known == group)
-    }
-
     /// Puts an object where its kind lives: into a namespace, or into none.
     pub(crate) fn place(&self, object: &mut Object) {
         if self.0.is_empty() || object.body.is_typed() {
@@ -131,18 +126,7 @@ impl Version {
     pub(crate) fn check(&self, object: &Value) -> Vec<Invalid> {
         let mut errors = validate::check(object, &self.schema, &self.patterns);
         for path in self.scale.iter().flat_map(|scale| [&scale.spec_replicas, &scale.status_replicas]) {
-            let field = path.replace('/', ".");
-            match object.pointer(path).and_then(Value::as_i64) {
-                Some(count) if count < 0 => {
-                    errors
-                        .push(Invalid::new(field, format!("Invalid value: {count}: should be a non-negative integer")));
-                }
-                Some(count) if count > i64::from(i32::MAX) => {
-                    let why = format!("Invalid value: {count}: should be less than or equal to {}", i32::MAX);
-                    errors.push(Invalid::new(field, why));
-                }
-                _ => {}
-            }
+            errors.extend(size_at(object, path));
         }
         errors
     }
@@ -155,6 +139,58 @@ impl Version {
         self.prune(object);
         self.default(object);
         Ok(())
+    }
+}
+
+/// What is wrong with a number of replicas (`ValidateScaleSpec`), which stands at a JSON pointer.
+fn size_at(object: &Value, pointer: &str) -> Option<Invalid> {
+    let field = pointer.replace('/', ".");
+    let mut at = object;
+    for step in pointer.split('/').skip(1) {
+        let Some(fields) = at.as_object() else {
+            let why = format!("{} is of the type {}, expected map[string]interface{{}}", in_go(at), go_type(at));
+            return Some(Invalid::new(&field, format!("Invalid value: 0: {field} accessor error: {why}")));
+        };
+        at = fields.get(step)?;
+    }
+    let why = match at.as_i64() {
+        None => format!("0: {field} accessor error: {} is of the type {}, expected int64", in_go(at), go_type(at)),
+        Some(count) if count < 0 => format!("{count}: should be a non-negative integer"),
+        Some(count) if count > i64::from(i32::MAX) => format!("{count}: should be less than or equal to {}", i32::MAX),
+        Some(_) => return None,
+    };
+    Some(Invalid::new(field, format!("Invalid value: {why}")))
+}
+
+/// The type that Go's parser reads a value into.
+fn go_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_f64() => "float64",
+        Value::Number(_) => "int64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    }
+}
+
+/// A value as Go prints it.
+fn in_go(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Number(number) => {
+            number.as_i64().map_or_else(|| number.as_f64().unwrap_or(0.0).to_string(), |n| n.to_string())
+        }
+        Value::Array(items) => format!("[{}]", items.iter().map(in_go).collect::<Vec<_>>().join(" ")),
+        Value::Object(fields) => {
+            let mut shown: Vec<String> =
+                fields.iter().map(|(name, value)| format!("{name}:{}", in_go(value))).collect();
+            shown.sort();
+            format!("map[{}]", shown.join(" "))
+        }
+        Value::Bool(value) => value.to_string(),
     }
 }
 

@@ -103,6 +103,10 @@ impl Checker<'_> {
 
     fn number(&mut self, value: &Value, schema: &Value, path: &str) {
         let Some(number) = value.as_f64() else { return };
+        if schema["type"] == "integer" && number.fract() != 0.0 {
+            let why = format!("Invalid value: \"\": Checked value must be of type integer (default format) in {path}");
+            self.errors.push(Invalid::new("<nil>", why));
+        }
         let bound = |name: &str| schema[name].as_f64().map(|bound| (bound, &schema[name]));
         if let Some((factor, shown)) = bound("multipleOf").filter(|(factor, _)| *factor > 0.0)
             && (number / factor).fract() != 0.0

@@ -63,7 +63,7 @@ impl ApiServer {
     pub fn serve(&mut self, now: SimTime, call: &Call) -> Reply {
         let (path, query) = call.path.split_once('?').unwrap_or((&call.path, ""));
         let Some(place) = path::find(self, path) else {
-            return if path::is_group(self, path) { Reply::not_served() } else { Reply::no_such_page() };
+            return if path::is_group(path) { Reply::not_served() } else { Reply::no_such_page() };
         };
         let query = path::Query::read(query);
         let writer = apply::writer(now, &place, &query);

@@ -52,14 +52,12 @@ pub(super) fn find(server: &ApiServer, path: &str) -> Option<Place> {
     Some(Place { gvk, plural: plural.clone(), scope, namespace, name, subresource })
 }
 
-/// Is it below a group that is served? Then a server knows how to say that the rest is not served.
-pub(super) fn is_group(server: &ApiServer, path: &str) -> bool {
+/// Is it below a group of Kubernetes' own? Then a server knows how to say that the rest is not served.
+pub(super) fn is_group(path: &str) -> bool {
     let mut parts = path.split('/').filter(|part| !part.is_empty());
     match parts.next() {
         Some("api") => true,
-        Some("apis") => parts.next().is_some_and(|group| {
-            KINDS.iter().any(|info| info.group == group) || server.admission.definitions.has_group(group)
-        }),
+        Some("apis") => parts.next().is_some_and(|group| KINDS.iter().any(|info| info.group == group)),
         _ => false,
     }
 }

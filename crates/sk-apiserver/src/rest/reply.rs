@@ -125,6 +125,8 @@ fn details(error: &ApiError, place: &Place) -> Option<Value> {
         | Reason::RequestEntityTooLarge
         | Reason::InternalError
         | Reason::Unknown => return None,
+        // Custom kinds refuse a strategic merge patch in words of their own.
+        Reason::UnsupportedMediaType if sk_core::registry::find(&place.gvk).is_none() => return None,
         Reason::MethodNotAllowed | Reason::UnsupportedMediaType => return Some(json!({})),
         Reason::Forbidden
         | Reason::NotFound

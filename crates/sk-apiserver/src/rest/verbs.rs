@@ -98,6 +98,9 @@ impl ApiServer {
         };
         let text = |name: &str| fields.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
         let (api_version, kind) = (text("apiVersion"), text("kind"));
+        if sk_core::registry::find(&place.gvk).is_none() {
+            refuse_other_kind(call, place, (&api_version, &kind), &text_of_name(fields))?;
+        }
         if kind.is_empty() {
             fields.insert("kind".to_owned(), place.gvk.kind.as_str().into());
         }
@@ -251,6 +254,10 @@ impl ApiServer {
         let mut reply = Reply::page(place, page);
         if let Some((definition, _)) = self.admission.definitions.find(&place.gvk) {
             reply.body["kind"] = definition.list_kind.as_str().into();
+            // Lists of custom objects have a token also where there is nothing to go on with.
+            if reply.body["metadata"]["continue"].is_null() {
+                reply.body["metadata"]["continue"] = "".into();
+            }
         }
         reply
     }
@@ -296,6 +303,10 @@ fn target(place: &Place) -> Result<sk_core::ObjectRef, ApiError> {
 
 /// A body that is no object at all: the parser's words, and the beginning of the body.
 fn unrecognized(call: &Call, place: &Place, why: &str) -> ApiError {
+    unrecognized_object(call, place, &format!("couldn't get version/kind; json parse error: {why}"))
+}
+
+fn unrecognized_object(call: &Call, place: &Place, why: &str) -> ApiError {
     const SHOWN: usize = 30;
     let begin = &call.body[..call.body.len().min(SHOWN)];
     let mut body = match call.body.first() {
@@ -307,10 +318,44 @@ fn unrecognized(call: &Call, place: &Place, why: &str) -> ApiError {
         body.push_str(" ...");
     }
     let kind = &place.gvk.kind;
-    let message = format!(
-        "the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; json parse error: {why} ({body})"
-    );
+    let message = format!("the object provided is unrecognized (must be of type {kind}): {why} ({body})");
     ApiError::bad_request(message)
+}
+
+fn text_of_name(fields: &serde_json::Map<String, Value>) -> String {
+    let metadata = fields.get("metadata").unwrap_or(&Value::Null);
+    metadata["name"].as_str().unwrap_or_default().to_owned()
+}
+
+/// A custom object must say what it is.
+fn refuse_other_kind(
+    call: &Call,
+    place: &Place,
+    (api_version, kind): (&str, &str),
+    name: &str,
+) -> Result<(), ApiError> {
+    let missing = |what: &str| {
+        let body = String::from_utf8_lossy(&call.body);
+        Err(unrecognized_object(call, place, &format!("Object '{what}' is missing in '{body}'")))
+    };
+    let expected = place.gvk.api_version();
+    if kind.is_empty() {
+        return missing("Kind");
+    }
+    if api_version.is_empty() {
+        return missing("apiVersion");
+    }
+    if api_version != expected {
+        let message =
+            format!("the API version in the data ({api_version}) does not match the expected API version ({expected})");
+        return Err(ApiError::bad_request(message));
+    }
+    if kind != place.gvk.kind.as_str() {
+        let why = format!("Invalid value: {kind:?}: must be {}", place.gvk.kind);
+        let given = sk_core::Gvk { kind: kind.into(), ..place.gvk.clone() };
+        return Err(ApiError::invalid(&given, name, &[crate::error::Invalid::new("kind", why)]));
+    }
+    Ok(())
 }
 
 fn not_allowed() -> ApiError {

@@ -41,6 +41,9 @@ pub struct Family {
     pub about: String,
     /// Are the answers compared with who manages which fields?
     pub managers: bool,
+    /// So long the recorder waits before each request, for what a real server does behind an answer: its quotas are read from
+    /// a cache.
+    pub pause_ms: u64,
     /// The requests, in order.
     pub calls: Vec<Call>,
     /// The file as plain JSON; a fixture keeps it as the question that was answered.
@@ -94,6 +97,8 @@ struct RawFamily {
     about: String,
     #[serde(default)]
     managers: bool,
+    #[serde(default)]
+    pause_ms: u64,
     #[serde(default)]
     objects: Map<String, Value>,
     requests: Vec<RawRequest>,
@@ -166,7 +171,14 @@ impl Family {
         if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
             return Err(refuse(format!("two requests are called {}", twice[0])));
         }
-        Ok(Self { name: name.to_owned(), about: raw.about, managers: raw.managers, calls, source })
+        Ok(Self {
+            name: name.to_owned(),
+            about: raw.about,
+            managers: raw.managers,
+            pause_ms: raw.pause_ms,
+            calls,
+            source,
+        })
     }
 
     /// All families of the testkit, by name.

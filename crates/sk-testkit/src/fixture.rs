@@ -1,9 +1,11 @@
 //! Recorded answers of the real thing, as they lie in `fixtures/`: read here by hermetic tests, written by the recorder.
 //!
-//! Three sorts. A [`Fixture`] is what the real control plane did with a scenario. An [`OracleFixture`] is a table of
-//! questions and of what Kubernetes' own Go libraries answer. [`Discovery`] is which kinds it serves. All say which version answered and when;
+//! Four sorts. A [`Fixture`] is what the real control plane did with a scenario. An [`OracleFixture`] is a table of
+//! questions and of what Kubernetes' own Go libraries answer. [`Discovery`] is which kinds it serves, [`OpenApi`] of which
+//! types they are. All say which version answered and when;
 //! a test fails when that is not the version pinned in `tools/control-plane/go.mod`.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -101,6 +103,27 @@ impl Discovery {
     /// The recorded answer.
     pub fn recorded() -> Result<Self, FixtureError> {
         read(&path_of("discovery"))
+    }
+}
+
+/// The types of a real API server, as far as a type table says them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OpenApi {
+    /// What the API server said its version is, such as `v1.36.4`.
+    pub kubernetes: String,
+    /// The day, in UTC.
+    pub recorded: String,
+    /// The type of each kind, by `group/version/kind`.
+    pub kinds: BTreeMap<String, String>,
+    /// Fields by type: of each its type, how its list or map merges, and how a strategic merge patch treats it.
+    pub types: BTreeMap<String, Value>,
+}
+
+impl OpenApi {
+    /// The recorded answer.
+    pub fn recorded() -> Result<Self, FixtureError> {
+        read(&path_of("openapi"))
     }
 }
 

@@ -69,7 +69,8 @@ fn every_fixture_is_of_its_scenario_as_it_is_now() {
 #[test]
 fn every_fixture_belongs_to_a_scenario_an_oracle_or_a_test() {
     let scenarios = recorded().into_iter().map(|scenario| scenario.name);
-    let others = ORACLES.map(|oracle| format!("oracle-{oracle}")).into_iter().chain(["discovery".to_owned()]);
+    let others =
+        ORACLES.map(|oracle| format!("oracle-{oracle}")).into_iter().chain(["discovery", "openapi"].map(str::to_owned));
     let known: BTreeSet<_> = scenarios.chain(others).collect();
     let found: BTreeSet<_> = all_fixtures().into_iter().map(|(name, _)| name).collect();
     assert_eq!(found, known);

@@ -230,3 +230,6 @@ pub(crate) fn find(gvk: &Gvk) -> Option<&'static Struct> {
     };
     Some(found)
 }
+
+#[cfg(test)]
+mod tests;

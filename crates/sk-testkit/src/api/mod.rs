@@ -41,8 +41,8 @@ pub struct Family {
     pub about: String,
     /// Are the answers compared with who manages which fields?
     pub managers: bool,
-    /// So long the recorder waits before each request, for what a real server does behind an answer: its quotas are read from
-    /// a cache.
+    /// So long whoever records must wait before each request, for what a real server does behind an answer: its quotas are
+    /// read from a cache.
     pub pause_ms: u64,
     /// The requests, in order.
     pub calls: Vec<Call>,

@@ -58,12 +58,14 @@ pub(crate) fn rows(decision: &Decision, names: &impl Names) -> Vec<AutoscalerRow
             let rows = plan.iter().map(grown).chain(pods.iter().map(helped));
             rows.map(|row| AutoscalerRow { pods: count, ..row }).collect()
         }
-        Verdict::NoScaleUp { pods, reason } => {
+        Verdict::NoScaleUp { pods, reason, groups } => {
             let count = Some(number(pods.len()));
+            let said: Vec<String> = groups.iter().map(|(group, why)| format!("{group}: {why}")).collect();
+            let options = (!said.is_empty()).then(|| said.join("; "));
             let row = |pod: &ObjectKey| {
                 let row = of_pod(Decided::NoScaleUp, pod);
                 let message = row.message.clone().or_else(|| Some(reason.clone()));
-                AutoscalerRow { pods: count, message, ..row }
+                AutoscalerRow { pods: count, message, options: options.clone(), ..row }
             };
             pods.iter().map(row).collect()
         }

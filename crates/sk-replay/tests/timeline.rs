@@ -345,6 +345,8 @@ fn a_whole_run_keeps_every_decision_of_the_autoscaler_with_its_reason() {
     assert_eq!(giant.len(), 1, "{refused:?}");
     assert_eq!(giant[0].event.as_deref(), Some("NotTriggerScaleUp"));
     assert!(giant[0].message.as_ref().is_some_and(|message| message.contains("Insufficient cpu")), "{:?}", giant[0]);
+    let why = giant[0].options.as_deref().unwrap_or_default();
+    assert!(why.starts_with("first: ") && why.contains("second: Insufficient cpu"), "every group's own reason: {why}");
     let gone: Vec<_> = of(Decided::ScaleDown).into_iter().filter(|row| row.pod.is_none()).collect();
     let deleted = ran.nodes.iter().filter(|node| node.deleted.is_some()).count();
     assert_eq!(gone.len(), deleted, "{gone:?}");

@@ -62,8 +62,10 @@ pub enum Verdict {
     NoScaleUp {
         /// For whom: those that had not been told before.
         pods: Vec<ObjectKey>,
-        /// In the words of the event `NotTriggerScaleUp`.
+        /// In the words of the event `NotTriggerScaleUp`: how many groups said what.
         reason: String,
+        /// What each group said; none where nobody was asked.
+        groups: Vec<(SmolStr, String)>,
     },
     /// A group did not make the nodes that were asked of it, and is left alone for a while.
     ScaleUpFailed {

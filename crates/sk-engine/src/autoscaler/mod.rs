@@ -58,7 +58,7 @@ use failing::Failing;
 use groups::Group;
 use removal::{EVICTION_RETRY, EVICTION_TIME, Mark, Next, Removals};
 use scale_down::{Look, Planner};
-use scale_up::{ScaleUp, Search};
+use scale_up::{Refused, ScaleUp, Search};
 use schedule::Schedule;
 use view::View;
 
@@ -322,10 +322,11 @@ impl ClusterAutoscaler {
             let verdict = Verdict::ScaleUp { options: round.options.clone(), plan, pods, more_pods, told };
             self.decisions.push(now, trigger, verdict);
         }
-        for (pods, reason) in &found.refused {
-            let news = self.decisions.news(pods, false);
-            if !news.is_empty() {
-                self.decisions.push(now, trigger, Verdict::NoScaleUp { pods: news, reason: reason.clone() });
+        for Refused { pods, reason, groups } in &found.refused {
+            let pods = self.decisions.news(pods, false);
+            if !pods.is_empty() {
+                let (reason, groups) = (reason.clone(), groups.clone());
+                self.decisions.push(now, trigger, Verdict::NoScaleUp { pods, reason, groups });
             }
         }
     }

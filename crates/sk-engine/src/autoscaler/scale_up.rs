@@ -33,11 +33,21 @@ pub(super) struct ScaleUp {
     /// The groups that grow, once per round.
     pub(super) rounds: Vec<Round>,
     /// Pods for which no group grows, and why.
-    pub(super) refused: Vec<(Vec<PodView>, String)>,
+    pub(super) refused: Vec<Refused>,
     /// All are so new that the loop waits for more.
     pub(super) waits: bool,
     /// `max-nodes-total` is reached.
     pub(super) full: bool,
+}
+
+/// Pods that are alike and for which no group grows.
+#[derive(Clone, Debug)]
+pub(super) struct Refused {
+    pub(super) pods: Vec<PodView>,
+    /// How many groups said what.
+    pub(super) reason: String,
+    /// What each group said.
+    pub(super) groups: Vec<(SmolStr, String)>,
 }
 
 /// One choice of a group.
@@ -110,7 +120,8 @@ impl<'a> Search<'a> {
         if helpless.is_empty() {
             ScaleUp::default()
         } else if self.flags.max_nodes_total > 0 && ready >= self.flags.max_nodes_total {
-            let refused = vec![(helpless, "max total nodes in cluster reached".to_owned())];
+            let reason = "max total nodes in cluster reached".to_owned();
+            let refused = vec![Refused { pods: helpless, reason, groups: Vec::new() }];
             ScaleUp { full: true, refused, ..ScaleUp::default() }
         } else if self.flags.follows(Rule::YoungPodsWait) && helpless.iter().all(|pod| self.is_young(pod)) {
             ScaleUp { waits: true, ..ScaleUp::default() }
@@ -208,7 +219,7 @@ impl<'a> Search<'a> {
             let options = self.options(helpless, &mut refusals);
             let Some(round) = self.choose(options) else {
                 if outcome.rounds.is_empty() {
-                    outcome.refused = refused(helpless, &refusals);
+                    outcome.refused = self.refused(helpless, &refusals);
                 }
                 return outcome;
             };
@@ -253,7 +264,7 @@ impl<'a> Search<'a> {
     /// Which of the pods a new node of the group would take.
     fn takers(&mut self, group: usize, alike: &[Alike], refusals: &mut Refusals) -> BTreeSet<usize> {
         if let Some(reason) = self.skips(group) {
-            (0..alike.len()).for_each(|place| refusals.entry(place).or_default().push(reason.clone()));
+            (0..alike.len()).for_each(|place| refusals.entry(place).or_default().push((group, reason.clone())));
             return BTreeSet::new();
         }
         let name = self.templates[group].spec().name.clone();
@@ -266,13 +277,31 @@ impl<'a> Search<'a> {
                 Ok(()) => drop(takes.insert(place)),
                 Err(_) if !self.flags.follows(Rule::PodsAreFiltered) => drop(takes.insert(place)),
                 Err(diagnosis) => {
-                    let reasons = diagnosis.reasons().into_iter().map(|(_, reason, _)| reason);
+                    let reasons = diagnosis.reasons().into_iter().map(|(_, reason, _)| (group, reason));
                     refusals.entry(place).or_default().extend(reasons);
                 }
             }
         }
         self.view.what_if.cluster.remove_node(node);
         takes
+    }
+
+    /// The pods that no group would take.
+    fn refused(&self, helpless: &[PodView], refusals: &Refusals) -> Vec<Refused> {
+        let alike = alike(helpless);
+        let of_place = |(place, reasons): (&usize, &Vec<(usize, String)>)| {
+            let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+            let mut groups: BTreeMap<usize, Vec<&str>> = BTreeMap::new();
+            for (group, reason) in reasons {
+                *counts.entry(reason).or_insert(0) += 1;
+                groups.entry(*group).or_default().push(reason);
+            }
+            let counts: Vec<String> = counts.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
+            let name = |group: usize| self.groups[group].settings.name.clone();
+            let groups = groups.into_iter().map(|(group, reasons)| (name(group), reasons.join(", "))).collect();
+            Refused { pods: alike[*place].pods.clone(), reason: counts.join(", "), groups }
+        };
+        refusals.iter().map(of_place).collect()
     }
 
     /// Why a group is not even asked.
@@ -399,8 +428,8 @@ fn sick(view: &View, sizes: &[usize], failing: &Failing, flags: &Autoscaler) -> 
     (0..sizes.len()).filter(is_sick).collect()
 }
 
-/// For pods that are alike, by place: the reasons of all groups.
-type Refusals = BTreeMap<usize, Vec<String>>;
+/// For pods that are alike, by place: the groups with their reasons.
+type Refusals = BTreeMap<usize, Vec<(usize, String)>>;
 
 /// Pods of one owner that scheduling cannot tell apart.
 fn alike(pods: &[PodView]) -> Vec<Alike> {
@@ -414,19 +443,6 @@ fn alike(pods: &[PodView]) -> Vec<Alike> {
         alike[place].pods.push(pod.clone());
     }
     alike
-}
-
-/// The pods that no group would take, with how many groups said what.
-fn refused(helpless: &[PodView], refusals: &Refusals) -> Vec<(Vec<PodView>, String)> {
-    let alike = alike(helpless);
-    let mut refused = Vec::new();
-    for (place, reasons) in refusals {
-        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-        reasons.iter().for_each(|reason| *counts.entry(reason).or_insert(0) += 1);
-        let parts: Vec<String> = counts.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
-        refused.push((alike[*place].pods.clone(), parts.join(", ")));
-    }
-    refused
 }
 
 /// Unused share of CPU plus unused share of memory on the new nodes, in millionths.

@@ -2,6 +2,8 @@
 //! compared.
 
 mod allowed;
+#[expect(clippy::disallowed_methods, reason = "what to look at is said on the command line")]
+mod by_hand;
 mod compare;
 mod flags;
 mod objects;
@@ -99,26 +101,6 @@ fn every_flag_of_the_recordings_is_a_rule_that_some_recording_shows() {
     assert!(missing.is_empty(), "{missing:?}");
 }
 
-/// Prints in which recordings each rule shows: `cargo test ... where_rules_show -- --ignored --nocapture`.
-#[test]
-#[ignore = "for finding a scenario by hand"]
-fn where_rules_show() {
-    let all = autoscaling::all();
-    let before: Vec<Comparison> = all.iter().map(|seen| compare(seen, as_it_is, 0)).collect();
-    let shown = |change: &dyn Fn(&mut Autoscaler)| -> Vec<&str> {
-        let differs = |(seen, before): &(&Observation, &Comparison)| compare(seen, change, 0) != **before;
-        all.iter().zip(&before).filter(differs).map(|(seen, _)| seen.scenario.as_str()).collect()
-    };
-    let wanted = std::env::var("RULE").ok();
-    for rule in Rule::ALL.into_iter().filter(|rule| wanted.as_ref().is_none_or(|wanted| *wanted == format!("{rule:?}")))
-    {
-        println!("{rule:?}: {:?}", shown(&|flags| flags.without = Some(rule)));
-    }
-    for (flag, _, change) in rules::BY_FLAG.iter().filter(|_| wanted.is_none()) {
-        println!("--{flag}: {:?}", shown(&change));
-    }
-}
-
 #[test]
 fn every_recording_comes_out_as_the_lists_say() {
     let (mut wrong, mut rows) = (String::new(), String::new());
@@ -154,66 +136,6 @@ fn every_recording_comes_out_as_the_lists_say() {
     let sums = format!("{} equal, {} allowed, {} different.", counts[0], counts[1], counts[2]);
     let table = format!("{sums}\n\n| scenario | comes out | because |\n|---|---|---|\n{rows}");
     autoscaling::docs_section("fidelity.md", "autoscaler", &table).unwrap_or_else(|error| panic!("{error}"));
-}
-
-/// Prints all that happened in a scenario: `SCENARIO=c9 cargo test ... what_happened -- --ignored --nocapture`.
-#[test]
-#[ignore = "for looking at scenarios by hand"]
-fn what_happened() {
-    let wanted = std::env::var("SCENARIO").unwrap_or("c11".to_owned());
-    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(0);
-    for seen in autoscaling::all().into_iter().filter(|seen| seen.scenario.starts_with(&wanted)) {
-        let allowed = allowed::of(&seen.scenario).unwrap_or_default();
-        let rig = Rig { phase_ms: number("PHASE"), latency_ms: number("LATENCY"), ready_ms: number("READY") };
-        let seed = u64::try_from(number("SEED")).unwrap_or_default().max(SEED);
-        let mut played = player::play(&seen, seed, rig, |_| {});
-        let at = |at: sk_core::SimTime| at.since(played.zero).as_secs_f64();
-        let mut lines: Vec<(f64, String)> = Vec::new();
-        for event in played.engine.watch(0).expect("a recording's changes stay within the log") {
-            let object = &event.object;
-            let taints = object
-                .node()
-                .map(|node| node.spec.taints.iter().map(|t| format!("{}:{:?}", t.key, t.effect)).collect::<Vec<_>>());
-            let ready = object.node().map(sk_engine::kinds::Node::is_ready);
-            let node = object.pod().and_then(|pod| pod.node_name.clone());
-            lines.push((
-                at(event.at),
-                format!("{:?} {} {} {taints:?} {ready:?} {node:?}", event.change, object.gvk.kind, object.key),
-            ));
-        }
-        for event in played.engine.take_events() {
-            lines.push((at(event.at), format!("{} {} {}", event.reason, event.about, event.message)));
-        }
-        for decision in played.engine.take_decisions() {
-            lines.push((
-                at(decision.at),
-                format!("loop {} {:?}: {:?}", decision.loop_number, decision.trigger, decision.verdict),
-            ));
-        }
-        lines.sort_by(|one, other| one.0.total_cmp(&other.0));
-        lines.iter().for_each(|(at, line)| println!("{at:9.3} {line}"));
-        let run = outcome::of(player::play(&seen, seed, rig, |_| {}));
-        println!("{} {seed} {rig:?}: {:?}", seen.scenario, compare::differences(&seen, &run, &allowed));
-    }
-}
-
-/// Searches seeds with which a scenario comes out as it was seen to its end, with nothing allowed but lots that are drawn:
-/// `SCENARIO=k1 cargo test ... which_seeds -- --ignored --nocapture`.
-#[test]
-#[ignore = "for finding a seed by hand"]
-fn which_seeds() {
-    let wanted = std::env::var("SCENARIO").unwrap_or("k1".to_owned());
-    for seen in autoscaling::all().into_iter().filter(|seen| seen.scenario.starts_with(&wanted)) {
-        let ready_ms = std::env::var("READY").ok().and_then(|text| text.parse().ok()).unwrap_or(0);
-        let seeds = std::env::var("SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(100);
-        for seed in SEED..SEED + seeds {
-            let run = outcome::of(player::play(&seen, seed, Rig { ready_ms, ..Rig::default() }, |_| {}));
-            let left = compare::differences(&seen, &run, &Allowed::default());
-            if left.len() < 3 {
-                println!("{} seed {seed}: {left:?}", seen.scenario);
-            }
-        }
-    }
 }
 
 #[test]

@@ -76,7 +76,7 @@ pub(crate) const BY_FLAG: &[(&str, &str, Change)] = &[
     // It does not care how many pods are helped.
     ("expander", "b-least-waste-small-capped", |flags| flags.expander = vec![Expander::MostPods]),
     ("expendable-pods-priority-cutoff", "h5-priority-cutoff", |flags| {
-        flags.expendable_pods_priority_cutoff = -1_000_000
+        flags.expendable_pods_priority_cutoff = -1_000_000;
     }),
     ("ok-total-unready-count", "j1-never-ready", |flags| flags.ok_total_unready_count = 100),
     ("max-total-unready-percentage", "j1-never-ready", |flags| flags.max_total_unready_percentage = 100),

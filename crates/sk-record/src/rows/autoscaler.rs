@@ -34,7 +34,7 @@ pub struct AutoscalerRow {
     pub nodes_after: Option<i64>,
     /// How many pods the decision was about, those without a row of their own included.
     pub pods: Option<i64>,
-    /// What could have been done instead: each group with its score.
+    /// What could have been done instead: each group with its score; where no group grows, each group with its reason.
     pub options: Option<String>,
     /// The reason of the Kubernetes event that says so, if there is one: `TriggeredScaleUp`, `NotTriggerScaleUp`, `ScaleDown`.
     pub event: Option<String>,

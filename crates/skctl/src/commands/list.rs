@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 use sk_core::SimDuration;
 use sk_record::RunMeta;
+use sk_store::Location;
 use sk_store::location::shown;
 
 use crate::cli::{Global, ListArgs, ObjectFormat};
@@ -58,7 +59,13 @@ fn find(place: Option<&str>) -> Result<Vec<Listed>> {
             return Ok(runs);
         }
         Some((place, None)) if Path::new(place).is_dir() => Path::new(place),
-        Some((place, None)) => bail!("{} is neither a folder of runs nor the plan of a sweep", shown(place)),
+        Some((place, None)) => {
+            // A store that does not answer says why.
+            if let Ok(Location::Remote(url)) = place.parse() {
+                url.list().with_context(|| format!("cannot list the runs in {}", shown(place)))?;
+            }
+            bail!("{} is neither a folder of runs nor the plan of a sweep", shown(place))
+        }
     };
     Ok(sk_record::find_runs(folder)?.into_iter().map(|run| Listed::new(folder, run)).collect())
 }

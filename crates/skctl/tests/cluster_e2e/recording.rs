@@ -29,7 +29,7 @@ async fn a_snapshot_and_a_recording_need_no_tracer_in_the_cluster() {
     child.wait().expect("it ends");
     let mut child = fixture.spawn(&["record", "-c", "tracer.yaml", "-O", "rec.sktrace"]);
     let said = until_said(&mut child, "recording context");
-    assert!(said.contains("going on with the recording"), "{said}");
+    assert!(said.contains("continuing the recording"), "{said}");
     fixture.cluster.create(&objects::deployment().name("after").replicas(1)).await.expect("a Deployment can be made");
     fixture.until_running("after", 1).await;
     interrupt(&child);

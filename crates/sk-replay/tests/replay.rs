@@ -353,8 +353,17 @@ fn a_preemption_names_its_victims() {
     let mut changes = vec![("09:00:00", "apply", class)];
     changes.extend(["low-1", "low-2", "low-3"].map(|name| ("09:00:00", "apply", sized(name, ""))));
     changes.push(("09:20:00", "apply", sized("urgent", "high")));
-    let decisions = decisions(&changes);
+    let (_dir, staged) = run(&changes).expect("the replay ends");
+    let run = staged.run().expect("its record opens");
+    let decisions: Vec<DecisionRow> =
+        run.decisions().expect("decisions").collect::<Result<_, _>>().expect("the decisions are whole");
     let nominated = decisions.iter().find(|decision| decision.pod == "urgent" && decision.explained.victims.is_some());
     let victims = nominated.unwrap_or_else(|| panic!("{decisions:?}")).explained.victims.as_deref();
     assert!(victims.is_some_and(|victims| victims.starts_with("shop/low-")), "{victims:?}");
+    let mut events = run.events().expect("events").map(|event| event.expect("the events are whole"));
+    let said = events.find(|event| event.reason == "Preempted").expect("the victim is told");
+    let urgent = run.pods().expect("pods").map(|pod| pod.expect("the pods are whole")).find(|pod| pod.name == "urgent");
+    let by = urgent.expect("it is in the record").uid;
+    assert!(said.message.starts_with(&format!("Preempted by pod {by} on node g-")), "{}", said.message);
+    assert_eq!((said.source.as_str(), said.name.starts_with("low-")), ("default-scheduler", true));
 }

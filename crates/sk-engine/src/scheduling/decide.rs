@@ -1,5 +1,7 @@
 //! What becomes of a decision: a binding, or a reason in the pod's status and perhaps room that others have to make.
 
+use std::sync::Arc;
+
 use sk_apiserver::kinds::{Condition, POD};
 use sk_apiserver::{DeleteOptions, Object, ObjectId, Request, Uid};
 use sk_core::{ObjectRef, SmolStr};
@@ -106,16 +108,24 @@ impl KubeScheduler {
             self.send(None, clear, ctx);
         }
         let scheduler = self.library.cluster.class(self.library.cluster.pod(pod).class).scheduler_name.clone();
+        let victims: Vec<_> = victims.iter().filter_map(|victim| self.object_of(*victim, ctx)).collect();
+        // As `PreemptPod` of `preemption/executor.go` says it.
+        let message = || format!("Preempted by pod {} on node {}", object.uid, self.library.cluster.node(node).name);
+        ctx.tell(|_| {
+            victims
+                .iter()
+                .map(|victim| said::Event::normal(SCHEDULER, victim, "Preempted", message()))
+                .collect::<Vec<_>>()
+        });
         self.evict(Sent::LastVictim(id, object.uid), &scheduler, &victims, ctx);
     }
 
-    pub(super) fn object_of(&self, pod: PodId, ctx: &Context<'_>) -> Option<std::sync::Arc<Object>> {
+    pub(super) fn object_of(&self, pod: PodId, ctx: &Context<'_>) -> Option<Arc<Object>> {
         self.objects[pod.index()].and_then(|id| ctx.view.get(id)).cloned()
     }
 
     /// Tells the victims why they go, and deletes them; the last one after the others.
-    fn evict(&mut self, end: Sent, scheduler: &str, victims: &[PodId], ctx: &mut Context<'_>) {
-        let victims: Vec<_> = victims.iter().filter_map(|victim| self.object_of(*victim, ctx)).collect();
+    fn evict(&mut self, end: Sent, scheduler: &str, victims: &[Arc<Object>], ctx: &mut Context<'_>) {
         for (place, victim) in victims.iter().enumerate() {
             let message = format!("{scheduler}: preempting to accommodate a higher priority pod");
             let condition = Condition::new("DisruptionTarget", true, ctx.now).because("PreemptionByScheduler", message);

@@ -46,7 +46,7 @@ pub use selection::Selection;
 pub use shape::Shape;
 pub use source::Digest;
 pub use stencil::{Encoded, Filling, Ink, Stencil};
-pub use write::{Effort, Losses, WriteError, Writer};
+pub use write::{Losses, WriteError, Writer};
 
 use error::Place;
 use jsonl::JsonLines;

@@ -101,16 +101,6 @@ impl fmt::Display for Losses {
     }
 }
 
-/// What matters more where a form is compressed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Effort {
-    /// A small file: it is kept, and read more often than written.
-    #[default]
-    Small,
-    /// Being done soon: a file that is about a sixth larger for a third of the work.
-    Quick,
-}
-
 /// Writes a trace in any form that is written.
 pub struct Writer<W: Write> {
     form: Form<W>,
@@ -129,11 +119,6 @@ impl<W: Write> Writer<W> {
         Self::spooling_in(&SpoolFolder::default(), format, out, header)
     }
 
-    /// Begins a trace that is compressed with this effort, where its form is.
-    pub fn with_effort(format: Format, out: W, header: &Header, effort: Effort) -> Result<Self, WriteError> {
-        Self::begun(&SpoolFolder::default(), format, out, header, effort)
-    }
-
     /// Begins a trace whose temporary files are made in that folder.
     pub(crate) fn spooling_in(
         folder: &SpoolFolder,
@@ -141,20 +126,10 @@ impl<W: Write> Writer<W> {
         out: W,
         header: &Header,
     ) -> Result<Self, WriteError> {
-        Self::begun(folder, format, out, header, Effort::default())
-    }
-
-    fn begun(
-        folder: &SpoolFolder,
-        format: Format,
-        out: W,
-        header: &Header,
-        effort: Effort,
-    ) -> Result<Self, WriteError> {
         let form = match format {
             Format::V2 => Form::V2(Box::new(v2::Writer::new(out, header, folder))),
             Format::JsonLines => Form::JsonLines(jsonl::Writer::new(out, header)?),
-            Format::Native => Form::Native(Box::new(native::Writer::new(out, header, effort)?)),
+            Format::Native => Form::Native(Box::new(native::Writer::new(out, header)?)),
             Format::V3 | Format::Manifests => return Err(WriteError::ReadOnly(format)),
         };
         Ok(Self { form, last_seq: None })

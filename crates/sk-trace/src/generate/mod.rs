@@ -21,7 +21,7 @@ use std::io::Write;
 use std::panic::resume_unwind;
 use std::sync::mpsc::{SyncSender, sync_channel};
 
-use sk_store::trace::{Effort, Format, Writer};
+use sk_store::trace::{Format, Writer};
 
 use crate::{EditError, Written};
 
@@ -49,7 +49,7 @@ const MAX_WAITING: usize = 8;
 /// Generates a trace into `out`.
 pub fn generate<W: Write>(spec: &GenerateSpec, format: Format, out: W) -> Result<Written<W, Generated>, EditError> {
     let generator = Generator::new(spec)?;
-    let mut writer = Writer::with_effort(format, out, &generator.header(), Effort::Quick)?;
+    let mut writer = Writer::new(format, out, &generator.header())?;
     let summary = std::thread::scope(|scope| {
         let (sender, batches) = sync_channel(MAX_WAITING);
         let generating = scope.spawn(move || make(generator, &sender));

@@ -6,16 +6,11 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::{MAX_RAW_BYTES, MAX_STORED_BYTES};
 use crate::trace::rows::Section;
-use crate::trace::write::{Effort, WriteError};
+use crate::trace::write::WriteError;
 use crate::varint::Corrupt;
 
-/// How strongly blocks are compressed, as zstd counts it. Chosen by measurement: see docs/trace-format.md.
-fn level(effort: Effort) -> i32 {
-    match effort {
-        Effort::Small => 6,
-        Effort::Quick => 3,
-    }
-}
+/// How strongly blocks are compressed. Chosen by measurement: see docs/trace-format.md.
+const LEVEL: i32 = 6;
 
 /// Kind, three zero bytes, stored length, raw length, count, checksum.
 pub(super) const HEADER_LEN: usize = 24;
@@ -127,12 +122,12 @@ pub(super) struct Block {
 
 impl Block {
     /// Compresses `raw`.
-    pub(super) fn new(kind: Kind, count: usize, raw: &[u8], effort: Effort) -> Result<Self, WriteError> {
+    pub(super) fn new(kind: Kind, count: usize, raw: &[u8]) -> Result<Self, WriteError> {
         let too_large = || WriteError::TooLarge { what: "a block of the trace".into(), limit: MAX_RAW_BYTES };
         if raw.len() > MAX_RAW_BYTES {
             return Err(too_large());
         }
-        let stored = zstd::bulk::compress(raw, level(effort)).map_err(WriteError::Output)?;
+        let stored = zstd::bulk::compress(raw, LEVEL).map_err(WriteError::Output)?;
         let mut header = BlockHeader {
             kind,
             stored_len: u32::try_from(stored.len()).map_err(|_| too_large())?,
@@ -198,7 +193,7 @@ mod tests {
     #[test]
     fn every_flipped_bit_is_noticed() {
         let mut block = Vec::new();
-        let written = Block::new(Kind::Heads, 3, b"some bytes, some bytes, some bytes", Effort::Small).unwrap();
+        let written = Block::new(Kind::Heads, 3, b"some bytes, some bytes, some bytes").unwrap();
         written.write(&mut block).unwrap();
         let read = |bytes: &[u8]| {
             let mut input = bytes;

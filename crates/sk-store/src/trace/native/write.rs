@@ -23,7 +23,7 @@ use crate::trace::jsonl;
 use crate::trace::record::{Change, Deletion, Record};
 use crate::trace::rows::{Row, Section};
 use crate::trace::stencil::Encoded;
-use crate::trace::write::{Effort, WriteError};
+use crate::trace::write::WriteError;
 
 /// How many chunks and blocks of rows are compressed while the next is collected: a chunk has 16 MiB, and rows are fewer. Two,
 /// because of traces that have both neither then waits for the other.
@@ -45,7 +45,6 @@ pub(crate) struct Writer<W> {
     rows: Vec<RowsOut>,
     /// What is being compressed, in the order in which it is written.
     pending: VecDeque<JoinHandle<Result<Compressed, WriteError>>>,
-    effort: Effort,
 }
 
 /// What is compressed and waits to be written.
@@ -57,16 +56,16 @@ enum Compressed {
 }
 
 impl Compressed {
-    fn chunk(heads: HeadsOut, bodies: &BodiesOut, effort: Effort) -> Result<Self, WriteError> {
+    fn chunk(heads: HeadsOut, bodies: &BodiesOut) -> Result<Self, WriteError> {
         let blocks = [
-            Block::new(Kind::Heads, heads.len(), &heads.encode(), effort)?,
-            Block::new(Kind::Bodies, bodies.len(), &bodies.encode(), effort)?,
+            Block::new(Kind::Heads, heads.len(), &heads.encode())?,
+            Block::new(Kind::Bodies, bodies.len(), &bodies.encode())?,
         ];
         Ok(Self::Chunk { heads: Box::new(heads), blocks })
     }
 
-    fn rows(section: Section, count: usize, text: &[u8], effort: Effort) -> Result<Self, WriteError> {
-        Ok(Self::Rows { section, count, block: Block::new(Kind::Rows(section), count, text, effort)? })
+    fn rows(section: Section, count: usize, text: &[u8]) -> Result<Self, WriteError> {
+        Ok(Self::Rows { section, count, block: Block::new(Kind::Rows(section), count, text)? })
     }
 }
 
@@ -78,7 +77,7 @@ struct RowsOut {
 }
 
 impl<W: Write> Writer<W> {
-    pub(crate) fn new(mut out: W, header: &Header, effort: Effort) -> Result<Self, WriteError> {
+    pub(crate) fn new(mut out: W, header: &Header) -> Result<Self, WriteError> {
         let mut beginning = MAGIC.to_vec();
         beginning.extend_from_slice(&VERSION.to_le_bytes());
         beginning.extend_from_slice(&[0; 4]);
@@ -95,7 +94,6 @@ impl<W: Write> Writer<W> {
             directory: Directory::default(),
             rows: rows.into(),
             pending: VecDeque::new(),
-            effort,
         };
         let text = jsonl::header_text(header).map_err(WriteError::Json)?;
         writer.block(Kind::Header, 1, &text)?;
@@ -104,7 +102,7 @@ impl<W: Write> Writer<W> {
 
     /// Writes a block behind everything that was pushed before it.
     fn block(&mut self, kind: Kind, count: usize, raw: &[u8]) -> Result<(), WriteError> {
-        self.at += Block::new(kind, count, raw, self.effort)?.write(&mut self.out)?;
+        self.at += Block::new(kind, count, raw)?.write(&mut self.out)?;
         Ok(())
     }
 
@@ -169,8 +167,7 @@ impl<W: Write> Writer<W> {
         if heads.len() == 0 {
             return Ok(());
         }
-        let effort = self.effort;
-        self.compress(move || Compressed::chunk(heads, &bodies, effort))
+        self.compress(move || Compressed::chunk(heads, &bodies))
     }
 
     /// Compresses beside what follows.
@@ -254,8 +251,7 @@ impl<W: Write> Writer<W> {
         if count == 0 {
             return Ok(());
         }
-        let effort = self.effort;
-        self.compress(move || Compressed::rows(section, count, &text, effort))
+        self.compress(move || Compressed::rows(section, count, &text))
     }
 
     pub(crate) fn finish(mut self) -> Result<W, WriteError> {

@@ -275,6 +275,10 @@ async fn what_a_killed_lab_leaves_is_found_and_ended() {
     let keeper = before["processes"][0]["pid"].as_i64().expect("the keeper comes first");
     let killed = std::process::Command::new("kill").args(["-KILL", &keeper.to_string()]).status();
     assert!(killed.expect("there is a kill").success());
+    // A killed process ends when the kernel gets round to it, which on a busy machine is a moment later.
+    eventually("the keeper to be gone", LIMIT, || async { Ok((!alive(keeper)).then_some(())) })
+        .await
+        .expect("nobody survives that");
     lab.skctl().args(["lab", "status", "--dir", "lab"]).assert().code(1).stdout(contains("broken"));
     lab.skctl().args(["lab", "down", "--dir", "lab"]).assert().success();
     eventually("everything to be gone", LIMIT, || async { Ok(processes.iter().all(|pid| !alive(*pid)).then_some(())) })

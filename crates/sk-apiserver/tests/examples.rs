@@ -83,6 +83,8 @@ const LOST: &[(&str, &str, &str)] = &[
 
 /// What a new object gets that its client did not send, by kind and the beginning of the path, and from whom.
 const ADMITTED: &[(&str, &str, &str)] = &[
+    ("core.v1.Secret", "/stringData", "a server writes it into `data`"),
+    ("core.v1.Secret", "/data/stringDataKey", "there it is"),
     ("core.v1.Pod", "/spec/tolerations", "default tolerations"),
     ("core.v1.Pod", "/spec/containers/resources/requests/limitsKey", "requests default to limits"),
     ("core.v1.Pod", "/spec/initContainers/resources/requests/limitsKey", "requests default to limits"),

@@ -31,6 +31,8 @@ fn without_numbers_in_messages(value: &mut Value) {
 }
 
 fn without_numbers(text: &str) -> String {
+    // Versions and times that are scrubbed in one recording and not in the other are numbers all the same.
+    let text = text.replace("<version>", "0").replace("<time>", "0-0-0T0:0:0Z");
     let pieces: Vec<&str> =
         text.split(|letter: char| letter.is_ascii_digit()).filter(|piece| !piece.is_empty()).collect();
     pieces.join("0")

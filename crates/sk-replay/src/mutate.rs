@@ -90,39 +90,44 @@ struct Before {
     standing: Option<Standing>,
 }
 
-#[derive(Clone)]
+#[derive(Clone, Default)]
 struct Owner {
     by_template: BTreeMap<String, Lives>,
     of_any_template: Lives,
 }
 
-#[derive(Clone)]
+#[derive(Clone, Default)]
 struct Lives {
     by_start: Vec<Life>,
     given: u64,
 }
 
 impl Mutator {
-    /// With the lives that a trace holds.
+    /// With the lives that a trace holds. An owner may come in several rows, and a template in several of them: long rows
+    /// are cut when they are written, and pods of one template may differ in the hash of SimKube 2.
     pub fn new(seed: u64, delays: StartDelays, lives: impl IntoIterator<Item = OwnerLives>) -> Self {
-        let owners = lives.into_iter().map(|owner| {
-            let all = owner.templates.iter().flat_map(|template| template.lives.iter().copied());
-            let of_any_template = Lives::new(all.collect());
-            let by_template = owner
-                .templates
-                .into_iter()
-                .filter_map(|template| Some((template.template?.to_string(), Lives::new(template.lives))));
-            (owner.owner, Owner { by_template: by_template.collect(), of_any_template })
-        });
+        let mut owners: BTreeMap<ObjectRef, Owner> = BTreeMap::new();
+        for row in lives {
+            let owner = owners.entry(row.owner).or_default();
+            for template in row.templates {
+                owner.of_any_template.by_start.extend(&template.lives);
+                if let Some(id) = template.template {
+                    owner.by_template.entry(id.to_string()).or_default().by_start.extend(&template.lives);
+                }
+            }
+        }
+        for owner in owners.values_mut() {
+            owner.all_lives().for_each(|lives| lives.by_start.sort_unstable());
+        }
         let jitter = Stream::new(seed, "pod-start");
-        Self { delays, later: VecDeque::new(), jitter, owners: owners.collect(), start: None }
+        Self { delays, later: VecDeque::new(), jitter, owners, start: None }
     }
 
     /// The same, for a cluster that begins before the clock does. Pods that are made until then stand for those that there
     /// were at that moment: they get their lives, of which the rest is left, and their places if these are known.
     pub(crate) fn beginning_at(mut self, clock: SimTime, standing: Option<Standing>) -> Self {
         for owner in self.owners.values_mut() {
-            owner.by_template.values_mut().chain([&mut owner.of_any_template]).for_each(|lives| lives.begin_at(clock));
+            owner.all_lives().for_each(|lives| lives.begin_at(clock));
         }
         self.start = Some(Before { clock, standing });
         self
@@ -165,12 +170,13 @@ impl Mutator {
     }
 }
 
-impl Lives {
-    fn new(mut lives: Vec<Life>) -> Self {
-        lives.sort_unstable();
-        Self { by_start: lives, given: 0 }
+impl Owner {
+    fn all_lives(&mut self) -> impl Iterator<Item = &mut Lives> {
+        self.by_template.values_mut().chain([&mut self.of_any_template])
     }
+}
 
+impl Lives {
     /// Lives that were over by then are given last.
     fn begin_at(&mut self, clock: SimTime) {
         self.by_start.sort_by_key(|life| (life.end.is_some_and(|end| end <= clock), *life));
@@ -309,6 +315,28 @@ mod tests {
         pod.meta.annotations.make_mut().insert(TEMPLATE_ANNOTATION.into(), template.to_string().into());
         mutator.admit(&mut pod, SimTime::EPOCH);
         assert_eq!(pod.annotations()[&LIFETIME], "99000000us");
+    }
+
+    #[test]
+    fn an_owner_whose_lives_fill_several_rows_keeps_all_of_them() {
+        let template: TemplateId = "/spec/template@00000000000000ff".parse().unwrap();
+        let row = |start: i64| {
+            let start = SimTime::from_secs(start);
+            let mut row = lives(&[None]);
+            row.templates[0].template = Some(template.clone());
+            row.templates[0].lives =
+                vec![Life { start, end: Some(start + start.since(SimTime::EPOCH)), guessed: false }];
+            row
+        };
+        let mut first = row(20);
+        first.templates.extend(row(10).templates);
+        let mut mutator = Mutator::new(1, StartDelays::default(), [first, row(30)]);
+        let mut given = |template: Option<&str>| {
+            let decided = (0..4).map(|_| mutator.decide(Some("batch/v1.Job:a/j"), template).lifetime());
+            decided.map(|lifetime| lifetime.map_or(0.0, SimDuration::as_secs_f64)).collect::<Vec<_>>()
+        };
+        let all = vec![10.0, 20.0, 30.0, 10.0];
+        assert_eq!((given(Some(&template.to_string())), given(None)), (all.clone(), all));
     }
 
     #[test]

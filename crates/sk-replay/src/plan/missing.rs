@@ -116,9 +116,11 @@ impl Gaps {
             let found = Found { message: Some(words), ..Found::new(MissingWhy::Refused, demand) };
             self.objects.entry(object).or_insert(found);
         }
-        let lives: BTreeMap<&ObjectRef, &OwnerLives> = lives.iter().map(|lives| (&lives.owner, lives)).collect();
+        // An owner with many lives has several rows.
+        let mut rows: BTreeMap<&ObjectRef, Vec<&OwnerLives>> = BTreeMap::new();
+        lives.iter().for_each(|row| rows.entry(&row.owner).or_default().push(row));
         let missing = self.objects.iter().map(|(object, found)| {
-            let recorded = lives.get(object).map(|lives| recorded(lives, window)).filter(|(pods, _)| *pods > 0);
+            let recorded = rows.get(object).map(|rows| recorded(rows, window)).filter(|(pods, _)| *pods > 0);
             found.missing(object, recorded)
         });
         let counts = |missing: &Missing| missing.why == MissingWhy::Refused || missing.pods != Some(0);
@@ -186,8 +188,8 @@ fn most(a: Demand, b: Demand) -> Demand {
 }
 
 /// How many pods were recorded in the window, and how many of them at one moment.
-fn recorded(lives: &OwnerLives, window: Window) -> (i64, i64) {
-    let all = lives.templates.iter().flat_map(|template| &template.lives);
+fn recorded(rows: &[&OwnerLives], window: Window) -> (i64, i64) {
+    let all = rows.iter().flat_map(|row| &row.templates).flat_map(|template| &template.lives);
     let in_window = all.filter(|life| !window.is_after(life.start) && life.end.is_none_or(|end| end >= window.start));
     let mut changes: Vec<(SimTime, i64)> = Vec::new();
     let mut pods = 0;
@@ -313,11 +315,14 @@ mod tests {
             let at = |mins| START + SimDuration::from_mins(mins);
             Life { start: at(from), end: Some(at(to)), guessed: false }
         };
-        // One before the window, two that overlap, one that follows at once, one after the window.
-        let lives = vec![life(-20, -10), life(1, 5), life(2, 5), life(5, 6), life(70, 80)];
-        let templates = vec![TemplateLives { template: None, pod_hash: None, lives }];
-        let owner = cron("etl").reference().clone();
-        let missing = gaps.into_missing(&[OwnerLives { owner, templates }], window());
+        let row = |lives| {
+            let templates = vec![TemplateLives { template: None, pod_hash: None, lives }];
+            OwnerLives { owner: cron("etl").reference().clone(), templates }
+        };
+        // One before the window, two that overlap, one that follows at once, one after the window; in two rows, as lives are
+        // when there are many.
+        let rows = [row(vec![life(-20, -10), life(1, 5)]), row(vec![life(2, 5), life(5, 6), life(70, 80)])];
+        let missing = gaps.into_missing(&rows, window());
         let expected = [
             ("data/CronWorkflow/etl", Some(3), Some(4_000), Basis::Recorded),
             ("data/CronWorkflow/quiet", None, None, Basis::Unknown),

@@ -39,9 +39,14 @@ pub fn read(annotations: &BTreeMap<SmolStr, SmolStr>) -> Directives {
     Directives {
         create_delay: span(&CREATE_DELAY).unwrap_or_default(),
         ready_delay: span(&READY_DELAY).unwrap_or_default(),
-        lifetime: span(&LIFETIME),
+        lifetime: lifetime(annotations),
         sequence: annotations.get(&SEQUENCE).and_then(|text| text.parse().ok()),
     }
+}
+
+/// How long a pod's containers run, if its annotations say.
+pub fn lifetime(annotations: &BTreeMap<SmolStr, SmolStr>) -> Option<SimDuration> {
+    read_span(annotations, &LIFETIME)
 }
 
 /// What a pod's containers end with: a number that a process can end with.

@@ -37,7 +37,7 @@ pub struct Object {
 }
 
 /// Who an object is, from its creation to its end.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// Its kind.
     pub gvk: GvkRef,
@@ -133,7 +133,7 @@ impl Object {
     }
 
     /// Who it is, shared with its other versions.
-    pub(crate) fn identity(&self) -> &Arc<Identity> {
+    pub fn identity(&self) -> &Arc<Identity> {
         &self.identity
     }
 
@@ -234,6 +234,13 @@ impl Object {
     /// The namespace in it.
     pub fn namespace(&self) -> Option<&Namespace> {
         if let Body::Namespace(namespace) = &self.body { Some(namespace) } else { None }
+    }
+}
+
+impl fmt::Display for Identity {
+    /// As [`ObjectRef`] names an object to a person.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.gvk.kind, self.key)
     }
 }
 

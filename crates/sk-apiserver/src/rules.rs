@@ -4,12 +4,14 @@
 //! stores what the trace holds, and refuses what a server would have refused, in its words. What controllers change needs no
 //! judgement: it was judged when it was made. Templates that were seen before are not looked at again.
 
+use std::sync::Arc;
+
 use sk_core::ObjectKey;
 use sk_core::lookup::hash_of;
 
 use crate::admission;
 use crate::error::Invalid;
-use crate::kinds::{self, Body, DeploymentSpec, PodSpec};
+use crate::kinds::{self, Body, DeploymentSpec, PodSpec, ReplicaSet};
 use crate::server::ApiServer;
 use crate::{ApiError, Object, Request, defaults, schema, validation};
 
@@ -67,6 +69,7 @@ impl ApiServer {
             Body::Pod(pod) => self.admission.judge_pod_spec(&pod.spec),
             Body::Node(node) => validation::node(node),
             _ if stored.as_deref().is_some_and(|stored| only_resizes(stored, object)) => return Ok(()),
+            Body::ReplicaSet(set) if self.is_judged(object, set) => return Ok(()),
             _ => self.judge_others(object, stored.as_deref())?,
         };
         let wrong: Vec<Invalid> =
@@ -78,6 +81,13 @@ impl ApiServer {
     fn has_namespace(&self, object: &Object) -> bool {
         let Some(namespace) = &object.key.namespace else { return true };
         self.store().get(&kinds::NAMESPACE, &ObjectKey::cluster(namespace.clone())).is_some()
+    }
+
+    /// Is it a replica set with the very template of the Deployment that made it? That was judged with the Deployment.
+    fn is_judged(&self, object: &Object, set: &ReplicaSet) -> bool {
+        let owner = object.controller().and_then(|owner| self.store().now().with_uid(owner.uid));
+        let made_by = owner.and_then(|(_, owner)| owner.deployment());
+        made_by.is_some_and(|deployment| Arc::ptr_eq(&deployment.spec.template.spec, &set.spec.template.spec))
     }
 
     fn judge_others(&mut self, object: &Object, stored: Option<&Object>) -> Result<validation::Errors, ApiError> {
@@ -107,6 +117,10 @@ impl ApiServer {
                 self.admission.judged.clear();
             }
             self.admission.judged.insert(key);
+            // Pods of this template need no look of their own.
+            if let Some(template) = object.body.template() {
+                self.admission.written.get_or_insert_with(&template.spec, |_| Vec::new());
+            }
         }
         Ok(wrong)
     }
@@ -153,7 +167,7 @@ fn is_kept(field: &str) -> bool {
 
 impl admission::Admission {
     /// What is wrong with a pod's spec as it was written. Each is looked at once.
-    fn judge_pod_spec(&mut self, spec: &std::sync::Arc<PodSpec>) -> validation::Errors {
+    fn judge_pod_spec(&mut self, spec: &Arc<PodSpec>) -> validation::Errors {
         self.written.get_or_insert_with(spec, |spec| validation::pod_spec(&serde_json::json!(defaults::of_pod(spec))))
     }
 }

@@ -378,20 +378,20 @@ impl ApiServer {
         if let Some(version) = options.resource_version.filter(|version| *version != stored.resource_version) {
             return Err(wrong_version(&stored, version));
         }
-        let mut going = Object::clone(&stored);
-        match options.propagation {
-            Propagation::Background => {}
-            Propagation::Foreground => add_finalizer(&mut going, "foregroundDeletion"),
-            Propagation::Orphan => add_finalizer(&mut going, "orphan"),
-        }
         let grace_secs = grace_of(&stored, options.grace_secs);
-        let is_gone_at_once = grace_secs == 0 && is_released(&going);
+        let is_gone_at_once = grace_secs == 0 && options.propagation == Propagation::Background && is_released(&stored);
         if is_gone_at_once && !(self.admission.is_strict && stored.pod().is_some()) {
             return self.remove(now, id, &stored);
         }
         let is_pending = stored.meta.deletion.is_some_and(|deletion| deletion.grace_secs > 0);
         if is_pending && options.grace_secs.is_none() {
             return Ok(stored);
+        }
+        let mut going = Object::clone(&stored);
+        match options.propagation {
+            Propagation::Background => {}
+            Propagation::Foreground => add_finalizer(&mut going, "foregroundDeletion"),
+            Propagation::Orphan => add_finalizer(&mut going, "orphan"),
         }
         mark_deleted(&mut going, now, grace_secs);
         let marked = if going == *stored { stored } else { self.commit(now, Some(id), going) };

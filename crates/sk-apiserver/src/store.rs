@@ -13,6 +13,7 @@ use sk_core::lookup::{Lookup, hash_of};
 use sk_core::{Gvk, ObjectKey, SimTime, SmolStr};
 
 use crate::index::Index;
+use crate::kinds::Body;
 use crate::object::Identity;
 use crate::view::View;
 use crate::{Object, OwnerRef, Uid};
@@ -78,6 +79,8 @@ pub struct Store {
     pub(crate) by_owner: Index<Uid>,
     pub(crate) by_namespace: Index<SmolStr>,
     pub(crate) pods_by_node: Index<SmolStr>,
+    /// Objects that a set could adopt, because nobody controls them, by namespace.
+    pub(crate) orphans: Index<SmolStr>,
     live: usize,
     resource_version: u64,
     log: VecDeque<WatchEvent>,
@@ -204,12 +207,13 @@ impl Store {
 
     /// Lets go of what was removed at or before version `seen_by_all`.
     pub fn reclaim(&mut self, seen_by_all: u64) {
-        let Self { slots, by_owner, pods_by_node, .. } = self;
+        let Self { slots, by_owner, pods_by_node, orphans, .. } = self;
         let now = |id: ObjectId| slots[id.index()].current.as_deref();
         by_owner.reclaim(seen_by_all, |uid, id| {
             now(id).is_some_and(|object| object.meta.owners.iter().any(|owner| owner.uid == *uid))
         });
         pods_by_node.reclaim(seen_by_all, |node, id| node_of(now(id)) == Some(node));
+        orphans.reclaim(seen_by_all, |_, id| orphan_in(now(id)).is_some());
         while self.buried.front().is_some_and(|(version, _)| *version <= seen_by_all) {
             let Some((_, id)) = self.buried.pop_front() else { return };
             let identity = self.slots[id.index()].identity.clone();
@@ -299,6 +303,12 @@ impl Store {
             new.into_iter().for_each(|node| self.pods_by_node.insert(node, id));
             old.into_iter().for_each(|node| self.pods_by_node.retire(node.clone(), id, self.resource_version));
         }
+        // An object never leaves its namespace.
+        match (orphan_in(before), orphan_in(after)) {
+            (None, Some(namespace)) => self.orphans.insert(namespace, id),
+            (Some(namespace), None) => self.orphans.retire(namespace.clone(), id, self.resource_version),
+            (None, None) | (Some(_), Some(_)) => {}
+        }
     }
 
     fn record(&mut self, event: WatchEvent) {
@@ -324,6 +334,12 @@ fn owners_of(object: Option<&Object>) -> &[OwnerRef] {
 
 fn node_of(object: Option<&Object>) -> Option<&SmolStr> {
     object.and_then(Object::pod).and_then(|pod| pod.node_name.as_ref())
+}
+
+/// The namespace of a pod or replica set that nobody controls.
+fn orphan_in(object: Option<&Object>) -> Option<&SmolStr> {
+    let is_adopted = |object: &Object| matches!(object.body, Body::Pod(_) | Body::ReplicaSet(_));
+    object.filter(|object| is_adopted(object) && object.controller().is_none())?.key.namespace.as_ref()
 }
 
 #[cfg(test)]

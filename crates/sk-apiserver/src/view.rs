@@ -54,6 +54,11 @@ impl<'a> View<'a> {
         self.all(self.store.pods_by_node.get(node)).filter(move |(_, object)| is_there(object))
     }
 
+    /// The pods and replica sets of a namespace that nobody controls, by id.
+    pub fn orphans_in(self, namespace: &SmolStr) -> impl Iterator<Item = (ObjectId, &'a Arc<Object>)> {
+        self.all(self.store.orphans.get(namespace)).filter(|(_, object)| object.controller().is_none())
+    }
+
     /// The objects in a namespace, by id.
     pub fn in_namespace(self, namespace: &SmolStr) -> impl Iterator<Item = (ObjectId, &'a Arc<Object>)> {
         self.all(self.store.by_namespace.get(namespace))

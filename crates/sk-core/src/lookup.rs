@@ -1,8 +1,10 @@
-//! A hash table that nobody can iterate, so that no order ever depends on a hash.
+//! Hash tables that nobody can iterate, so that no order ever depends on a hash.
 //!
-//! It holds small values (ids) and finds them by a hash that the caller makes of what they stand for; the caller also says
-//! which of several values of one hash is meant. So a name is stored once, where its object is, and not again as a key.
+//! [`Lookup`] holds small values (ids) and finds them by a hash that the caller makes of what they stand for; the caller also
+//! says which of several values of one hash is meant. So a name is stored once, where its object is, and not again as a key.
+//! [`Keyed`] holds values with their keys.
 
+use std::borrow::Borrow;
 use std::hash::{BuildHasher, Hash};
 
 use foldhash::fast::FixedState;
@@ -52,6 +54,99 @@ impl<V> Lookup<V> {
     }
 }
 
+/// Values by key. Whoever wants all of them takes them in the order of their keys.
+#[derive(Clone, Debug)]
+pub struct Keyed<K, V> {
+    table: HashTable<(K, V)>,
+}
+
+impl<K, V> Default for Keyed<K, V> {
+    fn default() -> Self {
+        Self { table: HashTable::new() }
+    }
+}
+
+impl<K: Hash + Eq, V> Keyed<K, V> {
+    /// The value of a key.
+    pub fn get<Q: Hash + Eq + ?Sized>(&self, key: &Q) -> Option<&V>
+    where
+        K: Borrow<Q>,
+    {
+        self.table.find(hash_of(key), |(known, _)| known.borrow() == key).map(|(_, value)| value)
+    }
+
+    /// The value of a key, to change.
+    pub fn get_mut<Q: Hash + Eq + ?Sized>(&mut self, key: &Q) -> Option<&mut V>
+    where
+        K: Borrow<Q>,
+    {
+        self.table.find_mut(hash_of(key), |(known, _)| known.borrow() == key).map(|(_, value)| value)
+    }
+
+    /// Is there a value of the key?
+    pub fn contains<Q: Hash + Eq + ?Sized>(&self, key: &Q) -> bool
+    where
+        K: Borrow<Q>,
+    {
+        self.get(key).is_some()
+    }
+
+    /// The value of a key, made now if there is none.
+    pub fn or_insert_with(&mut self, key: &K, make: impl FnOnce() -> V) -> &mut V
+    where
+        K: Clone,
+    {
+        let entry = self.table.entry(hash_of(key), |(known, _)| known == key, |(known, _)| hash_of(known));
+        &mut entry.or_insert_with(|| (key.clone(), make())).into_mut().1
+    }
+
+    /// Stores the value of a key; the one that it had.
+    pub fn insert(&mut self, key: K, value: V) -> Option<V> {
+        let hash = hash_of(&key);
+        match self.table.find_mut(hash, |(known, _)| *known == key) {
+            Some((_, known)) => Some(std::mem::replace(known, value)),
+            None => {
+                self.table.insert_unique(hash, (key, value), |(known, _)| hash_of(known));
+                None
+            }
+        }
+    }
+
+    /// Takes the value of a key out.
+    pub fn remove<Q: Hash + Eq + ?Sized>(&mut self, key: &Q) -> Option<V>
+    where
+        K: Borrow<Q>,
+    {
+        let entry = self.table.find_entry(hash_of(key), |(known, _)| known.borrow() == key);
+        entry.ok().map(|entry| entry.remove().0.1)
+    }
+
+    /// How many values there are.
+    pub fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    /// Are there none?
+    pub fn is_empty(&self) -> bool {
+        self.table.is_empty()
+    }
+
+    /// Forgets all values.
+    pub fn clear(&mut self) {
+        self.table.clear();
+    }
+
+    /// All values, in the order of their keys.
+    pub fn into_sorted(self) -> impl Iterator<Item = (K, V)>
+    where
+        K: Ord,
+    {
+        let mut all: Vec<(K, V)> = self.table.into_iter().collect();
+        all.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        all.into_iter()
+    }
+}
+
 /// The hash of a value: the same in every process, because nothing in it is drawn.
 pub fn hash_of(value: &(impl Hash + ?Sized)) -> u64 {
     FixedState::with_seed(0).hash_one(value)
@@ -60,6 +155,21 @@ pub fn hash_of(value: &(impl Hash + ?Sized)) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_key_has_one_value_and_all_come_in_the_order_of_keys() {
+        let mut numbers: Keyed<String, u32> = Keyed::default();
+        for (number, key) in ["c", "a", "b", "a"].into_iter().enumerate() {
+            *numbers.or_insert_with(&key.to_owned(), || 0) += u32::try_from(number).unwrap();
+        }
+        assert_eq!((numbers.get("a"), numbers.get("d"), numbers.contains("b")), (Some(&4), None, true));
+        assert_eq!(
+            (numbers.insert("b".to_owned(), 9), numbers.remove("c"), numbers.remove("c")),
+            (Some(2), Some(0), None)
+        );
+        numbers.get_mut("b").into_iter().for_each(|number| *number += 1);
+        assert_eq!(numbers.into_sorted().collect::<Vec<_>>(), [("a".to_owned(), 4), ("b".to_owned(), 10)]);
+    }
 
     #[test]
     fn values_of_one_hash_are_told_apart_by_the_caller() {

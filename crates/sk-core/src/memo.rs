@@ -1,20 +1,21 @@
 //! Remembers what was derived from shared values, so that a thousand pods of one template cost one derivation.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
+
+use crate::lookup::Keyed;
 
 /// Derived values by the address of their source. The source is kept alive, so its address cannot come to mean another
 /// value; addresses are only compared for equality and never order anything, so a run stays the same from time to time.
 #[derive(Clone, Debug)]
 pub struct Memo<K, V> {
-    entries: BTreeMap<usize, (Arc<K>, V)>,
+    entries: Keyed<usize, (Arc<K>, V)>,
     capacity: usize,
 }
 
 impl<K, V: Clone> Memo<K, V> {
     /// Remembers at most `capacity` values.
     pub fn new(capacity: usize) -> Self {
-        Self { entries: BTreeMap::new(), capacity }
+        Self { entries: Keyed::default(), capacity }
     }
 
     /// The value derived from `source`, derived now if it is not remembered.

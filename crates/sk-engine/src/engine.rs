@@ -321,7 +321,14 @@ impl Engine {
 
     /// What was said about objects since this was last called; see [`crate::Settings::events`].
     pub fn take_events(&mut self) -> Vec<Event> {
-        self.events.as_mut().map(Kept::take).unwrap_or_default()
+        let mut events = Vec::new();
+        self.move_events_to(&mut events);
+        events
+    }
+
+    /// The same, put behind what is there.
+    pub fn move_events_to(&mut self, events: &mut Vec<Event>) {
+        self.events.as_mut().into_iter().for_each(|kept| kept.move_to(events));
     }
 
     /// How much of what was said was lost because nobody took it for too long.

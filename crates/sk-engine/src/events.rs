@@ -6,8 +6,8 @@
 
 use std::sync::Arc;
 
-use sk_apiserver::{Answer, Object, Uid, Verb, View};
-use sk_core::{ObjectRef, SimTime, SmolStr};
+use sk_apiserver::{Answer, Identity, Object, Verb, View};
+use sk_core::{SimTime, SmolStr};
 
 /// At most so many are kept until somebody takes them, which a run does every few thousand changes: some 30 MB.
 const MAX_KEPT: usize = 100_000;
@@ -28,8 +28,9 @@ impl Kept {
         }
     }
 
-    pub(crate) fn take(&mut self) -> Vec<Event> {
-        std::mem::take(&mut self.events)
+    /// Moves what was said behind what is there.
+    pub(crate) fn move_to(&mut self, events: &mut Vec<Event>) {
+        events.append(&mut self.events);
     }
 
     /// How many did not fit.
@@ -44,9 +45,7 @@ pub struct Event {
     /// When.
     pub at: SimTime,
     /// About which object.
-    pub about: ObjectRef,
-    /// And which of those that have borne its name.
-    pub uid: Uid,
+    pub about: Arc<Identity>,
     /// Does it ask for attention?
     pub is_warning: bool,
     /// The machine's word, such as `FailedScheduling`.
@@ -60,8 +59,8 @@ pub struct Event {
 impl Event {
     /// Something as it should be.
     pub(crate) fn normal(from: &'static str, about: &Object, reason: &str, message: String) -> Self {
-        let (about, uid) = (about.reference(), about.uid);
-        Self { at: SimTime::EPOCH, about, uid, is_warning: false, reason: reason.into(), message, from }
+        let about = about.identity().clone();
+        Self { at: SimTime::EPOCH, about, is_warning: false, reason: reason.into(), message, from }
     }
 
     /// Something to look at.

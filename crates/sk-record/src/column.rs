@@ -41,8 +41,19 @@ pub struct Column {
     pub(crate) kind: Kind,
     pub(crate) optional: bool,
     pub(crate) derived: bool,
+    /// How often its values come again.
+    pub(crate) spread: Spread,
+}
+
+/// How many different values a column has, which decides how it is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Spread {
+    /// A handful, such as phases: a dictionary and runs of numbers, which nothing compresses any further.
+    Words,
+    /// Some, such as nodes and owners: a dictionary.
+    Some,
     /// Hardly a value comes twice: a dictionary of them would only cost.
-    pub(crate) distinct: bool,
+    Distinct,
 }
 
 /// The type of a column's cells.
@@ -60,21 +71,26 @@ pub enum Kind {
 
 impl Column {
     pub(crate) const fn required(name: &'static str, kind: Kind) -> Self {
-        Self { name, kind, optional: false, derived: false, distinct: false }
+        Self { name, kind, optional: false, derived: false, spread: Spread::Some }
     }
 
     pub(crate) const fn optional(name: &'static str, kind: Kind) -> Self {
-        Self { name, kind, optional: true, derived: false, distinct: false }
+        Self { name, kind, optional: true, derived: false, spread: Spread::Some }
     }
 
     /// A length in seconds computed from other columns: written for people's queries, not read back.
     pub(crate) const fn derived(name: &'static str) -> Self {
-        Self { name, kind: Kind::Double, optional: true, derived: true, distinct: false }
+        Self { name, kind: Kind::Double, optional: true, derived: true, spread: Spread::Some }
     }
 
     /// Names and uids.
     pub(crate) const fn distinct(self) -> Self {
-        Self { distinct: true, ..self }
+        Self { spread: Spread::Distinct, ..self }
+    }
+
+    /// Words of a small vocabulary.
+    pub(crate) const fn words(self) -> Self {
+        Self { spread: Spread::Words, ..self }
     }
 
     /// How its values are encoded, where Parquet's own choice, a dictionary, is the dearer one: moments come hardly
@@ -82,7 +98,7 @@ impl Column {
     pub(crate) fn encoding(&self) -> Option<Encoding> {
         match self.kind {
             Kind::Time => Some(Encoding::DELTA_BINARY_PACKED),
-            Kind::Text if self.distinct => Some(Encoding::PLAIN),
+            Kind::Text if self.spread == Spread::Distinct => Some(Encoding::PLAIN),
             Kind::Text | Kind::Int | Kind::Double => None,
         }
     }

@@ -226,7 +226,7 @@ impl Row for PodRow {
 
     const TABLE: &'static str = "pods";
     const COLUMNS: &'static [Column] = &[
-        Column::required("namespace", Kind::Text),
+        Column::required("namespace", Kind::Text).words(),
         Column::required("name", Kind::Text).distinct(),
         Column::required("uid", Kind::Text).distinct(),
         Column::required("owner", Kind::Text),
@@ -236,12 +236,12 @@ impl Row for PodRow {
         Column::optional("finished", Kind::Time),
         Column::optional("deleted", Kind::Time),
         Column::optional("node", Kind::Text),
-        Column::optional("node_group", Kind::Text),
+        Column::optional("node_group", Kind::Text).words(),
         Column::required("cpu_m", Kind::Int),
         Column::required("memory_bytes", Kind::Int),
-        Column::required("phase", Kind::Text),
+        Column::required("phase", Kind::Text).words(),
         Column::optional("waited_for", Kind::Text),
-        Column::optional("ended_by", Kind::Text),
+        Column::optional("ended_by", Kind::Text).words(),
         Column::derived("pending_s"),
         Column::derived("start_latency_s"),
     ];
@@ -307,7 +307,7 @@ impl Row for NodeRow {
     const TABLE: &'static str = "nodes";
     const COLUMNS: &'static [Column] = &[
         Column::required("name", Kind::Text),
-        Column::optional("node_group", Kind::Text),
+        Column::optional("node_group", Kind::Text).words(),
         Column::required("created", Kind::Time),
         Column::optional("ready", Kind::Time),
         Column::optional("deleted", Kind::Time),
@@ -350,7 +350,7 @@ impl Row for SeriesRow {
     const TABLE: &'static str = "series";
     const COLUMNS: &'static [Column] = &[
         Column::required("time", Kind::Time),
-        Column::required("series", Kind::Text),
+        Column::required("series", Kind::Text).words(),
         Column::required("key", Kind::Text),
         Column::optional("value", Kind::Double),
     ];
@@ -397,10 +397,10 @@ impl Row for DecisionRow {
     const TABLE: &'static str = "decisions";
     const COLUMNS: &'static [Column] = &[
         Column::required("time", Kind::Time),
-        Column::required("namespace", Kind::Text),
+        Column::required("namespace", Kind::Text).words(),
         Column::required("pod", Kind::Text).distinct(),
         Column::required("owner", Kind::Text),
-        Column::required("outcome", Kind::Text),
+        Column::required("outcome", Kind::Text).words(),
         Column::optional("node", Kind::Text),
         Column::optional("message", Kind::Text),
         Column::optional("evaluated", Kind::Int),

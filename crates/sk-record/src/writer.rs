@@ -18,7 +18,7 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{ColumnPath, Type};
 
-use crate::column::{Cells, Column, Kind, Row, RowWriter};
+use crate::column::{Cells, Column, Kind, Row, RowWriter, Spread};
 use crate::error::Error;
 use crate::folder::{Folder, META_FILE, write_file};
 use crate::meta::{Manifest, RECORD_VERSION, RunMeta, TableFile};
@@ -33,6 +33,9 @@ const ROW_GROUP_TEXT_BYTES: usize = 8 << 20;
 
 /// What `run_id` is called, as a column and in a table's key-value metadata.
 pub(crate) const RUN_ID: &str = "run_id";
+
+/// The first column of every table.
+const RUN_IDS: Column = Column::required(RUN_ID, Kind::Text).words();
 
 /// Takes the rows of one run, in any order that does not depend on chance.
 #[derive(Debug)]
@@ -204,7 +207,7 @@ impl Table {
 
     /// The first column of so many rows.
     fn run_ids(&self, rows: usize) -> Cells {
-        let mut ids = [Cells::to_write(&Column::required(RUN_ID, Kind::Text))];
+        let mut ids = [Cells::to_write(&RUN_IDS)];
         for _ in 0..rows {
             RowWriter::new(&mut ids).text(&self.run_id);
         }
@@ -283,7 +286,7 @@ impl Table {
 }
 
 fn with_run_id<R: Row>() -> Vec<Column> {
-    std::iter::once(Column::required(RUN_ID, Kind::Text)).chain(R::COLUMNS.iter().copied()).collect()
+    std::iter::once(RUN_IDS).chain(R::COLUMNS.iter().copied()).collect()
 }
 
 fn new_parquet(
@@ -302,9 +305,16 @@ fn new_parquet(
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(1)?))
         .set_created_by("simkube".into())
         .set_key_value_metadata(Some(vec![KeyValue::new(RUN_ID.into(), run_id.to_owned())]));
-    // Nobody asks which files hold a certain name: the least and the greatest of them are not worth looking for.
-    for column in columns.iter().filter(|column| column.distinct) {
-        properties = properties.set_column_statistics_enabled(ColumnPath::from(column.name), EnabledStatistics::None);
+    for column in columns {
+        let path = ColumnPath::from(column.name);
+        // Nobody asks which files hold a certain text: the least and the greatest of them are not worth looking for.
+        if column.kind == Kind::Text {
+            properties = properties.set_column_statistics_enabled(path.clone(), EnabledStatistics::None);
+        }
+        // Neither runs of numbers nor packed differences become smaller.
+        if column.spread == Spread::Words || column.kind == Kind::Time {
+            properties = properties.set_column_compression(path, Compression::UNCOMPRESSED);
+        }
     }
     for (column, encoding) in columns.iter().filter_map(|column| Some((column, column.encoding()?))) {
         let path = ColumnPath::from(column.name);

@@ -9,7 +9,7 @@ use sk_core::limits::{self, TooManyPods};
 use sk_core::{ObjectKey, ObjectRef, SimDuration, SimTime};
 use sk_engine::api::{Answer, ApiError, Change, DeleteOptions, Expired, Reason, Request};
 use sk_engine::kinds::{NAMESPACE, NODE};
-use sk_engine::{Engine, PassedThrough, PodsPassed};
+use sk_engine::{Engine, Event, PassedThrough, PodsPassed};
 use sk_record::{Engine as EngineName, RunMeta, Staged, Warning, WarningKind, Writer};
 use sk_store::trace::{Record, Trace, TraceError};
 
@@ -270,6 +270,8 @@ struct Replay {
     nodes: Inventory,
     /// What else happens.
     disruptions: Disruptions,
+    /// Reused: what was said since the recorder last listened.
+    said: Vec<Event>,
 }
 
 impl Replay {
@@ -292,8 +294,18 @@ impl Replay {
         let nodes = std::mem::take(&mut beginning.nodes);
         let job_duration = request.setup.settings.timing.job_duration;
         let disruptions = Disruptions::new(&request.setup.timeline, request.setup);
-        let refusals = BTreeMap::new();
-        Ok(Self { engine, recorder, cursor, refusals, late: 0, job_duration, longest_step, nodes, disruptions })
+        Ok(Self {
+            engine,
+            recorder,
+            cursor,
+            refusals: BTreeMap::new(),
+            late: 0,
+            job_duration,
+            longest_step,
+            nodes,
+            disruptions,
+            said: Vec::new(),
+        })
     }
 
     /// A replay that goes on from here by itself.
@@ -308,6 +320,7 @@ impl Replay {
             longest_step: self.longest_step,
             nodes: self.nodes.clone(),
             disruptions: self.disruptions.clone(),
+            said: Vec::new(),
         })
     }
 
@@ -377,7 +390,7 @@ impl Replay {
     fn catch_up(&mut self) -> Result<(), RunError> {
         self.engine.take_explained().into_iter().for_each(|explained| self.recorder.explain(explained));
         // Decisions and events between the changes before and after them, so that pods and nodes are known by their names.
-        let mut told = Told::of(&mut self.engine);
+        let mut told = Told::of(&mut self.engine, &mut self.said);
         for event in self.engine.watch(self.cursor)? {
             told.before(Some(event.at), &mut self.recorder)?;
             self.recorder.see_event(event)?;
@@ -388,7 +401,8 @@ impl Replay {
         Ok(())
     }
 
-    /// Performs an operation; the object and the server's words if it was refused. The run goes on all the same.
+    /// Performs an operation; the object and the server's words if it was refused. The run goes on all the same. What has
+    /// changed is recorded with what the cluster does next.
     fn perform(&mut self, operation: Operation) -> Result<Option<(ObjectRef, ApiError)>, RunError> {
         self.late += u64::from(operation.at < self.engine.now());
         let mut refused = None;
@@ -409,7 +423,6 @@ impl Replay {
                 }
             }
         }
-        self.catch_up()?;
         Ok(refused)
     }
 
@@ -435,7 +448,8 @@ impl Replay {
         *self.refusals.entry(message).or_default() += 1;
     }
 
-    fn finish(self, mut meta: RunMeta, mut warnings: Vec<Warning>) -> Result<Staged, RunError> {
+    fn finish(mut self, mut meta: RunMeta, mut warnings: Vec<Warning>) -> Result<Staged, RunError> {
+        self.catch_up()?;
         let assumed = assumptions(self.engine.notices(), self.job_duration);
         warnings.extend(self.refusals.into_iter().map(|(message, count)| Warning {
             code: "not-deleted".to_owned(),

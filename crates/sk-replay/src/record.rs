@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use sk_core::lookup::{Lookup, hash_of};
+use sk_core::lookup::{Keyed, Lookup, hash_of};
 use sk_core::memo::Memo;
 use sk_core::{ObjectKey, ObjectRef, Resources, SimTime, SmolStr};
 use sk_engine::api::directives::NODE_GROUP;
@@ -64,9 +64,9 @@ pub struct Recorder {
     /// Price of a node-hour by group.
     prices: BTreeMap<SmolStr, f64>,
     pods: LivePods,
-    nodes: BTreeMap<SmolStr, NodeRow>,
+    nodes: Nodes,
     /// Every object that may own others: what it is called at the top of its chain.
-    owners: BTreeMap<Uid, SmolStr>,
+    owners: Keyed<Uid, SmolStr>,
     replicas: BTreeMap<SmolStr, i64>,
     /// What pods of a spec ask for, by the spec's address.
     requests: Memo<PodSpec, Resources>,
@@ -80,6 +80,9 @@ pub struct Recorder {
     /// The same of events.
     event_rows: u64,
 }
+
+/// The rows of nodes that there are, by name.
+type Nodes = Keyed<SmolStr, NodeRow>;
 
 /// The pods that are alive, by name.
 #[derive(Clone, Default)]
@@ -126,6 +129,10 @@ impl LivePods {
             pod.is_some_and(|pod| pod.object.uid == object.uid)
         };
         noted.filter(is_it).or_else(|| self.place(&object.key))
+    }
+
+    fn find(&self, key: &ObjectKey) -> Option<&LivePod> {
+        self.pods[self.place(key)? as usize].as_ref()
     }
 
     fn note(&mut self, id: Option<ObjectId>, place: u32) {
@@ -182,8 +189,8 @@ impl Recorder {
             writer,
             prices,
             pods: LivePods::default(),
-            nodes: BTreeMap::new(),
-            owners: BTreeMap::new(),
+            nodes: Nodes::default(),
+            owners: Keyed::default(),
             replicas: BTreeMap::new(),
             requests: Memo::new(SPEC_MEMORY),
             explained: BTreeMap::new(),
@@ -245,7 +252,7 @@ impl Recorder {
             pod.name_group(&self.nodes);
             pod.push(None, &mut self.own_name, &mut self.writer)?;
         }
-        for row in std::mem::take(&mut self.nodes).into_values() {
+        for (_, row) in std::mem::take(&mut self.nodes).into_sorted() {
             self.writer.push_node(&row)?;
         }
         Ok(self.writer)
@@ -268,18 +275,24 @@ impl Recorder {
 
     /// Takes in what somebody said about an object.
     pub fn tell(&mut self, event: &sk_engine::Event) -> Result<(), Error> {
-        let owner = match self.owners.get(&event.uid) {
-            Some(owner) => Some(owner.clone()),
-            None => self.owner(&event.about.key).filter(|_| event.about.gvk == POD),
+        self.event_rows += 1;
+        if self.event_rows > MAX_EVENT_ROWS {
+            return Ok(());
+        }
+        let about = &*event.about;
+        let owner = match self.owners.get(&about.uid) {
+            Some(owner) => Some(owner.as_str()),
+            None if about.gvk == POD => self.pods.find(&about.key).map(|pod| pod.owner_name(&mut self.own_name)),
+            None => None,
         };
-        self.push_event(&EventRow {
+        self.writer.push_event(&EventRow {
             time: event.at,
             is_warning: event.is_warning,
             reason: event.reason.as_str(),
-            kind: &event.about.gvk.kind,
-            namespace: event.about.key.namespace.as_deref(),
-            name: &event.about.key.name,
-            owner: owner.as_deref(),
+            kind: &about.gvk.kind,
+            namespace: about.key.namespace.as_deref(),
+            name: &about.key.name,
+            owner,
             source: event.from,
             message: &event.message,
         })
@@ -355,7 +368,7 @@ impl Recorder {
     fn see_node(&mut self, at: SimTime, change: Change, object: &Object, node: &Node) -> Result<(), Error> {
         let group = object.meta.labels.get(&NODE_GROUP);
         let price_per_hour = group.and_then(|group| self.prices.get(group)).copied();
-        let row = self.nodes.entry(object.key.name.clone()).or_insert_with(|| {
+        let row = self.nodes.or_insert_with(&object.key.name, || {
             let (allocatable, pods) = node.allocatable();
             NodeRow {
                 name: object.key.name.to_string(),
@@ -436,8 +449,7 @@ impl Recorder {
 
 impl Names for Recorder {
     fn owner(&self, pod: &ObjectKey) -> Option<SmolStr> {
-        let place = self.pods.place(pod)?;
-        let pod = self.pods.pods[place as usize].as_ref()?;
+        let pod = self.pods.find(pod)?;
         Some(pod.owner.clone().unwrap_or_else(|| owner_name(&pod.object.reference()).into()))
     }
 
@@ -549,7 +561,7 @@ impl LivePod {
         }
     }
 
-    fn see(&mut self, at: SimTime, pod: &Pod, nodes: &BTreeMap<SmolStr, NodeRow>) {
+    fn see(&mut self, at: SimTime, pod: &Pod, nodes: &Nodes) {
         self.name_group(nodes);
         if pod.status.phase != PodPhase::Pending {
             self.started = self.started.or(pod.status.started);
@@ -563,7 +575,7 @@ impl LivePod {
 
     /// Says which group the pod's node is of. Each time the pod is seen, until it is known: on a cluster nodes and pods
     /// are two watches, and a pod may be seen on a new node before that node is.
-    fn name_group(&mut self, nodes: &BTreeMap<SmolStr, NodeRow>) {
+    fn name_group(&mut self, nodes: &Nodes) {
         if !self.is_grouped
             && let Some(node) = self.node().and_then(|name| nodes.get(name))
         {
@@ -596,9 +608,9 @@ impl LivePod {
 }
 
 /// Why a pod that was deleted went.
-fn end_of(pod: &Pod, nodes: &BTreeMap<SmolStr, NodeRow>) -> EndedBy {
+fn end_of(pod: &Pod, nodes: &Nodes) -> EndedBy {
     let disruption = pod.status.condition("DisruptionTarget").map(Condition::reason);
-    let node_is_gone = pod.node_name.as_ref().is_some_and(|node| !nodes.contains_key(node));
+    let node_is_gone = pod.node_name.as_ref().is_some_and(|node| !nodes.contains(node));
     match disruption {
         Some("PreemptionByScheduler") => EndedBy::Preempted,
         Some("EvictionByEvictionAPI") => EndedBy::Evicted,

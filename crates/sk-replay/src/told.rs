@@ -1,7 +1,7 @@
 //! What the control plane said since the recorder last listened: decisions of the autoscaler and events, in the order of time.
 
 use std::iter::Peekable;
-use std::vec::IntoIter;
+use std::vec::{Drain, IntoIter};
 
 use sk_core::SimTime;
 use sk_engine::{Decision, Engine, Event};
@@ -10,18 +10,16 @@ use sk_record::Error;
 use crate::record::Recorder;
 
 /// What is yet to be recorded.
-pub(crate) struct Told {
+pub(crate) struct Told<'a> {
     decisions: Peekable<IntoIter<Decision>>,
-    events: Peekable<IntoIter<Event>>,
+    events: Peekable<Drain<'a, Event>>,
 }
 
-impl Told {
-    /// All that was said.
-    pub(crate) fn of(engine: &mut Engine) -> Self {
-        Self {
-            decisions: engine.take_decisions().into_iter().peekable(),
-            events: engine.take_events().into_iter().peekable(),
-        }
+impl<'a> Told<'a> {
+    /// All that was said. `events` is reused from one time to the next; it is empty afterwards.
+    pub(crate) fn of(engine: &mut Engine, events: &'a mut Vec<Event>) -> Self {
+        engine.move_events_to(events);
+        Self { decisions: engine.take_decisions().into_iter().peekable(), events: events.drain(..).peekable() }
     }
 
     /// Records what was said before `until`, or all that is left. Of what was said at one moment decisions come first.

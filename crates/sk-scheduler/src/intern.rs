@@ -1,13 +1,12 @@
 //! Names to small integers.
 
-use std::collections::BTreeMap;
-
 use sk_core::SmolStr;
+use sk_core::lookup::Keyed;
 
 /// Gives every distinct text a number, from 0 on in the order of first sight.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Interner {
-    ids: BTreeMap<SmolStr, u32>,
+    ids: Keyed<SmolStr, u32>,
     names: Vec<SmolStr>,
 }
 

@@ -263,7 +263,7 @@ impl Body {
         }
     }
 
-    fn template(&self) -> Option<&PodTemplate> {
+    pub(crate) fn template(&self) -> Option<&PodTemplate> {
         match self {
             Self::Deployment(body) => Some(&body.spec.template),
             Self::ReplicaSet(body) | Self::ReplicationController(ReplicationController(body)) => {

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::Value;
-use sk_apiserver::{Change, Object, ObjectId, Request, View, WatchEvent};
+use sk_apiserver::{Change, KindTag, Object, ObjectId, Request, View, WatchEvent};
 use sk_core::{Gvk, LabelSelector, SmolStr};
 
 use crate::workqueue::WorkQueue;
@@ -18,8 +18,8 @@ use crate::workqueue::WorkQueue;
 #[derive(Clone, Debug)]
 pub(crate) struct Adoption {
     kind: &'static Gvk,
-    /// Pods without a controller, by namespace.
-    orphans: BTreeMap<SmolStr, BTreeSet<ObjectId>>,
+    /// What kind of objects the sets take in.
+    child: KindTag,
     /// What each set selects, by namespace.
     selectors: BTreeMap<SmolStr, BTreeMap<ObjectId, LabelSelector>>,
     /// Orphans that a set selects.
@@ -29,14 +29,8 @@ pub(crate) struct Adoption {
 }
 
 impl Adoption {
-    pub(crate) fn new(kind: &'static Gvk) -> Self {
-        Self {
-            kind,
-            orphans: BTreeMap::new(),
-            selectors: BTreeMap::new(),
-            wanted: BTreeMap::new(),
-            strangers: BTreeMap::new(),
-        }
+    pub(crate) fn new(kind: &'static Gvk, child: KindTag) -> Self {
+        Self { kind, child, selectors: BTreeMap::new(), wanted: BTreeMap::new(), strangers: BTreeMap::new() }
     }
 
     /// A set came, changed or went.
@@ -54,9 +48,11 @@ impl Adoption {
             Change::Added => {
                 // One that is no selector was refused by the API server.
                 let Ok(selector) = LabelSelector::from_json(selector) else { return };
-                let orphans = self.orphans.get(&namespace).into_iter().flatten();
-                let matches = |pod: &&ObjectId| view.get(**pod).is_some_and(|pod| selector.matches(&*pod.meta.labels));
-                let wanted: BTreeSet<_> = orphans.filter(matches).copied().collect();
+                let matches = |(_, orphan): &(ObjectId, &Arc<Object>)| {
+                    orphan.body.tag() == self.child && selector.matches(&*orphan.meta.labels)
+                };
+                let orphans = view.orphans_in(&namespace).filter(matches);
+                let wanted: BTreeSet<_> = orphans.map(|(orphan, _)| orphan).collect();
                 if !wanted.is_empty() {
                     self.wanted.insert(event.id, wanted);
                 }
@@ -90,25 +86,23 @@ impl Adoption {
     }
 
     fn forget_orphan(&mut self, event: &WatchEvent) {
-        let namespace = event.object.key.namespace.clone().unwrap_or_default();
-        if let Some(orphans) = self.orphans.get_mut(&namespace) {
-            orphans.remove(&event.id);
+        if self.wanted.is_empty() {
+            return;
         }
-        for set in self.selectors.get(&namespace).into_iter().flatten().map(|(set, _)| set) {
+        let namespace = event.object.key.namespace_or_empty();
+        for set in self.selectors.get(namespace).into_iter().flatten().map(|(set, _)| set) {
             remove(&mut self.wanted, *set, event.id);
         }
     }
 
     fn orphan_seen(&mut self, event: &WatchEvent, queue: &mut WorkQueue<ObjectId>) {
-        let namespace = event.object.key.namespace.clone().unwrap_or_default();
         let labels = &*event.object.meta.labels;
-        for (set, selector) in self.selectors.get(&namespace).into_iter().flatten() {
+        for (set, selector) in self.selectors.get(event.object.key.namespace_or_empty()).into_iter().flatten() {
             if selector.matches(labels) {
                 self.wanted.entry(*set).or_default().insert(event.id);
                 queue.add(*set);
             }
         }
-        self.orphans.entry(namespace).or_default().insert(event.id);
     }
 
     fn own_seen(&mut self, event: &WatchEvent, set: ObjectId, is_there: bool) {

@@ -69,7 +69,7 @@ impl ReplicaSets {
     }
 
     fn of(kind: &'static Gvk) -> Self {
-        let adoption = Adoption::new(kind);
+        let adoption = Adoption::new(kind, KindTag::Pod);
         Self {
             kind,
             adoption,

@@ -17,6 +17,8 @@ use crate::workqueue::WorkQueue;
 pub(crate) struct TaintEviction {
     /// Pods that are to leave unless the taint goes: since when.
     leaving: BTreeMap<ObjectId, SimTime>,
+    /// How many nodes have a taint that pods may have to leave for. While none has, nobody needs to look at pods.
+    tainted_nodes: usize,
 }
 
 impl Reconciler for TaintEviction {
@@ -27,7 +29,10 @@ impl Reconciler for TaintEviction {
     fn concerns(&mut self, event: &WatchEvent, view: View<'_>, queue: &mut WorkQueue<ObjectId>) {
         if let Some(node) = event.object.node() {
             let before = event.before.as_ref().and_then(|before| before.node()).map(taints_of).unwrap_or_default();
-            if event.change != Change::Deleted && before != taints_of(node) {
+            let after = if event.change == Change::Deleted { Vec::new() } else { taints_of(node) };
+            self.tainted_nodes += usize::from(!after.is_empty());
+            self.tainted_nodes -= usize::from(!before.is_empty());
+            if event.change != Change::Deleted && before != after {
                 let mut pods: Vec<_> = view.pods_on(&event.object.key.name).collect();
                 pods.sort_by(|(_, one), (_, other)| one.key.cmp(&other.key));
                 pods.into_iter().for_each(|(id, _)| queue.add(id));
@@ -36,6 +41,9 @@ impl Reconciler for TaintEviction {
         }
         if event.change == Change::Deleted {
             self.leaving.remove(&event.id);
+            return;
+        }
+        if self.tainted_nodes == 0 && self.leaving.is_empty() {
             return;
         }
         let after = place(&event.object).filter(|(node, _)| node.is_some());

@@ -3,11 +3,11 @@
 //! The scheduler leaves no such pod behind; somebody who writes `spec.nodeName` can. What each node holds is kept by
 //! observing pods come and go, never counted anew.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sk_apiserver::kinds::{NODE, NodeStatus, PodSpec, Why};
 use sk_apiserver::{Change, Object, View, WatchEvent};
+use sk_core::lookup::Keyed;
 use sk_core::memo::Memo;
 use sk_core::{ObjectKey, Resources, SmolStr};
 
@@ -19,7 +19,7 @@ const NODE_MEMORY: usize = 1 << 14;
 /// What the pods on each node ask for.
 #[derive(Clone)]
 pub(super) struct NodeUse {
-    used: BTreeMap<SmolStr, (Resources, i64)>,
+    used: Keyed<SmolStr, (Resources, i64)>,
     requests: Memo<PodSpec, Arc<Resources>>,
     /// What nodes of a status have for pods, and for how many.
     allocatable: Memo<NodeStatus, Option<Arc<(Resources, i64)>>>,
@@ -27,7 +27,7 @@ pub(super) struct NodeUse {
 
 impl NodeUse {
     pub(super) fn new() -> Self {
-        Self { used: BTreeMap::new(), requests: Memo::new(REQUEST_MEMORY), allocatable: Memo::new(NODE_MEMORY) }
+        Self { used: Keyed::default(), requests: Memo::new(REQUEST_MEMORY), allocatable: Memo::new(NODE_MEMORY) }
     }
 
     /// Keeps the sums true.
@@ -39,7 +39,7 @@ impl NodeUse {
         }
         if let Some((node, spec)) = before {
             let requests = self.requests_of(spec);
-            let (used, pods) = self.used.entry(node.clone()).or_default();
+            let (used, pods) = self.used.or_insert_with(node, Default::default);
             used.sub(&requests);
             *pods -= 1;
             if *pods == 0 {
@@ -48,7 +48,7 @@ impl NodeUse {
         }
         if let Some((node, spec)) = after {
             let requests = self.requests_of(spec);
-            let (used, pods) = self.used.entry(node.clone()).or_default();
+            let (used, pods) = self.used.or_insert_with(node, Default::default);
             used.add(&requests);
             *pods += 1;
         }

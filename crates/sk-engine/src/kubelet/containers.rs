@@ -23,14 +23,13 @@ const KILLED: i32 = 137;
 
 /// What the driver decided for a pod, or what stands on it.
 pub(super) fn directives_of(object: &Object) -> Directives {
-    let written = || directives::read(&object.meta.annotations);
     match object.pod().and_then(|pod| pod.directives) {
         // No recorded life was found for it: its own annotation says how long it runs.
         Some(decided) if decided.lifetime.is_none() && decided.sequence.is_none() => {
-            Directives { lifetime: written().lifetime, ..decided }
+            Directives { lifetime: directives::lifetime(&object.meta.annotations), ..decided }
         }
         Some(decided) => decided,
-        None => written(),
+        None => directives::read(&object.meta.annotations),
     }
 }
 

@@ -200,7 +200,7 @@ impl Arm {
 /// An Event as a watch of a real cluster would show it.
 fn as_observation(event: &Event) -> Observation {
     let object = json!({
-        "apiVersion": "v1", "kind": "Event", "involvedObject": {"uid": event.uid.to_string()},
+        "apiVersion": "v1", "kind": "Event", "involvedObject": {"uid": event.about.uid.to_string()},
         "type": if event.is_warning { "Warning" } else { "Normal" },
         "reason": event.reason, "message": event.message, "reportingComponent": event.from,
     });

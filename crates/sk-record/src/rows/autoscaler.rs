@@ -136,18 +136,18 @@ impl Row for AutoscalerRow {
     const COLUMNS: &'static [Column] = &[
         Column::required("time", Kind::Time),
         Column::required("loop", Kind::Int),
-        Column::required("trigger", Kind::Text),
-        Column::required("decision", Kind::Text),
-        Column::optional("namespace", Kind::Text),
+        Column::required("trigger", Kind::Text).words(),
+        Column::required("decision", Kind::Text).words(),
+        Column::optional("namespace", Kind::Text).words(),
         Column::optional("pod", Kind::Text).distinct(),
         Column::optional("owner", Kind::Text),
         Column::optional("node", Kind::Text),
-        Column::optional("node_group", Kind::Text),
+        Column::optional("node_group", Kind::Text).words(),
         Column::optional("nodes_before", Kind::Int),
         Column::optional("nodes_after", Kind::Int),
         Column::optional("pods", Kind::Int),
         Column::optional("options", Kind::Text),
-        Column::optional("event", Kind::Text),
+        Column::optional("event", Kind::Text).words(),
         Column::optional("message", Kind::Text),
     ];
 

@@ -55,13 +55,13 @@ impl Row for EventRow {
     const TABLE: &'static str = "events";
     const COLUMNS: &'static [Column] = &[
         Column::required("time", Kind::Time),
-        Column::required("type", Kind::Text),
-        Column::required("reason", Kind::Text),
-        Column::required("kind", Kind::Text),
-        Column::optional("namespace", Kind::Text),
+        Column::required("type", Kind::Text).words(),
+        Column::required("reason", Kind::Text).words(),
+        Column::required("kind", Kind::Text).words(),
+        Column::optional("namespace", Kind::Text).words(),
         Column::required("name", Kind::Text).distinct(),
         Column::optional("owner", Kind::Text),
-        Column::required("source", Kind::Text),
+        Column::required("source", Kind::Text).words(),
         Column::required("message", Kind::Text).distinct(),
     ];
 

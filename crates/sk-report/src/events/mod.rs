@@ -196,12 +196,12 @@ impl Events {
     fn line(&mut self, pod: &PodRow<&str>) -> PodLine {
         let reason = pod.waited_for.map(plain_reason);
         let owner = if owns_itself(pod) {
-            self.owners.place(&format!("{}/{BARE_PODS}", pod.namespace))
+            self.owners.place(&[pod.namespace, "/", BARE_PODS].concat())
         } else {
             self.owners.place(pod.owner)
         };
         PodLine {
-            name: format!("{}/{}", pod.namespace, pod.name),
+            name: [pod.namespace, "/", pod.name].concat(),
             owner,
             created: pod.created,
             scheduled: pod.scheduled,

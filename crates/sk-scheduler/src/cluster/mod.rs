@@ -16,10 +16,10 @@ mod order;
 mod pods;
 pub(crate) mod topology;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sk_core::SmolStr;
+use sk_core::lookup::Keyed;
 
 use self::classes::{Classes, ShapeEntry};
 use self::columns::{Columns, HARD_TAINT, LIVE, SOFT_TAINT, UNSCHEDULABLE};
@@ -50,7 +50,7 @@ pub struct Cluster {
     pub(crate) order: Order,
     pub(crate) pods: Pods,
     pub(crate) nominations: Nominations,
-    by_name: BTreeMap<SmolStr, NodeId>,
+    by_name: Keyed<SmolStr, NodeId>,
     removed: Vec<NodeId>,
     free: Vec<NodeId>,
     images_seen: u64,

@@ -51,7 +51,7 @@ pub(crate) struct DaemonSets {
 impl DaemonSets {
     pub(crate) fn new() -> Self {
         Self {
-            adoption: Adoption::new(&DAEMON_SET),
+            adoption: Adoption::new(&DAEMON_SET, KindTag::Pod),
             own_writes: OwnWrites::default(),
             hashes: Memo::new(HASH_MEMORY),
             placements: Memo::new(PLACEMENT_MEMORY),

@@ -42,7 +42,7 @@ pub(crate) struct Deployments {
 
 impl Deployments {
     pub(crate) fn new() -> Self {
-        let adoption = Adoption::new(&DEPLOYMENT);
+        let adoption = Adoption::new(&DEPLOYMENT, KindTag::ReplicaSet);
         Self { adoption, own_writes: OwnWrites::default(), hashes: Memo::new(HASH_MEMORY) }
     }
 

@@ -35,7 +35,7 @@ pub(crate) struct StatefulSets {
 
 impl StatefulSets {
     pub(crate) fn new() -> Self {
-        let adoption = Adoption::new(&STATEFUL_SET);
+        let adoption = Adoption::new(&STATEFUL_SET, KindTag::Pod);
         Self { adoption, own_writes: OwnWrites::default(), hashes: Memo::new(HASH_MEMORY) }
     }
 }

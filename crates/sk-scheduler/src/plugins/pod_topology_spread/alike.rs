@@ -74,16 +74,23 @@ impl<'a> Alike<'a> {
         self.digits.iter().fold(1, |count, digit| count.saturating_mul(digit.radix))
     }
 
-    /// Adds the group of each node. Host and zone, as pods are spread that say nothing, have a loop of their own.
-    pub(crate) fn tell_apart(&self, nodes: &[NodeId], groups: &mut Vec<u32>) {
-        let fold =
-            |node: &NodeId| self.digits.iter().fold(0, |group, digit| group * digit.radix as u32 + digit.of(*node));
+    /// Tells of each node its group with its score. Host and zone, as pods are spread that say nothing, have loops of
+    /// their own.
+    pub(crate) fn tell_apart(&self, nodes: &[NodeId], scores: &[i32], mut tell: impl FnMut(u32, i32)) {
+        let nodes = nodes.iter().zip(scores);
         match self.digits.as_slice() {
-            [Digit { values: Values::Counts(counts), .. }, Digit { values: Values::Domains(domains), radix }] => {
-                let of = |node: &NodeId| count_of(counts, *node) * *radix as u32 + domain_of(domains, *node, *radix);
-                groups.extend(nodes.iter().map(of));
+            // Without zones there is one domain, that of nodes without one.
+            [Digit { values: Values::Counts(counts), .. }, Digit { values: Values::Domains(_), radix: 1 }] => {
+                nodes.for_each(|(node, score)| tell(count_of(counts, *node), *score));
             }
-            _ => groups.extend(nodes.iter().map(fold)),
+            [Digit { values: Values::Counts(counts), .. }, Digit { values: Values::Domains(domains), radix }] => {
+                let group = |node| count_of(counts, node) * *radix as u32 + domain_of(domains, node, *radix);
+                nodes.for_each(|(node, score)| tell(group(*node), *score));
+            }
+            digits => {
+                let group = |node| digits.iter().fold(0, |group, digit| group * digit.radix as u32 + digit.of(node));
+                nodes.for_each(|(node, score)| tell(group(*node), *score));
+            }
         }
     }
 

@@ -2,7 +2,8 @@
 //!
 //! They do what KWOK's stages do on a real cluster: a node becomes ready after a while, a pod bound to it starts after
 //! the delays written on it, ends after the lifetime written on it, and goes when it is deleted. A node that is gone
-//! takes its pods with it at once, where a real cluster waits for its pod garbage collector. A node whose condition `Ready`
+//! takes its pods with it at once, where a real cluster waits for its pod garbage collector; a pod bound to a node that is not
+//! there waits for that node, or for the collector (`controllers/pod_gc.rs`). A node whose condition `Ready`
 //! is `Unknown`, and one that is marked as silent before anybody has noticed, is silent: nothing starts, ends or goes on it
 //! until it is heard of again.
 
@@ -20,9 +21,10 @@ use sk_apiserver::{
 };
 use sk_core::{SimDuration, SimTime, SmolStr, TaintEffect};
 
-use self::admission::NodeUse;
+use self::admission::{NodeUse, Verdict};
 use self::containers::directives_of;
 use crate::component::{Component, Context, Pending, Timers};
+use crate::controllers::lost;
 use crate::engine::Process;
 use crate::settings::{Settings, Timing};
 
@@ -83,6 +85,8 @@ enum StepKind {
     PodReady,
     /// It says how it ended before it goes, because somebody still watches it.
     PodStops,
+    /// Its node is gone, and somebody still watches it: the pod garbage collector's word before it goes.
+    PodLost,
     PodGoes,
 }
 
@@ -140,7 +144,9 @@ impl Component for Kubelets {
                 let opens = Step { kind: StepKind::NodeOpens, ..step };
                 self.timers.set(ctx, ctx.now + RETRY, opens);
             }
-            Ok(_) if step.kind == StepKind::PodStops => self.take(Step { kind: StepKind::PodGoes, ..step }, ctx),
+            Ok(_) if matches!(step.kind, StepKind::PodStops | StepKind::PodLost) => {
+                self.take(Step { kind: StepKind::PodGoes, ..step }, ctx)
+            }
             Err(error) if error.reason == Reason::Conflict => self.timers.set(ctx, ctx.now + RETRY, step),
             // Done, or the object is gone and with it everything that was left to do.
             Ok(_) | Err(_) => {}
@@ -158,21 +164,44 @@ impl Kubelets {
         }
         self.listen(event, ctx);
         match event.change {
-            Change::Added if !node.is_ready() => {
-                let delay = directives::read_span(&object.meta.annotations, &NODE_READY_DELAY).unwrap_or_default();
-                self.later(ctx, object.created + delay, event, StepKind::NodeReady);
+            Change::Added => {
+                if !node.is_ready() {
+                    let delay = directives::read_span(&object.meta.annotations, &NODE_READY_DELAY).unwrap_or_default();
+                    self.later(ctx, object.created + delay, event, StepKind::NodeReady);
+                }
+                self.node_comes(&object.key.name, ctx);
             }
             Change::Deleted => {
                 let mut stranded: Vec<_> = ctx.view.pods_on(&object.key.name).collect();
                 stranded.sort_by(|(_, one), (_, other)| one.key.cmp(&other.key));
                 for (id, pod) in stranded {
-                    let kind = if must_tell(pod) { StepKind::PodStops } else { StepKind::PodGoes };
+                    let kind = if must_tell(pod) { StepKind::PodLost } else { StepKind::PodGoes };
                     self.take(Step { id, uid: pod.uid, kind }, ctx);
                 }
             }
             Change::Modified if was_silent(event) && !is_silent(node) => self.node_returns(&object.key.name, ctx),
-            Change::Added | Change::Modified => {}
+            Change::Modified => {}
         }
+    }
+
+    /// A new node takes on pods that were bound to it before it was there.
+    fn node_comes(&mut self, node: &SmolStr, ctx: &mut Context<'_>) {
+        let is_new = |pod: &Object| pod.pod().is_some_and(|pod| pod.status.phase == PodPhase::Pending);
+        let mut pods: Vec<_> = ctx.view.pods_on(node).filter(|(_, pod)| is_new(pod)).collect();
+        pods.sort_by(|(_, one), (_, other)| one.key.cmp(&other.key));
+        pods.into_iter().for_each(|(id, pod)| self.take_on(id, pod, ctx));
+    }
+
+    /// A pod was bound: its node, if it is there, refuses it or starts it.
+    fn take_on(&mut self, id: ObjectId, pod: &Arc<Object>, ctx: &mut Context<'_>) {
+        let Directives { create_delay, ready_delay, .. } = directives_of(pod);
+        let takes = directives::in_millis(create_delay) + directives::in_millis(ready_delay);
+        let (at, kind) = match self.node_use.judge(pod, ctx.view) {
+            Verdict::NoNode => return,
+            Verdict::Refused(_) => (ctx.now, StepKind::PodRejected),
+            Verdict::Taken => (ctx.now + takes, StepKind::PodStarts),
+        };
+        self.timers.set(ctx, at, Step { id, uid: pod.uid, kind });
     }
 
     /// Whether a node's machine can be heard. Once it is again, what waited there happens.
@@ -224,12 +253,7 @@ impl Kubelets {
         }
         let was_bound = was(|before| before.pod().is_some_and(|pod| pod.node_name.is_some()));
         if pod.status.phase == PodPhase::Pending && !was_bound {
-            if self.node_use.refusal(object, ctx.view).is_some() {
-                return self.later(ctx, ctx.now, event, StepKind::PodRejected);
-            }
-            let Directives { create_delay, ready_delay, .. } = directives_of(object);
-            let takes = directives::in_millis(create_delay) + directives::in_millis(ready_delay);
-            self.later(ctx, ctx.now + takes, event, StepKind::PodStarts);
+            self.take_on(event.id, object, ctx);
         }
         self.containers_seen(event, ctx);
     }
@@ -346,11 +370,12 @@ fn pod_steps(pod: &mut Pod, kind: StepKind, refusal: Option<Why>, exit_code: i32
         StepKind::PodEnds if phase == PodPhase::Running && !waiting => containers::end(pod, exit_code, now),
         StepKind::PodReady if phase == PodPhase::Running && !waiting => return containers::ready_again(pod, now),
         StepKind::PodStops if !phase.is_final() => containers::stop(pod, now),
+        StepKind::PodLost if !phase.is_final() => lost(pod, now),
         StepKind::PodRejected if phase == PodPhase::Pending && refusal.is_some() => {
             pod.status.phase = PodPhase::Failed;
             pod.status.why = refusal.map(Arc::new);
         }
-        StepKind::PodStops => {}
+        StepKind::PodStops | StepKind::PodLost => {}
         StepKind::NodeReady
         | StepKind::NodeOpens
         | StepKind::PodStarts

@@ -42,6 +42,7 @@ impl Reconciler for Garbage {
                 if waits {
                     queue_dependents(object, view, queue);
                 }
+                unblocked(event).filter_map(|owner| view.with_uid(owner)).for_each(|(id, _)| queue.add(id));
             }
         }
     }
@@ -67,6 +68,15 @@ fn owners_may_be_gone(event: &WatchEvent) -> bool {
     !event.object.meta.owners.is_empty() && before != Some(&event.object.meta.owners)
 }
 
+/// Owners whose deletion the object no longer holds up (`addUnblockedOwnersToDeleteQueue`).
+fn unblocked(event: &WatchEvent) -> impl Iterator<Item = Uid> {
+    let blocks = |owner: &&OwnerRef| owner.block_owner_deletion == Some(true);
+    let (before, after) = (event.before.as_ref().map(|before| &before.meta.owners), &event.object.meta.owners);
+    let before = before.filter(|before| *before != after).into_iter().flat_map(|owners| owners.iter());
+    let still = move |gone: &Uid| after.iter().filter(blocks).any(|owner| owner.uid == *gone);
+    before.filter(blocks).map(|owner| owner.uid).filter(move |owner| !still(owner))
+}
+
 /// In order of kind and name, so that what goes first does not depend on ids.
 fn queue_dependents(object: &Object, view: View<'_>, queue: &mut WorkQueue<ObjectId>) {
     let mut dependents: Vec<_> = view.owned_by(object.uid).collect();
@@ -90,27 +100,46 @@ fn find<'a>(owner: &OwnerRef, dependent: &Object, view: View<'a>) -> Option<(Obj
     (is_it && found.gvk.group == owner.gvk.group).then_some((id, found))
 }
 
-/// Deletes an object none of whose owners is left, or drops references to owners that are gone.
+/// Deletes an object none of whose owners is left, or drops references to owners that are gone, or that wait for it to go
+/// (`attemptToDeleteItem`).
 fn collect(object: &Arc<Object>, view: View<'_>) -> Plan {
     let owners = &object.meta.owners;
     if owners.is_empty() {
         return Plan::nothing();
     }
-    let solid: Vec<_> = owners.iter().filter_map(|owner| Some((owner, find(owner, object, view)?.1))).collect();
-    if solid.is_empty() {
-        return Plan::of([delete(object, Propagation::Background)]);
+    let left: Vec<_> = owners.iter().filter_map(|owner| Some((owner, find(owner, object, view)?.1))).collect();
+    let (waiting, solid): (Vec<_>, Vec<_>) = left.into_iter().partition(|(_, owner)| waits_in_foreground(owner));
+    if !solid.is_empty() {
+        // A reference to one that waits goes too: otherwise it would wait for ever.
+        let kept: Arc<[OwnerRef]> = solid.iter().map(|(owner, _)| (*owner).clone()).collect();
+        return if kept.len() == owners.len() { Plan::nothing() } else { Plan::of([with_owners(object, kept)]) };
     }
-    if solid.iter().all(|(_, owner)| owner.is_deleting() && has(owner, FOREGROUND)) {
-        // All owners that are left wait in the foreground for this object to be gone; its own dependents go first too.
-        let has_dependents = view.owned_by(object.uid).next().is_some();
-        let way = if has_dependents { Propagation::Foreground } else { Propagation::Background };
-        return Plan::of([delete(object, way)]);
+    let mut dependents = view.owned_by(object.uid).map(|(_, dependent)| dependent).peekable();
+    if waiting.is_empty() || dependents.peek().is_none() {
+        return Plan::of([delete(object, propagation_of(object))]);
     }
-    if solid.len() < owners.len() {
-        let kept = solid.into_iter().map(|(owner, _)| owner.clone()).collect();
-        return Plan::of([with_owners(object, kept)]);
+    // Its own dependents go first. If one of them waits too, there may be a circle: then it lets its owners go.
+    let is_circle = dependents.any(|dependent| waits_in_foreground(dependent));
+    let unblocked = owners.iter().map(|owner| {
+        let block_owner_deletion = owner.block_owner_deletion.map(|_| false);
+        OwnerRef { block_owner_deletion, ..owner.clone() }
+    });
+    let let_go = is_circle.then(|| with_owners(object, unblocked.collect()));
+    Plan::of(let_go.into_iter().chain([delete(object, Propagation::Foreground)]))
+}
+
+/// Does it wait for its dependents to be gone?
+fn waits_in_foreground(object: &Object) -> bool {
+    object.is_deleting() && has(object, FOREGROUND)
+}
+
+/// What is to become of its dependents, as its own finalizers say.
+fn propagation_of(object: &Object) -> Propagation {
+    match (has(object, ORPHAN), has(object, FOREGROUND)) {
+        (true, _) => Propagation::Orphan,
+        (false, true) => Propagation::Foreground,
+        (false, false) => Propagation::Background,
     }
-    Plan::nothing()
 }
 
 /// The finalizer falls once nothing is left that blocks it.

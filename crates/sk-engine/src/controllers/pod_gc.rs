@@ -1,12 +1,12 @@
-//! The pod garbage collector: pods that have ended and are too many, and pods that are deleted before they had a node
-//! (`pkg/controller/podgc`, 1.36).
+//! The pod garbage collector: pods that have ended and are too many, pods that are deleted before they had a node, and pods
+//! bound to a node that is not there (`pkg/controller/podgc`, 1.36).
 //!
 //! Kubernetes looks at all pods every 20 s. Here what it would find is kept by observing, and it acts at the same moments.
-//! Pods of a node that is gone are the virtual nodes' own affair (`kubelet.rs`).
+//! Pods whose node goes are the virtual nodes' own affair (`kubelet.rs`), and gone before this looks.
 
 use std::collections::BTreeSet;
 
-use sk_apiserver::kinds::PodPhase;
+use sk_apiserver::kinds::{Condition, NODE, Pod, PodPhase};
 use sk_apiserver::{Body, Change, DeleteOptions, KindTag, Object, ObjectId, Request, View, WatchEvent};
 use sk_core::{ObjectKey, SimDuration, SimTime};
 
@@ -15,6 +15,9 @@ use crate::workqueue::WorkQueue;
 
 /// How often it looks (`gcCheckPeriod`).
 const PERIOD: SimDuration = SimDuration::from_secs(20);
+
+/// A node that is missing may only be late (`quarantineTime`).
+const QUARANTINE: SimDuration = SimDuration::from_secs(40);
 
 /// The controller.
 #[derive(Clone)]
@@ -35,6 +38,8 @@ pub(crate) enum Key {
     Ended,
     /// A pod that is going and never had a node: nobody else will let it go.
     Unscheduled(ObjectId),
+    /// A pod whose node is not there.
+    Orphaned(ObjectId),
 }
 
 impl PodGc {
@@ -48,7 +53,7 @@ impl Reconciler for PodGc {
 
     const WATCHES: &'static [KindTag] = &[KindTag::Pod];
 
-    fn concerns(&mut self, event: &WatchEvent, _view: View<'_>, queue: &mut WorkQueue<Key>) {
+    fn concerns(&mut self, event: &WatchEvent, view: View<'_>, queue: &mut WorkQueue<Key>) {
         let wait = until_next_look(event.at);
         if let Some(entry) = event.before.as_ref().and_then(|before| ended(event.id, before)) {
             self.ended.remove(&entry);
@@ -65,9 +70,13 @@ impl Reconciler for PodGc {
         if is_unscheduled(&event.object) {
             queue.add_after(Key::Unscheduled(event.id), wait);
         }
+        let was_bound = event.before.as_ref().and_then(|before| before.pod()?.node_name.as_ref()).is_some();
+        if !was_bound && is_orphaned(&event.object, view) {
+            queue.add_after(Key::Orphaned(event.id), wait + QUARANTINE);
+        }
     }
 
-    fn reconcile(&mut self, key: &Key, view: View<'_>, _now: SimTime) -> Plan {
+    fn reconcile(&mut self, key: &Key, view: View<'_>, now: SimTime) -> Plan {
         match key {
             Key::Ended => {
                 let surplus = self.ended.len().saturating_sub(self.threshold);
@@ -82,6 +91,16 @@ impl Reconciler for PodGc {
                 let mut failed = Object::clone(pod);
                 if let Body::Pod(pod) = &mut failed.body {
                     pod.status.phase = PodPhase::Failed;
+                }
+                Plan::of([Request::update_status(failed), delete(pod)])
+            }
+            Key::Orphaned(id) => {
+                let Some(pod) = view.get(*id).filter(|pod| is_orphaned(pod, view)) else { return Plan::nothing() };
+                let mut failed = Object::clone(pod);
+                if let Body::Pod(pod) = &mut failed.body
+                    && !pod.status.phase.is_final()
+                {
+                    lost(pod, now);
                 }
                 Plan::of([Request::update_status(failed), delete(pod)])
             }
@@ -100,8 +119,20 @@ fn ended(id: ObjectId, object: &Object) -> Option<Ended> {
     Some((!evicted, object.created, object.key.clone(), id))
 }
 
+/// What is said of a pod whose node is gone, before it goes too (`gcOrphaned`). Nobody knows how its containers ended.
+pub(crate) fn lost(pod: &mut Pod, now: SimTime) {
+    pod.status.phase = PodPhase::Failed;
+    let condition = Condition::new("DisruptionTarget", true, now);
+    pod.status.set_condition(condition.because("DeletionByPodGC", "PodGC: node no longer exists"));
+}
+
+fn is_orphaned(object: &Object, view: View<'_>) -> bool {
+    let node = object.pod().and_then(|pod| pod.node_name.clone());
+    node.is_some_and(|name| view.find(&NODE, &ObjectKey::cluster(name)).is_none())
+}
+
 fn is_unscheduled(object: &Object) -> bool {
-    let waits = |pod: &sk_apiserver::kinds::Pod| pod.node_name.is_none() && !pod.status.phase.is_final();
+    let waits = |pod: &Pod| pod.node_name.is_none() && !pod.status.phase.is_final();
     object.is_deleting() && object.pod().is_some_and(waits)
 }
 

@@ -15,7 +15,7 @@ use crate::workqueue::WorkQueue;
 /// The controller.
 #[derive(Clone, Default)]
 pub(crate) struct TaintEviction {
-    /// Pods that are to leave unless the taint goes: since when.
+    /// Pods that are to leave unless the taint goes: when.
     leaving: BTreeMap<ObjectId, SimTime>,
     /// How many nodes have a taint that pods may have to leave for. While none has, nobody needs to look at pods.
     tainted_nodes: usize,
@@ -68,13 +68,17 @@ impl Reconciler for TaintEviction {
                 self.leaving.remove(id);
                 Plan::nothing()
             }
+            Stay::NotAtAll => {
+                self.leaving.insert(*id, now);
+                evict(object, now)
+            }
+            // A pod that is to leave already leaves when it was to, whichever taint came since (`processPodOnNode`).
             Stay::For(span) => {
-                let since = *self.leaving.entry(*id).or_insert(now);
-                let left = since + span;
-                if left <= now {
+                let at = *self.leaving.entry(*id).or_insert(now + span);
+                if at <= now {
                     return evict(object, now);
                 }
-                Plan { again_after: Some(left.since(now)), ..Plan::nothing() }
+                Plan { again_after: Some(at.since(now)), ..Plan::nothing() }
             }
         }
     }
@@ -83,17 +87,18 @@ impl Reconciler for TaintEviction {
 /// How long a pod may stay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stay {
+    NotAtAll,
     For(SimDuration),
     ForEver,
 }
 
-/// Not at all if a taint is not tolerated; else the shortest of the tolerations that are used.
+/// Not at all if a taint is not tolerated; else as long as the shortest of the tolerations that are used.
 fn stay(spec: &PodSpec, taints: &[&Taint]) -> Stay {
     let mut shortest: Option<i64> = None;
     for taint in taints {
         let tolerating: Vec<_> = spec.tolerations.iter().filter(|toleration| toleration.tolerates(taint)).collect();
         // Of several, the first is the one that counts (`GetMatchingTolerations`).
-        let Some(used) = tolerating.first() else { return Stay::For(SimDuration::ZERO) };
+        let Some(used) = tolerating.first() else { return Stay::NotAtAll };
         shortest = shortest.into_iter().chain(used.toleration_seconds).min();
     }
     shortest.map_or(Stay::ForEver, |secs| Stay::For(SimDuration::from_secs(secs.max(0))))
@@ -135,12 +140,12 @@ mod tests {
         let (a, b) = (Taint::new("a", TaintEffect::NoExecute), Taint::new("b", TaintEffect::NoExecute));
         let secs = |secs| Stay::For(SimDuration::from_secs(secs));
         assert_eq!(stay(&spec(&[]), &[]), Stay::ForEver);
-        assert_eq!(stay(&spec(&[]), &[&a]), secs(0));
+        assert_eq!(stay(&spec(&[]), &[&a]), Stay::NotAtAll);
         assert_eq!(stay(&spec(&[("a", None)]), &[&a]), Stay::ForEver);
         assert_eq!(stay(&spec(&[("a", Some(300))]), &[&a]), secs(300));
         assert_eq!(stay(&spec(&[("a", Some(300)), ("b", Some(10))]), &[&a, &b]), secs(10));
         assert_eq!(stay(&spec(&[("a", None), ("b", Some(10))]), &[&a, &b]), secs(10));
         assert_eq!(stay(&spec(&[("a", Some(-5))]), &[&a]), secs(0));
-        assert_eq!(stay(&spec(&[("a", Some(300))]), &[&a, &b]), secs(0));
+        assert_eq!(stay(&spec(&[("a", Some(300))]), &[&a, &b]), Stay::NotAtAll);
     }
 }

@@ -23,8 +23,8 @@ pub(crate) fn sort(pods: &mut [&Arc<Object>], related: &[&Arc<Object>], now: Sim
 }
 
 /// What a pod is worth: the least goes first. Has a node, phase, is ready, deletion cost, company, how long it has been
-/// ready, how old it is.
-type Worth = (bool, u8, bool, i32, Reverse<usize>, i64, i64, Uid);
+/// ready, how often the containers of one that is not were started again, how old it is.
+type Worth = (bool, u8, bool, i32, Reverse<usize>, i64, Reverse<i32>, i64, Uid);
 
 fn worth(pod: &Arc<Object>, crowd: usize, now: SimTime) -> Worth {
     let phase = match pod.pod().map(|pod| pod.status.phase) {
@@ -40,6 +40,8 @@ fn worth(pod: &Arc<Object>, crowd: usize, now: SimTime) -> Worth {
         deletion_cost(pod),
         Reverse(crowd),
         ready.map_or(-1, |since| magnitude(since, now)),
+        // Of two that are ready, uids decide before this does, unless they became so within one second.
+        Reverse(if ready.is_some() { 0 } else { restarts(pod) }),
         magnitude(pod.created, now),
         pod.uid,
     )
@@ -58,6 +60,11 @@ fn node_of(pod: &Arc<Object>) -> Option<&SmolStr> {
 fn ready_since(pod: &Arc<Object>) -> Option<SimTime> {
     let ready = |pod: &Pod| pod.status.condition("Ready").filter(|ready| ready.is_true())?.last_transition_time;
     pod.pod().and_then(ready)
+}
+
+/// How often its containers were started again.
+pub(super) fn restarts(pod: &Object) -> i32 {
+    pod.pod().map_or(0, |pod| pod.status.restarts)
 }
 
 fn deletion_cost(pod: &Arc<Object>) -> i32 {
@@ -109,6 +116,23 @@ mod tests {
         sort(&mut sorted, &related, SimTime::from_secs(3_601));
         let names: Vec<_> = sorted.iter().map(|pod| pod.key.name.as_str()).collect();
         assert_eq!(names, ["homeless", "starting", "sick", "cheap", "crowded", "fresh", "good"]);
+    }
+
+    #[test]
+    fn of_pods_that_are_not_ready_those_go_first_that_were_restarted_most() {
+        let crashing = |name: &str, restarts: i32| {
+            pod(name, Some("n"), |pod| {
+                pod["metadata"]["creationTimestamp"] = json!(format!("1970-01-01T00:0{restarts}:00Z"));
+                pod["status"]["conditions"] = json!([]);
+                pod["spec"]["containers"] = json!([{"name": "main"}]);
+                pod["status"]["containerStatuses"] = json!([{"name": "main", "restartCount": restarts}]);
+            })
+        };
+        let pods = [crashing("never", 0), crashing("often", 5), crashing("once", 1)];
+        let mut sorted: Vec<_> = pods.iter().collect();
+        sort(&mut sorted, &[], SimTime::from_secs(3_601));
+        let names: Vec<_> = sorted.iter().map(|pod| pod.key.name.as_str()).collect();
+        assert_eq!(names, ["often", "once", "never"], "although the oldest was restarted least");
     }
 
     #[test]

@@ -22,7 +22,17 @@ pub(super) struct NodeUse {
     used: Keyed<SmolStr, (Resources, i64)>,
     requests: Memo<PodSpec, Arc<Resources>>,
     /// What nodes of a status have for pods, and for how many.
-    allocatable: Memo<NodeStatus, Option<Arc<(Resources, i64)>>>,
+    allocatable: Memo<NodeStatus, Arc<(Resources, i64)>>,
+}
+
+/// What becomes of a pod that was bound.
+pub(super) enum Verdict {
+    /// Its node is not there.
+    NoNode,
+    /// Its node has no room for it.
+    Refused(Why),
+    /// Its node starts it.
+    Taken,
 }
 
 impl NodeUse {
@@ -60,21 +70,31 @@ impl NodeUse {
 
     /// Why the pod that was just seen on its node does not fit there.
     pub(super) fn refusal(&mut self, object: &Arc<Object>, view: View<'_>) -> Option<Why> {
-        let (node_name, spec) = holds(object)?;
-        let (_, node) = view.find(&NODE, &ObjectKey::cluster(node_name.clone()))?;
+        if let Verdict::Refused(why) = self.judge(object, view) { Some(why) } else { None }
+    }
+
+    /// What the node says of a pod that was just seen on it.
+    pub(super) fn judge(&mut self, object: &Arc<Object>, view: View<'_>) -> Verdict {
+        let Some((node_name, spec)) = holds(object) else { return Verdict::Taken };
+        let node = view.find(&NODE, &ObjectKey::cluster(node_name.clone()));
+        let Some(node) = node.and_then(|(_, node)| node.node()) else { return Verdict::NoNode };
         let requested = self.requests_of(spec);
-        let room = self
-            .allocatable
-            .get_or_insert_with(&node.node()?.status, |_| node.node().map(|node| Arc::new(node.allocatable())))?;
+        let room = self.allocatable.get_or_insert_with(&node.status, |_| Arc::new(node.allocatable()));
         let (allocatable, most_pods) = (&room.0, room.1);
-        let (used, pods) = self.used.get(node_name)?;
+        let Some((used, pods)) = self.used.get(node_name) else { return Verdict::Taken };
         if *pods > most_pods {
-            return Some(why("pods", 1, pods - 1, most_pods));
+            return Verdict::Refused(why("pods", 1, pods - 1, most_pods));
         }
         // The pod itself is among those that are counted.
         let mut wanted = amounts(&requested);
         let short = wanted.find(|(name, amount)| *amount > 0 && amount_of(used, name) > amount_of(allocatable, name));
-        short.map(|(name, amount)| why(name, amount, amount_of(used, name) - amount, amount_of(allocatable, name)))
+        match short {
+            Some((name, amount)) => {
+                let (used, capacity) = (amount_of(used, name) - amount, amount_of(allocatable, name));
+                Verdict::Refused(why(name, amount, used, capacity))
+            }
+            None => Verdict::Taken,
+        }
     }
 }
 

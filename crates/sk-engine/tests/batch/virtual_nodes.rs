@@ -1,7 +1,9 @@
 //! What virtual nodes do with containers: start, end, start again, refuse.
 
 use serde_json::{Value, json};
-use sk_engine::kinds::{JOB, POD};
+use sk_core::{ObjectKey, ObjectRef};
+use sk_engine::api::{DeleteOptions, Request};
+use sk_engine::kinds::{JOB, NODE, POD};
 
 use crate::harness::{Cluster, conditions, job, merge};
 
@@ -144,4 +146,70 @@ fn nodes_say_what_is_out_of_the_ordinary_and_nothing_of_what_is_not() {
             (30, "calm", false, "Killing", "Stopping container main".to_owned()),
         ]
     );
+}
+
+#[test]
+fn a_pod_bound_to_a_node_that_never_comes_waits_and_is_collected_after_the_quarantine() {
+    let mut cluster = Cluster::ideal();
+    cluster.until(5).apply(pod("lost", 0, json!({"nodeName": "nowhere"}))).until(59);
+    assert_eq!(cluster.get(&POD, "lost")["status"]["phase"], "Pending");
+    cluster.until(61);
+    assert!(cluster.get(&POD, "lost").is_null(), "seen at 20 s, and 40 s later nobody has come");
+    let said = cluster.engine.watch(0).expect("a short test").filter_map(|event| {
+        let condition = event.object.pod()?.status.condition("DisruptionTarget")?;
+        Some((event.object.pod()?.status.phase.as_str(), condition.reason().to_owned()))
+    });
+    assert_eq!(said.last(), Some(("Failed", "DeletionByPodGC".to_owned())));
+}
+
+#[test]
+fn a_pod_bound_to_a_node_that_comes_late_starts_there() {
+    let mut cluster = Cluster::ideal();
+    cluster.until(5).apply(pod("early", 0, json!({"nodeName": "late"}))).until(30);
+    assert_eq!(cluster.get(&POD, "early")["status"]["phase"], "Pending");
+    let mut node = cluster.engine.list(&NODE).next().expect("there are nodes").to_json();
+    node["metadata"] = json!({"name": "late"});
+    cluster.apply(node).until(32);
+    assert_eq!(starts(&cluster, "early"), [30]);
+}
+
+#[test]
+fn pods_of_a_job_whose_node_is_gone_are_a_disruption_and_no_failure() {
+    let ignore = json!({"rules": [
+        {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
+        {"action": "FailJob", "onExitCodes": {"operator": "NotIn", "values": [0]}},
+    ]});
+    let mut cluster = Cluster::ideal();
+    cluster.until(1).apply(job("work", 0, json!({"backoffLimit": 0, "podFailurePolicy": ignore}))).until(5);
+    let node = cluster.pods()[0]["spec"]["nodeName"].as_str().expect("it runs").to_owned();
+    let target = ObjectRef::new(NODE.clone(), ObjectKey::cluster(node));
+    cluster.engine.handle(Request::Delete { target, options: DeleteOptions::default() }).expect("the node is there");
+    cluster.until(60);
+    let ended: Vec<String> = conditions(&cluster.get(&JOB, "work")).into_iter().map(|(kind, _)| kind).collect();
+    assert_eq!(ended, ["SuccessCriteriaMet", "Complete"]);
+}
+
+#[test]
+fn a_second_taint_does_not_hasten_a_pod_that_is_to_leave_already() {
+    let tolerations = json!([
+        {"key": "slow", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300},
+        {"key": "quick", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 10},
+    ]);
+    let mut cluster = Cluster::ideal();
+    let mut patient = pod("patient", 0, json!({"tolerations": tolerations}));
+    patient["metadata"]["annotations"] = json!({});
+    cluster.until(0).apply(patient).until(5);
+    let node = cluster.get(&POD, "patient")["spec"]["nodeName"].as_str().expect("it runs").to_owned();
+    let taint = |cluster: &mut Cluster, keys: &[&str]| {
+        let mut object = cluster.engine.get(&NODE, &ObjectKey::cluster(node.clone())).expect("it is there").to_json();
+        object["spec"]["taints"] = keys.iter().map(|key| json!({"key": key, "effect": "NoExecute"})).collect();
+        cluster.apply(object);
+    };
+    taint(&mut cluster, &["slow"]);
+    cluster.until(100);
+    taint(&mut cluster, &["slow", "quick"]);
+    cluster.until(304);
+    assert_eq!(cluster.get(&POD, "patient")["status"]["phase"], "Running");
+    cluster.until(306);
+    assert!(cluster.get(&POD, "patient").is_null(), "300 s after the first taint");
 }

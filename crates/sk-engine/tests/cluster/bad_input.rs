@@ -21,7 +21,9 @@ fn refusal(json: Value) -> String {
 }
 
 fn config_map(name: &str, owner: &Object) -> Value {
-    let owner = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": owner.key.name, "uid": owner.uid.to_string()});
+    // Held up, which is where a circle could hang.
+    let owner = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": owner.key.name, "uid": owner.uid.to_string(),
+        "blockOwnerDeletion": true});
     json!({"apiVersion": "v1", "kind": "ConfigMap",
         "metadata": {"name": name, "namespace": "default", "ownerReferences": [owner]}})
 }

@@ -1,5 +1,6 @@
 //! What becomes of dependents when their owner goes.
 
+use serde_json::json;
 use sk_engine::Timing;
 use sk_engine::api::Propagation;
 use sk_engine::kinds::{DEPLOYMENT, NAMESPACE, POD, REPLICA_SET};
@@ -56,4 +57,30 @@ fn a_namespace_goes_when_it_is_empty() {
     cluster.until(120);
     assert_eq!(cluster.engine.list(&POD).count(), 0);
     assert_eq!(cluster.names(&NAMESPACE), ["kube-node-lease", "kube-public", "kube-system"]);
+}
+
+#[test]
+fn an_owner_that_waits_does_not_wait_for_what_another_owner_keeps() {
+    let mut cluster = Cluster::ideal(1, 1);
+    let gvk = "v1.ConfigMap".parse().expect("a kind");
+    let owner = |name: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}});
+    cluster.until(1).apply(owner("first")).apply(owner("second"));
+    let references: Vec<_> = cluster
+        .engine
+        .list(&gvk)
+        .map(|owner| {
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "name": owner.key.name, "uid": owner.uid.to_string(),
+                "blockOwnerDeletion": true})
+        })
+        .collect();
+    let mut shared = owner("shared");
+    shared["metadata"]["ownerReferences"] = references.into();
+    cluster.apply(shared);
+    cluster.until(10).delete("v1.ConfigMap", "first", Propagation::Foreground);
+    cluster.until(60);
+    assert_eq!(cluster.names(&gvk), ["second", "shared"]);
+    let shared =
+        cluster.engine.list(&gvk).find(|object| object.key.name == "shared").expect("its second owner keeps it");
+    let owners: Vec<_> = shared.meta.owners.iter().map(|owner| owner.name.as_str()).collect();
+    assert_eq!(owners, ["second"]);
 }

@@ -69,6 +69,9 @@ impl Laws {
             assert!(!object.is_deleting(), "{name} is still going");
             let owner = object.controller().map(|owner| owner.uid);
             assert!(owner.is_none_or(|owner| self.told.contains_key(&owner)), "{name} has lost its owner");
+            let node = object.pod().and_then(|pod| pod.node_name.clone());
+            let has_node = node.is_none_or(|node| engine.get(&NODE, &ObjectKey::cluster(node)).is_some());
+            assert!(has_node, "{name} is on a node that is gone");
         }
         engine.list(&DEPLOYMENT).for_each(|deployment| self.deployment_settled(engine, deployment, &place));
         engine.list(&JOB).for_each(|job| job_settled(job, &place));

@@ -24,9 +24,6 @@ pub(crate) struct Grouping {
     best: Vec<Best>,
     /// The groups that have a feasible node.
     met: Vec<u32>,
-    /// How many nodes of the window were looked at, and how many of them are feasible.
-    looked_at: u32,
-    feasible: u32,
 }
 
 /// The node of a group that goes before all others of it: the highest local score and, among equals, the one that the heap
@@ -43,26 +40,11 @@ struct Best {
 const NOBODY: i32 = -1;
 
 impl Grouping {
-    /// Begins a window whose nodes fall into so many groups.
-    fn begin(&mut self, groups: usize) {
+    /// Begins with a window whose nodes fall into so many groups.
+    fn begin(&mut self, groups: usize) -> Meeting<'_> {
         self.best.clear();
         self.best.resize(groups, Best { score: NOBODY, offset: 0, place: 0 });
-        (self.looked_at, self.feasible) = (0, 0);
-    }
-
-    /// Looks at the next node of the window.
-    #[inline]
-    fn meet(&mut self, group: u32, score: i32) {
-        let (offset, place) = (self.looked_at, self.feasible);
-        self.looked_at += 1;
-        if score == NOBODY {
-            return;
-        }
-        self.feasible += 1;
-        let best = &mut self.best[group as usize];
-        if score > best.score || (score == best.score && precedes(place as usize, best.place as usize)) {
-            *best = Best { score, offset, place };
-        }
+        Meeting { best: &mut self.best, looked_at: 0, feasible: 0 }
     }
 
     /// The groups that have a feasible node, once all nodes were looked at.
@@ -92,6 +74,30 @@ impl Grouping {
     }
 }
 
+/// The nodes of a window going by, one after the other.
+struct Meeting<'a> {
+    best: &'a mut [Best],
+    /// How many were looked at, and how many of them are feasible.
+    looked_at: u32,
+    feasible: u32,
+}
+
+impl Meeting<'_> {
+    #[inline]
+    fn meet(&mut self, group: u32, score: i32) {
+        let (offset, place) = (self.looked_at, self.feasible);
+        self.looked_at += 1;
+        if score == NOBODY {
+            return;
+        }
+        self.feasible += 1;
+        let best = &mut self.best[group as usize];
+        if score > best.score || (score == best.score && precedes(place as usize, best.place as usize)) {
+            *best = Best { score, offset, place };
+        }
+    }
+}
+
 impl Scheduler {
     /// The search over a kept column with soft spreading; `None` if that cannot answer.
     pub(super) fn find_alike(&mut self, attempt: &mut Attempt, shape: ShapeId) -> Option<Found> {
@@ -104,9 +110,9 @@ impl Scheduler {
         let soft = SoftState::of_all_nodes(&cx, caches, &constraints, feasible)?;
         let alike = Alike::new(&soft, caches, &cluster.topology, MAX_GROUPS)?;
         let (walk, grouping) = (Arc::clone(cluster.order.walk()), &mut search.grouping);
-        grouping.begin(alike.count());
+        let mut meeting = grouping.begin(alike.count());
         for range in window.ranges() {
-            alike.tell_apart(&walk[range.clone()], &column.scores[range], |group, score| grouping.meet(group, score));
+            alike.tell_apart(&walk[range.clone()], &column.scores[range], |group, score| meeting.meet(group, score));
         }
         let mut more = soft.score_groups(caches, &alike, grouping.met());
         more.iter_mut().for_each(|score| *score *= weight);
@@ -131,8 +137,8 @@ mod tests {
             more in prop::collection::vec(0_i64..4, 5),
         ) {
             let mut grouping = Grouping::default();
-            grouping.begin(5);
-            nodes.iter().for_each(|(score, group)| grouping.meet(*group, *score));
+            let mut meeting = grouping.begin(5);
+            nodes.iter().for_each(|(score, group)| meeting.meet(*group, *score));
             let of_met: Vec<i64> = grouping.met().iter().map(|group| more[*group as usize]).collect();
             let feasible: Vec<usize> = (0..nodes.len()).filter(|at| nodes[*at].0 >= 0).collect();
             let total = |at: &usize| i64::from(nodes[*at].0) + more[nodes[*at].1 as usize];

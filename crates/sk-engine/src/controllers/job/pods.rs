@@ -6,6 +6,8 @@ use sk_apiserver::kinds::{COMPLETION_INDEX, JOB_TRACKING, JobSpec, POD, PodPhase
 use sk_apiserver::{DeleteOptions, Object, ObjectId, Request, View};
 use sk_core::{SimDuration, SimTime, SmolStr};
 
+use super::super::victims::restarts;
+
 /// The pods that a Job manages.
 pub(super) fn of<'a>(job: &Object, view: View<'a>) -> Vec<(ObjectId, &'a Arc<Object>)> {
     let manages = |pod: &Object| pod.gvk == POD && pod.controller().is_some_and(|owner| owner.uid == job.uid);
@@ -95,6 +97,7 @@ pub(super) fn sort_for_removal(pods: &mut [&Arc<Object>]) {
         let newest_first = |time: SimTime| std::cmp::Reverse(time.as_secs());
         let ready = ready_since(pod);
         let name: SmolStr = pod.key.name.clone();
-        (has_node, phase, ready.is_some(), ready.map(newest_first), newest_first(pod.created), name)
+        let restarts = std::cmp::Reverse(restarts(pod));
+        (has_node, phase, ready.is_some(), ready.map(newest_first), restarts, newest_first(pod.created), name)
     });
 }

@@ -47,19 +47,22 @@ pub(crate) fn generated(
     spec: &Arc<PodSpec>,
 ) -> Request {
     let key = ObjectKey { namespace: owner.key.namespace.clone(), name: SmolStr::default() };
-    let TemplateMeta { labels, annotations, rest } = template;
-    let finalizers = rest.get("finalizers").and_then(Value::as_array);
-    let finalizers = finalizers.map(|all| all.iter().filter_map(Value::as_str).map(SmolStr::from).collect());
     let meta = Meta {
-        labels: labels.clone(),
-        annotations: annotations.clone(),
+        labels: template.labels.clone(),
+        annotations: template.annotations.clone(),
         owners: owners.clone(),
-        finalizers: finalizers.unwrap_or_default(),
+        finalizers: finalizers(template).collect(),
         ..Meta::default()
     };
     let body = Body::Pod(Pod { node_name: pinned(spec), spec: spec.clone(), ..Pod::default() });
     let prefix: SmolStr = [owner.key.name.as_str(), "-"].concat().into();
     Request::create(Object::new(&POD, key, meta, body).with_generate_name(prefix))
+}
+
+/// The finalizers that pods of a template get (`getPodsFinalizers`).
+pub(crate) fn finalizers(template: &TemplateMeta) -> impl Iterator<Item = SmolStr> {
+    let all = template.rest.get("finalizers").and_then(Value::as_array);
+    all.into_iter().flatten().filter_map(Value::as_str).map(SmolStr::from)
 }
 
 /// The node that a template names: its pods go there without asking the scheduler.

@@ -62,3 +62,21 @@ fn pods_of_a_job_on_a_lost_node_fail_and_are_replaced_elsewhere() {
     let status = cluster.get(&JOB, "spread")["status"].clone();
     assert_eq!((&status["succeeded"], &status["failed"]), (&json!(4), &json!(lost)));
 }
+
+#[test]
+fn of_ended_pods_the_oldest_go_when_there_are_more_than_12_500() {
+    let mut cluster = Cluster::ideal();
+    for number in 0..12_503 {
+        let name = format!("done-{number:05}");
+        cluster.until(number / 1_000).apply(json!({
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": name, "namespace": "default", "annotations": {"static.simkube.io/lifetime": "1us"}},
+            "spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "app:1"}]},
+        }));
+    }
+    cluster.until(19);
+    assert_eq!(cluster.names(&POD).len(), 12_503);
+    cluster.until(21);
+    let left = cluster.names(&POD);
+    assert_eq!((left.len(), left.first().map(String::as_str)), (12_500, Some("done-00003")));
+}

@@ -204,3 +204,12 @@ fn every_change_of_a_status_is_written_before_finalizers_fall_and_after() {
     ];
     assert_eq!(story, expected, "started, ready, ended, released, counted");
 }
+
+#[test]
+fn pods_have_the_finalizers_of_their_template_and_that_of_jobs() {
+    let mut cluster = Cluster::ideal();
+    let template = json!({"template": {"metadata": {"finalizers": ["example.com/audit"]}}});
+    cluster.until(1).apply(job("audited", 0, template)).until(5);
+    let finalizers = cluster.pods()[0]["metadata"]["finalizers"].clone();
+    assert_eq!(finalizers, json!(["example.com/audit", "batch.kubernetes.io/job-tracking"]));
+}

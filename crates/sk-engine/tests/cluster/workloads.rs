@@ -4,7 +4,7 @@ use serde_json::json;
 use sk_core::SimTime;
 use sk_engine::Timing;
 use sk_engine::api::{AdmitPod, Object};
-use sk_engine::kinds::{POD, PodPhase, REPLICA_SET};
+use sk_engine::kinds::{DEPLOYMENT, POD, PodPhase, REPLICA_SET};
 
 use crate::harness::{Cluster, START, deployment, group};
 
@@ -105,4 +105,29 @@ impl AdmitPod for ShortLife {
 
 fn annotate(pod: &mut Object, name: &'static str, value: &'static str) {
     pod.meta.annotations.make_mut().insert(name.into(), value.into());
+}
+
+#[test]
+fn a_replica_set_of_somebody_else_with_the_name_of_ours_makes_the_hash_anew() {
+    let fresh = || {
+        let mut cluster = Cluster::new(vec![group("big", "64", 1, 1)], Timing::ideal());
+        cluster.until(1);
+        cluster
+    };
+    let mut alone = fresh();
+    alone.apply(deployment("web", 2, Some("10m"))).until(10);
+    let taken = alone.names(&REPLICA_SET)[0].clone();
+    let mut cluster = fresh();
+    cluster.apply(json!({
+        "apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": taken, "namespace": "default"},
+        "spec": {"replicas": 0, "selector": {"matchLabels": {"app": "other"}}, "template": {
+            "metadata": {"labels": {"app": "other"}}, "spec": {"containers": [{"name": "main", "image": "app:1"}]},
+        }},
+    }));
+    cluster.apply(deployment("web", 2, Some("10m"))).until(10);
+    assert_eq!(cluster.running_and_pending(), (2, 0));
+    let sets = cluster.names(&REPLICA_SET);
+    assert!(sets.len() == 2 && sets.contains(&taken), "{sets:?}");
+    let status = cluster.engine.list(&DEPLOYMENT).next().expect("it is there").to_json()["status"].clone();
+    assert_eq!((&status["collisionCount"], &status["readyReplicas"]), (&json!(1), &json!(2)));
 }

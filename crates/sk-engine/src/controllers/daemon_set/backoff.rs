@@ -36,3 +36,30 @@ impl Backoff {
         self.entries.retain(|(known, _), _| *known != set);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use sk_apiserver::{Object, ObjectId, Request};
+
+    use super::*;
+
+    /// An id, as a store gives it.
+    fn some_set() -> ObjectId {
+        let node = serde_json::json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}});
+        let mut server = sk_apiserver::ApiServer::new(1);
+        let node = Object::from_json(node).expect("a node");
+        server.handle(SimTime::EPOCH, Request::create(node)).expect("an empty server takes it");
+        server.store().now().everything().next().expect("it is there").0
+    }
+
+    #[test]
+    fn each_failure_on_a_node_waits_twice_as_long_until_a_quiet_half_hour() {
+        let (mut backoff, set, node) = (Backoff::default(), some_set(), SmolStr::new_static("n"));
+        let mut wait = |secs| backoff.wait(set, &node, SimTime::from_secs(secs)).map(|wait| wait.as_secs_f64());
+        assert_eq!(wait(0), None, "the first is replaced at once");
+        assert_eq!((wait(0), wait(1)), (Some(1.0), None));
+        assert_eq!((wait(2), wait(3)), (Some(2.0), None));
+        assert_eq!((wait(6), wait(7)), (Some(4.0), None));
+        assert_eq!((wait(7 + 30 * 60 + 1), wait(7 + 30 * 60 + 1)), (None, Some(1.0)), "forgiven");
+    }
+}

@@ -103,7 +103,10 @@ fn create(job: &Object, spec: &JobSpec, pod: Arc<PodSpec>, prefix: String, chang
         labels: spec.template.metadata.labels.clone(),
         annotations: spec.template.metadata.annotations.clone(),
         owners: [job.as_controller()].into(),
-        finalizers: [JOB_TRACKING.clone()].into(),
+        finalizers: pods::finalizers(&spec.template.metadata)
+            .filter(|finalizer| *finalizer != JOB_TRACKING)
+            .chain([JOB_TRACKING.clone()])
+            .collect(),
         ..Meta::default()
     };
     change(&mut meta);

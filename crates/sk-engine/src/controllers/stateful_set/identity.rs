@@ -45,6 +45,7 @@ pub(super) fn new_pod(
         labels,
         annotations: template.metadata.annotations.clone(),
         owners: [set.as_controller()].into(),
+        finalizers: pods::finalizers(&template.metadata).collect(),
         ..Meta::default()
     };
     let node_name = pods::pinned(&template.spec);

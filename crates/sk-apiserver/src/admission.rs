@@ -17,6 +17,7 @@ use crate::kinds::{self, Body, Condition, Container, PodSpec, qos};
 use crate::limit_range::LimitRanges;
 use crate::rules::Rules;
 use crate::store::Store;
+use crate::topology::Topology;
 use crate::validation::Errors;
 use crate::{Meta, Object};
 use crate::{defaults, schema, service, validation};
@@ -59,6 +60,8 @@ pub enum Notice {
     /// Pods of a recording name a service account that does not exist, as `namespace/name`; it is taken for granted. Counted
     /// by pod template, where a real server would refuse each pod.
     UnknownServiceAccount(SmolStr),
+    /// The definition of a custom kind has rules in CEL, which nobody here asks; by its name.
+    UnaskedRules(SmolStr),
     /// Nobody says how long a pod of a Job runs; it runs for as long as the settings assume.
     AssumedJobDuration,
     /// A pod was refused, in these words: by a quota, a limit range, for want of its service account or priority class.
@@ -83,6 +86,8 @@ pub(crate) struct Admission {
     pub(crate) limits: LimitRanges,
     /// The custom kinds that are defined.
     pub(crate) definitions: Definitions,
+    /// Labels of pods by where they run.
+    pub(crate) topology: Topology,
     specs: Memo<PodSpec, Arc<PodSpec>>,
     /// What was found wrong with admitted specs.
     checked: Memo<PodSpec, Errors>,
@@ -90,8 +95,8 @@ pub(crate) struct Admission {
     default_class: Option<Priority>,
 }
 
-/// Value and preemption policy of a priority class.
-type Priority = (i32, Option<SmolStr>);
+/// Value and preemption policy of a priority class, and its name.
+type Priority = (i32, Option<SmolStr>, SmolStr);
 
 impl Clone for Admission {
     fn clone(&self) -> Self {
@@ -105,6 +110,7 @@ impl Clone for Admission {
             judged: self.judged.clone(),
             limits: self.limits.clone(),
             definitions: self.definitions.clone(),
+            topology: self.topology.clone(),
             specs: self.specs.clone(),
             checked: self.checked.clone(),
             default_class: self.default_class.clone(),
@@ -124,6 +130,7 @@ impl Admission {
             judged: BTreeSet::new(),
             limits: LimitRanges::default(),
             definitions: Definitions::default(),
+            topology: Topology::default(),
             specs: Memo::new(SPEC_MEMORY),
             checked: Memo::new(SPEC_MEMORY),
             default_class: None,
@@ -161,7 +168,11 @@ impl Admission {
             object.meta.labels = controller.0.spec.template.metadata.labels.clone();
         }
         if self.is_strict || self.rules == Rules::Written {
+            check_default_class(object, store)?;
             self.check_priority(object, store)?;
+        }
+        if self.is_strict {
+            check_overhead(object)?;
         }
         if self.is_strict {
             protect(object);
@@ -172,6 +183,9 @@ impl Admission {
         if let Body::Pod(pod) = &mut object.body {
             let namespace = namespace.as_deref().unwrap_or_default();
             pod.spec = self.admitted_spec(&pod.spec, namespace, store);
+            if let Some(node) = pod.node_name.clone() {
+                self.topology.label(object, &node, store);
+            }
             self.limits.admit_pod(object)?;
         } else if object.gvk.kind == "PersistentVolumeClaim" {
             self.limits.check_claim(object)?;
@@ -209,9 +223,15 @@ impl Admission {
         }
         let mut wrong = validation::metadata(object, stored);
         if let Body::Pod(pod) = &object.body {
-            wrong.extend(self.check_pod_spec(&pod.spec));
+            let mut in_spec = self.check_pod_spec(&pod.spec);
+            if let Some(known) = stored.and_then(Object::pod) {
+                // A server judges a changed spec twice, and asks what has changed of one that is right.
+                let changed = if in_spec.is_empty() { validation::fixed(pod, known) } else { None };
+                in_spec.extend(in_spec.clone());
+                in_spec.extend(changed);
+            }
+            wrong.extend(in_spec);
             wrong.extend(validation::node_name(pod));
-            wrong.extend(stored.and_then(Object::pod).and_then(|known| validation::fixed(pod, known)));
             return judge(object, &wrong);
         }
         if let Body::Node(node) = &mut object.body {
@@ -257,14 +277,14 @@ impl Admission {
     }
 
     /// The status of a custom object is pruned and judged by its schema, too.
-    pub(crate) fn complete_status(&self, object: &mut Object, stored: &Object) -> Result<(), ApiError> {
+    pub(crate) fn complete_status(&mut self, object: &mut Object, stored: &Object) -> Result<(), ApiError> {
         let is_defined = !object.body.is_typed() && self.definitions.find(&object.gvk).is_some();
         if is_defined { self.complete_custom(object, Some(stored)) } else { Ok(()) }
     }
 
     /// Makes an object of a custom kind what its definition says, and says what is wrong with it. What was recorded was
     /// pruned and found right by the server that it comes from.
-    fn complete_custom(&self, object: &mut Object, stored: Option<&Object>) -> Result<(), ApiError> {
+    fn complete_custom(&mut self, object: &mut Object, stored: Option<&Object>) -> Result<(), ApiError> {
         let is_judged = self.is_strict || self.rules == Rules::Written;
         let mut wrong = Errors::new();
         if self.is_strict {
@@ -280,11 +300,18 @@ impl Admission {
                 json["status"] = custom::first_status(&json);
             }
             wrong.extend(custom::check(&json).filter(|_| is_judged));
+            let notice = Notice::UnaskedRules(object.key.name.clone());
+            if custom::has_rules(&json) && self.notices.len() < MAX_NOTICES {
+                self.notices.insert(notice, 1);
+            }
         } else if let Some((_, version)) = self.definitions.find(&object.gvk) {
             if is_judged {
                 version.prune(&mut json);
             }
             version.default(&mut json);
+            if !self.is_strict {
+                version.drop_nulls(&mut json);
+            }
             if is_judged {
                 wrong.extend(version.check(&json));
             }
@@ -320,7 +347,7 @@ impl Admission {
             false => find_class(class, store),
         };
         let refuse = |why: String| ApiError::forbidden(&object.gvk, &object.key.name, &why);
-        let Some((value, policy)) = found else {
+        let Some((value, policy, _)) = found else {
             return Err(refuse(format!("no PriorityClass with name {class} was found")));
         };
         let computed = policy.unwrap_or(SmolStr::new_static(PREEMPT));
@@ -372,7 +399,9 @@ impl Admission {
             default_requests(&mut spec);
             default_tolerations(&mut spec);
             default_priority(&mut spec, priority);
-            spec.termination_grace_period_seconds.get_or_insert(DEFAULT_GRACE_SECS);
+            let grace = spec.termination_grace_period_seconds.get_or_insert(DEFAULT_GRACE_SECS);
+            // What is negative stands for one second.
+            *grace = if *grace < 0 { 1 } else { *grace };
             Arc::new(spec)
         })
     }
@@ -392,6 +421,9 @@ pub(crate) fn defaulted(object: &Object) -> Result<serde_json::Value, ApiError> 
     } else if let Some(of) = schema::find(&object.gvk) {
         json = schema::decode(&object.gvk, of, json).map_err(|why| ApiError::in_kind(&object.gvk, &why))?;
         defaults::apply(&object.gvk, &mut json);
+    }
+    if object.gvk == DEFINITION {
+        custom::complete(&mut json);
     }
     Ok(json)
 }
@@ -430,31 +462,59 @@ fn read_class(object: &Object) -> Option<Priority> {
     let Body::Other(other) = &object.body else { return None };
     let value = other.fields.get("value")?.as_i64()?;
     let policy = other.fields.get("preemptionPolicy").and_then(|policy| policy.as_str()).map(SmolStr::from);
-    Some((i32::try_from(value).ok()?, policy))
+    Some((i32::try_from(value).ok()?, policy, object.key.name.clone()))
 }
 
 /// The class of this name; `None` when there is none.
 fn find_class(class: &SmolStr, store: &Store) -> Option<Priority> {
     if let Some((_, value)) = SYSTEM_PRIORITIES.iter().find(|(name, _)| name == class) {
-        return Some((*value, None));
+        return Some((*value, None, class.clone()));
     }
     read_class(store.get(&kinds::PRIORITY_CLASS, &ObjectKey::cluster(class.clone()))?)
 }
 
 /// The class that pods have which name none; priority 0 where no class is the default.
 fn find_default_class(store: &Store) -> Priority {
-    let is_default = |object: &&Arc<Object>| {
-        let Body::Other(other) = &object.body else { return false };
-        other.fields.get("globalDefault").and_then(serde_json::Value::as_bool).unwrap_or(false)
-    };
-    let default = store.list(&kinds::PRIORITY_CLASS).find(is_default).and_then(|class| read_class(class));
-    default.unwrap_or((0, None))
+    let default =
+        store.list(&kinds::PRIORITY_CLASS).find(|class| is_default(class)).and_then(|class| read_class(class));
+    default.unwrap_or((0, None, SmolStr::default()))
+}
+
+fn is_default(class: &Object) -> bool {
+    let Body::Other(other) = &class.body else { return false };
+    other.fields.get("globalDefault").and_then(serde_json::Value::as_bool).unwrap_or(false)
+}
+
+/// Only one class is the default.
+fn check_default_class(object: &Object, store: &Store) -> Result<(), ApiError> {
+    if object.gvk != kinds::PRIORITY_CLASS || !is_default(object) {
+        return Ok(());
+    }
+    let mut others = store.list(&kinds::PRIORITY_CLASS).filter(|class| class.key != object.key);
+    let Some(known) = others.find(|class| is_default(class)) else { return Ok(()) };
+    let why = format!("PriorityClass {} is already marked as default. Only one default can exist", known.key.name);
+    Err(ApiError::forbidden(&object.gvk, &object.key.name, &why))
+}
+
+/// RuntimeClass: what a pod needs beside its containers is said by its runtime class.
+fn check_overhead(object: &Object) -> Result<(), ApiError> {
+    let Some(pod) = object.pod() else { return Ok(()) };
+    let json = serde_json::json!(*pod.spec);
+    let has_overhead = json["overhead"].as_object().is_some_and(|overhead| !overhead.is_empty());
+    if !has_overhead || !json["runtimeClassName"].is_null() {
+        return Ok(());
+    }
+    let why = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead";
+    Err(ApiError::forbidden(&object.gvk, &object.key.name, why))
 }
 
 /// A pod of an unknown class keeps the priority it came with, or gets none.
 fn default_priority(spec: &mut PodSpec, found: Option<Priority>) {
-    let (value, policy) = found.unwrap_or((spec.priority.unwrap_or(0), None));
+    let (value, policy, name) = found.unwrap_or_else(|| (spec.priority.unwrap_or(0), None, SmolStr::default()));
     spec.priority = Some(value);
+    if spec.priority_class_name.is_empty() {
+        spec.priority_class_name = name;
+    }
     spec.preemption_policy.get_or_insert(policy.unwrap_or(SmolStr::new_static(PREEMPT)));
 }
 

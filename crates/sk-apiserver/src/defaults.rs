@@ -33,6 +33,7 @@ pub(crate) fn apply(gvk: &Gvk, object: &mut Value) {
         ("", "Namespace") => namespace(object),
         ("", "Service") => service(object),
         ("", "PersistentVolumeClaim") => {
+            data_source(&mut object["spec"]);
             fill(&mut object["spec"], "volumeMode", json!("Filesystem"));
             fill(&mut object["status"], "phase", json!("Pending"));
         }
@@ -402,6 +403,18 @@ fn secret(object: &mut Value) {
             object["data"] = json!({});
         }
         object["data"][key.as_str()] = bytes.into();
+    }
+}
+
+/// Where a claim's data come from stands in two fields, of which the older knows no namespace (`NormalizeDataSources`).
+fn data_source(spec: &mut Value) {
+    if spec["dataSource"].is_object() && spec["dataSourceRef"].is_null() {
+        spec["dataSourceRef"] = spec["dataSource"].clone();
+    } else if spec["dataSourceRef"].is_object()
+        && spec["dataSource"].is_null()
+        && spec["dataSourceRef"]["namespace"].is_null()
+    {
+        spec["dataSource"] = spec["dataSourceRef"].clone();
     }
 }
 

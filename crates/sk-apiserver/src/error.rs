@@ -29,6 +29,8 @@ pub enum Reason {
     Invalid,
     /// 429: not now, as an eviction is told that a disruption budget holds back
     TooManyRequests,
+    /// 504: a list wants a version that is not there yet
+    Timeout,
     /// 500
     InternalError,
     /// 500, of an error that has no name
@@ -75,6 +77,9 @@ pub struct Cause {
 
 /// The cause that a server names where a namespace is going (`NamespaceTerminatingCause`).
 const NAMESPACE_TERMINATING: &str = "NamespaceTerminating";
+
+/// The cause that a server names where it has not come so far (`CauseTypeResourceVersionTooLarge`).
+const RESOURCE_VERSION_TOO_LARGE: &str = "ResourceVersionTooLarge";
 
 /// The cause that a server names where a disruption budget holds back (`DisruptionBudgetCause`).
 const DISRUPTION_BUDGET: &str = "DisruptionBudget";
@@ -172,6 +177,7 @@ impl Reason {
             Self::UnsupportedMediaType => 415,
             Self::Invalid => 422,
             Self::TooManyRequests => 429,
+            Self::Timeout => 504,
             Self::InternalError | Self::Unknown => 500,
         }
     }
@@ -190,6 +196,7 @@ impl Reason {
             Self::UnsupportedMediaType => "UnsupportedMediaType",
             Self::Invalid => "Invalid",
             Self::TooManyRequests => "TooManyRequests",
+            Self::Timeout => "Timeout",
             Self::InternalError => "InternalError",
             Self::Unknown => "",
         }
@@ -228,6 +235,18 @@ impl ApiError {
         let message = format!("Operation cannot be fulfilled on {whole} \"{name}\": {what}");
         let about = About { name: name.to_owned(), called: Some(called.to_owned()), ..About::default() };
         Self { reason: Reason::Conflict, message, about: Some(Box::new(about)) }
+    }
+
+    /// A list wants a version that is not there yet.
+    pub(crate) fn too_new(asked: u64, newest: u64) -> Self {
+        let message = format!("Timeout: Too large resource version: {asked}, current: {newest}");
+        let cause = Cause {
+            reason: RESOURCE_VERSION_TOO_LARGE,
+            message: "Too large resource version".to_owned(),
+            field: String::new(),
+        };
+        let about = About { causes: vec![cause], retry_after_secs: Some(1), ..About::default() };
+        Self { reason: Reason::Timeout, message, about: Some(Box::new(about)) }
     }
 
     /// An eviction that the pod's budget does not allow now; `None`: nobody can say when it will.

@@ -10,7 +10,7 @@ use sk_core::{LabelSelector, ObjectKey, ObjectRef, SimTime};
 
 use crate::kinds::{self, Body, Condition, PodPhase};
 use crate::request::Answer;
-use crate::server::ApiServer;
+use crate::server::{ApiServer, meant_for_another};
 use crate::store::ObjectId;
 use crate::{ApiError, DeleteOptions, Object, Reason};
 
@@ -21,12 +21,15 @@ const RETRY_AFTER_SECS: u32 = 10;
 
 impl ApiServer {
     /// The pod learns why it goes, then it is deleted, unless its budget forbids it now.
-    pub(crate) fn evict(&mut self, now: SimTime, key: ObjectKey) -> Answer {
+    pub(crate) fn evict(&mut self, now: SimTime, key: ObjectKey, options: DeleteOptions) -> Answer {
         let target = ObjectRef::new(kinds::POD.clone(), key);
         let (id, stored) = self.find(&target.gvk, &target.key)?;
         let (uid, stored) = (stored.uid, stored.clone());
         if !is_beyond_budgets(&stored) {
             self.ask_budget(now, &stored)?;
+        }
+        if let Some(uid) = options.uid.filter(|asked| *asked != uid) {
+            return Err(meant_for_another(&stored, &uid.to_string()));
         }
         if !stored.is_deleting() {
             let mut marked = Object::clone(&stored);
@@ -36,7 +39,7 @@ impl ApiServer {
             }
             self.commit(now, Some(id), marked);
         }
-        self.delete(now, &target, DeleteOptions { uid: Some(uid), ..DeleteOptions::default() })
+        self.delete(now, &target, DeleteOptions { uid: Some(uid), ..options })
     }
 
     /// Takes one of the disruptions that the pod's budget allows.
@@ -60,7 +63,13 @@ impl ApiServer {
         allow_disruption(budget, status)?;
         let mut taken = status.clone();
         taken["disruptionsAllowed"] = json!(count("disruptionsAllowed") - 1);
+        if !taken["disruptedPods"].is_object() {
+            taken["disruptedPods"] = json!({});
+        }
         taken["disruptedPods"][pod.key.name.as_str()] = json!(now.to_rfc3339_secs());
+        if taken["disruptionsAllowed"] == 0 {
+            say_insufficient(&mut taken, budget.meta.generation, now);
+        }
         let (id, mut counted) = (*id, Object::clone(budget));
         if let Body::Other(other) = &mut counted.body {
             other.status = Some(Arc::new(taken));
@@ -97,6 +106,27 @@ fn allow_disruption(budget: &Object, status: &Value) -> Result<(), ApiError> {
         }
         0 => Err(ApiError::disruption_budget(why_not(name, status), None)),
         1.. => Ok(()),
+    }
+}
+
+/// A budget that has allowed the last disruption says so (`UpdateDisruptionAllowedCondition`).
+fn say_insufficient(status: &mut Value, generation: i64, now: SimTime) {
+    let mut said = json!({
+        "type": "DisruptionAllowed", "status": "False", "observedGeneration": generation,
+        "lastTransitionTime": now.to_rfc3339_secs(), "reason": "InsufficientPods", "message": "",
+    });
+    if !status["conditions"].is_array() {
+        status["conditions"] = json!([]);
+    }
+    let Some(conditions) = status["conditions"].as_array_mut() else { return };
+    match conditions.iter_mut().find(|condition| condition["type"] == "DisruptionAllowed") {
+        Some(known) => {
+            if known["status"] == said["status"] {
+                said["lastTransitionTime"] = known["lastTransitionTime"].clone();
+            }
+            *known = said;
+        }
+        None => conditions.push(said),
     }
 }
 

@@ -65,6 +65,18 @@ pub(crate) fn count_template(wanted: &mut Object, stored: Option<&Object>) {
     }
 }
 
+/// The label by which a namespace is selected by its name.
+const NAME_LABEL: SmolStr = SmolStr::new_static("kubernetes.io/metadata.name");
+
+/// A namespace has its name as a label, whatever an update says (`SetDefaults_Namespace`).
+pub(crate) fn keep_namespace_label(wanted: &mut Object) {
+    let Body::Namespace(_) = &wanted.body else { return };
+    let name = wanted.key.name.clone();
+    if wanted.meta.labels.get(&NAME_LABEL) != Some(&name) {
+        wanted.meta.labels.make_mut().insert(NAME_LABEL, name);
+    }
+}
+
 /// The annotation by which a Deployment's controller numbers its templates.
 const REVISION: SmolStr = SmolStr::new_static("deployment.kubernetes.io/revision");
 

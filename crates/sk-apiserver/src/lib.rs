@@ -26,6 +26,7 @@
 
 pub mod admission;
 mod base64;
+mod binding;
 mod custom;
 mod defaults;
 pub mod directives;
@@ -50,6 +51,7 @@ mod schema;
 pub mod server;
 mod service;
 pub mod store;
+mod topology;
 mod validation;
 pub mod view;
 

@@ -29,6 +29,10 @@ pub struct ListOptions {
     pub limit: Option<usize>,
     /// Where the page before this one ended ([`Page::next`]).
     pub token: Option<String>,
+    /// As of this version.
+    pub exactly: Option<u64>,
+    /// Not older than this version.
+    pub at_least: Option<u64>,
 }
 
 impl Default for ListOptions {
@@ -39,6 +43,8 @@ impl Default for ListOptions {
             fields: FieldSelector::default(),
             limit: None,
             token: None,
+            exactly: None,
+            at_least: None,
         }
     }
 }
@@ -76,8 +82,12 @@ impl ApiServer {
     /// Objects of a kind, a page at a time.
     pub fn list(&self, gvk: &Gvk, options: &ListOptions) -> Result<Page, ApiError> {
         check_fields(gvk, &options.fields)?;
+        let newest = self.store().resource_version();
+        if let Some(asked) = options.at_least.filter(|asked| *asked > newest) {
+            return Err(ApiError::too_new(asked, newest));
+        }
         let (version, after) = match &options.token {
-            None => (self.store().resource_version(), None),
+            None => (options.exactly.unwrap_or(newest), None),
             Some(token) => {
                 let (version, after) = read_token(token)?;
                 (version, Some(after))
@@ -167,7 +177,6 @@ const SELECTABLE: &[(&str, &[&str])] = &[
     ("Node", &["spec.unschedulable"]),
     ("Namespace", &["status.phase"]),
     ("ReplicationController", &["status.replicas"]),
-    ("ReplicaSet", &["status.replicas"]),
     ("Job", &["status.successful"]),
     ("Secret", &["type"]),
     ("Service", &["spec.clusterIP", "spec.type"]),

@@ -137,6 +137,8 @@ pub struct DeleteOptions {
     pub grace_secs: Option<i64>,
     /// What becomes of its dependents.
     pub propagation: Propagation,
+    /// Is that said in place of what was said before? Otherwise background is only what nobody has said.
+    pub is_settled: bool,
 }
 
 /// What becomes of a deleted object's dependents.

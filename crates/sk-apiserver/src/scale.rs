@@ -34,8 +34,13 @@ fn of(object: &Object, paths: Option<&ScalePaths>) -> Value {
     if let Some(selector) = paths.and_then(|paths| at(paths.selector.as_deref()?)) {
         status["selector"] = selector;
     }
-    let selector =
-        at("/spec/selector").filter(|_| paths.is_none()).and_then(|selector| LabelSelector::from_json(&selector).ok());
+    // A replication controller selects by plain labels.
+    let whole = |selector: Value| match &object.body {
+        Body::ReplicationController(_) => json!({"matchLabels": selector}),
+        _ => selector,
+    };
+    let selector = at("/spec/selector").filter(|_| paths.is_none()).map(whole);
+    let selector = selector.and_then(|selector| LabelSelector::from_json(&selector).ok());
     if let Some(selector) = selector {
         status["selector"] = selector.to_string().into();
     }

@@ -7,6 +7,7 @@ use sk_core::rng::Stream;
 use sk_core::{Gvk, ObjectKey, ObjectRef, SimDuration, SimTime, SmolStr};
 
 use crate::admission::{self, Admission};
+use crate::binding::Binding;
 use crate::custom::DEFINITION;
 use crate::error::Invalid;
 use crate::kinds::{self, Body, Condition, NamespacePhase};
@@ -105,8 +106,10 @@ impl ApiServer {
             Request::PatchPodStatus { pod, uid, conditions, nominated_node_name } => {
                 self.patch_pod_status(now, &pod, uid, conditions, nominated_node_name)
             }
-            Request::Bind { pod, uid, node } => self.bind(now, &pod, uid, node),
-            Request::Evict { pod } => self.evict(now, pod),
+            Request::Bind { pod, uid, node } => {
+                self.bind(now, &pod, &Binding { uid: Some(uid), node, ..Binding::default() })
+            }
+            Request::Evict { pod } => self.evict(now, pod, DeleteOptions::default()),
             Request::Delete { target, options } => self.delete(now, &target, options),
             Request::Patch { target, below, patch } => self.patch(now, &target, below, &patch),
             Request::Scale { target, scale } => self.scale(now, &target, &scale),
@@ -128,7 +131,9 @@ impl ApiServer {
         let uid = Uid::from_random_bits(self.uids.next_u128());
         let identity = object.identity_mut();
         (identity.uid, identity.created) = (uid, now);
-        object.meta.generation = i64::from(!self.admission.is_strict || generation::is_counted(&object.gvk));
+        if !self.admission.is_strict || generation::is_counted(&object.gvk) {
+            object.meta.generation = 1;
+        }
         object.meta.deletion = None;
         if self.admission.is_strict {
             generation::count_template(&mut object, None);
@@ -195,7 +200,7 @@ impl ApiServer {
         wanted.meta.deletion = stored.meta.deletion;
         self.prepare_for_update(&mut wanted, &stored);
         if self.admission.is_strict {
-            generation::count_template(&mut wanted, Some(&stored));
+            generation::keep_namespace_label(&mut wanted);
         } else {
             wanted.body.keep_generated(&stored.body);
         }
@@ -209,10 +214,19 @@ impl ApiServer {
         wanted.body.set_status(&object.body);
         if let (true, Body::Pod(pod)) = (self.admission.is_strict, &mut wanted.body) {
             kinds::qos::complete(pod);
+            // Of a pod, whoever writes the status may write labels and annotations (`podStatusStrategy`).
+            wanted.meta.labels = object.meta.labels.clone();
+            wanted.meta.annotations = object.meta.annotations.clone();
         }
         if let Body::Deployment(_) = &wanted.body {
             // A deployment's revision is an annotation that its controller writes with the status.
             wanted.meta.annotations.clone_from(&object.meta.annotations);
+        }
+        if self.admission.is_strict && object.body.is_typed() {
+            let wrong = crate::validation::status(&wanted.gvk, &wanted.to_json()["status"]);
+            if !wrong.is_empty() {
+                return Err(ApiError::invalid(&wanted.gvk, &wanted.key.name, &wrong));
+            }
         }
         self.charge_change(now, &wanted, &stored, true)?;
         self.admission.complete_status(&mut wanted, &stored)?;
@@ -261,6 +275,9 @@ impl ApiServer {
         };
         if is_desired(&wanted, self) {
             self.admission.complete(&mut wanted, Some(stored))?;
+            if self.admission.is_strict {
+                generation::count_template(&mut wanted, Some(stored));
+            }
             let changed = wanted.body.validate_update(&stored.body);
             changed.map_err(|invalid| ApiError::invalid(&wanted.gvk, &wanted.key.name, &[invalid]))?;
             if wanted == **stored {
@@ -313,7 +330,8 @@ impl ApiServer {
                 if stored.is_none() && self.admission.is_strict {
                     new = admission::defaulted(wanted)?;
                 }
-                managed::updated(&wanted.gvk, stored.map(Object::to_json).as_ref(), &new, writer)
+                let kind = self.admission.definitions.managed(&wanted.gvk);
+                managed::updated(&kind, stored.map(Object::to_json).as_ref(), &new, writer)
             }
         };
         wanted.set_managers(managers);
@@ -344,54 +362,41 @@ impl ApiServer {
         self.replace(now, id, &stored, patched)
     }
 
-    fn bind(&mut self, now: SimTime, key: &ObjectKey, uid: Uid, node: SmolStr) -> Answer {
-        let (id, stored) = self.find(&kinds::POD, key)?;
-        if stored.uid != uid {
-            return Err(wrong_uid(stored, uid));
-        }
-        if stored.is_deleting() {
-            let why = format!("pod {} is being deleted, cannot be assigned to a host", key.name);
-            return Err(ApiError::conflict(&kinds::POD, &key.name, &why));
-        }
-        let mut bound = Object::clone(stored);
-        let Some(pod) = bound.pod_mut() else { return Err(ApiError::not_found(&kinds::POD, &key.name)) };
-        if let Some(taken) = &pod.node_name {
-            let why = format!("pod {} is already assigned to node \"{taken}\"", key.name);
-            return Err(ApiError::conflict_on("", "pods/binding", &key.name, &why));
-        }
-        pod.node_name = Some(node);
-        pod.status.set_condition(Condition::new("PodScheduled", true, now));
-        Ok(self.commit(now, Some(id), bound))
+    /// A pod gets the zone and the region of its node.
+    pub(crate) fn label_by_node(&mut self, pod: &mut Object, node: &str) {
+        self.admission.topology.label(pod, node, &self.store);
     }
 
     pub(crate) fn delete(&mut self, now: SimTime, target: &ObjectRef, options: DeleteOptions) -> Answer {
         let (id, stored) = self.find(&target.gvk, &target.key)?;
         let stored = stored.clone();
         if let Some(uid) = options.uid.filter(|uid| *uid != stored.uid) {
-            let why = format!(
-                "the UID in the precondition ({uid}) does not match the UID in record ({}). The object might have been \
-                 deleted and then recreated",
-                stored.uid
-            );
-            return Err(ApiError::conflict_on(&stored.gvk.group, &stored.gvk.kind, &stored.key.name, &why));
+            return Err(meant_for_another(&stored, &uid.to_string()));
         }
         if let Some(version) = options.resource_version.filter(|version| *version != stored.resource_version) {
-            return Err(wrong_version(&stored, version));
+            return Err(wrong_version(&stored, &version.to_string()));
         }
         let grace_secs = grace_of(&stored, options.grace_secs);
-        let is_gone_at_once = grace_secs == 0 && options.propagation == Propagation::Background && is_released(&stored);
-        if is_gone_at_once && !(self.admission.is_strict && stored.pod().is_some()) {
+        let is_told = self.admission.is_strict && stored.pod().is_some();
+        if grace_secs == 0 && options.propagation == Propagation::Background && is_released(&stored) && !is_told {
+            return self.remove(now, id, &stored);
+        }
+        let mut going = Object::clone(&stored);
+        if options.is_settled {
+            drop_finalizers(&mut going, &["orphan", "foregroundDeletion"]);
+        }
+        match options.propagation {
+            Propagation::Background => {}
+            Propagation::Foreground => add_finalizer(&mut going, "foregroundDeletion"),
+            Propagation::Orphan => add_finalizer(&mut going, "orphan"),
+        }
+        let is_gone_at_once = grace_secs == 0 && is_released(&going);
+        if is_gone_at_once && !is_told {
             return self.remove(now, id, &stored);
         }
         let is_pending = stored.meta.deletion.is_some_and(|deletion| deletion.grace_secs > 0);
         if is_pending && options.grace_secs.is_none() {
             return Ok(stored);
-        }
-        let mut going = Object::clone(&stored);
-        match options.propagation {
-            Propagation::Background => {}
-            Propagation::Foreground => add_finalizer(&mut going, "foregroundDeletion"),
-            Propagation::Orphan => add_finalizer(&mut going, "orphan"),
         }
         mark_deleted(&mut going, now, grace_secs);
         let marked = if going == *stored { stored } else { self.commit(now, Some(id), going) };
@@ -424,10 +429,15 @@ impl ApiServer {
         }
         let patched = patch.apply(&target.gvk, crate::rest::written(&stored))?;
         patch.refuse_unreadable(&patched)?;
+        refuse_other_identity(&stored, &patched)?;
         let wanted = Object::read(patched, target.key.namespace.as_ref())?;
         if wanted.gvk != target.gvk {
             let (given, expected) = (&wanted.gvk.kind, &target.gvk.kind);
             return Err(ApiError::bad_request(format!("{given} cannot be handled as a {expected}")));
+        }
+        if wanted.key.namespace != target.key.namespace {
+            let message = "the namespace of the provided object does not match the namespace sent on the request";
+            return Err(ApiError::bad_request(message));
         }
         if wanted.key != target.key {
             let message = format!(
@@ -463,6 +473,20 @@ impl ApiServer {
             namespace.finalizers.retain(|finalizer| *finalizer != kinds::KUBERNETES_FINALIZER);
         }
         self.replace(now, id, &stored, done)
+    }
+
+    /// Replaces a namespace with its own finalizers; what has none left and is going is gone.
+    pub(crate) fn finalize(&mut self, now: SimTime, object: Object) -> Answer {
+        let (id, stored) = self.stored(&object)?;
+        let mut wanted = Object::clone(&stored);
+        wanted.meta.labels = object.meta.labels;
+        wanted.meta.annotations = object.meta.annotations;
+        wanted.meta.finalizers = object.meta.finalizers;
+        if let (Body::Namespace(wanted), Body::Namespace(given)) = (&mut wanted.body, object.body) {
+            wanted.finalizers = given.finalizers;
+        }
+        generation::keep_namespace_label(&mut wanted);
+        self.replace(now, id, &stored, wanted)
     }
 
     pub(crate) fn find(&self, gvk: &Gvk, key: &ObjectKey) -> Result<(ObjectId, &Arc<Object>), ApiError> {
@@ -503,7 +527,7 @@ impl ApiServer {
     }
 }
 
-fn wrong_uid(stored: &Object, asked: Uid) -> ApiError {
+pub(crate) fn wrong_uid(stored: &Object, asked: Uid) -> ApiError {
     let (plural, namespace) = (sk_core::registry::plural(&stored.gvk), stored.key.namespace.as_deref());
     let place = namespace.map(|namespace| format!("{namespace}/")).unwrap_or_default();
     let what = format!(
@@ -514,13 +538,38 @@ fn wrong_uid(stored: &Object, asked: Uid) -> ApiError {
     ApiError::conflict(&stored.gvk, &stored.key.name, &what)
 }
 
-fn wrong_version(stored: &Object, asked: u64) -> ApiError {
+/// A deletion is meant for an object with another uid.
+pub(crate) fn meant_for_another(stored: &Object, uid: &str) -> ApiError {
+    let why = format!(
+        "the UID in the precondition ({uid}) does not match the UID in record ({}). The object might have been deleted and \
+         then recreated",
+        stored.uid
+    );
+    ApiError::conflict_on(&stored.gvk.group, &stored.gvk.kind, &stored.key.name, &why)
+}
+
+/// A deletion is meant for another version of an object.
+pub(crate) fn wrong_version(stored: &Object, asked: &str) -> ApiError {
     let why = format!(
         "the ResourceVersion in the precondition ({asked}) does not match the ResourceVersion in record ({}). The object \
          might have been modified",
         stored.resource_version
     );
     ApiError::conflict_on(&stored.gvk.group, &stored.gvk.kind, &stored.key.name, &why)
+}
+
+/// What a patch may not change: who the object is, and whether it is going. A server names each twice
+/// (`ValidateObjectMetaAccessorUpdate`).
+fn refuse_other_identity(stored: &Object, patched: &serde_json::Value) -> Result<(), ApiError> {
+    let before = stored.to_json();
+    for name in ["uid", "deletionTimestamp"] {
+        let (was, is) = (&before["metadata"][name], &patched["metadata"][name]);
+        if was != is && is.is_string() {
+            let wrong = Invalid::new(format!("metadata.{name}"), format!("Invalid value: {is}: field is immutable"));
+            return Err(ApiError::invalid(&stored.gvk, &stored.key.name, &[wrong.clone(), wrong]));
+        }
+    }
+    Ok(())
 }
 
 /// Metadata that is the very same was looked at before.
@@ -531,7 +580,8 @@ fn same_metadata(one: &Object, other: &Object) -> bool {
         && one.meta.owners == other.meta.owners
 }
 
-fn add(labels: &mut crate::Labels, more: &crate::Labels) {
+/// Adds labels, in place of those of the same name; a map that has them all stays shared.
+pub(crate) fn add(labels: &mut crate::Labels, more: &crate::Labels) {
     if !more.is_empty() && more.iter().any(|(key, value)| labels.get(key) != Some(value)) {
         labels.make_mut().extend(more.iter().map(|(key, value)| (key.clone(), value.clone())));
     }
@@ -568,6 +618,13 @@ fn mark_deleted(going: &mut Object, now: SimTime, grace_secs: i64) {
     }
     if let Body::Namespace(namespace) = &mut going.body {
         namespace.phase = NamespacePhase::Terminating;
+    }
+}
+
+fn drop_finalizers(object: &mut Object, names: &[&str]) {
+    if object.meta.finalizers.iter().any(|known| names.contains(&known.as_str())) {
+        let kept = object.meta.finalizers.iter().filter(|known| !names.contains(&known.as_str()));
+        object.meta.finalizers = kept.cloned().collect();
     }
 }
 

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 use sk_apiserver::rest::{Call, Method, Reply};
-use sk_apiserver::{ApiServer, Object, Request, Rules};
+use sk_apiserver::{ApiServer, Notice, Object, Request, Rules};
 use sk_core::{Gvk, ObjectKey, SimTime};
 
 const NOW: SimTime = SimTime::from_secs(1_000);
@@ -211,6 +211,35 @@ fn a_custom_object_that_people_wrote_is_pruned_and_refused_by_its_schema() {
         "Gadget.example.com \"g\" is invalid: spec.size: Invalid value: 6: spec.size in body should be less than or \
          equal to 5"
     );
+}
+
+#[test]
+fn a_definition_with_rules_that_nobody_asks_is_named() {
+    let mut ruled = definition("Namespaced", true);
+    let spec = "/spec/versions/0/schema/openAPIV3Schema/properties/spec";
+    ruled.pointer_mut(spec).expect("the test's definition has a spec")["x-kubernetes-validations"] =
+        json!([{"rule": "self.size > 1"}]);
+    let named = Notice::UnaskedRules("gadgetry.example.com".into());
+    assert!(!replaying(Rules::Recorded, definition("Namespaced", true)).notices().contains_key(&named));
+    assert_eq!(replaying(Rules::Recorded, ruled).notices().get(&named), Some(&1));
+}
+
+#[test]
+fn what_is_only_tried_changes_nothing() {
+    let mut server = strict();
+    create(&mut server, CONFIGS, &config("a"));
+    let before = version(&server);
+    for (method, path, body) in [
+        (Method::Post, format!("{CONFIGS}?dryRun=All"), config("b")),
+        (Method::Patch, format!("{CONFIGS}/a?dryRun=All"), json!({"data": {"a": "b"}})),
+        (Method::Delete, format!("{CONFIGS}/a?dryRun=All"), Value::Null),
+        (Method::Delete, format!("{CONFIGS}/a"), json!({"dryRun": ["All"]})),
+        (Method::Delete, format!("{CONFIGS}?dryRun=All"), Value::Null),
+    ] {
+        let reply = send(&mut server, method, &path, &body);
+        assert!(reply.code < 300, "{path}: {}", reply.body);
+    }
+    assert_eq!(version(&server), before);
 }
 
 #[test]

@@ -155,6 +155,30 @@ fn a_pod_is_bound_once() {
 }
 
 #[test]
+fn bound_pods_get_the_zone_and_the_region_of_their_node_and_share_them() {
+    let mut server = server();
+    let labels = json!({"topology.kubernetes.io/zone": "a", "topology.kubernetes.io/region": "r", "disk": "ssd"});
+    let node = |name: &str, labels: &Value| json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}});
+    create(&mut server, node("n1", &labels)).unwrap();
+    create(&mut server, node("n2", &labels)).unwrap();
+    create(&mut server, node("plain", &json!({}))).unwrap();
+    let labels: sk_apiserver::Labels = [("app".into(), "web".into())].into_iter().collect();
+    let mut bound = Vec::new();
+    for (name, node) in [("a", "n1"), ("b", "n2"), ("c", "plain"), ("d", "nowhere")] {
+        let mut made = object(pod(name));
+        made.meta.labels = labels.clone();
+        let uid = server.handle(NOW, Request::create(made)).unwrap().uid;
+        let key = ObjectKey::namespaced("shop", name);
+        bound.push(server.handle(NOW, Request::Bind { pod: key, uid, node: node.into() }).unwrap());
+    }
+    let zone = |at: usize| bound[at].meta.labels.get("topology.kubernetes.io/zone").map(|zone| zone.as_str());
+    assert_eq!([zone(0), zone(1), zone(2), zone(3)], [Some("a"), Some("a"), None, None]);
+    assert_eq!(bound[0].meta.labels.len(), 3, "app, zone and region");
+    assert!(bound[0].meta.labels.is_same(&bound[1].meta.labels), "pods of a template in one zone hold one map");
+    assert!(bound[2].meta.labels.is_same(&labels));
+}
+
+#[test]
 fn a_placed_pod_gets_grace_and_an_unplaced_one_goes_at_once() {
     let mut server = server();
     create(&mut server, pod("unplaced")).unwrap();

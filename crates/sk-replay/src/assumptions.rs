@@ -6,17 +6,21 @@ use sk_core::{SimDuration, SmolStr};
 use sk_engine::api::Notice;
 use sk_record::{Warning, WarningKind};
 
-/// How many service accounts a warning names; the others are counted.
-const NAMED_ACCOUNTS: usize = 5;
+/// How many service accounts or definitions a warning names; the others are counted.
+const NAMED: usize = 5;
 
-/// A warning for each, but one for all service accounts.
+/// A warning for each, but one for all service accounts, and one for all definitions with rules that nobody asks.
 pub(crate) fn assumptions(notices: &BTreeMap<Notice, u64>, job_duration: SimDuration) -> Vec<Warning> {
     let warning = |kind, code: &str, message, count| Warning { code: code.to_owned(), kind, message, count };
-    let (mut warnings, mut accounts) = (Vec::new(), Vec::new());
+    let (mut warnings, mut accounts, mut definitions) = (Vec::new(), Vec::new(), Vec::new());
     for (notice, count) in notices {
         warnings.push(match notice {
             Notice::UnknownServiceAccount(account) => {
                 accounts.push((account, *count));
+                continue;
+            }
+            Notice::UnaskedRules(definition) => {
+                definitions.push(definition);
                 continue;
             }
             Notice::RefusedPod(words) => warning(WarningKind::Gap, "refused-pods", words.clone(), *count),
@@ -35,18 +39,14 @@ pub(crate) fn assumptions(notices: &BTreeMap<Notice, u64>, job_duration: SimDura
         });
     }
     warnings.extend(supplied_accounts(&accounts));
+    warnings.extend(unasked_rules(&definitions));
     warnings
 }
 
 /// Most traces name service accounts that they do not hold, so one warning speaks of all of them.
 fn supplied_accounts(accounts: &[(&SmolStr, u64)]) -> Option<Warning> {
-    let named: Vec<&str> = accounts.iter().take(NAMED_ACCOUNTS).map(|(account, _)| account.as_str()).collect();
-    let others = match accounts.len().checked_sub(NAMED_ACCOUNTS).filter(|others| *others > 0) {
-        None => String::new(),
-        Some(others) => format!(" and {others} more"),
-    };
-    let message =
-        format!("ServiceAccounts that are not in the trace are taken for granted: {}{others}", named.join(", "));
+    let named: Vec<&SmolStr> = accounts.iter().map(|(account, _)| *account).collect();
+    let message = format!("ServiceAccounts that are not in the trace are taken for granted: {}", first_few(&named));
     let count = accounts.iter().map(|(_, templates)| templates).sum();
     (!accounts.is_empty()).then(|| Warning {
         code: "service-account".to_owned(),
@@ -54,6 +54,25 @@ fn supplied_accounts(accounts: &[(&SmolStr, u64)]) -> Option<Warning> {
         message,
         count,
     })
+}
+
+/// Rules of custom kinds that are not asked: what they would refuse is taken.
+fn unasked_rules(definitions: &[&SmolStr]) -> Option<Warning> {
+    let message = format!(
+        "rules in CEL (x-kubernetes-validations) are not asked, so what they would refuse is taken: {}",
+        first_few(definitions)
+    );
+    let count = definitions.len() as u64;
+    let warning = Warning { code: "custom-rules".to_owned(), kind: WarningKind::Assumed, message, count };
+    (count > 0).then_some(warning)
+}
+
+fn first_few(names: &[&SmolStr]) -> String {
+    let named: Vec<&str> = names.iter().take(NAMED).map(|name| name.as_str()).collect();
+    match names.len().checked_sub(NAMED).filter(|others| *others > 0) {
+        None => named.join(", "),
+        Some(others) => format!("{} and {others} more", named.join(", ")),
+    }
 }
 
 #[cfg(test)]
@@ -77,5 +96,13 @@ mod tests {
              shop/robot-4, shop/robot-5 and 2 more"
         );
         assert!(assumptions(&BTreeMap::new(), SimDuration::ZERO).is_empty());
+    }
+
+    #[test]
+    fn definitions_whose_rules_nobody_asks_are_named() {
+        let notices = BTreeMap::from([(Notice::UnaskedRules("widgets.example.com".into()), 1)]);
+        let warnings = assumptions(&notices, SimDuration::ZERO);
+        assert_eq!((warnings[0].code.as_str(), warnings[0].count), ("custom-rules", 1));
+        assert!(warnings[0].message.ends_with("is taken: widgets.example.com"), "{}", warnings[0].message);
     }
 }

@@ -1,11 +1,11 @@
-//! Are the recorded answers still the real server's? A part of them is asked again.
+//! Are the recorded answers still the real server's? All of them are asked again, and so are the types of its kinds.
+
+use std::time::Instant;
 
 use serde_json::Value;
 use sk_testkit::api::{Answer, Family, Recorded};
+use sk_testkit::fixture::OpenApi;
 use sk_testkit::recorder::ApiArena;
-
-/// Families that are asked again. `verbs` is not among them yet: asked live, one of its requests is not answered in a minute.
-const AGAIN: [&str; 3] = ["apply", "bounds", "patches"];
 
 /// An answer without what differs from one server to the next: some messages quote the whole object, with its version and
 /// the times of its changes, so every number within a message stands for any number.
@@ -42,11 +42,10 @@ fn without_numbers(text: &str) -> String {
 async fn the_real_server_answers_as_it_was_recorded() {
     let arena = ApiArena::start().await.expect("the API server starts");
     let mut different = Vec::new();
-    for family in
-        Family::all().expect("families are read").iter().filter(|family| AGAIN.contains(&family.name.as_str()))
-    {
-        let recorded = Recorded::named(&family.name).expect("every family has a recording");
-        let now = arena.record(family).await.expect("the real server answers");
+    for family in Family::all().expect("families are read") {
+        let (recorded, began) = (Recorded::named(&family.name).expect("every family has a recording"), Instant::now());
+        let now = arena.record(&family).await.expect("the real server answers");
+        eprintln!("{}: {} requests in {:.1} s", family.name, now.answers.len(), began.elapsed().as_secs_f64());
         assert_eq!(recorded.answers.len(), now.answers.len(), "{}", family.name);
         for (then, now) in recorded.answers.iter().zip(&now.answers) {
             let (then, now) = (comparable(then), comparable(now));
@@ -56,4 +55,15 @@ async fn the_real_server_answers_as_it_was_recorded() {
         }
     }
     assert!(different.is_empty(), "{} differ:\n{}", different.len(), different.join("\n"));
+}
+
+#[tokio::test]
+async fn the_real_server_serves_the_types_that_were_recorded() {
+    let now = ApiArena::start().await.expect("the API server starts").openapi().await.expect("it says its types");
+    let recorded = OpenApi::recorded().expect("the types are recorded");
+    assert_eq!((&now.kubernetes, &now.kinds), (&recorded.kubernetes, &recorded.kinds));
+    let names = now.types.keys().chain(recorded.types.keys());
+    let different: Vec<&String> = names.filter(|name| now.types.get(*name) != recorded.types.get(*name)).collect();
+    assert!(different.is_empty(), "{different:?}");
+    assert!(now.types.len() > 200, "only {} types are served", now.types.len());
 }

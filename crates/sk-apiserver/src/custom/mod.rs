@@ -4,6 +4,7 @@
 //! A definition is read once, when it is stored. A kind without one is kept as it came. Not here: conversion between
 //! versions, and rules in CEL (`x-kubernetes-validations`), which are not asked.
 
+mod formats;
 mod structural;
 mod validate;
 
@@ -17,6 +18,7 @@ use sk_core::{Gvk, ObjectKey, SmolStr};
 
 use crate::error::Invalid;
 use crate::kinds::Body;
+use crate::managed::Kind;
 use crate::{Object, schema};
 
 /// `apiextensions.k8s.io/v1.CustomResourceDefinition`
@@ -84,6 +86,11 @@ impl Definitions {
         Some((definition, version))
     }
 
+    /// A kind as field managers see it.
+    pub(crate) fn managed<'s>(&'s self, gvk: &'s Gvk) -> Kind<'s> {
+        Kind::new(gvk, self.find(gvk).map(|(_, version)| version))
+    }
+
     /// The kind that is served under a plural.
     pub(crate) fn served(&self, group: &str, version: &str, plural: &str) -> Option<(Gvk, Scope)> {
         let of_group = self.0.iter().filter(|((known, _), _)| known == group);
@@ -110,6 +117,11 @@ impl Definitions {
 }
 
 impl Version {
+    /// What its objects look like.
+    pub(crate) fn schema(&self) -> &Value {
+        &self.schema
+    }
+
     /// Takes out what the schema does not know.
     pub(crate) fn prune(&self, object: &mut Value) {
         if self.schema.is_object() {
@@ -120,6 +132,11 @@ impl Version {
     /// Writes the schema's defaults.
     pub(crate) fn default(&self, object: &mut Value) {
         structural::default(object, &self.schema, 0);
+    }
+
+    /// Takes out `null` where it may not stand.
+    pub(crate) fn drop_nulls(&self, object: &mut Value) {
+        structural::drop_nulls(object, &self.schema, 0);
     }
 
     /// What is wrong with an object.
@@ -138,6 +155,7 @@ impl Version {
         object["metadata"] = read["metadata"].clone();
         self.prune(object);
         self.default(object);
+        self.drop_nulls(object);
         Ok(())
     }
 }
@@ -163,7 +181,7 @@ fn size_at(object: &Value, pointer: &str) -> Option<Invalid> {
 }
 
 /// The type that Go's parser reads a value into.
-fn go_type(value: &Value) -> &'static str {
+pub(crate) fn go_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "<nil>",
         Value::Bool(_) => "bool",
@@ -176,7 +194,7 @@ fn go_type(value: &Value) -> &'static str {
 }
 
 /// A value as Go prints it.
-fn in_go(value: &Value) -> String {
+pub(crate) fn in_go(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".to_owned(),
         Value::String(text) => text.clone(),
@@ -253,6 +271,21 @@ pub(crate) fn first_status(definition: &Value) -> Value {
     let stored: Vec<&Value> =
         versions.filter(|version| version["storage"] == true).map(|version| &version["name"]).collect();
     json!({"conditions": null, "acceptedNames": {"plural": "", "kind": ""}, "storedVersions": stored})
+}
+
+/// Has a definition rules in CEL anywhere?
+pub(crate) fn has_rules(definition: &Value) -> bool {
+    fn within(schema: &Value, depth: usize) -> bool {
+        match schema {
+            Value::Object(fields) => {
+                let is_said = fields.get("x-kubernetes-validations").is_some_and(Value::is_array);
+                is_said || (depth <= MAX_DEPTH && fields.values().any(|inner| within(inner, depth + 1)))
+            }
+            Value::Array(items) => depth <= MAX_DEPTH && items.iter().any(|inner| within(inner, depth + 1)),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+        }
+    }
+    within(&definition["spec"]["versions"], 0)
 }
 
 /// What is wrong with a definition: whether its name is the one that its plural and its group make.

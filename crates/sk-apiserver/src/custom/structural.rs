@@ -87,11 +87,27 @@ fn default_fields(fields: &mut Map<String, Value>, schema: &Value, depth: usize)
         replace_null(value, of);
         default(value, of, depth + 1);
     }
-    // A value that may not be null and has no default goes.
-    fields.retain(|name, value| {
-        let of = properties.and_then(|properties| properties.get(name)).unwrap_or(additional);
-        !value.is_null() || !of.is_object() || of["nullable"] == true
-    });
+}
+
+/// Takes out `null` where it may not stand and nothing stands for it (`PruneNonNullableNullsWithoutDefaults`). A server does so with
+/// what it reads, and not with what it applies.
+pub(super) fn drop_nulls(value: &mut Value, schema: &Value, depth: usize) {
+    if depth > MAX_DEPTH {
+        return;
+    }
+    match value {
+        Value::Object(fields) => {
+            let (properties, additional) = (schema["properties"].as_object(), &schema["additionalProperties"]);
+            let of = |name: &str| properties.and_then(|properties| properties.get(name)).unwrap_or(additional);
+            fields.retain(|name, value| !value.is_null() || !of(name).is_object() || of(name)["nullable"] == true);
+            fields.iter_mut().for_each(|(name, value)| drop_nulls(value, of(name), depth + 1));
+        }
+        Value::Array(items) => {
+            let of = schema.get("items").unwrap_or(&Value::Null);
+            items.iter_mut().for_each(|item| drop_nulls(item, of, depth + 1));
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
 }
 
 fn replace_null(value: &mut Value, schema: &Value) {
@@ -147,6 +163,7 @@ mod tests {
         ] {
             let mut object = given;
             default(&mut object, &schema, 0);
+            drop_nulls(&mut object, &schema, 0);
             assert_eq!(object["spec"], expected);
         }
     }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use regex_lite::Regex;
 use serde_json::{Value, json};
 
-use super::MAX_DEPTH;
+use super::{MAX_DEPTH, formats};
 use crate::error::Invalid;
 
 type Errors = Vec<Invalid>;
@@ -67,6 +67,13 @@ impl Checker<'_> {
     }
 
     fn type_of(&mut self, value: &Value, schema: &Value, path: &str) {
+        if let Some(format) = format_of(schema) {
+            let is_text =
+                value.is_string() && !["integer", "number"].contains(&schema["type"].as_str().unwrap_or_default());
+            if is_text || self.refuse_by_format(value, schema, format, path) {
+                return;
+            }
+        }
         let wanted: Vec<&str> = match schema["type"].as_str() {
             _ if schema["x-kubernetes-int-or-string"] == true => vec!["integer", "string"],
             Some(wanted) => vec![wanted],
@@ -83,7 +90,33 @@ impl Checker<'_> {
         }
     }
 
+    /// What is neither of the type nor of the format of its schema is told of by its format.
+    fn refuse_by_format(&mut self, value: &Value, schema: &Value, format: &str, path: &str) -> bool {
+        let (found, of_type) = (type_name(value), schema["type"].as_str().unwrap_or_default());
+        let found_format = match value {
+            Value::Number(number) if number.is_f64() || number.as_i64().is_none() => "float64",
+            Value::Number(_) => "int64",
+            Value::Null | Value::Bool(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => "",
+        };
+        let is_whole = found_format == "float64" && of_type == "integer" && value.as_f64().is_some_and(is_safe_integer);
+        let fits = (found == of_type && !(found == "integer" && found_format == "float64"))
+            || found_format == format
+            || is_whole
+            || (found == "integer" && of_type == "number")
+            || (found == "null" && schema["nullable"] == true)
+            || matches!(value, Value::String(_) | Value::Array(_));
+        if !fits {
+            let why = format!("{} must be of type {format}: {found_format:?}", in_body(path));
+            self.errors.push(Invalid::of_type(named(path), format!("Invalid value: {found_format:?}: {why}")));
+        }
+        !fits
+    }
+
     fn text(&mut self, text: &str, schema: &Value, path: &str) {
+        if let Some(format) = format_of(schema).filter(|format| formats::is_valid(format, text) == Some(false)) {
+            let why = format!("{} must be of type {format}: {text:?}", in_body(path));
+            self.errors.push(Invalid::of_type(named(path), format!("Invalid value: {text:?}: {why}")));
+        }
         let length = text.chars().count() as u64;
         if let Some(most) = schema["maxLength"].as_u64().filter(|most| length > *most) {
             self.errors.push(Invalid::new(named(path), format!("Too long: may not be more than {most} bytes")));
@@ -103,8 +136,17 @@ impl Checker<'_> {
 
     fn number(&mut self, value: &Value, schema: &Value, path: &str) {
         let Some(number) = value.as_f64() else { return };
-        if schema["type"] == "integer" && number.fract() != 0.0 {
-            let why = format!("Invalid value: \"\": Checked value must be of type integer (default format) in {path}");
+        let format = format_of(schema);
+        let is_in_range = match (schema["type"].as_str(), format) {
+            (Some("integer"), Some("int32")) => value.as_i64().is_some_and(|number| i32::try_from(number).is_ok()),
+            (Some("integer"), _) => number.fract() == 0.0 && (value.as_i64().is_some() || number.abs() < MAX_INT64),
+            (Some("number"), Some("float")) => number.abs() <= f64::from(f32::MAX),
+            _ => true,
+        };
+        if !is_in_range {
+            let of_type = schema["type"].as_str().unwrap_or_default();
+            let format = format.map_or("(default format)".to_owned(), |format| format!("with format {format}"));
+            let why = format!("Invalid value: \"\": Checked value must be of type {of_type} {format} in {path}");
             self.errors.push(Invalid::new("<nil>", why));
         }
         let bound = |name: &str| schema[name].as_f64().map(|bound| (bound, &schema[name]));
@@ -264,6 +306,56 @@ fn key_of(item: &Value, schema: &Value) -> Option<Value> {
         _ => None,
     }
 }
+
+/// From here on whole numbers have more than 63 bits.
+const MAX_INT64: f64 = 9_223_372_036_854_775_808.0;
+
+/// Is it a whole number that a float holds exactly (`IsFloat64AJSONInteger`)?
+fn is_safe_integer(number: f64) -> bool {
+    number.fract() == 0.0 && number.abs() <= 9_007_199_254_740_991.0
+}
+
+/// The format of a value, if it is one that a server looks at for its type.
+fn format_of(schema: &Value) -> Option<&str> {
+    let format = schema["format"].as_str().filter(|format| !format.is_empty())?;
+    let is_known = match schema["type"].as_str() {
+        None | Some("string") => KNOWN_FORMATS.contains(&format.replace('-', "").as_str()),
+        Some("integer") => ["int32", "int64"].contains(&format),
+        Some("number") => ["float", "double"].contains(&format),
+        Some(_) => false,
+    };
+    is_known.then_some(format)
+}
+
+/// `supportedVersionedFormats` (apiextensions, 1.36), without dashes.
+const KNOWN_FORMATS: [&str; 26] = [
+    "bsonobjectid",
+    "uri",
+    "email",
+    "hostname",
+    "ipv4",
+    "ipv6",
+    "cidr",
+    "mac",
+    "uuid",
+    "uuid3",
+    "uuid4",
+    "uuid5",
+    "isbn",
+    "isbn10",
+    "isbn13",
+    "creditcard",
+    "ssn",
+    "hexcolor",
+    "rgbcolor",
+    "byte",
+    "password",
+    "date",
+    "duration",
+    "datetime",
+    "k8sshortname",
+    "k8slongname",
+];
 
 /// The name of a JSON type as schemas have it.
 fn type_name(value: &Value) -> &'static str {

@@ -7,18 +7,19 @@
 //! `structured-merge-diff`, as of 1.36.
 
 mod fields;
+mod kind;
+mod shape;
 mod walk;
 
-use serde_json::{Map, Value, json};
-use sk_core::registry;
-use sk_core::{Gvk, SimTime, SmolStr};
+use serde_json::{Map, Value};
+use sk_core::{SimTime, SmolStr};
 
 use crate::error::{About, Cause, FIELD_MANAGER_CONFLICT};
 use crate::request::Subresource;
-use crate::schema::{self, CUSTOM};
 use crate::{ApiError, Reason};
 use fields::{Fields, Step};
-use walk::{Difference, Shape};
+pub(crate) use kind::Kind;
+use walk::Difference;
 
 /// The field of metadata that says who manages what.
 pub(crate) const MANAGED_FIELDS: &str = "managedFields";
@@ -75,23 +76,23 @@ struct Manager {
 }
 
 /// The managers of an object after `writer` has made `new` of it; `live` is what it was, `None` if it is new.
-pub(crate) fn updated(gvk: &Gvk, live: Option<&Value>, new: &Value, writer: &Writer) -> Value {
+pub(crate) fn updated(kind: &Kind<'_>, live: Option<&Value>, new: &Value, writer: &Writer) -> Value {
     let mut managers = read(live);
-    record_update(&mut managers, gvk, live, new, writer);
+    record_update(&mut managers, kind, live, new, writer);
     write(&managers)
 }
 
-fn record_update(managers: &mut Vec<Manager>, gvk: &Gvk, live: Option<&Value>, new: &Value, writer: &Writer) {
-    let (shape, nothing) = (shape_of(gvk), nothing(gvk));
-    let found = walk::compare(&plain(gvk, live.unwrap_or(&nothing)), &plain(gvk, new), shape);
-    let found = relevant(gvk, found, writer.below);
+fn record_update(managers: &mut Vec<Manager>, kind: &Kind<'_>, live: Option<&Value>, new: &Value, writer: &Writer) {
+    let nothing = kind.nothing();
+    let found = walk::compare(&kind.plain(live.unwrap_or(&nothing)), &kind.plain(new), kind.shape());
+    let found = kind.relevant(found, writer.below);
     take_away(managers, &found);
     let own = Manager {
         operation: Operation::Update,
         name: writer.name.clone(),
-        api_version: gvk.api_version().into(),
+        api_version: kind.gvk.api_version().into(),
         subresource: subresource(writer.below),
-        time: writer.at.to_rfc3339_secs().into(),
+        time: if kind.is_timed(writer.below) { writer.at.to_rfc3339_secs().into() } else { SmolStr::default() },
         fields: without_unmanaged(&found.written),
     };
     if own.fields.is_empty() {
@@ -106,26 +107,26 @@ fn record_update(managers: &mut Vec<Manager>, gvk: &Gvk, live: Option<&Value>, n
 
 /// What applying `config` makes of an object, with its new managers; `live` is what it is, `None` if there is none.
 pub(crate) fn apply(
-    gvk: &Gvk,
+    kind: &Kind<'_>,
     live: Option<&Value>,
     config: &Value,
     writer: &Writer,
     is_forced: bool,
 ) -> Result<(Value, Value), ApiError> {
-    let shape = shape_of(gvk);
-    refuse_unreadable(gvk, config, shape)?;
+    let shape = kind.shape();
+    refuse_unreadable(kind, config)?;
     let mut managers = read(live);
     if let (true, Some(live)) = (managers.is_empty(), live) {
         let before = Writer { name: SmolStr::new_static(BEFORE_FIRST_APPLY), below: None, at: writer.at };
-        record_update(&mut managers, gvk, None, live, &before);
+        record_update(&mut managers, kind, None, live, &before);
     }
-    let live = plain(gvk, live.unwrap_or(&nothing(gvk)));
+    let live = kind.plain(live.unwrap_or(&kind.nothing()));
     let merged = walk::merge(Some(&live), Some(config), shape);
-    let wanted = relevant_fields(gvk, walk::fields_of(config, shape), writer.below);
+    let wanted = kind.relevant_fields(walk::fields_of(config, shape), writer.below);
     let mut own = Manager {
         operation: Operation::Apply,
         name: writer.name.clone(),
-        api_version: gvk.api_version().into(),
+        api_version: kind.gvk.api_version().into(),
         subresource: subresource(writer.below),
         time: writer.at.to_rfc3339_secs().into(),
         fields: without_unmanaged(&wanted),
@@ -139,7 +140,7 @@ pub(crate) fn apply(
         }
         None => merged,
     };
-    let found = relevant(gvk, walk::compare(&live, &made, shape), writer.below);
+    let found = kind.relevant(walk::compare(&live, &made, shape), writer.below);
     if !is_forced {
         refuse_conflicts(&managers, &found)?;
     }
@@ -214,12 +215,13 @@ fn refuse_conflicts(managers: &[Manager], found: &Difference) -> Result<(), ApiE
     Err(ApiError { reason: Reason::Conflict, message, about: Some(Box::new(about)) })
 }
 
-fn refuse_unreadable(gvk: &Gvk, config: &Value, shape: Shape) -> Result<(), ApiError> {
+fn refuse_unreadable(kind: &Kind<'_>, config: &Value) -> Result<(), ApiError> {
+    let gvk = kind.gvk;
     let mut checked = config.clone();
     if let Some(fields) = checked.as_object_mut() {
         fields.retain(|name, _| name != "apiVersion" && name != "kind");
     }
-    let wrong = if schema::find(gvk).is_some() { walk::unreadable(&checked, shape, "") } else { Vec::new() };
+    let wrong = if kind.is_declared() { walk::unreadable(&checked, kind.shape(), "") } else { Vec::new() };
     if wrong.is_empty() {
         return Ok(());
     }
@@ -263,25 +265,6 @@ fn subresource(below: Option<Subresource>) -> SmolStr {
     })
 }
 
-/// What a request at this place can change: what it sends of the rest is not looked at (`GetResetFields`).
-fn relevant(gvk: &Gvk, found: Difference, below: Option<Subresource>) -> Difference {
-    Difference {
-        removed: relevant_fields(gvk, found.removed, below),
-        written: relevant_fields(gvk, found.written, below),
-    }
-}
-
-fn relevant_fields(gvk: &Gvk, mut fields: Fields, below: Option<Subresource>) -> Fields {
-    let status = Step::Field(SmolStr::new_static("status"));
-    let has_status = registry::find(gvk).is_none_or(|info| info.has_subresource("status"));
-    match below {
-        Some(Subresource::Status) => fields.inside.retain(|step, _| *step == status),
-        None | Some(Subresource::Scale) if has_status => drop(fields.inside.remove(&status)),
-        None | Some(Subresource::Scale) => {}
-    }
-    fields
-}
-
 fn without_unmanaged(fields: &Fields) -> Fields {
     let mut kept = fields.clone();
     for name in ["apiVersion", "kind"] {
@@ -294,27 +277,6 @@ fn without_unmanaged(fields: &Fields) -> Fields {
         }
     }
     kept.without(&Fields::default())
-}
-
-fn shape_of(gvk: &Gvk) -> Shape {
-    Shape::Struct(schema::find(gvk).unwrap_or(CUSTOM))
-}
-
-/// An object of the kind before anybody has written anything.
-fn nothing(gvk: &Gvk) -> Value {
-    json!({"apiVersion": gvk.api_version(), "kind": gvk.kind.as_str()})
-}
-
-/// An object as its type writes it, without its managers.
-fn plain(gvk: &Gvk, object: &Value) -> Value {
-    let mut object = match schema::find(gvk) {
-        Some(of) => schema::decode(gvk, of, object.clone()).unwrap_or_else(|_| object.clone()),
-        None => object.clone(),
-    };
-    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.remove(MANAGED_FIELDS);
-    }
-    object
 }
 
 fn read(live: Option<&Value>) -> Vec<Manager> {

@@ -1,129 +1,22 @@
 //! Objects as field managers see them: which fields one has, how two differ, what applying one to another makes, and what is
-//! left without some fields. What is one field and what has fields of its own is in the type table (`schema`).
+//! left without some fields. What is one field and what has fields of its own is in `shape`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
 use super::fields::{Fields, Step};
-use crate::schema::{Field, Lists, Struct, Type};
-
-/// What a value is to field managers.
-#[derive(Clone, Copy)]
-pub(super) enum Shape {
-    /// One field, whatever is in it.
-    Leaf,
-    /// Fields of its own, those that the struct declares.
-    Struct(&'static Struct),
-    /// Fields of its own, by any name.
-    Map(&'static Type),
-    /// A list whose items are known by these keys.
-    Keyed(&'static [&'static str], &'static Type),
-    /// A list of values, each once.
-    Set,
-    /// Nothing is declared: an object has fields of its own, everything else is one.
-    Undeclared,
-}
-
-/// The value of a key that an item need not say (`ContainerPort` and `ServicePort`, core/v1).
-const DEFAULT_PROTOCOL: (&str, &str) = ("protocol", "TCP");
-
-impl Shape {
-    fn of(of: &'static Type) -> Self {
-        match of {
-            Type::Struct(of) if of.is_atomic => Self::Leaf,
-            Type::Struct(of) => Self::Struct(of),
-            Type::Map(of) => Self::Map(of),
-            Type::Any => Self::Undeclared,
-            Type::List(_)
-            | Type::Bool
-            | Type::Int32
-            | Type::Int64
-            | Type::String
-            | Type::Bytes
-            | Type::Quantity
-            | Type::IntOrString
-            | Type::Time => Self::Leaf,
-        }
-    }
-
-    fn of_field(field: &'static Field) -> Self {
-        match (field.lists(), &field.of) {
-            (Lists::Keyed(keys), Type::List(item)) => Self::Keyed(keys, item),
-            (Lists::Set, Type::List(_)) => Self::Set,
-            (Lists::Granular, Type::Struct(of)) => Self::Struct(of),
-            (Lists::Atomic, Type::Struct(_) | Type::Map(_) | Type::List(_)) => Self::Leaf,
-            (Lists::Keyed(_) | Lists::Set | Lists::Granular | Lists::Atomic | Lists::Default, of) => Self::of(of),
-        }
-    }
-
-    /// What is inside the field of this name, and is it declared?
-    fn field(self, name: &str) -> (Self, bool) {
-        match self {
-            Self::Struct(of) => of.field(name).map_or((Self::Undeclared, false), |field| (Self::of_field(field), true)),
-            Self::Map(of) => (Self::of(of), false),
-            Self::Undeclared => (Self::Undeclared, false),
-            Self::Leaf | Self::Keyed(..) | Self::Set => (Self::Leaf, false),
-        }
-    }
-
-    /// What a value of this shape holds that has fields of its own.
-    fn form<'v>(self, value: Option<&'v Value>) -> Form<'v> {
-        match (self, value) {
-            (Self::Leaf, _) => Form::Leaf,
-            (Self::Struct(_) | Self::Map(_) | Self::Undeclared, Some(Value::Object(fields))) => Form::Fields(fields),
-            (Self::Keyed(..) | Self::Set, Some(Value::Array(items))) => Form::Items(items),
-            (Self::Undeclared, Some(Value::Null) | None) => Form::Empty,
-            (Self::Undeclared, _) => Form::Leaf,
-            (Self::Struct(_) | Self::Map(_) | Self::Keyed(..) | Self::Set, _) => Form::Empty,
-        }
-    }
-
-    /// The step to an item of a list; `None`: it is nothing that such a list may hold.
-    fn step(self, item: &Value) -> Option<Step> {
-        let Self::Keyed(keys, of) = self else {
-            let is_plain = !item.is_null() && !item.is_array() && !item.is_object();
-            return is_plain.then(|| Step::Item(item.to_string().into()));
-        };
-        let mut sorted = keys.to_vec();
-        sorted.sort_unstable();
-        let found =
-            sorted.into_iter().map(|key| (key.to_owned(), item.get(key).cloned().unwrap_or_else(|| unsaid(key, of))));
-        item.is_object().then(|| Step::Key(Value::Object(found.collect()).to_string().into()))
-    }
-
-    fn item(self) -> Self {
-        if let Self::Keyed(_, of) = self { Self::of(of) } else { Self::Leaf }
-    }
-}
-
-/// The value of a key that an item does not have: its default, or nothing of its type.
-fn unsaid(key: &str, of: &Type) -> Value {
-    let declared = if let Type::Struct(of) = of { of.field(key).map(|field| &field.of) } else { None };
-    match declared {
-        Some(Type::Int32 | Type::Int64) => Value::from(0),
-        _ if key == DEFAULT_PROTOCOL.0 => Value::from(DEFAULT_PROTOCOL.1),
-        _ => Value::from(""),
-    }
-}
-
-/// What of a value is walked into.
-#[derive(Clone, Copy)]
-enum Form<'v> {
-    Leaf,
-    Empty,
-    Fields(&'v Map<String, Value>),
-    Items(&'v [Value]),
-}
+use super::shape::{Form, Shape};
+use crate::schema::Type;
 
 /// The fields that a value has (`TypedValue.ToFieldSet`).
-pub(super) fn fields_of(value: &Value, shape: Shape) -> Fields {
+pub(super) fn fields_of(value: &Value, shape: Shape<'_>) -> Fields {
     let mut fields = Fields::default();
     collect(value, shape, &mut fields);
     fields
 }
 
-fn collect(value: &Value, shape: Shape, at: &mut Fields) {
+fn collect(value: &Value, shape: Shape<'_>, at: &mut Fields) {
     match shape.form(Some(value)) {
         Form::Leaf => at.is_member = true,
         Form::Empty => {}
@@ -155,7 +48,7 @@ pub(super) struct Difference {
 }
 
 /// How `new` differs from `old` (`TypedValue.Compare`).
-pub(super) fn compare(old: &Value, new: &Value, shape: Shape) -> Difference {
+pub(super) fn compare(old: &Value, new: &Value, shape: Shape<'_>) -> Difference {
     let mut found = Difference::default();
     compare_at(Some(old), Some(new), shape, &mut Vec::new(), &mut found);
     found
@@ -164,7 +57,7 @@ pub(super) fn compare(old: &Value, new: &Value, shape: Shape) -> Difference {
 fn compare_at<'v>(
     old: Option<&'v Value>,
     new: Option<&'v Value>,
-    shape: Shape,
+    shape: Shape<'_>,
     path: &mut Vec<Step>,
     found: &mut Difference,
 ) {
@@ -212,7 +105,7 @@ fn compare_at<'v>(
 }
 
 /// The items of a list by the step to each; of those with the same step the first.
-fn by_step(items: &[Value], shape: Shape) -> BTreeMap<Step, &Value> {
+fn by_step<'v>(items: &'v [Value], shape: Shape<'_>) -> BTreeMap<Step, &'v Value> {
     items.iter().rev().filter_map(|item| Some((shape.step(item)?, item))).collect()
 }
 
@@ -225,7 +118,7 @@ fn compare_leaf(old: Option<&Value>, new: Option<&Value>, path: &[Step], found: 
 }
 
 /// What applying `config` to `live` makes (`TypedValue.Merge`): where both say something, `config` does.
-pub(super) fn merge(live: Option<&Value>, config: Option<&Value>, shape: Shape) -> Value {
+pub(super) fn merge(live: Option<&Value>, config: Option<&Value>, shape: Shape<'_>) -> Value {
     match (shape.form(live), shape.form(config)) {
         (Form::Fields(lives), Form::Fields(configs)) => {
             let mut merged = lives.clone();
@@ -247,7 +140,7 @@ fn places(steps: &[Option<Step>]) -> BTreeMap<&Option<Step>, usize> {
 }
 
 /// Items of `live` that are not in `config` keep their place among the others, which come in the order of `config`.
-fn merge_items(lives: &[Value], configs: &[Value], shape: Shape) -> Vec<Value> {
+fn merge_items(lives: &[Value], configs: &[Value], shape: Shape<'_>) -> Vec<Value> {
     let steps_of = |items: &[Value]| -> Vec<_> { items.iter().map(|item| shape.step(item)).collect() };
     let (live_steps, config_steps) = (steps_of(lives), steps_of(configs));
     let (place_in_live, place_in_config) = (places(&live_steps), places(&config_steps));
@@ -292,7 +185,7 @@ fn merge_items(lives: &[Value], configs: &[Value], shape: Shape) -> Vec<Value> {
 }
 
 /// What is left of a value without these fields (`TypedValue.RemoveItems`).
-pub(super) fn remove(value: &Value, fields: &Fields, shape: Shape) -> Value {
+pub(super) fn remove(value: &Value, fields: &Fields, shape: Shape<'_>) -> Value {
     match shape.form(Some(value)) {
         Form::Leaf | Form::Empty => value.clone(),
         Form::Fields(known) => {
@@ -323,7 +216,7 @@ pub(super) fn remove(value: &Value, fields: &Fields, shape: Shape) -> Value {
 }
 
 /// The same fields, and those declared ones that others are inside of (`EnsureNamedFieldsAreMembers`).
-pub(super) fn with_parents(fields: &Fields, shape: Shape) -> Fields {
+pub(super) fn with_parents(fields: &Fields, shape: Shape<'_>) -> Fields {
     let mut all = Fields { is_member: fields.is_member, ..Fields::default() };
     for (step, below) in &fields.inside {
         let (inner, is_declared) = match step {
@@ -338,36 +231,60 @@ pub(super) fn with_parents(fields: &Fields, shape: Shape) -> Fields {
 }
 
 /// What of a configuration its type does not take, in a server's words.
-pub(super) fn unreadable(value: &Value, shape: Shape, path: &str) -> Vec<String> {
+pub(super) fn unreadable(value: &Value, shape: Shape<'_>, path: &str) -> Vec<String> {
+    let why = match shape {
+        Shape::Custom(part) => part.unfit(value),
+        Shape::Struct(_) | Shape::Map(_) if !value.is_object() => not_a("map", value),
+        Shape::Keyed(..) | Shape::Set if !value.is_array() => not_a("list", value),
+        Shape::Struct(_) | Shape::Map(_) | Shape::Keyed(..) | Shape::Set | Shape::Leaf | Shape::Undeclared => None,
+    };
+    if let Some(why) = why {
+        return vec![format!("{path}: {why}")];
+    }
     match shape.form(Some(value)) {
         Form::Leaf | Form::Empty => Vec::new(),
         Form::Fields(fields) => {
             fields.iter().flat_map(|(name, value)| unreadable_field(name, value, shape, path)).collect()
         }
-        Form::Items(items) => {
-            let (mut all, mut seen) = (Vec::new(), BTreeSet::new());
-            for (step, item) in items.iter().filter_map(|item| Some((shape.step(item)?, item))) {
-                all.extend(unreadable(item, shape.item(), &format!("{path}{step}")));
-                if !seen.insert(step.clone()) {
-                    all.push(format!("{path}: duplicate entries for key {step}"));
-                }
-            }
-            all
-        }
+        Form::Items(items) => unreadable_items(items, shape, path),
     }
 }
 
-fn unreadable_field(name: &str, value: &Value, within: Shape, path: &str) -> Vec<String> {
-    let (inner, is_declared) = within.field(name);
-    let path = format!("{path}.{name}");
-    let Shape::Struct(of) = within else { return unreadable(value, inner, &path) };
-    if !is_declared {
+fn unreadable_items(items: &[Value], shape: Shape<'_>, path: &str) -> Vec<String> {
+    let (mut all, mut seen) = (Vec::new(), BTreeSet::new());
+    for (index, item) in items.iter().enumerate() {
+        // Behind an item that cannot stand there a server does not look.
+        let Some(step) = shape.step(item) else {
+            all.extend(shape.misfit(item).map(|why| format!("{path}: element {index}: {why}")));
+            return all;
+        };
+        all.extend(unreadable(item, shape.item(), &format!("{path}{step}")));
+        if !seen.insert(step.clone()) {
+            all.push(format!("{path}: duplicate entries for key {step}"));
+        }
+    }
+    all
+}
+
+fn unreadable_field(name: &str, value: &Value, within: Shape<'_>, path: &str) -> Vec<String> {
+    let (inner, path) = (within.field(name).0, format!("{path}.{name}"));
+    if !within.takes(name) {
         return vec![format!("{path}: field not declared in schema")];
     }
-    match of.field(name).and_then(|field| unfit(&field.of, value)) {
+    let of = match within {
+        Shape::Struct(of) => of.field(name).map(|field| &field.of),
+        Shape::Map(of) => Some(of),
+        _ => None,
+    };
+    match of.and_then(|of| unfit(of, value)) {
         Some(why) => vec![format!("{path}: {why}")],
         None => unreadable(value, inner, &path),
     }
+}
+
+/// `null` is a list and a map that is not there.
+fn not_a(wanted: &str, value: &Value) -> Option<String> {
+    (!value.is_null()).then(|| format!("expected {wanted}, got &{{{}}}", crate::custom::in_go(value)))
 }
 
 /// Why a plain value is none of its type (`validateScalar`).
@@ -379,6 +296,8 @@ fn unfit(of: &Type, value: &Value) -> Option<String> {
         (Type::String | Type::Time, Value::Number(_) | Value::Bool(_)) => {
             Some(format!("expected string, got {}", shown()))
         }
+        (Type::List(_), value) if !value.is_array() => not_a("list", value),
+        (Type::Struct(_) | Type::Map(_), value) if !value.is_object() => not_a("map", value),
         (Type::Bool, Value::String(_) | Value::Number(_)) => Some(format!("expected boolean, got {}", shown())),
         (_, _) => None,
     }
@@ -390,7 +309,7 @@ mod tests {
 
     use super::*;
 
-    const PORTS: Shape = Shape::Keyed(&["port"], &Type::Any);
+    const PORTS: Shape<'_> = Shape::Keyed(&["port"], &Type::Any);
 
     #[test]
     fn an_item_that_stands_twice_in_a_list_is_taken_once_when_it_is_applied() {

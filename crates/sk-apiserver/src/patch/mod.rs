@@ -59,15 +59,27 @@ impl Patch {
         let Ok(gvk) = Gvk::from_api_version(text("apiVersion"), text("kind")) else { return Ok(()) };
         let Some(of) = schema::find(&gvk) else { return Ok(()) };
         let Err(why) = schema::decode(&gvk, of, patched.clone()) else { return Ok(()) };
+        Err(ApiError::unreadable_patch(&self.shown(of, patched), &why))
+    }
+
+    /// What a patch has made of an object, as a server writes it into a message.
+    pub(crate) fn shown(&self, of: &'static schema::Struct, patched: &Value) -> String {
         let shown = match self {
-            Self::Merge(patch) => in_order_of_merge(schema::in_order(of, patched), patch),
+            Self::Merge(patch) => {
+                let mut ordered = schema::in_order(of, patched);
+                if let (Value::Object(ordered), Value::Object(all)) = (&mut ordered, patched) {
+                    let missing: Vec<&String> = all.keys().filter(|name| !ordered.contains_key(*name)).collect();
+                    ordered.extend(missing.into_iter().map(|name| (name.clone(), all[name].clone())));
+                }
+                in_order_of_merge(ordered, patch)
+            }
             Self::Json(_) | Self::Strategic(_) => {
                 let mut sorted = patched.clone();
                 sorted.sort_all_objects();
                 sorted
             }
         };
-        Err(ApiError::unreadable_patch(&shown.to_string(), &why))
+        shown.to_string()
     }
 }
 

@@ -49,7 +49,11 @@ impl ApiServer {
         if is_new && below.is_some() {
             return Err(ApiError::not_found(&target.gvk, &target.key.name));
         }
-        let (mut made, managers) = managed::apply(&place.gvk, live.as_ref(), &config, &writer, query.is_true("force"))?;
+        let kind = self.admission.definitions.managed(&place.gvk);
+        let (mut made, managers) = managed::apply(&kind, live.as_ref(), &config, &writer, query.is_true("force"))?;
+        if !made["metadata"].is_object() {
+            made["metadata"] = json!({});
+        }
         made["metadata"]["name"] = named(&config, &target.key.name)?.into();
         self.writing = Some(Box::new(Writing::Applied(managers)));
         let object = Object::read(made, place.namespace.as_ref())?;

@@ -5,8 +5,11 @@
 //! something goes through [`ApiServer::handle`].
 
 mod apply;
+mod delete;
+mod options;
 mod path;
 mod reply;
+mod strict;
 pub(crate) mod syntax;
 mod verbs;
 
@@ -66,11 +69,20 @@ impl ApiServer {
             return if path::is_group(path) { Reply::not_served() } else { Reply::no_such_page() };
         };
         let query = path::Query::read(query);
-        let writer = apply::writer(now, &place, &query);
+        match options::write_is_trial(call, &query) {
+            // What is only tried is done to a copy, which nobody looks at again.
+            Ok(true) => self.clone().serve_at(now, call, &place, &query),
+            Ok(false) => self.serve_at(now, call, &place, &query),
+            Err(error) => Reply::refused(&error, &place),
+        }
+    }
+
+    fn serve_at(&mut self, now: SimTime, call: &Call, place: &path::Place, query: &path::Query) -> Reply {
+        let writer = apply::writer(now, place, query);
         self.writing = Some(Box::new(Writing::By(writer)));
-        let answered = self.answer(now, call, &place, &query);
+        let answered = self.answer(now, call, place, query);
         self.writing = None;
-        answered.unwrap_or_else(|error| Reply::refused(&called_by_plural(error, &place), &place))
+        answered.unwrap_or_else(|error| Reply::refused(&called_by_plural(error, place), place))
     }
 }
 

@@ -6,6 +6,7 @@ use sk_core::{Gvk, ObjectKey, ObjectRef, SmolStr};
 use crate::server::ApiServer;
 
 /// What a path names.
+#[derive(Clone)]
 pub(super) struct Place {
     pub(super) gvk: Gvk,
     pub(super) plural: SmolStr,
@@ -94,8 +95,14 @@ impl Query {
         self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
     }
 
+    /// Every value that is given.
+    pub(super) fn all(&self, name: &str) -> Vec<&str> {
+        self.0.iter().filter(|(key, value)| key == name && !value.is_empty()).map(|(_, value)| value.as_str()).collect()
+    }
+
+    /// Any word but `false` and `0` means yes.
     pub(super) fn is_true(&self, name: &str) -> bool {
-        self.get(name).is_some_and(|value| value == "true" || value == "1")
+        self.get(name).is_some_and(|value| !value.eq_ignore_ascii_case("false") && value != "0")
     }
 }
 

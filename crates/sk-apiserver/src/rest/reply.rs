@@ -94,14 +94,19 @@ impl Reply {
         Self { code: 200, body: json!([{"type": "ERROR", "object": error.to_json()}]) }
     }
 
-    /// The event that tells a watcher how far it has come.
-    pub(super) fn bookmark(mut self, place: &Place, version: u64) -> Self {
-        let bookmark = json!({"type": "BOOKMARK", "object": {
-            "kind": place.gvk.kind, "apiVersion": place.gvk.api_version(),
-            "metadata": {"resourceVersion": version.to_string()},
-        }});
+    /// The event that tells a watcher how far it has come, or that it has been told what there was at first.
+    pub(super) fn bookmark(mut self, place: &Place, version: u64, is_initial: bool) -> Self {
+        let mut metadata = json!({"resourceVersion": version.to_string()});
+        if is_initial {
+            metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+        }
+        let mut object = json!({"kind": place.gvk.kind, "apiVersion": place.gvk.api_version(), "metadata": metadata});
+        // It is an object of the kind of which nothing else is said.
+        if let Some(of) = crate::schema::find(&place.gvk) {
+            object = crate::schema::decode(&place.gvk, of, object.clone()).unwrap_or(object);
+        }
         if let Value::Array(events) = &mut self.body {
-            events.push(bookmark);
+            events.push(json!({"type": "BOOKMARK", "object": object}));
         }
         self
     }
@@ -111,7 +116,7 @@ impl Reply {
 pub(crate) fn written(object: &Object) -> Value {
     let json = object.to_json();
     match crate::schema::find(&object.gvk) {
-        Some(of) => crate::schema::decode(&object.gvk, of, json.clone()).unwrap_or(json),
+        Some(of) => crate::schema::written(&object.gvk, of, json.clone()).unwrap_or(json),
         None => json,
     }
 }
@@ -133,7 +138,8 @@ fn details(error: &ApiError, place: &Place) -> Option<Value> {
         | Reason::AlreadyExists
         | Reason::Conflict
         | Reason::Invalid
-        | Reason::TooManyRequests => {}
+        | Reason::TooManyRequests
+        | Reason::Timeout => {}
     }
     let about = error.about.as_deref();
     if about.is_none() {
@@ -143,7 +149,7 @@ fn details(error: &ApiError, place: &Place) -> Option<Value> {
     let causes_json = || causes.iter().map(crate::error::Cause::to_json).collect::<Value>();
     let is_about_fields = causes.iter().any(|cause| cause.reason == FIELD_MANAGER_CONFLICT);
     let is_about_nothing = about.is_some_and(|about| about.called.as_deref() == Some(""));
-    if is_about_fields || is_about_nothing || error.reason == Reason::TooManyRequests {
+    if is_about_fields || is_about_nothing || matches!(error.reason, Reason::TooManyRequests | Reason::Timeout) {
         let mut details = json!({"causes": causes_json()});
         if let Some(seconds) = about.and_then(|about| about.retry_after_secs) {
             details["retryAfterSeconds"] = seconds.into();

@@ -1,18 +1,40 @@
 //! Which verb a call means, and what is answered.
 
-use serde_json::{Value, json};
+use serde::Deserialize;
+use serde_json::Value;
+use sk_core::SimTime;
 use sk_core::registry::Scope;
-use sk_core::selector::SelectorError;
-use sk_core::{FieldSelector, LabelSelector, SimTime};
 
+use super::options::{list_options, watch_version};
 use super::path::{Place, Query};
-use super::{Call, Method, Reply, body_of, refuse_large};
-use crate::read::ListOptions;
+use super::{Call, Method, Reply, body_of, refuse_large, strict};
+use crate::binding::Binding;
 use crate::request::Subresource;
 use crate::server::ApiServer;
-use crate::{ApiError, DeleteOptions, Object, Patch, Propagation, Reason, Request, schema};
+use crate::{ApiError, Labels, Object, Patch, Reason, Request, schema};
 
-type Answered = Result<Reply, ApiError>;
+pub(super) type Answered = Result<Reply, ApiError>;
+
+/// Kinds that are only replaced in a version that is said (`AllowUnconditionalUpdate`, 1.36), besides custom ones.
+const CONDITIONAL: [&str; 17] = [
+    "CSIDriver",
+    "CSINode",
+    "CSIStorageCapacity",
+    "ClusterTrustBundle",
+    "CustomResourceDefinition",
+    "Lease",
+    "LeaseCandidate",
+    "MutatingAdmissionPolicy",
+    "MutatingAdmissionPolicyBinding",
+    "MutatingWebhookConfiguration",
+    "PodCertificateRequest",
+    "PodDisruptionBudget",
+    "RuntimeClass",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
+    "ValidatingWebhookConfiguration",
+    "VolumeAttachment",
+];
 
 impl ApiServer {
     pub(super) fn answer(&mut self, now: SimTime, call: &Call, place: &Place, query: &Query) -> Answered {
@@ -22,12 +44,12 @@ impl ApiServer {
         match (place.name.is_some(), place.subresource.as_deref(), call.method) {
             (false, _, Method::Get) => self.read_many(place, query),
             (false, _, Method::Post) if place.scope == Scope::Cluster || place.namespace.is_some() => {
-                self.post(now, call, place)
+                self.post(now, call, (place, query))
             }
             (false, _, Method::Delete) => self.delete_many(now, call, place, query),
             (false, _, Method::Post | Method::Put | Method::Patch) => Err(not_allowed()),
             (true, None, Method::Get) => self.get(&target(place)?).map(|object| Reply::object(200, &object)),
-            (true, None, Method::Put) => self.put(now, call, place),
+            (true, None, Method::Put) => self.put(now, call, (place, query)),
             (true, None, Method::Patch) => self.patched(now, call, (place, query), None),
             (true, None, Method::Delete) => self.delete_one(now, call, place, query),
             (true, Some(sub), method) => self.below(now, call, (place, query), (sub, method)),
@@ -58,7 +80,7 @@ impl ApiServer {
             _ if !is_served => Ok(Reply::not_served()),
             ("status", Method::Get) => self.get(&target(place)?).map(|object| Reply::object(200, &object)),
             ("status", Method::Put) => {
-                let object = self.decoded(call, place)?;
+                let object = self.decoded_status(call, place, query)?;
                 self.refuse_unconditional(place, &object)?;
                 let object = self.handle(now, Request::update_status(object))?;
                 Ok(Reply::object(200, &object))
@@ -73,29 +95,25 @@ impl ApiServer {
             ("binding", Method::Post) if !is_custom => self.bind_to(now, call, place),
             ("eviction", Method::Post) if !is_custom => self.evict_one(now, call, place),
             ("finalize", Method::Put) => {
-                let name = place.name.clone().unwrap_or_default();
-                let object = self.handle(now, Request::FinalizeNamespace { name })?;
-                Ok(Reply::object(200, &object))
+                let object = self.decoded(call, place, query)?;
+                self.finalize(now, object).map(|object| Reply::object(200, &object))
             }
             _ => Err(not_allowed()),
         }
     }
 
     /// The object in the body, of the kind and in the place that the path names.
-    fn decoded(&self, call: &Call, place: &Place) -> Result<Object, ApiError> {
+    fn decoded(&self, call: &Call, place: &Place, query: &Query) -> Result<Object, ApiError> {
         let mut value = match body_of(call) {
             Ok(Value::Null) => return Err(unrecognized(call, place, "unexpected end of JSON input")),
             Err(error) if error.reason == Reason::BadRequest => return Err(unrecognized(call, place, &error.message)),
             other => other?,
         };
-        let Some(fields) = value.as_object_mut() else {
-            let what = crate::error::json_type(&value);
-            let why = format!(
-                "json: cannot unmarshal {what} into Go value of type struct {{ APIVersion string \
-                 \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}"
-            );
+        if let Some(why) = no_kind(&value) {
             return Err(unrecognized(call, place, &why));
-        };
+        }
+        let original = value.clone();
+        let Some(fields) = value.as_object_mut() else { return Err(unrecognized(call, place, "")) };
         let text = |name: &str| fields.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
         let (api_version, kind) = (text("apiVersion"), text("kind"));
         if sk_core::registry::find(&place.gvk).is_none() {
@@ -114,16 +132,37 @@ impl ApiServer {
             let expected = &place.gvk.kind;
             let group =
                 if place.gvk.group.is_empty() { "core" } else { place.gvk.group.split('.').next().unwrap_or_default() };
-            let message = format!(
-                "{kind} in version \"{version}\" cannot be handled as a {expected}: converting ({version}.{kind}) to \
-                 ({group}.{expected}): unknown conversion"
-            );
+            let why = match is_known(&api_version, &kind) {
+                true => format!("converting ({version}.{kind}) to ({group}.{expected}): unknown conversion"),
+                false => unknown_kind(&kind, &api_version),
+            };
+            let message = format!("{kind} in version \"{version}\" cannot be handled as a {expected}: {why}");
             return Err(ApiError::bad_request(message));
         }
         if let Some((_, version)) = self.admission.definitions.find(&place.gvk) {
             version.decode(&place.gvk, &mut value).map_err(|why| ApiError::in_kind(&place.gvk, &why))?;
         }
+        if query.get("fieldValidation") == Some("Strict") {
+            let of = schema::find(&place.gvk);
+            let kept = self.admission.definitions.find(&place.gvk).map(|_| &value);
+            if let Some(why) = strict::complaints(&call.body, &original, of, kept) {
+                return Err(ApiError::in_kind(&place.gvk, &why));
+            }
+        }
         self.placed(Object::read(value, place.namespace.as_ref())?, place)
+    }
+
+    /// The object in the body of a status: what it says beside its status is not looked at.
+    fn decoded_status(&self, call: &Call, place: &Place, query: &Query) -> Result<Object, ApiError> {
+        let Ok(stored) = self.get(&target(place)?) else { return self.decoded(call, place, query) };
+        let (Ok(Value::Object(mut fields)), Some(of)) = (body_of(call), schema::find(&place.gvk)) else {
+            return self.decoded(call, place, query);
+        };
+        schema::decode(&place.gvk, of, Value::Object(fields.clone()))
+            .map_err(|why| ApiError::in_kind(&place.gvk, &why))?;
+        fields.insert("spec".to_owned(), stored.to_json()["spec"].clone());
+        let body = Value::Object(fields).to_string().into_bytes();
+        self.decoded(&Call { body, ..call.clone() }, place, query)
     }
 
     /// The path and the object must agree on where it is.
@@ -133,9 +172,7 @@ impl ApiServer {
                 true => {
                     format!("the name of the object ({name} based on URL) was undeterminable: name must be provided")
                 }
-                false => {
-                    format!("the name of the object ({}) does not match the name on the URL ({name})", object.key.name)
-                }
+                false => return Err(other_name(&object.key.name, name)),
             };
             return Err(ApiError::bad_request(message));
         }
@@ -146,8 +183,11 @@ impl ApiServer {
         Ok(object)
     }
 
-    fn post(&mut self, now: SimTime, call: &Call, place: &Place) -> Answered {
-        let object = self.decoded(call, place)?;
+    fn post(&mut self, now: SimTime, call: &Call, (place, query): (&Place, &Query)) -> Answered {
+        if place.gvk.kind == "Binding" && place.gvk.group.is_empty() {
+            return self.bind_by_name(now, call, place);
+        }
+        let object = self.decoded(call, place, query)?;
         if object.resource_version != 0 {
             let message = "resourceVersion should not be set on objects to be created";
             return Err(ApiError::new(Reason::Unknown, message));
@@ -155,16 +195,17 @@ impl ApiServer {
         self.handle(now, Request::create(object)).map(|object| Reply::object(201, &object))
     }
 
-    fn put(&mut self, now: SimTime, call: &Call, place: &Place) -> Answered {
-        let object = self.decoded(call, place)?;
+    fn put(&mut self, now: SimTime, call: &Call, (place, query): (&Place, &Query)) -> Answered {
+        let object = self.decoded(call, place, query).map_err(|error| judged_twice(error, place))?;
         self.refuse_unconditional(place, &object)?;
         self.handle(now, Request::update(object)).map(|object| Reply::object(200, &object))
     }
 
     /// Whoever replaces an object of a custom kind must say which version of it (`AllowUnconditionalUpdate`).
     fn refuse_unconditional(&self, place: &Place, object: &Object) -> Result<(), ApiError> {
-        let is_custom = sk_core::registry::find(&place.gvk).is_none();
-        if !is_custom || object.resource_version != 0 || self.store().get(&object.gvk, &object.key).is_none() {
+        let needs_version =
+            sk_core::registry::find(&place.gvk).is_none() || CONDITIONAL.contains(&place.gvk.kind.as_str());
+        if !needs_version || object.resource_version != 0 || self.store().get(&object.gvk, &object.key).is_none() {
             return Ok(());
         }
         let why = "Invalid value: 0: must be specified for an update";
@@ -196,7 +237,16 @@ impl ApiServer {
             Reason::BadRequest => ApiError::bad_request(format!("error decoding patch: {}", error.message)),
             _ => error,
         };
-        let patch = read(body_of(call).map_err(unreadable)?);
+        let body = match body_of(call).map_err(unreadable)? {
+            Value::Null if call.body.is_empty() => {
+                return Err(ApiError::bad_request("error decoding patch: unexpected end of JSON input"));
+            }
+            body => body,
+        };
+        let patch = read(body);
+        if query.get("fieldValidation") == Some("Strict") && below.is_none() {
+            self.refuse_unknown(&target(place)?, &patch)?;
+        }
         let object = self.handle(now, Request::Patch { target: target(place)?, below, patch: Box::new(patch) })?;
         match below {
             Some(Subresource::Scale) => Ok(Reply { code: 200, body: self.scale_of(&object) }),
@@ -204,53 +254,102 @@ impl ApiServer {
         }
     }
 
+    /// Refuses a patch by which an object would get fields that its type does not have.
+    fn refuse_unknown(&self, target: &sk_core::ObjectRef, patch: &Patch) -> Result<(), ApiError> {
+        let Some(of) = schema::find(&target.gvk) else { return Ok(()) };
+        let stored = self.get(target)?;
+        let patched = patch.apply(&target.gvk, super::written(&stored))?;
+        let mut found = Vec::new();
+        strict::unknown(&patched, of, &mut found);
+        if found.is_empty() {
+            return Ok(());
+        }
+        let why = format!("strict decoding error: {}", found.join(", "));
+        Err(ApiError::unreadable_patch(&patch.shown(of, &patched), &why))
+    }
+
     fn rescale(&mut self, now: SimTime, call: &Call, place: &Place) -> Answered {
-        let scale = schema::decode_part(schema::SCALE, body_of(call)?, "").map_err(ApiError::bad_request)?;
-        let object = self.handle(now, Request::Scale { target: target(place)?, scale: Box::new(scale) })?;
+        let (target, scale) = (target(place)?, self.part(call, "Scale", schema::SCALE)?);
+        let name = scale.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+        if !name.is_empty() && name != target.key.name.as_str() {
+            return Err(other_name(name, &target.key.name));
+        }
+        let object = self.handle(now, Request::Scale { target, scale: Box::new(scale) })?;
         Ok(Reply { code: 200, body: self.scale_of(&object) })
     }
 
+    /// A body that is no object of the store: a scale, a binding, an eviction.
+    pub(super) fn part(
+        &self,
+        call: &Call,
+        expected: &'static str,
+        of: &'static schema::Struct,
+    ) -> Result<Value, ApiError> {
+        let group = match expected {
+            "Scale" => "autoscaling",
+            "Eviction" => "policy",
+            _ => "",
+        };
+        let gvk = sk_core::Gvk::new_static(group, "v1", expected);
+        let value = match body_of(call) {
+            Ok(Value::Null) => return Err(unrecognized_kind(call, expected, "unexpected end of JSON input")),
+            Err(error) if error.reason == Reason::BadRequest => {
+                return Err(unrecognized_kind(call, expected, &error.message));
+            }
+            other => other?,
+        };
+        if let Some(why) = no_kind(&value) {
+            return Err(unrecognized_kind(call, expected, &why));
+        }
+        let text = |name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let (api_version, kind) = (text("apiVersion"), text("kind"));
+        if !kind.is_empty() && kind != expected {
+            let version = api_version.rsplit('/').next().unwrap_or_default();
+            let group = if group.is_empty() { "core" } else { group };
+            let why = match is_known(&api_version, &kind) {
+                true => format!("converting ({version}.{kind}) to ({group}.{expected}): unknown conversion"),
+                false => unknown_kind(&kind, &api_version),
+            };
+            let message = format!("{kind} in version \"{version}\" cannot be handled as a {expected}: {why}");
+            return Err(ApiError::bad_request(message));
+        }
+        schema::decode_part(of, value, "").map_err(|why| ApiError::in_kind(&gvk, &why))
+    }
+
+    /// A binding that says itself which pod it is about.
+    fn bind_by_name(&mut self, now: SimTime, call: &Call, place: &Place) -> Answered {
+        let body = self.part(call, "Binding", schema::BINDING)?;
+        let name = body.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+        let gvk = crate::kinds::POD.clone();
+        let pod = Place { gvk, plural: "pods".into(), name: Some(name.into()), ..place.clone() };
+        self.bind_to(now, call, &pod)
+    }
+
     fn bind_to(&mut self, now: SimTime, call: &Call, place: &Place) -> Answered {
-        let binding = schema::decode_part(schema::BINDING, body_of(call)?, "").map_err(ApiError::bad_request)?;
-        let pod = target(place)?;
-        let node = binding.pointer("/target/name").and_then(Value::as_str).unwrap_or_default();
-        if node.is_empty() {
-            return Err(ApiError::new(Reason::Unknown, "target.name: Required value"));
+        let body = self.part(call, "Binding", schema::BINDING)?;
+        let (pod, text) = (target(place)?, |pointer: &str| body.pointer(pointer).and_then(Value::as_str));
+        refuse_misnamed(&body, &pod, "Binding")?;
+        let kind = text("/target/kind").unwrap_or_default();
+        if !["", "Node"].contains(&kind) {
+            let why = format!("target.kind: Unsupported value: {kind:?}: supported values: \"Node\", \"<empty>\"");
+            return Err(ApiError::new(Reason::Unknown, why));
         }
-        let stored = self.get(&pod)?;
-        self.handle(now, Request::Bind { pod: pod.key, uid: stored.uid, node: node.into() })?;
+        let node = text("/target/name").filter(|node| !node.is_empty());
+        let node = node.ok_or_else(|| ApiError::new(Reason::Unknown, "target.name: Required value"))?;
+        let labels =
+            |pointer: &str| Labels::deserialize(body.pointer(pointer).unwrap_or(&Value::Null)).unwrap_or_default();
+        let binding = Binding {
+            uid: text("/metadata/uid").and_then(|uid| uid.parse().ok()),
+            node: node.into(),
+            labels: labels("/metadata/labels"),
+            annotations: labels("/metadata/annotations"),
+        };
+        self.bind(now, &pod.key, &binding)?;
         Ok(Reply::success(201, None))
-    }
-
-    fn evict_one(&mut self, now: SimTime, call: &Call, place: &Place) -> Answered {
-        schema::decode_part(schema::EVICTION, body_of(call)?, "").map_err(ApiError::bad_request)?;
-        self.handle(now, Request::Evict { pod: target(place)?.key })?;
-        Ok(Reply::success(201, None))
-    }
-
-    fn delete_one(&mut self, now: SimTime, call: &Call, place: &Place, query: &Query) -> Answered {
-        let (target, options) = (target(place)?, delete_options(call, query)?);
-        let object = self.handle(now, Request::Delete { target: target.clone(), options })?;
-        let is_gone = self.store().get(&target.gvk, &target.key).is_none();
-        if !is_gone || returns_deleted(&place.gvk.kind) {
-            return Ok(Reply::object(200, &object));
-        }
-        let mut details =
-            json!({"name": object.key.name.as_str(), "kind": place.plural.as_str(), "uid": object.uid.to_string()});
-        if !place.gvk.group.is_empty() {
-            details["group"] = place.gvk.group.as_str().into();
-        }
-        Ok(Reply::success(200, Some(details)))
-    }
-
-    fn delete_many(&mut self, now: SimTime, call: &Call, place: &Place, query: &Query) -> Answered {
-        let options = delete_options(call, query)?;
-        let page = self.delete_collection(now, &place.gvk, &list_options(place, query)?, options)?;
-        Ok(self.page(place, &page))
     }
 
     /// A list is called as the definition of its kind says.
-    fn page(&self, place: &Place, page: &crate::read::Page) -> Reply {
+    pub(super) fn page(&self, place: &Place, page: &crate::read::Page) -> Reply {
         let mut reply = Reply::page(place, page);
         if let Some((definition, _)) = self.admission.definitions.find(&place.gvk) {
             reply.body["kind"] = definition.list_kind.as_str().into();
@@ -263,21 +362,16 @@ impl ApiServer {
     }
 
     fn read_many(&mut self, place: &Place, query: &Query) -> Answered {
-        let options = list_options(place, query)?;
-        if !query.is_true("watch") {
+        let is_watch = query.is_true("watch");
+        let options = list_options(place, query, is_watch)?;
+        if !is_watch {
             let mut page = self.list(&place.gvk, &options)?;
             page.remaining = page.remaining.filter(|_| page.next.is_some());
             return Ok(self.page(place, &page));
         }
-        let version = match query.get("resourceVersion") {
-            None => 0,
-            Some(version) => version.parse().map_err(|_| {
-                let why = format!("strconv.ParseUint: parsing {version:?}: invalid syntax");
-                ApiError::new(Reason::Unknown, format!("resourceVersion: Invalid value: {version:?}: {why}"))
-            })?,
-        };
+        let (version, is_initial) = (watch_version(query)?, query.is_true("sendInitialEvents"));
         // Version 0 is "whatever there is": what is there comes first, as if it were new.
-        let events = if version == 0 {
+        let events = if version == 0 || is_initial {
             let page = self.list(&place.gvk, &options)?;
             let new = |object: &std::sync::Arc<Object>| crate::read::Watched {
                 change: crate::Change::Added,
@@ -292,21 +386,37 @@ impl ApiServer {
             }
         };
         let reply = Reply::events(&events);
-        let marked = query.is_true("allowWatchBookmarks");
-        Ok(if marked { reply.bookmark(place, self.store().resource_version()) } else { reply })
+        let is_marked = query.is_true("allowWatchBookmarks");
+        Ok(if is_marked { reply.bookmark(place, self.store().resource_version(), is_initial) } else { reply })
     }
 }
 
-fn target(place: &Place) -> Result<sk_core::ObjectRef, ApiError> {
+pub(super) fn target(place: &Place) -> Result<sk_core::ObjectRef, ApiError> {
     place.target().ok_or_else(not_allowed)
+}
+
+/// A server judges what replaces a node twice, and names each time what it finds.
+fn judged_twice(mut error: ApiError, place: &Place) -> ApiError {
+    if let Some(about) = error.about.as_mut().filter(|_| place.gvk == crate::kinds::NODE) {
+        about.causes.extend(about.causes.clone());
+    }
+    error
+}
+
+fn other_name(given: &str, name: &str) -> ApiError {
+    ApiError::bad_request(format!("the name of the object ({given}) does not match the name on the URL ({name})"))
 }
 
 /// A body that is no object at all: the parser's words, and the beginning of the body.
 fn unrecognized(call: &Call, place: &Place, why: &str) -> ApiError {
-    unrecognized_object(call, place, &format!("couldn't get version/kind; json parse error: {why}"))
+    unrecognized_kind(call, &place.gvk.kind, why)
 }
 
-fn unrecognized_object(call: &Call, place: &Place, why: &str) -> ApiError {
+fn unrecognized_kind(call: &Call, kind: &str, why: &str) -> ApiError {
+    unrecognized_object(call, kind, &format!("couldn't get version/kind; json parse error: {why}"))
+}
+
+fn unrecognized_object(call: &Call, kind: &str, why: &str) -> ApiError {
     const SHOWN: usize = 30;
     let begin = &call.body[..call.body.len().min(SHOWN)];
     let mut body = match call.body.first() {
@@ -317,9 +427,41 @@ fn unrecognized_object(call: &Call, place: &Place, why: &str) -> ApiError {
     if call.body.len() > SHOWN {
         body.push_str(" ...");
     }
-    let kind = &place.gvk.kind;
     let message = format!("the object provided is unrecognized (must be of type {kind}): {why} ({body})");
     ApiError::bad_request(message)
+}
+
+/// What a server says of JSON that is no object, or whose kind is no text.
+fn no_kind(value: &Value) -> Option<String> {
+    let Some(fields) = value.as_object() else {
+        let what = crate::error::json_type(value);
+        return Some(format!(
+            "json: cannot unmarshal {what} into Go value of type struct {{ APIVersion string \
+             \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}"
+        ));
+    };
+    let is_other = |name: &&str| fields.get(*name).is_some_and(|value| !value.is_string() && !value.is_null());
+    let name = ["apiVersion", "kind"].into_iter().find(is_other)?;
+    let what = crate::error::json_type(&fields[name]);
+    Some(format!("json: cannot unmarshal {what} into Go struct field .{name} of type string"))
+}
+
+/// The same of options.
+pub(super) fn no_object(value: &Value) -> String {
+    format!("couldn't get version/kind; json parse error: {}", no_kind(value).unwrap_or_default())
+}
+
+/// What a server says of a kind that it does not have.
+pub(super) fn unknown_kind(kind: &str, api_version: &str) -> String {
+    format!("no kind {kind:?} is registered for version {api_version:?} in scheme \"pkg/runtime/scheme.go:111\"")
+}
+
+fn is_known(api_version: &str, kind: &str) -> bool {
+    let gvk = sk_core::Gvk::from_api_version(api_version, kind);
+    gvk.is_ok_and(|gvk| {
+        let is_served = |info: &&sk_core::registry::KindInfo| info.versions.contains(&gvk.version.as_str());
+        sk_core::registry::find(&gvk).filter(is_served).is_some()
+    })
 }
 
 fn text_of_name(fields: &serde_json::Map<String, Value>) -> String {
@@ -336,7 +478,7 @@ fn refuse_other_kind(
 ) -> Result<(), ApiError> {
     let missing = |what: &str| {
         let body = String::from_utf8_lossy(&call.body);
-        Err(unrecognized_object(call, place, &format!("Object '{what}' is missing in '{body}'")))
+        Err(unrecognized_object(call, &place.gvk.kind, &format!("Object '{what}' is missing in '{body}'")))
     };
     let expected = place.gvk.api_version();
     if kind.is_empty() {
@@ -358,91 +500,15 @@ fn refuse_other_kind(
     Ok(())
 }
 
-fn not_allowed() -> ApiError {
+/// What is done to an object must speak of the object of the path.
+pub(super) fn refuse_misnamed(body: &Value, target: &sk_core::ObjectRef, what: &str) -> Result<(), ApiError> {
+    let name = body.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+    if name == target.key.name.as_str() {
+        return Ok(());
+    }
+    Err(ApiError::bad_request(format!("name in URL does not match name in {what} object")))
+}
+
+pub(super) fn not_allowed() -> ApiError {
     ApiError::new(Reason::MethodNotAllowed, "the server does not allow this method on the requested resource")
-}
-
-/// Kinds whose deletion answers with what was deleted (`ReturnDeletedObject`, 1.36); the others answer `Success`.
-fn returns_deleted(kind: &str) -> bool {
-    ["Pod", "PersistentVolume", "PersistentVolumeClaim", "PodTemplate", "ResourceQuota", "Service", "ServiceAccount"]
-        .contains(&kind)
-}
-
-fn list_options(place: &Place, query: &Query) -> Result<ListOptions, ApiError> {
-    let labels = match query.get("labelSelector") {
-        None => LabelSelector::everything(),
-        Some(text) => text.parse().map_err(|error| unreadable_selector(&error))?,
-    };
-    let fields: FieldSelector = match query.get("fieldSelector") {
-        None => FieldSelector::default(),
-        Some(text) => {
-            let unreadable =
-                |_| ApiError::bad_request(format!("invalid selector: '{text}'; can't understand '{text}'"));
-            text.parse().map_err(unreadable)?
-        }
-    };
-    let limit = query.get("limit").map(|limit| {
-        limit.parse::<usize>().map_err(|_| ApiError::bad_request(format!("limit: {limit:?} is no number")))
-    });
-    Ok(ListOptions {
-        namespace: place.namespace.clone(),
-        labels,
-        fields,
-        limit: limit.transpose()?,
-        token: query.get("continue").map(str::to_owned),
-    })
-}
-
-/// What a server says of a label selector that it cannot read (`labels.Parse`).
-fn unreadable_selector(error: &SelectorError) -> ApiError {
-    let SelectorError::Syntax { found, expected, .. } = error else {
-        return ApiError::bad_request(format!("unable to parse requirement: {error}"));
-    };
-    let found = if found == "the end" { "" } else { found };
-    let of_requirement = match *expected {
-        "one of = == != > < in notin" => "in, notin, =, ==, !=, gt, lt",
-        "a value" => "identifier",
-        "a value, `,` or `)`" => "',', ')' or identifier",
-        "`(`" => return ApiError::bad_request(format!("unable to parse requirement: found '{found}' expected: '('")),
-        "`,` or the end" => return ApiError::bad_request(format!("found '{found}', expected: ',' or 'end of string'")),
-        _ => return ApiError::bad_request(format!("found '{found}', expected: !, identifier, or 'end of string'")),
-    };
-    ApiError::bad_request(format!("unable to parse requirement: found '{found}', expected: {of_requirement}"))
-}
-
-fn delete_options(call: &Call, query: &Query) -> Result<DeleteOptions, ApiError> {
-    let body = body_of(call)?;
-    let body = if body.is_null() { json!({}) } else { body };
-    let read = schema::decode_part(schema::DELETE_OPTIONS, body, "").map_err(ApiError::bad_request)?;
-    let text = |pointer: &str, name: &str| {
-        read.pointer(pointer).and_then(Value::as_str).or_else(|| query.get(name)).map(str::to_owned)
-    };
-    let grace_secs = read.get("gracePeriodSeconds").and_then(Value::as_i64);
-    let grace_secs = grace_secs.or_else(|| query.get("gracePeriodSeconds").and_then(|text| text.parse().ok()));
-    let policy = text("/propagationPolicy", "propagationPolicy");
-    let propagation = match policy.as_deref() {
-        None => match read.get("orphanDependents").and_then(Value::as_bool) {
-            Some(true) => Propagation::Orphan,
-            Some(false) | None => Propagation::Background,
-        },
-        Some("Background") => Propagation::Background,
-        Some("Foreground") => Propagation::Foreground,
-        Some("Orphan") => Propagation::Orphan,
-        Some(other) => {
-            let why = format!(
-                "Unsupported value: \"{other}\": supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\""
-            );
-            let invalid = [crate::error::Invalid::new("propagationPolicy", why)];
-            let kind = sk_core::Gvk::new_static("meta.k8s.io", "v1", "DeleteOptions");
-            return Err(ApiError::invalid(&kind, "", &invalid));
-        }
-    };
-    let uid = text("/preconditions/uid", "").map(|uid| uid.parse()).transpose();
-    let version = text("/preconditions/resourceVersion", "").map(|version| version.parse()).transpose();
-    Ok(DeleteOptions {
-        uid: uid.map_err(|error: crate::object::ParseUidError| ApiError::bad_request(error.to_string()))?,
-        resource_version: version.map_err(|_| ApiError::bad_request("resourceVersion is no number"))?,
-        grace_secs,
-        propagation,
-    })
 }

@@ -15,11 +15,28 @@ const MAX_DEPTH: usize = 128;
 
 /// Reads an object of a kind: the sentence of a server about what does not fit, without its beginning.
 pub(crate) fn decode(gvk: &Gvk, of: &'static Struct, value: Value) -> Result<Value, String> {
-    let Value::Object(mut fields) = value else {
+    let Value::Object(fields) = value else {
         return Err(unfit(&value, "Go value", &format!("{}.{}", gvk.version, of.name)));
     };
+    read_object(gvk, of, fields, false)
+}
+
+/// Writes an object of a kind as it comes out of a server's store, which does not tell an empty list from none.
+pub(crate) fn written(gvk: &Gvk, of: &'static Struct, value: Value) -> Result<Value, String> {
+    match value {
+        Value::Object(fields) => read_object(gvk, of, fields, true),
+        other => decode(gvk, of, other),
+    }
+}
+
+fn read_object(
+    gvk: &Gvk,
+    of: &'static Struct,
+    mut fields: Map<String, Value>,
+    is_stored: bool,
+) -> Result<Value, String> {
     let (api_version, kind) = (fields.remove("apiVersion"), fields.remove("kind"));
-    let mut reader = Reader { version: gvk.version.as_str(), path: Vec::new() };
+    let mut reader = Reader { version: gvk.version.as_str(), path: Vec::new(), is_stored };
     let mut decoded = reader.structure(of, fields)?;
     for (name, value) in [("apiVersion", api_version), ("kind", kind)] {
         if let Some(value) = value {
@@ -31,7 +48,8 @@ pub(crate) fn decode(gvk: &Gvk, of: &'static Struct, value: Value) -> Result<Val
 
 /// Reads a part of an object: a spec, a template.
 pub(crate) fn decode_part(of: &'static Struct, value: Value, at: &'static str) -> Result<Value, String> {
-    let mut reader = Reader { version: "v1", path: vec![at] };
+    let path = if at.is_empty() { Vec::new() } else { vec![at] };
+    let mut reader = Reader { version: "v1", path, is_stored: false };
     reader.value(Type::Struct(of), value, of.name)
 }
 
@@ -69,6 +87,8 @@ struct Reader<'a> {
     version: &'a str,
     /// The names of the fields down to here.
     path: Vec<&'static str>,
+    /// Does it come out of a store?
+    is_stored: bool,
 }
 
 impl Reader<'_> {
@@ -98,6 +118,9 @@ impl Reader<'_> {
             };
         };
         let value = self.value(field.of, value, of.name)?;
+        if self.is_stored && field.written == Written::Always && matches!(field.of, Type::List(_)) && is_empty(&value) {
+            return Ok(Some(Value::Null));
+        }
         let is_left_out = field.written == Written::Omitted && is_empty(&value);
         Ok((!is_left_out).then_some(value))
     }

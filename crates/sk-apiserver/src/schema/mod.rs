@@ -14,7 +14,7 @@ mod workloads;
 
 use sk_core::Gvk;
 
-pub(crate) use decode::{decode, decode_part, in_order};
+pub(crate) use decode::{decode, decode_part, in_order, written};
 
 /// The type of a field.
 #[derive(Clone, Copy)]
@@ -185,6 +185,8 @@ impl Struct {
 
 /// A custom kind, of which only the metadata is known.
 pub(crate) static CUSTOM: &Struct = &meta::CUSTOM;
+/// What a custom kind is like.
+pub(crate) static CUSTOM_RESOURCE_DEFINITION: &Struct = &others::CUSTOM_RESOURCE_DEFINITION;
 /// What a binding says.
 pub(crate) static BINDING: &Struct = &core::BINDING;
 /// What an eviction says.

@@ -80,7 +80,7 @@ pub(super) static HPA_SCALING_POLICY: Struct = Struct::new("HPAScalingPolicy", &
 #[rustfmt::skip]
 pub(super) static HPA_SCALING_RULES: Struct = Struct::new("HPAScalingRules", &[
     pointer("stabilizationWindowSeconds", T::Int32), pointer("selectPolicy", T::String),
-    omitted("policies", T::List(&T::Struct(&HPA_SCALING_POLICY))), pointer("tolerance", T::Quantity),
+    pointer("policies", T::List(&T::Struct(&HPA_SCALING_POLICY))), pointer("tolerance", T::Quantity),
 ]);
 
 #[rustfmt::skip]
@@ -189,6 +189,31 @@ pub(super) static RULE_WITH_OPERATIONS: Struct = Struct::new("RuleWithOperations
     omitted("operations", T::List(&T::String)), omitted("apiGroups", T::List(&T::String)),
     omitted("apiVersions", T::List(&T::String)), omitted("resources", T::List(&T::String)),
     pointer("scope", T::String),
+]);
+
+/// A definition as field managers see it: its versions are one field.
+#[rustfmt::skip]
+pub(super) static CUSTOM_RESOURCE_DEFINITION: Struct = Struct::new("CustomResourceDefinition", &[
+    always("metadata", T::Struct(&OBJECT_META)), always("spec", T::Struct(&CUSTOM_RESOURCE_DEFINITION_SPEC)),
+    omitted("status", T::Any),
+]);
+
+#[rustfmt::skip]
+pub(super) static CUSTOM_RESOURCE_DEFINITION_SPEC: Struct = Struct::new("CustomResourceDefinitionSpec", &[
+    always("group", T::String), always("names", T::Struct(&CUSTOM_RESOURCE_DEFINITION_NAMES)), always("scope", T::String),
+    always("versions", T::List(&T::Any)), pointer("conversion", T::Struct(&CUSTOM_RESOURCE_CONVERSION)),
+    omitted("preserveUnknownFields", T::Bool),
+]);
+
+#[rustfmt::skip]
+pub(super) static CUSTOM_RESOURCE_DEFINITION_NAMES: Struct = Struct::new("CustomResourceDefinitionNames", &[
+    always("plural", T::String), omitted("singular", T::String), omitted("shortNames", T::List(&T::String)),
+    always("kind", T::String), omitted("listKind", T::String), omitted("categories", T::List(&T::String)),
+]);
+
+#[rustfmt::skip]
+pub(super) static CUSTOM_RESOURCE_CONVERSION: Struct = Struct::new("CustomResourceConversion", &[
+    always("strategy", T::String), pointer("webhook", T::Any),
 ]);
 
 #[rustfmt::skip]

@@ -83,6 +83,22 @@ const CONTEXT: usize = 3;
 /// A difference of more lines than this is cut: a message is no place for it.
 const MAX_DIFFERENCE: usize = 400;
 
+/// The spec of a claim.
+pub(super) fn claim_spec(spec: &Value) -> Value {
+    let or_null = |name: &str| spec[name].clone();
+    serde_json::json!({
+        "AccessModes": spec["accessModes"],
+        "Selector": spec["selector"],
+        "Resources": {"Limits": spec["resources"]["limits"], "Requests": spec["resources"]["requests"]},
+        "VolumeName": spec["volumeName"].as_str().unwrap_or_default(),
+        "StorageClassName": or_null("storageClassName"),
+        "VolumeMode": or_null("volumeMode"),
+        "DataSource": or_null("dataSource"),
+        "DataSourceRef": or_null("dataSourceRef"),
+        "VolumeAttributesClassName": or_null("volumeAttributesClassName"),
+    })
+}
+
 /// A pod template.
 pub(super) fn template(template: &Value) -> Value {
     // Its metadata is embedded in the type and has the names of the API.

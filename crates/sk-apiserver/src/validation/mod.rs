@@ -3,9 +3,13 @@
 //! Rules read JSON that has its defaults. All that is wrong is named at once, in the order in which a server names it.
 //! A pod's spec is looked at once per template, not once per pod.
 
+mod autoscaler;
 mod internal;
+mod job;
 mod others;
 mod pod;
+mod quota;
+mod service;
 mod text;
 mod workloads;
 
@@ -22,8 +26,21 @@ pub(crate) type Errors = Vec<Invalid>;
 /// All annotations of an object together (`TotalAnnotationSizeLimitB`).
 const MAX_ANNOTATION_BYTES: usize = 256 << 10;
 
+#[cfg(test)]
+thread_local! {
+    /// How often an object or a pod's spec was looked at: what was seen before must not be looked at again.
+    pub(crate) static LOOKED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
+#[cfg(test)]
+fn count_look() {
+    LOOKED.set(LOOKED.get() + 1);
+}
+
 /// What is wrong with an object, or with a change of the object `before`.
 pub(crate) fn check(gvk: &Gvk, object: &Value, before: Option<&Value>) -> Errors {
+    #[cfg(test)]
+    count_look();
     let mut errors = Errors::new();
     let (spec, old) = (&object["spec"], before.map(|before| &before["spec"]));
     match (gvk.group.as_str(), gvk.kind.as_str()) {
@@ -35,13 +52,13 @@ pub(crate) fn check(gvk: &Gvk, object: &Value, before: Option<&Value>) -> Errors
         ("batch", "CronJob") => workloads::cron_job(object, before, &mut errors),
         ("policy", "PodDisruptionBudget") => others::budget(spec, &mut errors),
         ("scheduling.k8s.io", "PriorityClass") => others::priority_class(object, before, &mut errors),
-        ("autoscaling", "HorizontalPodAutoscaler") => others::autoscaler(spec, &mut errors),
-        ("", "Service") => others::service(spec, old, &mut errors),
-        ("", "PersistentVolumeClaim") => others::claim(spec, old, &mut errors),
-        ("", "ResourceQuota") => others::quota(spec, &mut errors),
-        ("", "LimitRange") => others::limit_range(spec, &mut errors),
-        ("", "ConfigMap") => others::keys(object, "[]", &mut errors),
-        ("", "Secret") => others::keys(object, "data", &mut errors),
+        ("autoscaling", "HorizontalPodAutoscaler") => autoscaler::autoscaler(spec, &mut errors),
+        ("", "Service") => service::service(spec, old, &mut errors),
+        ("", "PersistentVolumeClaim") => others::claim(object, before, &mut errors),
+        ("", "ResourceQuota") => quota::quota(spec, old, &mut errors),
+        ("", "LimitRange") => quota::limit_range(spec, &mut errors),
+        ("", "ConfigMap") => others::keys(object, before, "[]", &mut errors),
+        ("", "Secret") => others::keys(object, before, "data", &mut errors),
         _ => {}
     }
     errors
@@ -49,6 +66,8 @@ pub(crate) fn check(gvk: &Gvk, object: &Value, before: Option<&Value>) -> Errors
 
 /// What is wrong with a pod's spec.
 pub(crate) fn pod_spec(spec: &Value) -> Errors {
+    #[cfg(test)]
+    count_look();
     let mut errors = Errors::new();
     pod::spec(spec, "spec", &mut errors);
     errors
@@ -59,8 +78,8 @@ pub(crate) fn fixed(pod: &Pod, known: &Pod) -> Option<Invalid> {
     let mut allowed = PodSpec::clone(&pod.spec);
     let pairs = allowed.containers.iter_mut().zip(&known.spec.containers);
     for (container, known) in pairs.chain(allowed.init_containers.iter_mut().zip(&known.spec.init_containers)) {
-        if let (Some(image), Some(kept)) = (container.rest.get_mut("image"), known.rest.get("image")) {
-            image.clone_from(kept);
+        if let Some(kept) = known.rest.get("image") {
+            container.rest.insert("image".to_owned(), kept.clone());
         }
     }
     let only_more = known.spec.tolerations.iter().all(|toleration| allowed.tolerations.contains(toleration));
@@ -106,11 +125,68 @@ pub(crate) fn node(node: &Node) -> Errors {
         }
         seen.push((&taint.key, effect));
     }
+    if let Some(network) = node.spec.rest.get("podCIDR").filter(|network| !is_network(text_of(network))) {
+        let why = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
+        errors.push(invalid("spec.podCIDRs[0]", network, why));
+    }
     for (section, amounts) in [("capacity", &node.status.capacity), ("allocatable", &node.status.allocatable)] {
         for (name, amount) in amounts.iter().filter(|(_, amount)| amount.is_negative()) {
             let why = format!("Invalid value: \"{amount}\": must be greater than or equal to 0");
             errors.push(Invalid::new(format!("status.{section}.{name}"), why));
         }
+    }
+    errors
+}
+
+/// An address and how many of its bits are the network's.
+fn is_network(text: &str) -> bool {
+    let Some((address, bits)) = text.split_once('/') else { return false };
+    let most = if address.contains(':') { 128 } else { 32 };
+    address.parse::<std::net::IpAddr>().is_ok() && bits.parse::<u32>().is_ok_and(|bits| bits <= most)
+}
+
+/// What is wrong with the counts that the status of a workload has (`ValidateDeploymentStatus` and its like).
+pub(crate) fn status(gvk: &Gvk, status: &Value) -> Errors {
+    let mut errors = Errors::new();
+    let count = |name: &str| status[name].as_i64().unwrap_or(0);
+    let (counts, compared): (&[&str], &[(&str, &str, &str)]) = match gvk.kind.as_str() {
+        "Deployment" => (
+            &["replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "unavailableReplicas"],
+            &[
+                ("updatedReplicas", "replicas", "status.replicas"),
+                ("readyReplicas", "replicas", "status.replicas"),
+                ("availableReplicas", "replicas", "status.replicas"),
+                ("availableReplicas", "readyReplicas", "readyReplicas"),
+            ],
+        ),
+        "ReplicaSet" | "ReplicationController" => (
+            &["replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas"],
+            &[
+                ("fullyLabeledReplicas", "replicas", "status.replicas"),
+                ("readyReplicas", "replicas", "status.replicas"),
+                ("availableReplicas", "replicas", "status.replicas"),
+                ("availableReplicas", "readyReplicas", "readyReplicas"),
+            ],
+        ),
+        "StatefulSet" => (
+            &["replicas", "readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas"],
+            &[
+                ("readyReplicas", "replicas", "status.replicas"),
+                ("currentReplicas", "replicas", "status.replicas"),
+                ("updatedReplicas", "replicas", "status.replicas"),
+                ("availableReplicas", "replicas", "status.replicas"),
+                ("availableReplicas", "readyReplicas", "status.readyReplicas"),
+            ],
+        ),
+        _ => return errors,
+    };
+    for name in counts {
+        not_negative(status, name, "status", &mut errors);
+    }
+    for (name, most, called) in compared.iter().filter(|(name, most, _)| count(name) > count(most)) {
+        let _ = most;
+        let why = format!("cannot be greater than {called}");
+        errors.push(invalid(format!("status.{name}"), &count(name).into(), &why));
     }
     errors
 }
@@ -141,11 +217,14 @@ fn new_metadata(object: &Object) -> Errors {
 /// What is wrong with an object's name, or with the prefix that it is to be made from.
 pub(crate) fn names(object: &Object) -> Errors {
     let mut errors = Errors::new();
-    if let Some(prefix) = object.generate_name.as_deref().filter(|_| object.key.name.is_empty()) {
-        object_name(object, prefix.trim_end_matches('-'), "metadata.generateName", &mut errors);
-    } else if object.key.name.is_empty() {
+    if let Some(prefix) = object.generate_name.as_deref() {
+        // What stands at its end is not the end of the name.
+        let masked = prefix.strip_suffix('-').map_or_else(|| prefix.to_owned(), |begin| format!("{begin}a"));
+        object_name(object, &masked, "metadata.generateName", &mut errors);
+    }
+    if object.key.name.is_empty() && object.generate_name.is_none() {
         errors.push(Invalid::new("metadata.name", "Required value: name or generateName is required"));
-    } else {
+    } else if !object.key.name.is_empty() {
         object_name(object, &object.key.name, "metadata.name", &mut errors);
     }
     errors
@@ -192,6 +271,23 @@ fn labels_and_owners(object: &Object) -> Errors {
     errors
 }
 
+/// What is wrong with a reference to an owner (`validateOwnerReference`).
+fn owner_errors(owner: &Value) -> Errors {
+    let mut errors = Errors::new();
+    for name in ["apiVersion", "kind", "name", "uid"] {
+        let at = format!("metadata.ownerReferences.{name}");
+        match (text_of(&owner[name]), name) {
+            ("", "apiVersion") => errors.push(invalid(at, &Value::from(""), "version must not be empty")),
+            ("", _) => errors.push(invalid(at, &Value::from(""), "must not be empty")),
+            _ => {}
+        }
+    }
+    if owner["apiVersion"] == "v1" && owner["kind"] == "Event" {
+        errors.push(invalid("metadata.ownerReferences", owner, "/v1, Kind=Event is disallowed from being an owner"));
+    }
+    errors
+}
+
 /// An object has one controller (`ValidateOwnerReferences`).
 fn one_controller(owners: &Value) -> Option<Invalid> {
     let controllers: Vec<&Value> =
@@ -209,7 +305,9 @@ fn one_controller(owners: &Value) -> Option<Invalid> {
 /// What is wrong with an object that cannot be read into the type of its kind: a word that a field does not have, a uid
 /// that is none. The JSON has its defaults.
 pub(crate) fn unreadable(gvk: &Gvk, object: &Value) -> Errors {
-    let mut errors: Errors = one_controller(&object["metadata"]["ownerReferences"]).into_iter().collect();
+    let owners = &object["metadata"]["ownerReferences"];
+    let mut errors: Errors = items(owners).flat_map(|(_, owner)| owner_errors(owner)).collect();
+    errors.extend(one_controller(owners));
     match (gvk.group.as_str(), gvk.kind.as_str()) {
         ("", "Pod") => errors.extend(pod_spec(&object["spec"])),
         ("", "Node") => {
@@ -223,11 +321,26 @@ pub(crate) fn unreadable(gvk: &Gvk, object: &Value) -> Errors {
     errors
 }
 
+/// What a server says of a label selector with a key or a value that no label has.
+pub(crate) fn selector_words(error: &sk_core::selector::SelectorError) -> Option<String> {
+    use sk_core::selector::SelectorError;
+    let mut errors = Errors::new();
+    match error {
+        SelectorError::Key(key) => text::label_key(key, "<nil>", &mut errors),
+        SelectorError::Value { key, value } => text::label_value(value, &format!("values[0][{key}]"), &mut errors),
+        _ => {}
+    }
+    errors.first().map(ToString::to_string)
+}
+
 /// What is wrong with the node that a pod names.
 pub(crate) fn node_name(pod: &Pod) -> Errors {
     let mut errors = Errors::new();
     if let Some(name) = &pod.node_name {
         text::dns_subdomain(name, "spec.nodeName", &mut errors);
+        if !pod.spec.scheduling_gates.is_empty() {
+            errors.push(forbidden("spec.nodeName", "cannot be set until all schedulingGates have been cleared"));
+        }
     }
     errors
 }

@@ -1,14 +1,13 @@
-//! Budgets, priority classes, autoscalers, services, claims, quotas and limit ranges.
+//! Budgets, priority classes, claims, config maps and secrets.
 
 use serde_json::{Value, json};
 use sk_core::Quantity;
 
-use super::pod::{label_selector, port_name};
+use super::pod::label_selector;
 use super::workloads::{at_most_all, count_or_share};
-use super::{Errors, duplicate, fields, forbidden, invalid, items, not_supported, one_of, required, text, text_of};
+use super::{Errors, fields, forbidden, internal, invalid, items, not_supported, one_of, required, text, text_of};
 use crate::base64;
 
-const PORT_RANGE: &str = "must be between 1 and 65535, inclusive";
 /// `HighestUserDefinablePriority`
 const HIGHEST_PRIORITY: i64 = 1_000_000_000;
 /// Priority classes that only the system has.
@@ -65,79 +64,8 @@ pub(super) fn priority_class(class: &Value, before: Option<&Value>, errors: &mut
     }
 }
 
-pub(super) fn autoscaler(spec: &Value, errors: &mut Errors) {
-    let (min, max) = (spec["minReplicas"].as_i64(), spec["maxReplicas"].as_i64().unwrap_or(0));
-    if let Some(min) = min.filter(|min| *min < 1) {
-        errors.push(invalid("spec.minReplicas", &min.into(), "must be greater than or equal to 1"));
-    }
-    if max == 0 {
-        errors.push(required("spec.maxReplicas", "must be set and greater than 0"));
-    } else if max < 0 {
-        errors.push(invalid("spec.maxReplicas", &max.into(), "must be greater than or equal to 1"));
-    }
-    if min.is_some_and(|min| max < min) {
-        errors.push(invalid("spec.maxReplicas", &max.into(), "must be greater than or equal to `minReplicas`"));
-    }
-    for name in ["kind", "name"] {
-        if text_of(&spec["scaleTargetRef"][name]).is_empty() {
-            errors.push(required(format!("spec.scaleTargetRef.{name}"), ""));
-        }
-    }
-    let scales_to_zero = |metric: &Value| ["Object", "External"].contains(&text_of(&metric["type"]));
-    if min == Some(0) && !items(&spec["metrics"]).any(|(_, metric)| scales_to_zero(metric)) {
-        let why = "must specify at least one Object or External metric to support scaling to zero replicas";
-        errors.push(forbidden("spec.metrics", why));
-    }
-}
-
-pub(super) fn service(spec: &Value, old: Option<&Value>, errors: &mut Errors) {
-    let kind = text_of(&spec["type"]);
-    let ports = spec["ports"].as_array().map_or(0, Vec::len);
-    if ports == 0 && kind != "ExternalName" && spec["clusterIP"] != "None" {
-        errors.push(required("spec.ports", ""));
-    }
-    let mut names: Vec<&str> = Vec::new();
-    for (index, port) in items(&spec["ports"]) {
-        let (at, name) = (format!("spec.ports[{index}]"), text_of(&port["name"]));
-        if ports > 1 && name.is_empty() {
-            errors.push(required(format!("{at}.name"), ""));
-        } else if !name.is_empty() {
-            text::dns_label(name, &format!("{at}.name"), errors);
-            if names.contains(&name) {
-                errors.push(duplicate(format!("{at}.name"), &port["name"]));
-            }
-            names.push(name);
-        }
-        let number = port["port"].as_i64().unwrap_or(0);
-        if !(1..=65535).contains(&number) {
-            errors.push(invalid(format!("{at}.port"), &number.into(), PORT_RANGE));
-        }
-        one_of(port, "protocol", &at, &["SCTP", "TCP", "UDP"], errors);
-        match &port["targetPort"] {
-            Value::Number(target) if !target.as_i64().is_some_and(|target| (1..=65535).contains(&target)) => {
-                errors.push(invalid(format!("{at}.targetPort"), &port["targetPort"], PORT_RANGE));
-            }
-            Value::String(target) => port_name(target, &format!("{at}.targetPort"), errors),
-            _ => {}
-        }
-    }
-    for (key, value) in fields(&spec["selector"]) {
-        text::label_key(key, "spec.selector", errors);
-        text::label_value(text_of(value), "spec.selector", errors);
-    }
-    one_of(spec, "sessionAffinity", "spec", &["ClientIP", "None"], errors);
-    one_of(spec, "type", "spec", &["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"], errors);
-    if kind == "ExternalName" && text_of(&spec["externalName"]).is_empty() {
-        errors.push(required("spec.externalName", ""));
-    }
-    let ip = |spec: &Value| text_of(&spec["clusterIP"]).to_owned();
-    if let Some(old) = old.filter(|old| !ip(old).is_empty() && !ip(spec).is_empty() && ip(old) != ip(spec)) {
-        let _ = old;
-        errors.push(invalid("spec.clusterIPs[0]", &json!([spec["clusterIP"]]), "may not change once set"));
-    }
-}
-
-pub(super) fn claim(spec: &Value, old: Option<&Value>, errors: &mut Errors) {
+pub(super) fn claim(claim: &Value, before: Option<&Value>, errors: &mut Errors) {
+    let spec = &claim["spec"];
     const MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
     if spec["accessModes"].as_array().is_none_or(Vec::is_empty) {
         errors.push(required("spec.accessModes", "at least 1 access mode is required"));
@@ -158,108 +86,34 @@ pub(super) fn claim(spec: &Value, old: Option<&Value>, errors: &mut Errors) {
         text::dns_subdomain(text_of(&spec["storageClassName"]), "spec.storageClassName", errors);
     }
     one_of(spec, "volumeMode", "spec", &["Block", "Filesystem"], errors);
-    let _ = old;
-}
-
-pub(super) fn quota(spec: &Value, errors: &mut Errors) {
-    for (name, amount) in fields(&spec["hard"]) {
-        let at = format!("spec.hard[{name}]");
-        text::label_key(name, &at, errors);
-        if !name.contains('/') && !is_quota_resource(name) {
-            let value = json!(name);
-            errors.push(invalid(at.clone(), &value, "must be a standard resource type or fully qualified"));
-            errors.push(invalid(at.clone(), &value, "must be a standard resource for quota"));
-        }
-        let Ok(quantity) = text_of(amount).parse::<Quantity>() else { continue };
-        if quantity.is_negative() {
-            errors.push(invalid(at.clone(), amount, "must be greater than or equal to 0"));
-        }
-        let is_count = name.starts_with("count/")
-            || ["pods", "services", "secrets", "configmaps", "resourcequotas", "persistentvolumeclaims"]
-                .contains(&name.as_str());
-        if is_count && quantity.milli_value() % 1000 != 0 {
-            errors.push(invalid(at, amount, "must be an integer"));
-        }
+    let modes = spec["accessModes"].as_array().map_or(&[][..], Vec::as_slice);
+    if modes.len() > 1 && modes.iter().any(|mode| mode == "ReadWriteOncePod") {
+        errors.push(forbidden("spec.accessModes", "may not use ReadWriteOncePod with other access modes"));
+    }
+    if let Some(before) = before {
+        claim_change(spec, before, errors);
     }
 }
 
-/// `standardQuotaResources`
-fn is_quota_resource(name: &str) -> bool {
-    const PLAIN: [&str; 11] = [
-        "cpu",
-        "memory",
-        "ephemeral-storage",
-        "pods",
-        "resourcequotas",
-        "services",
-        "replicationcontrollers",
-        "secrets",
-        "persistentvolumeclaims",
-        "configmaps",
-        "storage",
-    ];
-    let inner = name.strip_prefix("requests.").or_else(|| name.strip_prefix("limits."));
-    PLAIN.contains(&inner.unwrap_or(name))
-        || ["services.nodeports", "services.loadbalancers"].contains(&name)
-        || name.starts_with("hugepages-")
-        || inner.is_some_and(|inner| inner.starts_with("hugepages-"))
-}
-
-pub(super) fn limit_range(spec: &Value, errors: &mut Errors) {
-    let mut kinds: Vec<&str> = Vec::new();
-    for (index, limit) in items(&spec["limits"]) {
-        let (at, kind) = (format!("spec.limits[{index}]"), text_of(&limit["type"]));
-        if kinds.contains(&kind) {
-            errors.push(duplicate(format!("{at}.type"), &limit["type"]));
-        }
-        kinds.push(kind);
-        if kind == "Pod" {
-            for name in ["default", "defaultRequest"].into_iter().filter(|name| limit[*name].is_object()) {
-                errors.push(forbidden(format!("{at}.{name}"), "may not be specified when `type` is 'Pod'"));
-            }
-        }
-        limits(limit, &at, errors);
+/// What of a claim may not change: all but how much a bound one asks for, and a volume and a class where it has none
+/// (`ValidatePersistentVolumeClaimUpdate`).
+fn claim_change(spec: &Value, before: &Value, errors: &mut Errors) {
+    let (old, mut allowed) = (&before["spec"], spec.clone());
+    if text_of(&old["volumeName"]).is_empty() {
+        allowed["volumeName"] = old["volumeName"].clone();
     }
-}
-
-/// The least, the most and the defaults of each resource must be in order.
-fn limits(limit: &Value, at: &str, errors: &mut Errors) {
-    let sections = ["max", "min", "default", "defaultRequest", "maxLimitRequestRatio"];
-    let mut names: Vec<&String> =
-        sections.iter().flat_map(|section| fields(&limit[*section])).map(|(name, _)| name).collect();
-    names.sort();
-    names.dedup();
-    for name in names {
-        let amount = |section: &str| text_of(&limit[section][name.as_str()]).parse::<Quantity>().ok();
-        let rules = [
-            ("min", "max", "min", "min value {} is greater than max value {}"),
-            ("min", "defaultRequest", "defaultRequest", "min value {} is greater than default request value {}"),
-            ("defaultRequest", "max", "defaultRequest", "default request value {} is greater than max value {}"),
-            (
-                "defaultRequest",
-                "default",
-                "defaultRequest",
-                "default request value {} is greater than default limit value {}",
-            ),
-            ("min", "default", "default", "min value {} is greater than default value {}"),
-            ("default", "max", "default", "default value {} is greater than max value {}"),
-        ];
-        for (less, more, named, sentence) in rules {
-            let (Some(small), Some(large)) = (amount(less), amount(more)) else { continue };
-            if small > large {
-                let said = sentence.replacen("{}", &small.to_string(), 1).replacen("{}", &large.to_string(), 1);
-                let shown = match named {
-                    "default" if less == "min" => small,
-                    "default" => large,
-                    _ => amount(named).unwrap_or(small),
-                };
-                errors.push(invalid(format!("{at}.{named}[{name}]"), &json!(shown.to_string()), &said));
-            }
-        }
-        if let Some(ratio) = amount("maxLimitRequestRatio").filter(|ratio| *ratio < Quantity::from_value(1)) {
-            let said = format!("ratio {ratio} is less than 1");
-            errors.push(invalid(format!("{at}.maxLimitRequestRatio[{name}]"), &json!(ratio.to_string()), &said));
-        }
+    if old["storageClassName"].is_null() && !text_of(&spec["storageClassName"]).is_empty() {
+        allowed["storageClassName"] = Value::Null;
+    }
+    if before["status"]["phase"] == "Bound" {
+        allowed["resources"]["requests"] = old["resources"]["requests"].clone();
+        allowed["volumeAttributesClassName"] = old["volumeAttributesClassName"].clone();
+    }
+    let (was, is) = (internal::claim_spec(old), internal::claim_spec(&allowed));
+    if was != is {
+        let why =
+            "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
+        errors.push(forbidden("spec", &format!("{why}{}", internal::difference(&was, &is))));
     }
 }
 
@@ -267,7 +121,7 @@ fn limits(limit: &Value, at: &str, errors: &mut Errors) {
 const MAX_DATA_BYTES: usize = 1 << 20;
 
 /// The keys of a config map or a secret, and how much they hold. `whole` is the field that is then too long.
-pub(super) fn keys(object: &Value, whole: &str, errors: &mut Errors) {
+pub(super) fn keys(object: &Value, before: Option<&Value>, whole: &str, errors: &mut Errors) {
     let size = |section: &str, is_text: bool| -> usize {
         let texts = fields(&object[section]).map(|(_, value)| text_of(value));
         texts.map(|text| if is_text { text.len() } else { base64::decode(text).map_or(0, |bytes| bytes.len()) }).sum()
@@ -287,6 +141,18 @@ pub(super) fn keys(object: &Value, whole: &str, errors: &mut Errors) {
                            or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
                 errors.push(invalid(format!("{section}[{key}]"), &json!(key), why));
             }
+        }
+    }
+    for (key, _) in fields(&object["data"]).filter(|(key, _)| object["binaryData"].get(key).is_some()) {
+        errors.push(invalid(format!("data[{key}]"), &json!(key), "duplicate of key present in binaryData"));
+    }
+    if let Some(before) = before.filter(|before| before["immutable"] == true) {
+        let what = "field is immutable when `immutable` is set";
+        if object["immutable"] != true {
+            errors.push(forbidden("immutable", what));
+        }
+        for section in ["data", "binaryData"].into_iter().filter(|section| object[*section] != before[*section]) {
+            errors.push(forbidden(section, what));
         }
     }
 }

@@ -79,9 +79,40 @@ pub(super) fn spec(spec: &Value, at: &str, errors: &mut Errors) {
         }
     }
     tolerations(&spec["tolerations"], &format!("{at}.tolerations"), errors);
+    if let Some(os) = spec["os"]["name"].as_str().filter(|os| !["linux", "windows"].contains(os)) {
+        errors.push(not_supported(format!("{at}.os"), &Value::from(os), &["linux", "windows"]));
+    }
+    ids(&spec["securityContext"], &format!("{at}.securityContext"), errors);
+    if spec["hostNetwork"] == true {
+        for name in ["containers", "initContainers"] {
+            ports_of_host(&spec[name], &format!("{at}.{name}"), errors);
+        }
+    }
     one_of(spec, "preemptionPolicy", at, &["PreemptLowerPriority", "Never"], errors);
     for (name, amount) in fields(&spec["overhead"]) {
         amount_of(name, amount, &format!("{at}.overhead"), errors);
+    }
+}
+
+/// Users and groups that processes run as.
+fn ids(context: &Value, at: &str, errors: &mut Errors) {
+    for name in ["runAsUser", "runAsGroup", "fsGroup"] {
+        if let Some(id) = context[name].as_i64().filter(|id| !(0..=MAX_SECONDS).contains(id)) {
+            let why = format!("must be between 0 and {MAX_SECONDS}, inclusive");
+            errors.push(invalid(format!("{at}.{name}"), &id.into(), &why));
+        }
+    }
+}
+
+/// On the network of its node a container has no ports but those of the node.
+fn ports_of_host(containers: &Value, at: &str, errors: &mut Errors) {
+    for (index, container) in items(containers) {
+        for (place, port) in items(&container["ports"]).filter(|(_, port)| !port["hostPort"].is_null()) {
+            if port["hostPort"] != port["containerPort"] {
+                let why = "must match `containerPort` when `hostNetwork` is true";
+                errors.push(invalid(format!("{at}[{index}].ports[{place}].hostPort"), &port["hostPort"], why));
+            }
+        }
     }
 }
 
@@ -177,6 +208,7 @@ fn init_containers(spec: &Value, at: &str, volumes: &[String], errors: &mut Erro
             errors.push(duplicate(format!("{at}.name"), &container["name"]));
         }
         names.push(name);
+        one_of(container, "restartPolicy", &at, &["Always", "Never", "OnFailure"], errors);
         if container["restartPolicy"] == "Always" {
             probes(container, &at, errors);
             continue;
@@ -208,6 +240,7 @@ fn common(container: &Value, at: &str, volumes: &[String], errors: &mut Errors) 
     mounts(&container["volumeMounts"], volumes, &format!("{at}.volumeMounts"), errors);
     one_of(container, "imagePullPolicy", at, &["Always", "IfNotPresent", "Never"], errors);
     resources(&container["resources"], &format!("{at}.resources"), errors);
+    ids(&container["securityContext"], &format!("{at}.securityContext"), errors);
 }
 
 fn ports(ports: &Value, at: &str, errors: &mut Errors) {
@@ -259,9 +292,15 @@ pub(super) fn port_name(name: &str, field: &str, errors: &mut Errors) {
 fn env(env: &Value, at: &str, errors: &mut Errors) {
     for (index, variable) in items(env) {
         let at = format!("{at}[{index}]");
-        if text_of(&variable["name"]).is_empty() {
+        let name = text_of(&variable["name"]);
+        if name.is_empty() {
             errors.push(required(format!("{at}.name"), ""));
+        } else if !name.bytes().all(|byte| (b' '..=b'~').contains(&byte) && byte != b'=') {
+            let why =
+                "a valid environment variable name must consist only of printable ASCII characters other than '='";
+            errors.push(invalid(format!("{at}.name"), &variable["name"], why));
         }
+        field_path(&variable["valueFrom"]["fieldRef"], &format!("{at}.valueFrom.fieldRef"), errors);
         if variable["valueFrom"].is_object() && !text_of(&variable["value"]).is_empty() {
             errors.push(invalid(
                 format!("{at}.valueFrom"),
@@ -269,6 +308,37 @@ fn env(env: &Value, at: &str, errors: &mut Errors) {
                 "may not be specified when `value` is not empty",
             ));
         }
+    }
+}
+
+/// What of its pod a variable may be (`validateObjectFieldSelector`).
+fn field_path(of: &Value, at: &str, errors: &mut Errors) {
+    const ALLOWED: [&str; 9] = [
+        "metadata.name",
+        "metadata.namespace",
+        "metadata.uid",
+        "spec.nodeName",
+        "spec.serviceAccountName",
+        "status.hostIP",
+        "status.hostIPs",
+        "status.podIP",
+        "status.podIPs",
+    ];
+    /// These can be read, but are no variables.
+    const READ: [&str; 5] =
+        ["metadata.annotations", "metadata.labels", "spec.restartPolicy", "spec.schedulerName", "status.phase"];
+    let path = text_of(&of["fieldPath"]);
+    if !of.is_object() || ALLOWED.contains(&path) || (path.ends_with("']") && path.contains("['")) {
+        return;
+    }
+    let at = format!("{at}.fieldPath");
+    if path.is_empty() {
+        errors.push(required(at, ""));
+    } else if READ.contains(&path) {
+        errors.push(not_supported(at, &of["fieldPath"], &ALLOWED));
+    } else {
+        let why = format!("error converting fieldPath: field label not supported: {path}");
+        errors.push(invalid(at, &of["fieldPath"], &why));
     }
 }
 
@@ -313,6 +383,7 @@ pub(super) fn resources(resources: &Value, at: &str, errors: &mut Errors) {
             _ => {}
         }
     }
+    huge_pages(resources, at, errors);
     for (name, request) in fields(requests) {
         resource_name(name, &format!("{at}.requests"), errors);
         amount_of(name, request, &format!("{at}.requests"), errors);
@@ -323,16 +394,35 @@ pub(super) fn resources(resources: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
-fn resource_name(name: &str, at: &str, errors: &mut Errors) {
-    let field = format!("{at}[{name}]");
+/// Large pages are memory that something must use.
+fn huge_pages(resources: &Value, at: &str, errors: &mut Errors) {
+    let names = ["requests", "limits"].into_iter().flat_map(|section| fields(&resources[section]));
+    let names: Vec<&str> = names.map(|(name, _)| name.as_str()).collect();
+    let is_used = names.iter().any(|name| ["cpu", "memory"].contains(name));
+    if names.iter().any(|name| name.starts_with("hugepages-")) && !is_used {
+        errors.push(forbidden(at, "HugePages require cpu or memory"));
+    }
+}
+
+pub(super) fn resource_name(name: &str, at: &str, errors: &mut Errors) {
+    let (field, value) = (format!("{at}[{name}]"), Value::from(name));
     let before = errors.len();
     text::label_key(name, &field, errors);
-    if errors.len() > before {
-        return;
-    }
-    if !name.contains('/') && !STANDARD.contains(&name) && !name.starts_with("hugepages-") {
-        errors.push(invalid(field.clone(), &Value::from(name), "must be a standard resource type or fully qualified"));
-        errors.push(invalid(field, &Value::from(name), "must be a standard resource for containers"));
+    let is_standard = STANDARD.contains(&name) || name.starts_with("hugepages-");
+    if !name.contains('/') {
+        if errors.len() == before && !is_standard {
+            errors.push(invalid(field.clone(), &value, "must be a standard resource type or fully qualified"));
+        }
+        if !is_standard {
+            errors.push(invalid(field, &value, "must be a standard resource for containers"));
+        }
+    } else if !name.contains("kubernetes.io/") {
+        // A quota must be able to name it.
+        let mut of_quota = Errors::new();
+        text::label_key(&format!("requests.{name}"), &field, &mut of_quota);
+        if name.starts_with("requests.") || !of_quota.is_empty() {
+            errors.push(invalid(field, &value, "doesn't follow extended resource name standard"));
+        }
     }
 }
 
@@ -420,7 +510,10 @@ fn gates(gates: &Value, at: &str, errors: &mut Errors) {
 }
 
 fn spread(constraints: &Value, at: &str, errors: &mut Errors) {
-    let mut pairs: Vec<String> = Vec::new();
+    let later = |constraints: &Value, index: usize| {
+        let pairs: Vec<String> = items(constraints).skip(index + 1).map(|(_, one)| spread_pair(one)).collect();
+        pairs.into_iter()
+    };
     for (index, constraint) in items(constraints) {
         let at = format!("{at}[{index}]");
         if let Some(skew) = constraint["maxSkew"].as_i64().filter(|skew| *skew <= 0) {
@@ -436,11 +529,10 @@ fn spread(constraints: &Value, at: &str, errors: &mut Errors) {
             let words = ["DoNotSchedule", "ScheduleAnyway"];
             errors.push(not_supported(format!("{at}.whenUnsatisfiable"), &Value::from(text_of(action)), &words));
         }
-        let pair = format!("{{{}, {}}}", text_of(&constraint["topologyKey"]), text_of(action));
-        if pairs.contains(&pair) {
-            errors.push(duplicate(format!("{at}.{{topologyKey, whenUnsatisfiable}}"), &Value::from(pair.clone())));
+        let pair = spread_pair(constraint);
+        if later(constraints, index).any(|known| known == pair) {
+            errors.push(duplicate(format!("{at}.{{topologyKey, whenUnsatisfiable}}"), &Value::from(pair)));
         }
-        pairs.push(pair);
         if let Some(domains) = constraint["minDomains"].as_i64() {
             if domains <= 0 {
                 errors.push(invalid(format!("{at}.minDomains"), &domains.into(), "must be greater than zero"));
@@ -450,8 +542,20 @@ fn spread(constraints: &Value, at: &str, errors: &mut Errors) {
                 errors.push(invalid(format!("{at}.minDomains"), &domains.into(), why));
             }
         }
+        for name in ["nodeAffinityPolicy", "nodeTaintsPolicy"] {
+            one_of(constraint, name, &at, &["Honor", "Ignore"], errors);
+        }
+        let has_keys = constraint["matchLabelKeys"].as_array().is_some_and(|keys| !keys.is_empty());
+        if has_keys && constraint["labelSelector"].is_null() {
+            let why = "must not be specified when labelSelector is not set";
+            errors.push(forbidden(format!("{at}.matchLabelKeys"), why));
+        }
         label_selector(&constraint["labelSelector"], &format!("{at}.labelSelector"), errors);
     }
+}
+
+fn spread_pair(constraint: &Value) -> String {
+    format!("{{{}, {}}}", text_of(&constraint["topologyKey"]), text_of(&constraint["whenUnsatisfiable"]))
 }
 
 fn affinity(affinity: &Value, at: &str, errors: &mut Errors) {
@@ -520,10 +624,36 @@ fn node_term(term: &Value, at: &str, errors: &mut Errors) {
         }
         text::label_key(text_of(&expression["key"]), &format!("{at}.key"), errors);
     }
+    for (index, expression) in items(&term["matchFields"]) {
+        node_field(expression, &format!("{at}.matchFields[{index}]"), errors);
+    }
+}
+
+/// A node is chosen by its name alone (`ValidateNodeFieldSelectorRequirement`).
+fn node_field(expression: &Value, at: &str, errors: &mut Errors) {
+    match text_of(&expression["operator"]) {
+        "In" | "NotIn" => {
+            if expression["values"].as_array().map_or(0, Vec::len) != 1 {
+                let why = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector";
+                errors.push(required(format!("{at}.values"), why));
+            }
+        }
+        _ => errors.push(invalid(format!("{at}.operator"), &expression["operator"], "not a valid selector operator")),
+    }
+    if expression["key"] == "metadata.name" {
+        for (index, name) in items(&expression["values"]) {
+            text::dns_subdomain(text_of(name), &format!("{at}.values[{index}]"), errors);
+        }
+    } else {
+        errors.push(invalid(format!("{at}.key"), &expression["key"], "not a valid field selector key"));
+    }
 }
 
 fn pod_term(term: &Value, at: &str, errors: &mut Errors) {
     label_selector(&term["labelSelector"], &format!("{at}.labelSelector"), errors);
+    for (_, namespace) in items(&term["namespaces"]) {
+        text::dns_label(text_of(namespace), &format!("{at}.namespace"), errors);
+    }
     if text_of(&term["topologyKey"]).is_empty() {
         errors.push(required(format!("{at}.topologyKey"), "can not be empty"));
     }

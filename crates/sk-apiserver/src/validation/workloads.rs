@@ -283,6 +283,7 @@ fn job_spec(spec: &Value, has_selector: bool, errors: &mut Errors) {
     if let Ok(typed) = serde_json::from_value::<JobSpec>(spec.clone()) {
         errors.extend(kinds::invalid_job(&typed));
     }
+    super::job::policies(spec, "spec", errors);
     let selector = &spec["selector"];
     if selector.is_null() && !has_selector && spec["manualSelector"] != true {
         return;

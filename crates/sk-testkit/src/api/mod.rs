@@ -11,6 +11,7 @@
 //!   - creates: {of: deployment, with: {negative: {spec: {replicas: -1}}}}   # a create each; the key is the name
 //!   - replaces: {of: deployment, with: {selector: {spec: {selector: {...}}}}} # a create and a replace each
 //!   - patches: {of: deployment, type: merge, with: {scaled: {spec: {replicas: 2}}}}
+//!   - applies: {to: /apis/apps/v1/namespaces/{ns}/deployments/web, of: {...}, with: [{name: scaled, by: alice, spec: {replicas: 2}}]}
 //!   - call: {name: gone, method: GET, path: /api/v1/namespaces/{ns}/pods/gone}
 //! ```
 //!
@@ -110,6 +111,7 @@ enum RawRequest {
     Creates(Table),
     Replaces(Table),
     Patches(Patches),
+    Applies(Applies),
     Call(RawCall),
     Calls(Vec<RawCall>),
 }
@@ -129,6 +131,26 @@ struct Patches {
     #[serde(default)]
     below: String,
     with: Map<String, Value>,
+}
+
+/// Server-side applies of one object, one after the other.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Applies {
+    to: String,
+    of: Map<String, Value>,
+    with: Vec<Apply>,
+}
+
+/// One of them: by whom, and the fields that the object has beside those of `of`, as they are: `null` is applied.
+#[derive(Deserialize)]
+struct Apply {
+    name: String,
+    by: String,
+    #[serde(default)]
+    force: bool,
+    #[serde(flatten)]
+    fields: Map<String, Value>,
 }
 
 #[derive(Deserialize)]
@@ -247,10 +269,22 @@ impl RawRequest {
                     calls.push(patched);
                 }
             }
+            Self::Applies(table) => calls.extend(table.with.iter().map(|one| one.call(&table, namespace))),
             Self::Call(raw) => calls.push(raw.call(namespace)),
             Self::Calls(raw) => calls.extend(raw.into_iter().map(|raw| raw.call(namespace))),
         }
         Ok(calls)
+    }
+}
+
+impl Apply {
+    fn call(&self, table: &Applies, namespace: &str) -> Call {
+        let force = if self.force { "&force=true" } else { "" };
+        let path = format!("{}?fieldManager={}{force}", table.to.replace("{ns}", namespace), self.by);
+        let mut body = table.of.clone();
+        body.extend(self.fields.clone());
+        let content_type = "application/apply-patch+yaml".to_owned();
+        Call { content_type, ..call(&self.name, "PATCH", path, Value::Object(body)) }
     }
 }
 

@@ -67,6 +67,7 @@ fn clean_text(text: &mut String) {
         "ResourceVersion in the precondition (",
         "ResourceVersion in record (",
         "too old resource version: ",
+        "Too large resource version: 999999999, current: ",
         "resourceVersion\\\":\\\"",
     ] {
         if let Some((head, rest)) = text.clone().split_once(before) {

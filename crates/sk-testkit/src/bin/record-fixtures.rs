@@ -1,6 +1,6 @@
 //! `make record-fixtures`: records anew what the real control plane does with each scenario, what the real scheduler
-//! does with each family of scheduling scenarios, which kinds it serves, and what the oracles answer. Arguments name what
-//! to record (`job`, `scheduler/preemption`, `api/pods`, `discovery`, `oracle-cron`, or `scheduler` and `api` for all their
+//! does with each family of scheduling scenarios, which kinds it serves and of which types, and what the oracles answer. Arguments name what
+//! to record (`job`, `scheduler/preemption`, `api/pods`, `discovery`, `openapi`, `oracle-cron`, or `scheduler` and `api` for all their
 //! families); without any, all are.
 
 use std::collections::VecDeque;
@@ -12,8 +12,8 @@ use futures::future::join_all;
 
 use sk_testkit::Scenario;
 use sk_testkit::recorder::{
-    ApiArena, ORACLES, RecordError, Recorder, record_discovery, record_oracle, write, write_api, write_discovery,
-    write_oracle,
+    ApiArena, ORACLES, RecordError, Recorder, record_discovery, record_openapi, record_oracle, write, write_api,
+    write_discovery, write_openapi, write_oracle,
 };
 use sk_testkit::scheduling::Family;
 use sk_testkit::scheduling::live::{self, Arena, Flags, PlayError};
@@ -60,6 +60,10 @@ async fn record_wanted(wanted: &[String]) -> Result<usize, Error> {
         println!("{}", write_discovery(&record_discovery().await?)?.display());
         recorded += 1;
     }
+    if is_wanted("openapi") {
+        println!("{}", write_openapi(&record_openapi().await?)?.display());
+        recorded += 1;
+    }
     let scenarios = Scenario::all().map_err(RecordError::from)?;
     recorded += record_scenarios(scenarios.into_iter().filter(|scenario| is_wanted(&scenario.name)).collect()).await?;
     let requests = sk_testkit::api::Family::all().map_err(RecordError::from)?;
@@ -98,8 +102,9 @@ async fn record_api(families: impl Iterator<Item = &sk_testkit::api::Family>) ->
             Some(arena) => arena,
             none => none.insert(ApiArena::start().await?),
         };
+        let began = Instant::now();
         let path = write_api(&family.name, &arena.record(family).await?)?;
-        println!("{} ({} requests)", path.display(), family.calls.len());
+        println!("{} ({} requests, {:.0} s)", path.display(), family.calls.len(), began.elapsed().as_secs_f64());
         recorded += 1;
     }
     Ok(recorded)

@@ -8,6 +8,7 @@ mod api;
 mod discovery;
 mod layout;
 mod live;
+mod openapi;
 mod oracle;
 mod play;
 mod sweep;
@@ -22,6 +23,7 @@ use sk_core::Gvk;
 
 pub use api::{ApiArena, write_api};
 pub use discovery::{record_discovery, write_discovery};
+pub use openapi::{record_openapi, write_openapi};
 pub use oracle::{ORACLES, record_oracle};
 
 use crate::canonical::canonicalise;
@@ -68,6 +70,16 @@ pub enum RecordError {
     /// A step took too long although no condition was in the way.
     #[error("no answer from the API server for {0} s: is a component gone?")]
     NoAnswer(u64),
+    /// A request of a family was not answered.
+    #[error("the request `{call}` of api/{family}: {source}")]
+    Call {
+        /// The family.
+        family: String,
+        /// The request.
+        call: String,
+        /// Why.
+        source: Box<RecordError>,
+    },
     /// The API server took what it was to refuse.
     #[error("the API server took what the scenario says it refuses")]
     NotRefused,

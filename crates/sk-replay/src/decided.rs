@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use sk_core::{ObjectKey, SmolStr};
-use sk_engine::{Choice, Decision, Resize, Trigger, Verdict};
+use sk_engine::{Because, Choice, Decision, Resize, Trigger, Verdict};
 use sk_record::{AutoscalerRow, Decided, EventRow, Trigger as TriggerWord};
 
 /// Who owns a pod, and which group a node is of, as far as that is known.
@@ -47,16 +47,16 @@ pub(crate) fn rows(decision: &Decision, names: &impl Names) -> Vec<AutoscalerRow
         ..events.tell(&format!("Node/{node}"), row(decided))
     };
     match &decision.verdict {
-        Verdict::ScaleUp { options, plan, pods, more_pods, .. } => {
+        Verdict::ScaleUp { options, because, refused, plan, pods, more_pods, .. } => {
             let count = Some(number(pods.len() + more_pods));
-            let grown =
-                |resize: &Resize| AutoscalerRow { options: listed(options), ..growth(row(Decided::ScaleUp), resize) };
+            let considered = listed(options, plan.first(), because, refused);
+            let grown = |resize: &Resize| growth(row(Decided::ScaleUp), resize);
             let helped = |pod: &ObjectKey| {
                 let row = of_pod(Decided::ScaleUp, pod);
                 plan.first().map_or(row.clone(), |resize| growth(row, resize))
             };
             let rows = plan.iter().map(grown).chain(pods.iter().map(helped));
-            rows.map(|row| AutoscalerRow { pods: count, ..row }).collect()
+            rows.map(|row| AutoscalerRow { pods: count, options: considered.clone(), ..row }).collect()
         }
         Verdict::NoScaleUp { pods, reason, groups } => {
             let count = Some(number(pods.len()));
@@ -183,19 +183,38 @@ fn trigger(trigger: Trigger) -> TriggerWord {
     }
 }
 
-/// Each option with its scores: `small: 3 nodes for 7 pods, waste 0.24; big: 1 node for 9 pods, waste 0.61`.
-fn listed(options: &[Choice]) -> Option<String> {
+/// Each option with its scores, which of them was chosen and why, and the groups that were none: `small: 3 nodes for 7 pods,
+/// waste 0.24, chosen by least-waste; big: 1 node for 9 pods, waste 0.61; gpu: node(s) had untolerated taint(s)`.
+fn listed(
+    options: &[Choice],
+    plan: Option<&Resize>,
+    because: &Because,
+    refused: &[(SmolStr, String)],
+) -> Option<String> {
     let one = |choice: &Choice| {
         let plural = |count: usize| if count == 1 { "" } else { "s" };
         let waste = choice.waste as f64 / 1e6;
         let (nodes, pods) = (choice.nodes, choice.pods);
         let price = choice.price.map_or_else(String::new, |price| format!(", price score {price:.3}"));
+        let chosen = plan.filter(|resize| resize.group == choice.group).map(|_| chosen(because)).unwrap_or_default();
         format!(
-            "{}: {nodes} node{} for {pods} pod{}, waste {waste:.2}{price}",
+            "{}: {nodes} node{} for {pods} pod{}, waste {waste:.2}{price}{chosen}",
             choice.group,
             plural(nodes),
             plural(pods)
         )
     };
-    (!options.is_empty()).then(|| options.iter().map(one).collect::<Vec<_>>().join("; "))
+    let refused = refused.iter().map(|(group, why)| format!("{group}: {why}"));
+    let said: Vec<String> = options.iter().map(one).chain(refused).collect();
+    (!said.is_empty()).then(|| said.join("; "))
+}
+
+/// Why a group was chosen, as the end of what is said of it.
+fn chosen(because: &Because) -> String {
+    match because {
+        Because::OnlyOption => ", chosen as the only option".to_owned(),
+        Because::Expander(expander) => format!(", chosen by {}", expander.as_str()),
+        Because::Drawn(groups) => format!(", drawn among {}", groups.join(", ")),
+        Because::Minimum => ", filled up to its minimum".to_owned(),
+    }
 }

@@ -37,20 +37,34 @@ pub struct Observation {
     pub steps: Vec<Value>,
     /// How long it was watched.
     pub ended: Seconds,
-    /// Per group: nodes, ready ones, soft-tainted ones, those to be deleted.
+    /// Per group: nodes, ready ones, soft-tainted ones, those to be deleted, cordoned ones.
     pub nodes: BTreeMap<String, Vec<NodeCounts>>,
     /// Per workload: pods pending, running, terminating.
     pub pods: BTreeMap<String, Vec<(Seconds, i64, i64, i64)>>,
     /// The scale-ups: which groups grow from what to what.
     pub plans: Vec<(Seconds, Vec<Growth>)>,
-    /// Reason, workload or node, message.
-    pub events: Vec<(Seconds, String, String, String)>,
+    /// What each option would have wasted by least-waste's measure, in percent.
+    pub wastes: Vec<(String, f64)>,
+    /// Reason, workload or node, message, how many were told.
+    pub events: Vec<(Seconds, String, String, String, usize)>,
     /// Group of a node, and why it could not go.
     pub unremovable: Vec<(String, String)>,
+    /// How long the rig took from one thing to the next.
+    pub took: Took,
 }
 
-/// From when on a group had how many nodes: all, ready, soft-tainted, to be deleted.
-pub type NodeCounts = (Seconds, i64, i64, i64, i64);
+/// Spans between two things that the recorder saw, each to the tenth of a second.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Took {
+    /// From the creation of a pod to its place, where it had one within a second.
+    pub created_to_bound: Vec<Seconds>,
+    /// From a node's being ready to the places of pods that had waited.
+    pub ready_to_bound: Vec<Seconds>,
+}
+
+/// From when on a group had how many nodes: all, ready, soft-tainted, to be deleted, cordoned.
+pub type NodeCounts = (Seconds, i64, i64, i64, i64, i64);
 /// A group that grows, from what to what.
 pub type Growth = (String, usize, usize);
 

@@ -104,6 +104,40 @@ fn a_pod_tells_why_it_is_on_its_node_and_a_wait_what_would_have_fitted() {
     out.stdout(contains("bound to ").and(contains("looked at could have had it")));
 }
 
+/// Two groups that could grow, and one whose taint nobody tolerates.
+const THREE_GROUPS: &str = "apiVersion: simkube.io/v1
+kind: Scenario
+cluster:
+  groups:
+    small: {min: 1, max: 10, cpu: 1, memory: 4Gi}
+    large: {max: 10, cpu: 8, memory: 32Gi}
+    guarded: {max: 10, cpu: 16, memory: 64Gi, taints: [{key: dedicated, value: team, effect: NoSchedule}]}
+";
+
+#[test]
+fn a_wait_tells_which_groups_were_considered_and_offers_none_that_repels_the_pods() {
+    let dir = folder();
+    write(&dir, "three.yaml", THREE_GROUPS);
+    skctl(&dir).args(["run", "example:nginx", "-f", "three.yaml", "-q"]).assert().success();
+    let told = json(&dir, &["@", "default/nginx"]);
+    let wait = &told["waits"][0];
+    let considered = wait["considered"][0]["message"].as_str().unwrap_or_default();
+    let small = considered.split("; ").find(|said| said.starts_with("small: ")).unwrap_or_default();
+    assert!(small.contains(", waste ") && small.ends_with(", chosen by least-waste"), "{considered}");
+    assert!(considered.contains("; guarded: node(s) had untolerated taint(s)"), "{considered}");
+    assert!(considered.contains("large: 1 node for "), "{considered}");
+    let fitted = wait["would_have_fitted"].as_array().expect("a list");
+    assert!(!fitted.is_empty(), "{wait:#}");
+    assert!(fitted.iter().all(|group| !group.as_str().unwrap_or_default().starts_with("guarded")), "{fitted:?}");
+    let out = skctl(&dir).env("COLUMNS", "300").args(["why", "@", "default/nginx"]).assert().success();
+    out.stdout(contains("considered small: ").or(contains("considered large: ")));
+    let out = skctl(&dir).env("COLUMNS", "300").args(["why", "@", "small"]).assert().success();
+    out.stdout(contains("autoscaler: scale up from 1 to 2 (").and(contains("chosen by least-waste")));
+    let page = std::fs::read_dir(dir.path().join("runs")).expect("there are runs").next().expect("one run");
+    let page = std::fs::read_to_string(page.expect("it is there").path().join("report.html")).expect("it has a page");
+    assert!(page.contains("chosen by least-waste"), "the page shows the options too");
+}
+
 #[test]
 fn the_name_of_a_pod_of_another_run_leads_to_its_owner() {
     let dir = nginx();

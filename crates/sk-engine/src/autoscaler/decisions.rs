@@ -7,6 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use sk_core::{ObjectKey, SimTime, SmolStr};
 
+use super::flags::{Autoscaler, Expander};
+use super::rules::Rule;
 use super::utilization::Utilization;
 use super::view::PodView;
 
@@ -49,6 +51,10 @@ pub enum Verdict {
     ScaleUp {
         /// What could have been done.
         options: Vec<Choice>,
+        /// Why this one was chosen of them.
+        because: Because,
+        /// The groups that were no option for these pods, with their reasons.
+        refused: Vec<(SmolStr, String)>,
         /// What is done: one group, or several that are alike.
         plan: Vec<Resize>,
         /// For whom.
@@ -130,6 +136,19 @@ pub enum Verdict {
         /// In cluster-autoscaler's words.
         reason: String,
     },
+}
+
+/// Why a group was chosen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Because {
+    /// No other could.
+    OnlyOption,
+    /// This expander left no other.
+    Expander(Expander),
+    /// Lots were drawn among these, which the expanders left.
+    Drawn(Vec<SmolStr>),
+    /// The group has fewer nodes than its minimum.
+    Minimum,
 }
 
 /// A group that could grow.
@@ -258,7 +277,7 @@ pub(super) struct Decisions {
     loop_number: u64,
     /// Why each node could not go, when that was last said.
     unremovable: BTreeMap<SmolStr, String>,
-    /// The pods that were told that they made a group grow, and those that were told that they did not.
+    /// The pods that were told that no group grows for them, and those that were told that one does.
     told: [BTreeSet<ObjectKey>; 2],
     cooling: bool,
     sick: bool,
@@ -301,9 +320,13 @@ impl Decisions {
 
     /// Of these pods those that were not told before that a group grows for them, or does not: cluster-autoscaler's recorder
     /// of events keeps one event of a reason per pod.
-    pub(super) fn news(&mut self, pods: &[PodView], grows: bool) -> Vec<ObjectKey> {
-        let told = &mut self.told[usize::from(grows)];
-        pods.iter().map(PodView::key).filter(|pod| told.insert((*pod).clone())).cloned().collect()
+    pub(super) fn news(&mut self, pods: &[PodView], grows: bool, flags: &Autoscaler) -> Vec<ObjectKey> {
+        let [refused, helped] = &mut self.told;
+        let was_helped = |pod: &ObjectKey| !grows && helped.contains(pod) && !flags.follows(Rule::RefusedAfterScaleUp);
+        let pods: Vec<&ObjectKey> = pods.iter().map(PodView::key).filter(|pod| !was_helped(pod)).collect();
+        let told = if grows { helped } else { refused };
+        let is_new = |pod: &&ObjectKey| told.insert((*pod).clone()) || !flags.follows(Rule::ToldOnce);
+        pods.into_iter().filter(is_new).cloned().collect()
     }
 
     /// Whether scale-down is in cooldown now; `true`: it was not in the loop before.

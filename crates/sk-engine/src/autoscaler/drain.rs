@@ -62,7 +62,9 @@ impl Rules<'_> {
 
     fn blocks(&self, pod: &Object, says: Option<&str>, allowance: &Allowance<'_>) -> Option<String> {
         let owner = pod.controller().map(|owner| owner.gvk.kind.as_str());
-        let known = owner.is_some_and(|kind| KNOWN_OWNERS.contains(&kind));
+        let known =
+            if self.flags.follows(Rule::OwnedPodsMove) { &KNOWN_OWNERS[..] } else { &["ReplicaSet", "DaemonSet"] };
+        let known = owner.is_some_and(|kind| known.contains(&kind));
         let is_bare = owner.is_none() && self.flags.follows(Rule::BarePodsBlock);
         if is_bare || (owner.is_some() && !known && self.flags.skip_nodes_with_custom_controller_pods) {
             return Some(format!("{} is not replicated", pod.key));

@@ -7,9 +7,10 @@ use std::cmp::Reverse;
 
 use sk_scheduler::NodeId;
 
+use super::filters;
 use super::flags::Autoscaler;
 use super::rules::Rule;
-use super::template::Template;
+use super::template::{Template, TemplateNode};
 use super::view::{Amount, PodView, View};
 
 /// Pods that are alike, with the one that is tried for all.
@@ -42,27 +43,28 @@ pub(super) fn estimate(
         sorted.sort_by_key(|alike| Reverse(alike.pods.first().map_or(0, |pod| size(pod, template.total))));
     }
     let before = view.what_if.cluster.checkpoint();
-    let mut packing = Packing { template, limit, nodes: Vec::new(), estimate: Estimate::default() };
+    let mut packing = Packing { template, limit, flags, nodes: Vec::new(), estimate: Estimate::default() };
     for alike in sorted {
         packing.place_all(&alike.pods, turn, view);
     }
     view.what_if.cluster.rollback(before);
-    packing.nodes.iter().for_each(|(node, _)| drop(view.what_if.cluster.remove_node(*node)));
     packing.estimate.nodes = packing.nodes.iter().filter(|(_, pods)| *pods > 0).count();
+    packing.nodes.into_iter().for_each(|(copy, _)| copy.take_out(view));
     packing.estimate
 }
 
 struct Packing<'a> {
     template: &'a Template,
     limit: usize,
+    flags: &'a Autoscaler,
     /// The new nodes and how many pods each has.
-    nodes: Vec<(NodeId, usize)>,
+    nodes: Vec<(TemplateNode, usize)>,
     estimate: Estimate,
 }
 
 impl Packing<'_> {
     fn place_all(&mut self, pods: &[PodView], turn: &mut Turn, view: &mut View) {
-        let ids: Vec<NodeId> = self.nodes.iter().map(|(node, _)| *node).collect();
+        let ids: Vec<NodeId> = self.nodes.iter().map(|(copy, _)| copy.node).collect();
         let mut left = pods.iter();
         let rest = left.by_ref().find(|pod| match turn.first_fit(pod, &ids, view) {
             Some(node) => {
@@ -80,8 +82,8 @@ impl Packing<'_> {
 
     /// `false`: pods like this one need not be tried any more.
     fn place_on_newest(&mut self, pod: &PodView, view: &mut View) -> bool {
-        if let Some((newest, used)) = self.nodes.last().copied() {
-            if view.what_if.check(pod.id, newest).is_ok() {
+        if let Some((newest, used)) = self.nodes.last().map(|(copy, used)| (copy.node, *used)) {
+            if filters::fits(pod, newest, view, self.flags) {
                 self.put(pod, newest, view);
                 return true;
             }
@@ -94,9 +96,10 @@ impl Packing<'_> {
             return false;
         }
         let name = format!("{}-e-{}", self.template.spec().name, self.nodes.len());
-        let node = self.template.put(name.into(), view);
-        self.nodes.push((node, 0));
-        let fits = view.what_if.check(pod.id, node).is_ok();
+        let copy = self.template.put(name.into(), view);
+        let node = copy.node;
+        self.nodes.push((copy, 0));
+        let fits = filters::fits(pod, node, view, self.flags);
         if fits {
             self.put(pod, node, view);
         }
@@ -105,7 +108,7 @@ impl Packing<'_> {
 
     fn put(&mut self, pod: &PodView, node: NodeId, view: &mut View) {
         view.what_if.cluster.add_pod(pod.id, node);
-        if let Some((_, pods)) = self.nodes.iter_mut().find(|(known, _)| *known == node) {
+        if let Some((_, pods)) = self.nodes.iter_mut().find(|(copy, _)| copy.node == node) {
             *pods += 1;
         }
         self.estimate.pods.push(pod.clone());

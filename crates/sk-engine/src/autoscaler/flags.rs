@@ -16,6 +16,10 @@ pub struct Autoscaler {
     pub frequent_loops_enabled: bool,
     /// From the start of the simulation to the first loop; `None`: one scan interval.
     pub first_loop: Option<SimDuration>,
+    /// How far the pods that a loop sees may be behind the watch that starts loops, at most; less than nothing: how much later
+    /// the loop reads them. Each is an informer of its own (`loop/trigger.go`), and on a busy machine either may be ahead.
+    /// Nothing, unless a test says otherwise.
+    pub list_lag: SimDuration,
     /// `new-pod-scale-up-delay`
     pub new_pod_scale_up_delay: SimDuration,
     /// `expendable-pods-priority-cutoff`: pods of lower priority neither call for nodes nor keep them.
@@ -122,6 +126,7 @@ impl Default for Autoscaler {
             scan_interval: SimDuration::from_secs(10),
             frequent_loops_enabled: true,
             first_loop: None,
+            list_lag: SimDuration::ZERO,
             new_pod_scale_up_delay: SimDuration::ZERO,
             expendable_pods_priority_cutoff: -10,
             expander: vec![Expander::LeastWaste],
@@ -187,4 +192,18 @@ pub enum Expander {
     Priority,
     /// The one whose price buys most; a group without a price is no option.
     Price,
+}
+
+impl Expander {
+    /// Its name among the values of `expander`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Random => "random",
+            Self::LeastWaste => "least-waste",
+            Self::MostPods => "most-pods",
+            Self::LeastNodes => "least-nodes",
+            Self::Priority => "priority",
+            Self::Price => "price",
+        }
+    }
 }

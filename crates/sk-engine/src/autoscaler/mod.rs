@@ -7,7 +7,7 @@
 //! | this one | the component: what is seen, asked for and carried out |
 //! | `schedule` | when a loop runs |
 //! | `view`, `beside` | the cluster as it is known, kept change by change |
-//! | `template`, `estimator`, `expander`, `price`, `similar`, `scale_up` | which group grows and by how much: pure |
+//! | `template`, `filters`, `estimator`, `expander`, `price`, `similar`, `scale_up` | which group grows and by how much: pure |
 //! | `utilization`, `drain`, `scale_down` | which nodes could go and which go now: pure |
 //! | `removal` | the steps in which a node goes |
 //! | `failing` | groups that do not make the nodes they are asked for, and their back-off |
@@ -21,6 +21,7 @@ mod drain;
 mod estimator;
 mod expander;
 mod failing;
+mod filters;
 mod flags;
 mod groups;
 mod price;
@@ -45,7 +46,7 @@ use crate::component::{Component, Context, Timers};
 use crate::engine::{EVERY_KIND, Process};
 use crate::settings::Settings;
 
-pub use decisions::{Choice, Decision, Resize, Trigger, Verdict};
+pub use decisions::{Because, Choice, Decision, Resize, Trigger, Verdict};
 pub use flags::{Autoscaler, Expander, Limits};
 pub(crate) use groups::first_nodes;
 pub use groups::new_node;
@@ -66,6 +67,8 @@ use view::View;
 const TO_BE_DELETED: &str = "ToBeDeletedByClusterAutoscaler";
 /// The mark of a node that could go: pods are better put elsewhere.
 const SOFT_TAINT: &str = "DeletionCandidateOfClusterAutoscaler";
+/// `scale-down-delay-after-failure`, which failed drains were seen not to start: only a test lets it count.
+const DELAY_AFTER_FAILURE: SimDuration = SimDuration::from_mins(3);
 /// After a conflict the node is read and written again.
 const RETRY: SimDuration = SimDuration::from_millis(10);
 
@@ -75,6 +78,8 @@ pub(crate) fn process(settings: Settings) -> Process {
         view: View::new(&settings.groups, &settings.autoscaler),
         groups: settings.groups.into_iter().map(|group| Group::new(group, settings.seed)).collect(),
         choice: Stream::new(settings.seed, "expander"),
+        order: Stream::new(settings.seed, "removal-order"),
+        lag: Stream::new(settings.seed, "list-lag"),
         schedule: Schedule::new(&settings.autoscaler, settings.timing.autoscaler_loop),
         flags: settings.autoscaler,
         turn: Turn::default(),
@@ -84,6 +89,7 @@ pub(crate) fn process(settings: Settings) -> Process {
         asked: BTreeMap::new(),
         last_added: BTreeMap::new(),
         last_deleted: BTreeMap::new(),
+        last_failed: None,
         decisions: Decisions::default(),
         alarms: Timers::new(),
         sent: BTreeMap::new(),
@@ -98,6 +104,8 @@ struct ClusterAutoscaler {
     groups: Vec<Group>,
     flags: Autoscaler,
     choice: Stream,
+    order: Stream,
+    lag: Stream,
     schedule: Schedule,
     turn: Turn,
     planner: Planner,
@@ -109,6 +117,8 @@ struct ClusterAutoscaler {
     last_added: BTreeMap<usize, SimTime>,
     /// When the last removal of a node of each group began.
     last_deleted: BTreeMap<usize, SimTime>,
+    /// When a drain last failed, where a test wants that to matter.
+    last_failed: Option<SimTime>,
     decisions: Decisions,
     alarms: Timers<Alarm>,
     /// Requests without an answer.
@@ -158,7 +168,8 @@ impl Component for ClusterAutoscaler {
         if seen.object.node().is_some() {
             self.asked.remove(name);
             if seen.change == Change::Deleted {
-                self.removals.end(name);
+                let group = self.removals.end(name).filter(|_| !self.flags.follows(Rule::DelayFromTaint));
+                self.last_deleted.extend(group.map(|group| (group, ctx.now)));
                 self.planner.forget(name);
                 self.decisions.forget_node(name);
             }
@@ -282,6 +293,7 @@ impl ClusterAutoscaler {
     fn decide(&mut self, trigger: Trigger, ctx: &mut Context<'_>) -> Done {
         let draining: Vec<SmolStr> = self.removals.draining().cloned().collect();
         let draining: BTreeSet<&str> = draining.iter().map(SmolStr::as_str).collect();
+        let listed_until = self.listed_until(trigger, ctx.now);
         let before = self.view.what_if.cluster.checkpoint();
         let mut search = Search::new(
             (&mut self.view, &self.groups),
@@ -289,10 +301,11 @@ impl ClusterAutoscaler {
             (&mut self.choice, &mut self.turn),
             (&self.asked, &self.failing),
         );
-        let mut found = search.run(&draining);
+        let mut found = search.run(&draining, listed_until);
         if found.rounds.is_empty() && self.flags.enforce_node_group_min_size {
             let plan = search.to_minimum();
-            let to_minimum = scale_up::Round { options: Vec::new(), plan, pods: Vec::new() };
+            let (options, because, refused, pods) = (Vec::new(), Because::Minimum, Vec::new(), Vec::new());
+            let to_minimum = scale_up::Round { options, because, refused, plan, pods };
             found.rounds.extend(Some(to_minimum).filter(|round| !round.plan.is_empty()));
         }
         let upcoming = search.leave();
@@ -303,8 +316,16 @@ impl ClusterAutoscaler {
         }
         let shrank = !grew && self.flags.scale_down_enabled && self.scale_down(found.waits, trigger, ctx);
         self.view.what_if.cluster.rollback(before);
-        upcoming.iter().for_each(|node| drop(self.view.what_if.cluster.remove_node(*node)));
+        upcoming.into_iter().for_each(|copy| copy.take_out(&mut self.view));
         Done { grew, shrank }
+    }
+
+    /// Pods that were found to be unschedulable after that are not seen by this loop.
+    fn listed_until(&mut self, trigger: Trigger, now: SimTime) -> SimTime {
+        match u64::try_from(self.flags.list_lag.as_micros()) {
+            Ok(most @ 1..) if trigger == Trigger::Pod => now - SimDuration::from_micros(self.lag.below(most) as i64),
+            _ => now,
+        }
     }
 
     fn report(&mut self, found: &ScaleUp, trigger: Trigger, now: SimTime) {
@@ -316,14 +337,15 @@ impl ClusterAutoscaler {
             self.decisions.push(now, trigger, Verdict::WaitsForMorePods);
         }
         for round in &found.rounds {
-            let told = self.decisions.news(&round.pods, true);
+            let told = self.decisions.news(&round.pods, true, &self.flags);
             let (pods, more_pods) = decisions::named(&round.pods, &told);
             let plan = round.plan.iter().map(|(_, resize)| resize.clone()).collect();
-            let verdict = Verdict::ScaleUp { options: round.options.clone(), plan, pods, more_pods, told };
+            let (options, because, refused) = (round.options.clone(), round.because.clone(), round.refused.clone());
+            let verdict = Verdict::ScaleUp { options, because, refused, plan, pods, more_pods, told };
             self.decisions.push(now, trigger, verdict);
         }
         for Refused { pods, reason, groups } in &found.refused {
-            let pods = self.decisions.news(pods, false);
+            let pods = self.decisions.news(pods, false, &self.flags);
             if !pods.is_empty() {
                 let (reason, groups) = (reason.clone(), groups.clone());
                 self.decisions.push(now, trigger, Verdict::NoScaleUp { pods, reason, groups });
@@ -347,15 +369,18 @@ impl ClusterAutoscaler {
     /// Looks for nodes that could go, and lets some go; `true` if it did.
     fn scale_down(&mut self, forbidden: bool, trigger: Trigger, ctx: &mut Context<'_>) -> bool {
         let (view, groups, flags) = (&mut self.view, &self.groups[..], &self.flags);
-        let mut look = Look { view, groups, flags, now: ctx.now, choice: &mut self.choice };
+        let (choice, order) = (&mut self.choice, &mut self.order);
+        let mut look = Look { view, groups, flags, now: ctx.now, choice, order };
         let known: BTreeSet<SmolStr> = self.planner.unneeded().keys().cloned().collect();
         let mut reasons = self.planner.update(&mut look);
-        let held = held(flags, (&self.last_added, &self.last_deleted), groups.len(), ctx.now);
-        let cooling =
-            forbidden || (!groups.is_empty() && held.len() == groups.len() && !flags.scale_down_delay_type_local);
+        let last_added = last_added(&self.last_added, look.view, flags, ctx.now);
+        let held = held(flags, (&last_added, &self.last_deleted), groups.len(), ctx.now);
+        let all_held = !groups.is_empty() && held.len() == groups.len() && !flags.scale_down_delay_type_local;
+        let after_failure = self.last_failed.is_some_and(|last| ctx.now.since(last) < DELAY_AFTER_FAILURE);
+        let cooling = forbidden || all_held || after_failure;
         let due = match cooling {
             true => Vec::new(),
-            false => self.planner.due(&look, &self.removals.in_flight(), &held, &mut reasons),
+            false => self.planner.due(&mut look, &self.removals.in_flight(), &held, &mut reasons),
         };
         let runs_on = !cooling || self.flags.follows(Rule::TimeRunsInCooldown);
         let runs_on = runs_on && (due.is_empty() || self.flags.follows(Rule::TimeRunsDuringRemovals));
@@ -439,6 +464,10 @@ impl ClusterAutoscaler {
             Next::GiveUp => {
                 let reason = format!("Failed to drain node /{name}: pods remaining after timeout");
                 self.decisions.push(ctx.now, Trigger::Timer, Verdict::ScaleDownFailed { node: name.clone(), reason });
+                self.last_failed = (!self.flags.follows(Rule::FailureHoldsNothingBack)).then_some(ctx.now);
+                if !self.flags.follows(Rule::FailedDrainStartsAnew) {
+                    self.planner.resume(name, ctx.now - self.flags.scale_down_unneeded_time);
+                }
                 self.spare(name, ctx);
             }
             Next::NotEmpty => self.spare(name, ctx),
@@ -505,6 +534,24 @@ impl ClusterAutoscaler {
 struct Done {
     grew: bool,
     shrank: bool,
+}
+
+/// When each group last grew: when that was decided, or where a test leaves that rule out when its nodes were ready.
+fn last_added(
+    decided: &BTreeMap<usize, SimTime>,
+    view: &View,
+    flags: &Autoscaler,
+    now: SimTime,
+) -> BTreeMap<usize, SimTime> {
+    let mut last = decided.clone();
+    if !flags.follows(Rule::DelayFromDecision) {
+        for node in view.nodes.values() {
+            let added = node.group.and_then(|group| last.get_mut(&group));
+            let ready = node.ready.unwrap_or(now);
+            added.into_iter().for_each(|added| *added = ready.max(*added));
+        }
+    }
+    last
 }
 
 /// The groups that must not shrink now, because one has just grown or shrunk: all of them, or with

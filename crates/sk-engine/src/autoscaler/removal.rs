@@ -79,8 +79,9 @@ impl Removals {
         if flags.follows(Rule::DelayAfterTaint) { now + flags.node_delete_delay_after_taint } else { now }
     }
 
-    pub(super) fn end(&mut self, node: &SmolStr) -> bool {
-        self.going.remove(node).is_some()
+    /// A removal is over: the node's group.
+    pub(super) fn end(&mut self, node: &SmolStr) -> Option<usize> {
+        self.going.remove(node).map(|removal| removal.group)
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -109,7 +110,10 @@ impl Removals {
         let holds = node.pods().any(|pod| !pod.expendable && !drain::belongs_to_the_node(&pod.object));
         match removal.stage {
             Stage::Marked if removal.is_drain => {
-                let pods = to_evict(node, flags.daemonset_eviction_for_occupied_nodes, flags);
+                let mut pods = to_evict(node, flags.daemonset_eviction_for_occupied_nodes, flags);
+                if !flags.follows(Rule::AllPodsAtOnce) {
+                    pods.truncate(1);
+                }
                 let grace = longest_grace(node, flags);
                 removal.stage = Stage::Draining { deadline: now + grace + HEADROOM };
                 let poll = if flags.follows(Rule::DrainPolls) { POLL } else { SimDuration::from_millis(500) };
@@ -131,6 +135,11 @@ impl Removals {
                 Next::Delete { is_drained: removal.is_drain }
             }
             Stage::Draining { deadline } if now >= deadline && flags.follows(Rule::DrainFails) => Next::GiveUp,
+            Stage::Draining { .. } if !flags.follows(Rule::AllPodsAtOnce) => {
+                let mut pods = to_evict(node, flags.daemonset_eviction_for_occupied_nodes, flags);
+                pods.truncate(1);
+                Next::Evict(pods, now + POLL)
+            }
             Stage::Draining { .. } => Next::Wait(now + POLL),
             Stage::Deleted => Next::Nothing,
         }

@@ -3,11 +3,25 @@
 
 use super::flags::Autoscaler;
 
-/// Something that cluster-autoscaler was seen to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rule {
+/// Makes the rules and the list of all of them from one text.
+macro_rules! rules {
+    ($($(#[doc = $doc:literal])+ $name:ident,)+) => {
+        /// Something that cluster-autoscaler was seen to do.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Rule { $($(#[doc = $doc])+ $name),+ }
+
+        impl Rule {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$name),+];
+        }
+    };
+}
+
+rules! {
     /// A scale-up waits while all pods without a place are younger than two seconds.
     YoungPodsWait,
+    /// With an older pod around, younger ones are helped at once as well.
+    OldPodsBringYoung,
     /// The timer counts from the last loop, whatever started it.
     TimerRestarts,
     /// An unschedulable pod starts a loop.
@@ -20,6 +34,8 @@ pub enum Rule {
     LargestPodsFirst,
     /// No group grows beyond its maximum.
     GroupMaximum,
+    /// `max-nodes-total` is reached, and pods are told so, when that many nodes are ready.
+    ReadyNodesFillTheCluster,
     /// A node that has been ready for a minute is the template of its group.
     TemplateFromNode,
     /// It is no template before that.
@@ -30,18 +46,44 @@ pub enum Rule {
     PackedInAnyOrder,
     /// DaemonSet pods are part of a template.
     DaemonsInTemplate,
+    /// Of CPU and memory that new nodes would waste the mean counts.
+    BothWastesCount,
+    /// What comes with a node counts as wasted, not as used.
+    ResidentsAreWaste,
+    /// Among options that are equal one is drawn.
+    TiesAreDrawn,
+    /// Where nodes are spread over similar groups, the chosen one gets what is left over.
+    ChosenGroupGetsTheRest,
     /// A group that could not take a pod is no option for it.
     PodsAreFiltered,
+    /// Taints of a group count.
+    TaintsFilter,
+    /// Selectors and required node affinity count.
+    NodeAffinityFilters,
+    /// Preferred node affinity does not count.
+    PreferencesDoNotCount,
+    /// Affinity between pods counts.
+    PodAffinityFilters,
+    /// Required topology spread counts.
+    SpreadFilters,
+    /// How many pods a node takes counts.
+    PodSlotsFilter,
     /// Pods that are too new to be helped take room on the nodes that there are.
     NewPodsTakeRoom,
     /// Pods that preempt others are not helped.
     NominatedPodsWait,
     /// Expendable pods call for no nodes and keep none.
     ExpendablePods,
+    /// A pod is told once that no group grows for it.
+    ToldOnce,
+    /// A pod that made a group grow is told if none grows for it later.
+    RefusedAfterScaleUp,
     /// Of CPU and memory the larger share counts.
     LargerShareCounts,
     /// A node that is used too much is looked at in every loop.
     UsedNodesEveryLoop,
+    /// A node that is starting is awaited, even if its pods are gone.
+    StartingNodesStay,
     /// Nodes of a group at its minimum stay.
     MinimumStays,
     /// Nodes with the annotation against scale-down stay.
@@ -60,6 +102,10 @@ pub enum Rule {
     GuardedSystemPodsMove,
     /// Mirror pods go with their node.
     MirrorPodsGo,
+    /// Pods of Jobs and StatefulSets move.
+    OwnedPodsMove,
+    /// Pods that have ended keep no node.
+    FinishedPodsAreGone,
     /// Pods whose disruption budget is used up keep their node.
     BudgetsBlock,
     /// A budget that allows one disruption lets several pods of one node go.
@@ -76,6 +122,8 @@ pub enum Rule {
     NoDestination,
     /// Nodes are tried in any order, not by how much they are used.
     CandidatesInAnyOrder,
+    /// Of nodes that may go now, any is the first.
+    RemovedInAnyOrder,
     /// Only so many nodes get the soft taint in one loop.
     SoftTaintsInBulk,
     /// A node that is needed again loses the soft taint.
@@ -96,72 +144,26 @@ pub enum Rule {
     TimeRunsDuringRemovals,
     /// A scale-up holds scale-down back.
     DelayAfterAdd,
+    /// That time counts from the decision, not from when the nodes are ready.
+    DelayFromDecision,
+    /// The time after a removal counts from its beginning, not from its end.
+    DelayFromTaint,
     /// Nodes are deleted some seconds after they were marked.
     DelayAfterTaint,
+    /// All pods of a node are evicted at once.
+    AllPodsAtOnce,
     /// Drained nodes are looked at every five seconds.
     DrainPolls,
     /// A drain that takes too long is taken back.
     DrainFails,
+    /// The time of a node whose drain failed starts anew.
+    FailedDrainStartsAnew,
+    /// A drain that failed holds scale-down back no longer.
+    FailureHoldsNothingBack,
     /// Nodes that do not become ready stop being waited for.
     StartupTime,
     /// Too many nodes that are not ready stop everything.
     ClusterHealth,
-}
-
-impl Rule {
-    /// All of them.
-    pub const ALL: [Self; 50] = [
-        Self::YoungPodsWait,
-        Self::TimerRestarts,
-        Self::PodsStartLoops,
-        Self::LoopFollowsScaleUp,
-        Self::LoopFollowsScaleDown,
-        Self::LargestPodsFirst,
-        Self::GroupMaximum,
-        Self::TemplateFromNode,
-        Self::TemplateAfterAMinute,
-        Self::UpcomingNodes,
-        Self::PackedInAnyOrder,
-        Self::DaemonsInTemplate,
-        Self::PodsAreFiltered,
-        Self::NewPodsTakeRoom,
-        Self::NominatedPodsWait,
-        Self::ExpendablePods,
-        Self::LargerShareCounts,
-        Self::UsedNodesEveryLoop,
-        Self::MinimumStays,
-        Self::MarkedNodesStay,
-        Self::BarePodsBlock,
-        Self::UnsafePodsBlock,
-        Self::SafePodsMove,
-        Self::MemoryVolumesMove,
-        Self::SafeVolumesMove,
-        Self::GuardedSystemPodsMove,
-        Self::MirrorPodsGo,
-        Self::BudgetsBlock,
-        Self::BudgetMovesWholeNodes,
-        Self::RecheckTimeout,
-        Self::CumulativeSimulation,
-        Self::EmptyNodesFirst,
-        Self::BudgetsUsedUp,
-        Self::NoDestination,
-        Self::CandidatesInAnyOrder,
-        Self::SoftTaintsInBulk,
-        Self::SoftTaintsTakenBack,
-        Self::UnneededLimit,
-        Self::RemovalsCountForMinimum,
-        Self::RemovalsCountForParallelism,
-        Self::EmptyBesideDrain,
-        Self::UnneededTimeRestarts,
-        Self::TimeRunsInCooldown,
-        Self::TimeRunsDuringRemovals,
-        Self::DelayAfterAdd,
-        Self::DelayAfterTaint,
-        Self::DrainPolls,
-        Self::DrainFails,
-        Self::StartupTime,
-        Self::ClusterHealth,
-    ];
 }
 
 impl Autoscaler {
@@ -169,6 +171,19 @@ impl Autoscaler {
     #[cfg(feature = "rule-switches")]
     pub(super) fn follows(&self, rule: Rule) -> bool {
         self.without != Some(rule)
+    }
+
+    /// Do all rules hold?
+    #[cfg(feature = "rule-switches")]
+    pub(super) fn is_whole(&self) -> bool {
+        self.without.is_none()
+    }
+
+    /// Do all rules hold? Always.
+    #[cfg(not(feature = "rule-switches"))]
+    #[expect(clippy::unused_self, reason = "tests ask the flags which rule to leave out")]
+    pub(super) fn is_whole(&self) -> bool {
+        true
     }
 
     /// Does the rule hold? Always.

@@ -27,6 +27,8 @@ pub(super) struct Planner {
     unneeded: BTreeMap<SmolStr, Unneeded>,
     /// Nodes found unremovable in simulation, and until when they are left alone.
     unremovable: BTreeMap<SmolStr, SimTime>,
+    /// Nodes that could go again, and since when, where a test lets their time run on after a failure.
+    resumed: BTreeMap<SmolStr, SimTime>,
     /// When the last loop looked.
     last: Option<SimTime>,
     /// The shortest time between two loops so far.
@@ -77,6 +79,8 @@ pub(super) struct Look<'a> {
     pub(super) flags: &'a Autoscaler,
     pub(super) now: SimTime,
     pub(super) choice: &'a mut Stream,
+    /// In which order nodes go.
+    pub(super) order: &'a mut Stream,
 }
 
 /// A node that cannot go, and why.
@@ -102,6 +106,11 @@ impl Planner {
         self.unremovable.remove(node);
     }
 
+    /// The node's time counts from then if it could still go.
+    pub(super) fn resume(&mut self, node: &SmolStr, since: SimTime) {
+        self.resumed.insert(node.clone(), since);
+    }
+
     /// The times of all nodes that could go start anew.
     pub(super) fn begin_again(&mut self, now: SimTime) {
         self.unneeded.values_mut().for_each(|node| node.since = now);
@@ -123,7 +132,8 @@ impl Planner {
         let found = self.simulate(candidates, look, &mut reasons);
         let before = std::mem::take(&mut self.unneeded);
         for (name, mut unneeded) in found {
-            unneeded.since = before.get(&name).map_or(unneeded.since, |known| known.since);
+            let resumed = self.resumed.remove(&name);
+            unneeded.since = before.get(&name).map(|known| known.since).or(resumed).unwrap_or(unneeded.since);
             self.unneeded.insert(name, unneeded);
         }
         if !look.flags.follows(Rule::UnneededTimeRestarts) {
@@ -224,11 +234,13 @@ impl Planner {
     /// their group cannot spare are named with the reason.
     pub(super) fn due(
         &self,
-        look: &Look<'_>,
+        look: &mut Look<'_>,
         flight: &InFlight,
         held: &[usize],
         reasons: &mut Vec<Unremovable>,
     ) -> Vec<SmolStr> {
+        let ordered = self.in_any_order(look);
+        let look = &*look;
         let flags = look.flags;
         let sizes = look.view.sizes();
         let counted = |rule: Rule, count: usize| if flags.follows(rule) { count } else { 0 };
@@ -244,7 +256,7 @@ impl Planner {
         let mut drains = flags.max_drain_parallelism.saturating_sub(drains);
         let mut left = look.left_after();
         let mut due = Vec::new();
-        let (empty, used): (Vec<_>, Vec<_>) = self.unneeded.iter().partition(|(_, node)| node.pods.is_empty());
+        let (empty, used): (Vec<_>, Vec<_>) = ordered.into_iter().partition(|(_, node)| node.pods.is_empty());
         let alone = empty.is_empty() && flight.empty == 0;
         let used = used.into_iter().filter(|_| alone || flags.follows(Rule::EmptyBesideDrain));
         for (name, node) in empty.iter().copied().chain(used) {
@@ -266,6 +278,17 @@ impl Planner {
             due.push(name.clone());
         }
         due
+    }
+
+    /// The nodes that could go as cluster-autoscaler's map gives them, once one of them may go (`unneeded/nodes.go`).
+    fn in_any_order(&self, look: &mut Look<'_>) -> Vec<(&SmolStr, &Unneeded)> {
+        let mut nodes: Vec<_> = self.unneeded.iter().collect();
+        let needed = look.flags.scale_down_unneeded_time.min(look.flags.scale_down_unready_time);
+        let may_go = nodes.iter().any(|(_, node)| look.now.since(node.since) >= needed);
+        if may_go && look.flags.follows(Rule::RemovedInAnyOrder) {
+            shuffle(&mut nodes, look.order);
+        }
+        nodes
     }
 
     /// When the next loop has something to decide, if nothing changes until then; `None`: never.
@@ -309,7 +332,8 @@ impl Look<'_> {
     /// Ready, or not ready for so long that it will not be.
     fn is_judged(&self, node: &NodeView) -> bool {
         let is_late = self.now.since(node.created) >= self.flags.max_node_startup_time;
-        node.ready.is_some() || (is_late && self.flags.scale_down_unready_enabled)
+        let is_given_up = is_late && self.flags.scale_down_unready_enabled;
+        node.ready.is_some() || is_given_up || !self.flags.follows(Rule::StartingNodesStay)
     }
 
     fn rules(&self) -> Rules<'_> {

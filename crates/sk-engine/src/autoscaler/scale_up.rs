@@ -9,7 +9,7 @@ use sk_core::rng::Stream;
 use sk_core::{ObjectKey, SimDuration, SimTime, SmolStr};
 use sk_scheduler::NodeId;
 
-use super::decisions::{Choice, Resize};
+use super::decisions::{Because, Choice, Resize};
 use super::estimator::{Alike, Turn, estimate, share};
 use super::expander::{self, Offer};
 use super::failing::Failing;
@@ -17,9 +17,9 @@ use super::flags::{Autoscaler, Expander};
 use super::groups::Group;
 use super::price::Prices;
 use super::rules::Rule;
-use super::template::Template;
-use super::view::{Amount, PodView, View};
-use super::{drain, similar};
+use super::template::{Template, TemplateNode};
+use super::view::{Amount, Likeness, PodView, View};
+use super::{drain, filters, similar};
 
 /// While all pods without a place are younger than this, more may come (`unschedulablePodTimeBuffer`).
 const YOUNG: SimDuration = SimDuration::from_secs(2);
@@ -54,6 +54,9 @@ pub(super) struct Refused {
 #[derive(Clone, Debug)]
 pub(super) struct Round {
     pub(super) options: Vec<Choice>,
+    pub(super) because: Because,
+    /// The groups that are no option for the pods, and why.
+    pub(super) refused: Vec<(SmolStr, String)>,
     /// The groups by index, and the plan for each.
     pub(super) plan: Vec<(usize, Resize)>,
     pub(super) pods: Vec<PodView>,
@@ -70,7 +73,7 @@ pub(super) struct Search<'a> {
     templates: Vec<Template>,
     /// How many nodes each group has or is getting.
     sizes: Vec<usize>,
-    upcoming: Vec<NodeId>,
+    upcoming: Vec<TemplateNode>,
     /// Nodes that were asked for and have not been seen yet, with their groups.
     asked: &'a BTreeMap<SmolStr, usize>,
     /// Groups that are left alone because they failed.
@@ -104,8 +107,8 @@ impl<'a> Search<'a> {
     }
 
     /// Decides. Pods that will have a place stay there in the scheduler that is asked, until [`Self::leave`].
-    pub(super) fn run(&mut self, draining: &BTreeSet<&str>) -> ScaleUp {
-        let waiting = self.waiting(draining);
+    pub(super) fn run(&mut self, draining: &BTreeSet<&str>, listed_until: SimTime) -> ScaleUp {
+        let waiting = self.waiting(draining, listed_until);
         if waiting.is_empty() {
             return ScaleUp::default();
         }
@@ -113,17 +116,24 @@ impl<'a> Search<'a> {
             self.templates.push(Template::of(index, group, self.view, self.flags, self.now));
         }
         self.put_upcoming();
-        let takes_room = |pod: &PodView| self.flags.follows(Rule::NewPodsTakeRoom) || !self.is_too_new(pod);
+        let flags = self.flags;
+        let follows = |rule: Rule| flags.follows(rule);
+        let takes_room = |pod: &PodView| follows(Rule::NewPodsTakeRoom) || !self.is_too_new(pod);
         let left = self.pack(waiting.into_iter().filter(takes_room).collect());
         let mut helpless: Vec<PodView> = left.into_iter().filter(|pod| !self.is_too_new(pod)).collect();
-        let ready = self.view.nodes.values().filter(|node| node.ready.is_some()).count();
+        let there =
+            self.view.nodes.values().filter(|node| node.ready.is_some() || !follows(Rule::ReadyNodesFillTheCluster));
+        let there = there.count();
+        if !follows(Rule::OldPodsBringYoung) {
+            helpless.retain(|pod| !self.is_young(pod));
+        }
         if helpless.is_empty() {
             ScaleUp::default()
-        } else if self.flags.max_nodes_total > 0 && ready >= self.flags.max_nodes_total {
+        } else if self.flags.max_nodes_total > 0 && there >= self.flags.max_nodes_total {
             let reason = "max total nodes in cluster reached".to_owned();
             let refused = vec![Refused { pods: helpless, reason, groups: Vec::new() }];
             ScaleUp { full: true, refused, ..ScaleUp::default() }
-        } else if self.flags.follows(Rule::YoungPodsWait) && helpless.iter().all(|pod| self.is_young(pod)) {
+        } else if follows(Rule::YoungPodsWait) && helpless.iter().all(|pod| self.is_young(pod)) {
             ScaleUp { waits: true, ..ScaleUp::default() }
         } else {
             self.rounds(&mut helpless)
@@ -131,14 +141,16 @@ impl<'a> Search<'a> {
     }
 
     /// The nodes that [`Self::run`] put in: the caller takes them out when the pods on them are rolled back.
-    pub(super) fn leave(self) -> Vec<NodeId> {
+    pub(super) fn leave(self) -> Vec<TemplateNode> {
         self.upcoming
     }
 
     /// The pods to find a place for: those that the scheduler found none for, and those on nodes that are being emptied.
-    fn waiting(&mut self, draining: &BTreeSet<&str>) -> Vec<PodView> {
+    fn waiting(&mut self, draining: &BTreeSet<&str>, listed_until: SimTime) -> Vec<PodView> {
         let mut waiting = Vec::new();
-        for pod in self.view.pending.values().filter(|pod| !pod.expendable && !drain::is_daemon(&pod.object)) {
+        let is_listed = |pod: &&PodView| pod.refused().is_none_or(|since| since <= listed_until);
+        let counts = |pod: &&PodView| !pod.expendable && !drain::is_daemon(&pod.object);
+        for pod in self.view.pending.values().filter(is_listed).filter(counts) {
             let nominated = pod.nominated().filter(|_| self.flags.follows(Rule::NominatedPodsWait));
             match nominated.and_then(|name| self.view.nodes.get(name)) {
                 Some(node) => self.view.what_if.cluster.add_pod(pod.id, node.id),
@@ -180,7 +192,7 @@ impl<'a> Search<'a> {
         }
         waiting.sort_by_key(|pod| std::cmp::Reverse(pod.priority));
         let mut nodes: Vec<NodeId> = self.view.open().map(|node| node.id).collect();
-        nodes.extend(&self.upcoming);
+        nodes.extend(self.upcoming.iter().map(|copy| copy.node));
         let mut hopeless = BTreeSet::new();
         let mut left = Vec::new();
         for pod in waiting {
@@ -215,14 +227,15 @@ impl<'a> Search<'a> {
     fn rounds(&mut self, helpless: &mut Vec<PodView>) -> ScaleUp {
         let mut outcome = ScaleUp::default();
         loop {
-            let mut refusals = BTreeMap::new();
+            let mut refusals = Refusals::default();
             let options = self.options(helpless, &mut refusals);
-            let Some(round) = self.choose(options) else {
+            let Some(mut round) = self.choose(options) else {
                 if outcome.rounds.is_empty() {
                     outcome.refused = self.refused(helpless, &refusals);
                 }
                 return outcome;
             };
+            round.refused = self.no_option(&round, helpless, &refusals);
             round.plan.iter().for_each(|(group, resize)| self.sizes[*group] = resize.to);
             let helped: BTreeSet<ObjectKey> = round.pods.iter().map(|pod| pod.key().clone()).collect();
             helpless.retain(|pod| !helped.contains(pod.key()));
@@ -240,7 +253,7 @@ impl<'a> Search<'a> {
         for group in 0..self.groups.len() {
             takes.push(self.takers(group, &alike, refusals));
         }
-        refusals.retain(|place, _| !takes.iter().any(|takes| takes.contains(place)));
+        refusals.taken = takes.iter().flatten().copied().collect();
         let mut options = Vec::new();
         for group in 0..self.groups.len() {
             let pods: Vec<&Alike> = takes[group].iter().map(|place| &alike[*place]).collect();
@@ -254,7 +267,7 @@ impl<'a> Search<'a> {
             let template = self.templates[group].clone();
             let found = estimate(&template, &pods, limit, (self.turn, self.flags), self.view);
             if found.nodes > 0 {
-                let waste = waste(&found.pods, found.nodes, template.total);
+                let waste = waste(&found.pods, found.nodes, &template, self.flags);
                 options.push(ExpansionOption { group, similar, nodes: found.nodes, pods: found.pods, waste });
             }
         }
@@ -264,26 +277,39 @@ impl<'a> Search<'a> {
     /// Which of the pods a new node of the group would take.
     fn takers(&mut self, group: usize, alike: &[Alike], refusals: &mut Refusals) -> BTreeSet<usize> {
         if let Some(reason) = self.skips(group) {
-            (0..alike.len()).for_each(|place| refusals.entry(place).or_default().push((group, reason.clone())));
+            (0..alike.len()).for_each(|place| refusals.add(place, [(group, reason.clone())]));
             return BTreeSet::new();
         }
         let name = self.templates[group].spec().name.clone();
         let template = self.templates[group].clone();
-        let node = template.put(name, self.view);
+        let before = self.view.what_if.cluster.checkpoint();
+        let copy = template.put(name, self.view);
         let mut takes = BTreeSet::new();
         for (place, pods) in alike.iter().enumerate() {
             let Some(sample) = pods.pods.first() else { continue };
-            match self.view.what_if.check(sample.id, node) {
+            match filters::check(sample, copy.node, self.view, self.flags) {
                 Ok(()) => drop(takes.insert(place)),
-                Err(_) if !self.flags.follows(Rule::PodsAreFiltered) => drop(takes.insert(place)),
-                Err(diagnosis) => {
-                    let reasons = diagnosis.reasons().into_iter().map(|(_, reason, _)| (group, reason));
-                    refusals.entry(place).or_default().extend(reasons);
-                }
+                Err(reasons) => refusals.add(place, reasons.into_iter().map(|reason| (group, reason))),
             }
         }
-        self.view.what_if.cluster.remove_node(node);
+        self.view.what_if.cluster.rollback(before);
+        copy.take_out(self.view);
         takes
+    }
+
+    /// The groups that are no option for the pods of a round, each with all of its reasons.
+    fn no_option(&self, round: &Round, helpless: &[PodView], refusals: &Refusals) -> Vec<(SmolStr, String)> {
+        let helped: BTreeSet<Likeness> = round.pods.iter().map(PodView::likeness).collect();
+        let of_the_round = |pods: &Alike| pods.pods.first().is_some_and(|pod| helped.contains(&pod.likeness()));
+        let mut reasons: BTreeMap<usize, BTreeSet<&str>> = BTreeMap::new();
+        for (place, _) in alike(helpless).iter().enumerate().filter(|(_, pods)| of_the_round(pods)) {
+            for (group, reason) in refusals.reasons.get(&place).into_iter().flatten() {
+                reasons.entry(*group).or_default().insert(reason);
+            }
+        }
+        let name = |group: usize| self.groups[group].settings.name.clone();
+        let named = reasons.into_iter().map(|(group, reasons)| (name(group), Vec::from_iter(reasons).join(", ")));
+        named.filter(|(group, _)| round.options.iter().all(|option| option.group != *group)).collect()
     }
 
     /// The pods that no group would take.
@@ -301,7 +327,7 @@ impl<'a> Search<'a> {
             let groups = groups.into_iter().map(|(group, reasons)| (name(group), reasons.join(", "))).collect();
             Refused { pods: alike[*place].pods.clone(), reason: counts.join(", "), groups }
         };
-        refusals.iter().map(of_place).collect()
+        refusals.reasons.iter().filter(|(place, _)| !refusals.taken.contains(place)).map(of_place).collect()
     }
 
     /// Why a group is not even asked.
@@ -380,13 +406,13 @@ impl<'a> Search<'a> {
             price: prices.and_then(|prices| self.price(option, &prices)),
         };
         let offers: Vec<Offer> = options.iter().map(offer).collect();
-        let place = expander::choose(&offers, &self.flags.expander, &self.flags.priorities, self.choice)?;
+        let (place, because) = expander::choose(&offers, self.flags, self.choice)?;
         let option = options.swap_remove(place);
         let nodes = (0..=option.nodes).rev().find(|nodes| self.exceeded(option.group, *nodes).is_empty())?;
         let plan = self.split(&option, nodes);
         let choice = |Offer { name, nodes, pods, waste, price }| Choice { group: name, nodes, pods, waste, price };
         let options = offers.into_iter().map(choice).collect();
-        (!plan.is_empty()).then_some(Round { options, plan, pods: option.pods })
+        (!plan.is_empty()).then_some(Round { options, because, refused: Vec::new(), plan, pods: option.pods })
     }
 
     fn price(&self, option: &ExpansionOption, prices: &Prices) -> Option<f64> {
@@ -397,7 +423,10 @@ impl<'a> Search<'a> {
     }
 
     fn split(&self, option: &ExpansionOption, nodes: usize) -> Vec<(usize, Resize)> {
-        let groups: Vec<usize> = [option.group].into_iter().chain(option.similar.iter().copied()).collect();
+        let mut groups: Vec<usize> = [option.group].into_iter().chain(option.similar.iter().copied()).collect();
+        if !self.flags.follows(Rule::ChosenGroupGetsTheRest) {
+            groups.sort_unstable();
+        }
         let sizes: Vec<usize> = groups.iter().map(|group| self.sizes[*group]).collect();
         let most: Vec<usize> = groups.iter().map(|group| self.max(*group)).collect();
         let after = similar::spread(nodes, &sizes, &most);
@@ -428,8 +457,20 @@ fn sick(view: &View, sizes: &[usize], failing: &Failing, flags: &Autoscaler) -> 
     (0..sizes.len()).filter(is_sick).collect()
 }
 
-/// For pods that are alike, by place: the groups with their reasons.
-type Refusals = BTreeMap<usize, Vec<(usize, String)>>;
+/// Which groups do not take which pods.
+#[derive(Default)]
+struct Refusals {
+    /// For pods that are alike, by place: the groups with their reasons.
+    reasons: BTreeMap<usize, Vec<(usize, String)>>,
+    /// The places of pods that some group takes.
+    taken: BTreeSet<usize>,
+}
+
+impl Refusals {
+    fn add(&mut self, place: usize, reasons: impl IntoIterator<Item = (usize, String)>) {
+        self.reasons.entry(place).or_default().extend(reasons);
+    }
+}
 
 /// Pods of one owner that scheduling cannot tell apart.
 fn alike(pods: &[PodView]) -> Vec<Alike> {
@@ -446,11 +487,13 @@ fn alike(pods: &[PodView]) -> Vec<Alike> {
 }
 
 /// Unused share of CPU plus unused share of memory on the new nodes, in millionths.
-fn waste(pods: &[PodView], nodes: usize, total: Amount) -> i64 {
+fn waste(pods: &[PodView], nodes: usize, template: &Template, flags: &Autoscaler) -> i64 {
     let used = Amount::sum(pods.iter().map(|pod| pod.requests));
-    let total = Amount::default().plus(total, nodes as i64);
+    let of_one = if flags.follows(Rule::ResidentsAreWaste) { template.total } else { Amount::of(template.spec()) };
+    let total = Amount::default().plus(of_one, nodes as i64);
     let free = |used: i64, total: i64| 1_000_000 - share(used, total);
-    free(used.cpu_milli, total.cpu_milli) + free(used.memory, total.memory)
+    let cpu = free(used.cpu_milli, total.cpu_milli);
+    cpu + if flags.follows(Rule::BothWastesCount) { free(used.memory, total.memory) } else { cpu }
 }
 
 /// In any order, by the seed of the run: cluster-autoscaler reads pods and nodes from maps.

@@ -87,7 +87,7 @@ impl Schedule {
         if !self.has_begun || !flags.frequent_loops_enabled || !flags.follows(Rule::PodsStartLoops) {
             return self.changed(now);
         }
-        let at = now.max(self.ended + BETWEEN_PODS);
+        let at = now.max(now - flags.list_lag).max(self.ended + BETWEEN_PODS);
         let is_sooner = self.due.is_none_or(|(due, _)| at < due);
         if is_sooner { self.set(at, Trigger::Pod) } else { None }
     }

@@ -2,10 +2,11 @@
 //!
 //! Until a node of the group has been ready for a minute it is what the provider describes, with the DaemonSet pods that
 //! would run there; from then on it is that node, cleaned of the autoscaler's own marks, with the DaemonSet and mirror pods
-//! that do run there (`processors/nodeinfosprovider/mixed_nodeinfos_processor.go`).
+//! that do run there (`processors/nodeinfosprovider/mixed_nodeinfos_processor.go`). These pods stand on the copies that are
+//! asked what would fit, so that their ports and labels count like their requests.
 
 use sk_core::{SimDuration, SimTime, SmolStr};
-use sk_scheduler::{NodeId, NodeSpec, PodClass};
+use sk_scheduler::{ClassId, NodeId, NodeSpec, PodClass, PodId};
 
 use super::flags::Autoscaler;
 use super::groups::Group;
@@ -31,10 +32,29 @@ const CONDITION_TAINTS: [&str; 8] = [
 /// A new node of a group.
 #[derive(Clone, Debug)]
 pub(super) struct Template {
-    /// The node as pods would find it: what comes with every node is taken off.
-    spec: NodeSpec,
+    /// The node without what its provider sets aside.
+    node: NodeSpec,
+    /// The same as pods would find it: what its residents ask for is taken off.
+    free: NodeSpec,
+    /// The pods that come with every node.
+    residents: Vec<ClassId>,
     /// The whole of it.
     pub(super) total: Amount,
+}
+
+/// A copy of a template in the scheduler that is asked what would fit.
+#[derive(Clone, Debug)]
+pub(super) struct TemplateNode {
+    pub(super) node: NodeId,
+    residents: Vec<PodId>,
+}
+
+impl TemplateNode {
+    /// Takes it out again. What was tried since it was put in is rolled back before.
+    pub(super) fn take_out(self, view: &mut View) {
+        self.residents.into_iter().for_each(|pod| view.what_if.cluster.drop_pod(pod));
+        view.what_if.cluster.remove_node(self.node);
+    }
 }
 
 impl Template {
@@ -52,6 +72,12 @@ impl Template {
         }
     }
 
+    fn new(node: NodeSpec, residents: Vec<ClassId>, total: Amount, view: &View) -> Self {
+        let mut free = node.clone();
+        residents.iter().for_each(|class| take_off(&mut free, view.what_if.cluster.class(*class)));
+        Self { node, free, residents, total }
+    }
+
     /// As the provider describes it.
     fn described(group: &Group, view: &mut View, flags: &Autoscaler) -> Self {
         let whole = group.described();
@@ -66,16 +92,17 @@ impl Template {
         let daemons: Vec<_> =
             view.beside.daemons().filter(|_| counted).map(|(key, class)| (key.clone(), class.clone())).collect();
         let node = view.what_if.cluster.set_node(whole).node;
+        let mut residents = Vec::new();
         for (key, class) in daemons {
             let class = view.what_if.cluster.intern(class);
             let pod = view.what_if.cluster.new_pod(class, key.name);
             if view.what_if.check(pod, node).is_ok() {
-                take_off(&mut spec, view.what_if.cluster.class(class));
+                residents.push(class);
             }
             view.what_if.cluster.drop_pod(pod);
         }
         view.what_if.cluster.remove_node(node);
-        Self { spec, total }
+        Self::new(spec, residents, total, view)
     }
 
     /// Like a node that is there.
@@ -86,22 +113,27 @@ impl Template {
         spec.taints.retain(|taint| !is_passing(&taint.key));
         spec.unschedulable = false;
         let total = Amount::of(&spec);
-        for pod in node.pods().filter(|pod| drain::belongs_to_the_node(&pod.object)) {
-            take_off(&mut spec, view.what_if.cluster.class(pod.class));
-        }
-        Self { spec, total }
+        let residents = node.pods().filter(|pod| drain::belongs_to_the_node(&pod.object)).map(|pod| pod.class);
+        Self::new(spec, residents.collect(), total, view)
     }
 
     /// Puts a copy into the scheduler that is asked what would fit; the caller takes it out again.
-    pub(super) fn put(&self, name: SmolStr, view: &mut View) -> NodeId {
-        let mut spec = self.spec.clone();
+    pub(super) fn put(&self, name: SmolStr, view: &mut View) -> TemplateNode {
+        let mut spec = self.node.clone();
         spec.labels.insert(HOSTNAME, name.clone());
-        view.what_if.cluster.set_node(NodeSpec { name, ..spec }).node
+        let cluster = &mut view.what_if.cluster;
+        let node = cluster.set_node(NodeSpec { name, ..spec }).node;
+        let stand = |class: &ClassId| {
+            let pod = cluster.new_pod(*class, "resident");
+            cluster.add_pod(pod, node);
+            pod
+        };
+        TemplateNode { node, residents: self.residents.iter().map(stand).collect() }
     }
 
     /// Its labels, and what of each resource is there for pods.
     pub(super) fn spec(&self) -> &NodeSpec {
-        &self.spec
+        &self.free
     }
 }
 

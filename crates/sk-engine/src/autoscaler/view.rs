@@ -30,6 +30,8 @@ pub(super) struct View {
     groups: BTreeMap<SmolStr, usize>,
     /// Pods of lower priority are expendable.
     cutoff: i32,
+    /// Pods that have ended count as well, because a test wants that.
+    with_ended: bool,
     /// All nodes.
     pub(super) nodes: BTreeMap<SmolStr, NodeView>,
     /// Pods the scheduler found no place for, oldest first.
@@ -162,7 +164,8 @@ impl Amount {
 impl View {
     pub(super) fn new(groups: &[NodeGroup], flags: &Autoscaler) -> Self {
         let follows = flags.follows(Rule::ExpendablePods);
-        Self::empty(groups, if follows { flags.expendable_pods_priority_cutoff } else { i32::MIN })
+        let cutoff = if follows { flags.expendable_pods_priority_cutoff } else { i32::MIN };
+        Self { with_ended: !flags.follows(Rule::FinishedPodsAreGone), ..Self::empty(groups, cutoff) }
     }
 
     /// The same cluster seen with other flags.
@@ -197,6 +200,7 @@ impl View {
         Self {
             groups,
             cutoff,
+            with_ended: false,
             nodes: BTreeMap::new(),
             pending: BTreeMap::new(),
             what_if: Scheduler::default(),
@@ -240,7 +244,7 @@ impl View {
                 self.pod_changed(id, before.as_ref(), None);
             }
             self.pod_changed(id, before.as_ref().filter(|_| same), after);
-            self.known[id.index()] = after.filter(|after| role(after).is_some()).cloned();
+            self.known[id.index()] = after.filter(|after| self.role(after).is_some()).cloned();
         }
     }
 
@@ -298,7 +302,7 @@ impl View {
     }
 
     fn pod_changed(&mut self, id: ObjectId, before: Option<&Arc<Object>>, after: Option<&Arc<Object>>) {
-        let (was, is) = (before.and_then(|pod| role(pod)), after.and_then(|pod| role(pod)));
+        let (was, is) = (before.and_then(|pod| self.role(pod)), after.and_then(|pod| self.role(pod)));
         if let (Some(before), Some(after)) = (before, after)
             && was == is
             && is_alike(before, after)
@@ -313,6 +317,15 @@ impl View {
         }
         if let (Some(after), Some(role)) = (after, &is) {
             self.learn_pod(id, after, role);
+        }
+    }
+
+    /// What a pod is to the autoscaler; nothing once it has ended.
+    fn role(&self, object: &Object) -> Option<Role> {
+        let pod = object.pod().filter(|pod| self.with_ended || !pod.status.phase.is_final())?;
+        match &pod.node_name {
+            Some(node) => Some(Role::On(node.clone())),
+            None => is_pending(object).then_some(Role::Pending),
         }
     }
 
@@ -376,7 +389,8 @@ impl View {
 
     /// Does a picture made anew say the same? It must, whatever changes led here; debug builds look in every loop.
     pub(super) fn is_true(&self, view: api::View<'_>) -> bool {
-        let mut anew = Self { groups: self.groups.clone(), ..Self::empty(&[], self.cutoff) };
+        let (groups, with_ended) = (self.groups.clone(), self.with_ended);
+        let mut anew = Self { groups, with_ended, ..Self::empty(&[], self.cutoff) };
         anew.look_at_all(view);
         anew.facts() == self.facts() && anew.beside == self.beside
     }
@@ -414,6 +428,11 @@ impl PodView {
     /// The node that the scheduler makes room on for it.
     pub(super) fn nominated(&self) -> Option<&SmolStr> {
         self.object.pod().and_then(|pod| pod.status.nominated_node_name.as_ref()).filter(|node| !node.is_empty())
+    }
+
+    /// Since when the scheduler has found no place for it.
+    pub(super) fn refused(&self) -> Option<SimTime> {
+        self.object.pod()?.status.condition("PodScheduled")?.last_transition_time
     }
 
     /// Pods with the same owner that scheduling cannot tell apart are tried once.
@@ -462,14 +481,6 @@ fn anywhere(class: ClassId, cluster: &mut Cluster) -> ClassId {
 
 fn age_of(object: &Object) -> (SimTime, ObjectKey) {
     (object.created, object.key.clone())
-}
-
-fn role(object: &Object) -> Option<Role> {
-    let pod = object.pod().filter(|pod| !pod.status.phase.is_final())?;
-    match &pod.node_name {
-        Some(node) => Some(Role::On(node.clone())),
-        None => is_pending(object).then_some(Role::Pending),
-    }
 }
 
 /// Did the scheduler find no place for it, so far?

@@ -18,8 +18,8 @@ pub(crate) struct Allowed {
     pub(crate) until: Option<f64>,
     /// The scale-ups may be others, as long as the sizes are right.
     pub(crate) any_plans: bool,
-    /// Which of equal pods are told of which scale-up does not count.
-    pub(crate) any_told: bool,
+    /// Times may differ by so many seconds, and not by the usual scan interval.
+    pub(crate) within: Option<f64>,
     /// Compared more closely than must be.
     pub(crate) tight: bool,
     /// Counts of nodes may differ by so many.
@@ -49,9 +49,15 @@ impl Allowed {
         self
     }
 
-    /// The same sizes may come about in other steps.
-    fn in_other_steps(mut self) -> Self {
-        self.any_plans = true;
+    /// The autoscaler's list of pods was so far behind the watch that starts its loops at most, or so much ahead.
+    fn with_list_lag(mut self, millis: i64) -> Self {
+        self.rig.list_ms = millis;
+        self
+    }
+
+    /// The same sizes may come about in other steps, at most so many seconds earlier or later.
+    fn in_other_steps(mut self, within: Option<f64>) -> Self {
+        (self.any_plans, self.within) = (true, within);
         self
     }
 
@@ -91,50 +97,55 @@ impl Allowed {
     }
 
     pub(crate) fn slack(&self, what: &str) -> i64 {
-        if ["nodes", "ready", "soft-tainted", "to be deleted"].contains(&what) { self.nodes } else { 0 }
+        if ["nodes", "ready", "soft-tainted", "to be deleted", "cordoned"].contains(&what) { self.nodes } else { 0 }
     }
 }
 
 const TIES: &str = "ties fall either way";
 const PACKING: &str = "mixed sizes: the new packing differs from loop to loop";
+const PACKING_AND_FAULT: &str = "mixed sizes: the new packing differs from loop to loop; compared until 47 s, because m-10 never became ready, a fault of the rig";
 const ORDER: &str = "candidate order is not by utilisation nor age";
-const WHO: &str = "pods are packed anew in every loop: which of equal ones is left over, and so told, is chance";
-const AT_ONCE: &str =
-    "with older pods around, at once: the two pods were helped by two loops a tenth of a second apart, here by one";
-const TRICKLE: &str = "a trickle is helped after 2-3 s: ages are whole seconds of a clock whose phase was not recorded";
+const WHO: &str = "pods are packed anew each time: which of equal ones is left over, and so told, is chance";
+const TIES_AND_WHO: &str =
+    "ties fall either way, and pods are packed anew each time: which of equal ones is told is chance";
+const WHO_AND_FAULT: &str = "pods are packed anew each time: which of equal ones is told is chance; the machine was busy: the loop read the list of pods 15 ms \
+     after the watch that started it; compared until 59 s, because m-7 never became ready, a fault of the rig";
+const BUSY: &str = "the machine was busy: the list of pods that a loop read was up to 50 ms behind the watch that started it, so two loops a tenth of a \
+     second apart helped one pod each";
+const TRICKLE: &str = "a trickle is helped after 2-3 s, by whole seconds of a clock whose phase was not recorded, and packed anew each time: the same sizes \
+     in other steps, within 1.5 s";
 
 /// What is allowed in a scenario; `None`: nothing.
 pub(crate) fn of(scenario: &str) -> Option<Allowed> {
     let allowed = match scenario {
-        "b-least-waste-equal-groups" | "b-random-equal-groups" => Allowed::tie(TIES, &["ga", "gb"]),
+        "b-least-waste-equal-groups" => Allowed::drawn(TIES, 409),
+        "b-random-equal-groups" => Allowed::drawn(TIES, 106),
         "b-least-waste-small-capped" => Allowed::drawn(WHO, 2),
         "b-most-pods-small-big" => Allowed::drawn(TIES, 8),
-        "c1-binpack-mixed" => Allowed::drawn(PACKING, 20).in_other_steps().until(47.0),
-        "c10-one-size-slow-nodes" => {
-            let mut allowed = Allowed::drawn("a fault of the rig: m-7 never became ready", 2).until(59.0);
-            allowed.any_told = true;
-            allowed
-        }
+        "c1-binpack-mixed" => Allowed::drawn(PACKING_AND_FAULT, 217).until(47.0),
+        "c10-one-size-slow-nodes" => Allowed::drawn(WHO_AND_FAULT, 3).with_list_lag(-15).until(59.0),
         // Where the pods then went is the scheduler's: the further node, which was ready last, ended empty.
         "c11-mixed-from-zero-1" | "c11-mixed-from-zero-3" => Allowed::drawn(PACKING, 6).with_late_nodes(),
         "c5-two-groups-needed" => Allowed::drawn(TIES, 4),
+        "c7-max-nodes-per-scaleup" => Allowed::drawn(WHO, 2),
         "c9-binpack-old-node" => Allowed::drawn(PACKING, 10).with_late_nodes(),
         "d3-order-drain1" => Allowed::drawn(ORDER, 5),
         "d4-drain3" => Allowed::drawn(ORDER, 14),
         "e1-blockers" => Allowed::drawn(ORDER, 3),
-        "e2-blockers-skip-off" => Allowed::drawn(ORDER, 11),
-        "f5-scan-20s" => Allowed::drawn(AT_ONCE, 1).in_other_steps(),
-        "f7-trickle" => Allowed::drawn(TRICKLE, 1).in_other_steps(),
+        "e2-blockers-skip-off" => Allowed::drawn(ORDER, 18),
+        "f5-scan-20s" => Allowed::drawn(BUSY, 11).with_list_lag(50),
+        "f7-trickle" => Allowed::drawn(TRICKLE, 3).in_other_steps(Some(1.5)),
         "g1-taints-labels" => Allowed::drawn(TIES, 5),
         "g2-spread-zones-balance-false" | "g2-spread-zones-balance-ignore-label" => Allowed::drawn(TIES, 8),
         "g2-spread-zones-balance-true" => {
             let why = "the provider's target size lags: 7 nodes instead of 6";
-            Allowed::tie(why, &["za", "zb", "zc"]).in_other_steps().nodes(1)
+            Allowed::tie(why, &["za", "zb", "zc"]).in_other_steps(None).nodes(1)
         }
         "g3-nospread-balance-ignore-label" => Allowed::drawn(TIES, 3),
         "g3-nospread-balance-true" => Allowed::drawn(TIES, 4),
-        "g6-spread-zones-one-each-balance-false" => Allowed::drawn(TIES, 107),
-        "g6-spread-zones-one-each-balance-true" => Allowed::drawn(TIES, 196),
+        "g6-spread-zones-one-each-balance-false" => Allowed::drawn(TIES_AND_WHO, 110),
+        "g6-spread-zones-one-each-balance-ignore-label" => Allowed::drawn(TIES_AND_WHO, 20),
+        "g6-spread-zones-one-each-balance-true" => Allowed::drawn(TIES_AND_WHO, 869),
         "k1-daemonset-in-template" => Allowed::drawn(PACKING, 3),
         _ => return None,
     };

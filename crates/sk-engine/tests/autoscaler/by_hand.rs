@@ -34,7 +34,7 @@ fn where_rules_show() {
     };
     let wanted = std::env::var("RULE").ok();
     let is_wanted = |rule: &Rule| wanted.as_ref().is_none_or(|wanted| *wanted == format!("{rule:?}"));
-    for rule in Rule::ALL.into_iter().filter(is_wanted) {
+    for rule in Rule::ALL.iter().copied().filter(is_wanted) {
         println!("{rule:?}: {:?}", shown(&|flags| flags.without = Some(rule)));
     }
     for (flag, _, change) in rules::BY_FLAG.iter().filter(|_| wanted.is_none()) {
@@ -49,7 +49,7 @@ fn where_rules_show() {
 fn what_happened() {
     let usual = Rig::default();
     let (phase_ms, ready_ms) = (number("PHASE", usual.phase_ms), number("READY", usual.ready_ms));
-    let rig = Rig { phase_ms, ready_ms, latency_ms: number("LATENCY", usual.latency_ms) };
+    let rig = Rig { phase_ms, ready_ms, latency_ms: number("LATENCY", usual.latency_ms), list_ms: number("LIST", 0) };
     let seed = number("SEED", 1).unsigned_abs();
     for seen in wanted() {
         let mut lines = lines(player::play(&seen, seed, rig, |_| {}));
@@ -88,12 +88,15 @@ fn change(event: &WatchEvent) -> String {
 #[test]
 #[ignore = "for finding a seed by hand"]
 fn which_seeds() {
-    let rig = Rig { ready_ms: number("READY", 0), ..Rig::default() };
+    let latency_ms = number("LATENCY", Rig::default().latency_ms);
+    let rig = Rig { ready_ms: number("READY", 0), latency_ms, list_ms: number("LIST", 0), ..Rig::default() };
     for seen in wanted() {
         for seed in SEED..SEED + number("SEEDS", 20).unsigned_abs() {
             let run = outcome::of(player::play(&seen, seed, rig, |_| {}));
-            let left = differences(&seen, &run, &Allowed::default());
-            if left.len() < 3 {
+            let until = number("UNTIL", 0);
+            let allowed = if until > 0 { Allowed::default().until(until as f64) } else { Allowed::default() };
+            let left = differences(&seen, &run, &allowed);
+            if left.len() < number("MOST", 3) as usize {
                 println!("{} seed {seed}: {left:?}", seen.scenario);
             }
         }

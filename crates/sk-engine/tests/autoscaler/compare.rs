@@ -1,13 +1,14 @@
 //! Says what differs between a recording and a run.
 //!
-//! Compared: the sizes of groups (all, ready, soft-tainted, to be deleted), pods pending and running, the scale-ups in their
-//! order, the autoscaler's events, and why nodes could not go. Times may differ by the latencies of the rig and by a scan
+//! Compared: the sizes of groups (all, ready, soft-tainted, to be deleted, cordoned), pods pending and running, the scale-ups
+//! in their order with what each option would waste, the autoscaler's events with their times and how many pods were told, and
+//! why nodes could not go. Times may differ by the latencies of the rig and by a scan
 //! interval, because loops are not on a common grid; a tight comparison takes a quarter of that and looks at the shares in
 //! reasons as well. Values that a count only passes through are not looked at. Which of several equal nodes goes is not compared: the real one takes them in any order.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use sk_testkit::autoscaling::Observation;
+use sk_testkit::autoscaling::{NodeCounts, Observation};
 
 use crate::allowed::Allowed;
 use crate::outcome::{Curve, Outcome};
@@ -20,12 +21,13 @@ pub(crate) fn differences(seen: &Observation, run: &Outcome, allowed: &Allowed) 
     let scan_interval = scan_interval(seen);
     // Loops are not on a common grid: what waits for one may wait for the next.
     let window = RIG_LATENCY + if allowed.tight { scan_interval / 4.0 } else { scan_interval };
+    let window = allowed.within.unwrap_or(window);
     let until = allowed.until.unwrap_or(seen.ended);
     let mut found = Vec::new();
-    let columns = ["nodes", "ready", "soft-tainted", "to be deleted"];
+    let columns = ["nodes", "ready", "soft-tainted", "to be deleted", "cordoned"];
     for (place, column) in columns.iter().enumerate() {
-        let recorded = |rows: &Vec<(f64, i64, i64, i64, i64)>| -> Curve {
-            rows.iter().map(|row| (row.0, [row.1, row.2, row.3, row.4][place])).collect()
+        let recorded = |rows: &Vec<NodeCounts>| -> Curve {
+            rows.iter().map(|row| (row.0, [row.1, row.2, row.3, row.4, row.5][place])).collect()
         };
         let real = merged(seen.nodes.iter().map(|(name, rows)| (name, recorded(rows))), allowed);
         let ours = merged(run.nodes.iter().map(|(name, curves)| (name, curves[place].clone())), allowed);
@@ -40,7 +42,8 @@ pub(crate) fn differences(seen: &Observation, run: &Outcome, allowed: &Allowed) 
         found.extend(curves(column, &real, &ours, window, until, allowed));
     }
     found.extend(plans(seen, run, if allowed.tight { RIG_LATENCY } else { window }, allowed));
-    found.extend(events(seen, run, allowed));
+    found.extend(wastes(seen, run, allowed));
+    found.extend(events(seen, run, RIG_LATENCY + scan_interval, allowed));
     found.extend(unremovable(seen, run, allowed));
     found
 }
@@ -168,9 +171,31 @@ fn other_loops(seen: &Observation, real: &[(f64, Plan)], ours: &[(f64, Plan)]) -
     })
 }
 
-type Events = BTreeSet<(String, String, String)>;
+/// What each option would have wasted, where the real one logged it: to the hundredth of a percent.
+fn wastes(seen: &Observation, run: &Outcome, allowed: &Allowed) -> Vec<String> {
+    if seen.wastes.is_empty() || allowed.any_plans || allowed.until.is_some() {
+        return Vec::new();
+    }
+    let shape = |(group, percent): &(String, f64)| (allowed.name_of(group), (percent * 100.0).round() as i64);
+    let real: BTreeSet<_> = seen.wastes.iter().map(shape).collect();
+    let ours: BTreeSet<_> = run.wastes.iter().map(shape).collect();
+    let lacks = |all: &BTreeSet<(String, i64)>, one: &(String, i64)| {
+        !all.iter().any(|(group, percent)| *group == one.0 && (percent - one.1).abs() <= 1)
+    };
+    let missing = real.iter().filter(|one| lacks(&ours, one)).map(|(group, percent)| (group, percent, "no option"));
+    let extra = ours.iter().filter(|one| lacks(&real, one)).map(|(group, percent)| (group, percent, "an option"));
+    let words =
+        |(group, percent, what): (&String, &i64, &str)| format!("{what} of {group} that wastes {percent} of 10,000");
+    missing.chain(extra).map(words).collect()
+}
 
-fn events(seen: &Observation, run: &Outcome, allowed: &Allowed) -> Vec<String> {
+/// By reason, who and message: when first, and how many were told.
+type Events = BTreeMap<(String, String, String), (f64, usize)>;
+
+/// Reasons of which each pod is told once.
+const TOLD_PODS: [&str; 2] = ["TriggeredScaleUp", "NotTriggerScaleUp"];
+
+fn events(seen: &Observation, run: &Outcome, window: f64, allowed: &Allowed) -> Vec<String> {
     let until = allowed.until.unwrap_or(f64::INFINITY);
     let compared = |at: f64, reason: &str| at <= until && !allowed.is_any(reason);
     let shape = |reason: &str, who: &str, message: &str| {
@@ -180,18 +205,28 @@ fn events(seen: &Observation, run: &Outcome, allowed: &Allowed) -> Vec<String> {
             parts.sort_unstable();
             parts.join(", ")
         });
-        let message = if allowed.any_told && reason == "TriggeredScaleUp" { String::new() } else { message };
         (reason.to_owned(), who.to_owned(), message)
     };
-    let shapes = |events: &[(f64, String, String, String)]| -> Events {
-        let compared = events.iter().filter(|(at, reason, ..)| compared(*at, reason));
-        compared.map(|(_, reason, who, message)| shape(reason, who, message)).collect()
-    };
-    let (real, ours) = (shapes(&seen.events), shapes(&run.events));
-    let missing = real.difference(&ours).map(|(reason, who, message)| format!("no event {reason} {who}: {message}"));
+    let mut real = Events::new();
+    for (at, reason, who, message, pods) in seen.events.iter().filter(|(at, reason, ..)| compared(*at, reason)) {
+        real.entry(shape(reason, who, message)).or_insert((*at, 0)).1 += pods;
+    }
+    let mut ours = Events::new();
+    for (at, reason, who, message) in run.events.iter().filter(|(at, reason, ..)| compared(*at, reason)) {
+        ours.entry(shape(reason, who, message)).or_insert((*at, 0)).1 += 1;
+    }
+    let words = |(reason, who, message): &(String, String, String)| format!("{reason} {who}: {message}");
+    let missing = real.keys().filter(|key| !ours.contains_key(*key)).map(|key| format!("no event {}", words(key)));
     let extra =
-        ours.difference(&real).map(|(reason, who, message)| format!("an event too many: {reason} {who}: {message}"));
-    missing.chain(extra).collect()
+        ours.keys().filter(|key| !real.contains_key(*key)).map(|key| format!("an event too many: {}", words(key)));
+    let both = real.iter().filter_map(|(key, real)| Some((key, *real, *ours.get(key)?)));
+    let differ = both.filter_map(|(key, (at, pods), (here, told))| {
+        let counts = TOLD_PODS.contains(&key.0.as_str()) && pods != told;
+        let late = (at - here).abs() > window;
+        let words = || format!("{}: {pods} at {at:.1} s were seen, here {told} at {here:.1} s", words(key));
+        (late || counts).then(words)
+    });
+    missing.chain(extra).chain(differ).collect()
 }
 
 fn unremovable(seen: &Observation, run: &Outcome, allowed: &Allowed) -> Vec<String> {

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use sk_core::{ObjectKey, SimTime};
 use sk_engine::Verdict;
-use sk_engine::api::{Change, Object};
-use sk_engine::kinds::PodPhase;
+use sk_engine::api::{Change, Object, WatchEvent};
+use sk_engine::kinds::{Node, PodPhase};
+use sk_testkit::autoscaling::Took;
 
 use crate::player::Played;
 
@@ -19,16 +20,20 @@ pub(crate) type Curve = Vec<(f64, i64)>;
 /// What happened.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outcome {
-    /// By group: nodes, ready, soft-tainted, to be deleted.
-    pub(crate) nodes: BTreeMap<String, [Curve; 4]>,
+    /// By group: nodes, ready, soft-tainted, to be deleted, cordoned.
+    pub(crate) nodes: BTreeMap<String, [Curve; 5]>,
     /// By workload: pending, running.
     pub(crate) pods: BTreeMap<String, [Curve; 2]>,
     /// The scale-ups.
     pub(crate) plans: Vec<(f64, Vec<sk_testkit::autoscaling::Growth>)>,
+    /// What each option would have wasted, in percent.
+    pub(crate) wastes: Vec<(String, f64)>,
     /// When, reason, who, message: nodes by their groups, pods by their workloads.
     pub(crate) events: Vec<(f64, String, String, String)>,
     /// Group of the node, and why it could not go.
     pub(crate) unremovable: BTreeSet<(String, String)>,
+    /// How long things took.
+    pub(crate) took: Took,
 }
 
 /// Reads what the engine did.
@@ -40,10 +45,12 @@ pub(crate) fn of(played: Played) -> Outcome {
     let mut groups: BTreeMap<String, String> = BTreeMap::new();
     let mut now = BTreeMap::new();
     let mut nodes: BTreeSet<ObjectKey> = BTreeSet::new();
+    let mut spans = Spans::default();
     for event in engine.watch(0).expect("a recording's changes stay within the log") {
         let object = &event.object;
         let there = event.change != Change::Deleted;
         let at = seconds(event.at);
+        spans.note(event, at, &mut outcome.took);
         if object.node().is_some() {
             match there {
                 true => drop(nodes.insert(object.key.clone())),
@@ -72,7 +79,9 @@ pub(crate) fn of(played: Played) -> Outcome {
         }
         match decision.verdict {
             // The real one logs no plan where it only fills a group up to its minimum.
-            Verdict::ScaleUp { plan, pods, .. } if !pods.is_empty() => {
+            Verdict::ScaleUp { plan, pods, options, .. } if !pods.is_empty() => {
+                let percent = |millionths: i64| millionths as f64 / 20_000.0;
+                outcome.wastes.extend(options.iter().map(|option| (option.group.to_string(), percent(option.waste))));
                 let plan = plan.into_iter().map(|resize| (resize.group.to_string(), resize.from, resize.to)).collect();
                 outcome.plans.push((seconds(decision.at), plan));
             }
@@ -84,6 +93,38 @@ pub(crate) fn of(played: Played) -> Outcome {
         }
     }
     outcome
+}
+
+/// From when spans count.
+#[derive(Default)]
+struct Spans {
+    created: BTreeMap<ObjectKey, f64>,
+    ready: BTreeMap<String, f64>,
+}
+
+impl Spans {
+    /// The same spans as the recordings have (`tools/observations/autoscaler`).
+    fn note(&mut self, event: &WatchEvent, at: f64, took: &mut Took) {
+        let object = &event.object;
+        if object.node().is_some_and(Node::is_ready) {
+            self.ready.entry(object.key.name.to_string()).or_insert(at);
+        }
+        let Some(pod) = object.pod() else { return };
+        let had_node = event.before.as_ref().and_then(|before| before.pod()?.node_name.as_ref()).is_some();
+        match (&pod.node_name, event.change) {
+            (None, Change::Added) if at > 0.0 => drop(self.created.insert(object.key.clone(), at)),
+            (Some(node), Change::Modified) if !had_node => {
+                let created = self.created.get(&object.key).map(|created| at - created);
+                let ready = self.ready.get(node.as_str()).map(|ready| at - ready);
+                match (created, ready) {
+                    (Some(span), _) if span < 1.0 => took.created_to_bound.push(span),
+                    (Some(_), Some(span)) if (-0.5..1.0).contains(&span) => took.ready_to_bound.push(span),
+                    _ => {}
+                }
+            }
+            _ => {}
+        }
+    }
 }
 
 /// The group of a node by its name.
@@ -106,7 +147,7 @@ fn named_by_kind(text: &str, kinds: &BTreeMap<String, String>) -> String {
     out + rest
 }
 
-type Counts = [i64; 4];
+type Counts = [i64; 5];
 
 /// Counts an object anew and draws the curves on.
 fn note(
@@ -135,7 +176,7 @@ fn note(
 fn node_counts(object: &Object) -> Option<Counts> {
     let node = object.node()?;
     let has = |key: &str| i64::from(node.spec.taints.iter().any(|taint| taint.key == key));
-    Some([1, i64::from(node.is_ready()), has(SOFT), has(GOING)])
+    Some([1, i64::from(node.is_ready()), has(SOFT), has(GOING), i64::from(node.spec.unschedulable)])
 }
 
 fn pod_counts(object: &Object) -> Option<Counts> {
@@ -144,8 +185,8 @@ fn pod_counts(object: &Object) -> Option<Counts> {
         return Some(Counts::default());
     }
     match pod.status.phase {
-        PodPhase::Pending => Some([1, 0, 0, 0]),
-        PodPhase::Running => Some([0, 1, 0, 0]),
+        PodPhase::Pending => Some([1, 0, 0, 0, 0]),
+        PodPhase::Running => Some([0, 1, 0, 0, 0]),
         _ => Some(Counts::default()),
     }
 }

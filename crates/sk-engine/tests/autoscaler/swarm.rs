@@ -1,19 +1,21 @@
 //! Random workloads on random groups: whatever happens, some things never do.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 use sk_core::rng::Stream;
 use sk_core::{ObjectKey, Quantity, SimDuration, SimTime, SmolStr};
 use sk_engine::api::directives::NODE_GROUP;
 use sk_engine::api::{Change, DeleteOptions, Object, Request, WatchEvent};
-use sk_engine::kinds::{DEPLOYMENT, NODE};
+use sk_engine::kinds::{Condition, DEPLOYMENT, NODE};
 use sk_engine::{Autoscaler, Engine, Expander, NodeGroup, Settings, Timing};
 
 const START: SimTime = SimTime::from_secs(1_767_600_000);
 const SECONDS: i64 = 400;
 /// Pods with this label are covered by a budget that allows nothing.
 const GUARDED: &str = "guarded";
+/// Pods with this label are covered by a budget of their Deployment's that allows one to be missing.
+const LIMITED: &str = "limited";
 
 fn group(name: &str, cpu: u64, min: u32, max: u32, ready_secs: i64) -> NodeGroup {
     let quantity = |text: String| text.parse::<Quantity>().expect("a quantity");
@@ -38,6 +40,7 @@ fn deployment(name: &str, replicas: u64, cpu_milli: u64, kind: u64) -> Value {
     match kind {
         0 => metadata["annotations"] = json!({"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}),
         1 => metadata["labels"][GUARDED] = json!("yes"),
+        2 | 3 => metadata["labels"][LIMITED] = json!("yes"),
         _ => {}
     }
     let requests = json!({"cpu": format!("{cpu_milli}m"), "memory": "64Mi"});
@@ -81,8 +84,49 @@ struct Referee {
     usage: BTreeMap<SmolStr, Usage>,
     evicted: usize,
     removed: usize,
+    /// Evictions of pods whose budget allows one to be missing.
+    limited: usize,
+    apps: Apps,
     /// From when until when the cloud has had no nodes of a group.
     stock_outs: BTreeMap<SmolStr, (SimTime, SimTime)>,
+}
+
+/// How many pods of each app are ready, and how many it has wanted since when.
+#[derive(Default)]
+struct Apps {
+    ready: BTreeMap<String, BTreeSet<ObjectKey>>,
+    wanted: BTreeMap<String, Vec<(SimTime, i64)>>,
+}
+
+impl Apps {
+    fn note_size(&mut self, event: &WatchEvent) {
+        let json = event.object.to_json();
+        let wanted = if event.change == Change::Deleted { 0 } else { json["spec"]["replicas"].as_i64().unwrap_or(1) };
+        self.wanted.entry(event.object.key.name.to_string()).or_default().push((event.at, wanted));
+    }
+
+    fn note_pod(&mut self, event: &WatchEvent) {
+        let object = &event.object;
+        let app = object.meta.labels.get("app").expect("every pod is of an app");
+        let has_condition = |kind: &str| object.pod().and_then(|pod| pod.status.condition(kind));
+        let is_ready = has_condition("Ready").is_some_and(Condition::is_true) && !object.is_deleting();
+        let ready = self.ready.entry(app.to_string()).or_default();
+        match is_ready && event.change != Change::Deleted && has_condition("DisruptionTarget").is_none() {
+            true => drop(ready.insert(object.key.clone())),
+            false => drop(ready.remove(&object.key)),
+        }
+    }
+
+    /// One may be missing, of as many as were wanted at any time of the last seconds: the budget's controller needs a moment.
+    fn judge_eviction(&self, event: &WatchEvent) {
+        let app = event.object.meta.labels.get("app").expect("every pod is of an app").as_str();
+        let sizes = self.wanted.get(app).map_or(&[][..], Vec::as_slice);
+        let recent = sizes.iter().filter(|(at, _)| event.at.since(*at) < SimDuration::from_secs(2));
+        let before = sizes.iter().rev().find(|(at, _)| event.at.since(*at) >= SimDuration::from_secs(2));
+        let wanted = recent.chain(before).map(|(_, wanted)| *wanted).min().unwrap_or(0);
+        let ready = self.ready.get(app).map_or(0, BTreeSet::len) as i64;
+        assert!(ready >= wanted - 1, "{} was evicted: {ready} of {wanted} are ready", event.object.key);
+    }
 }
 
 /// What is asked of a node, and when that was too much for it to go.
@@ -117,6 +161,8 @@ impl Referee {
         let object = &event.object;
         if object.node().is_some() {
             self.judge_node(event, settings);
+        } else if object.gvk == DEPLOYMENT {
+            self.apps.note_size(event);
         } else if let Some(pod) = object.pod() {
             let evicted =
                 pod.status.condition("DisruptionTarget").is_some_and(|c| c.reason() == "EvictionByEvictionAPI");
@@ -124,6 +170,13 @@ impl Referee {
             let guarded = object.meta.labels.get(GUARDED).is_some();
             assert!(!evicted || !(unsafe_to_evict || guarded), "{} was evicted against its owner's will", object.key);
             self.evicted += usize::from(evicted);
+            self.apps.note_pod(event);
+            let was =
+                event.before.as_ref().and_then(|before| before.pod()?.status.condition("DisruptionTarget")).is_some();
+            if evicted && !was && object.meta.labels.get(LIMITED).is_some() {
+                self.limited += 1;
+                self.apps.judge_eviction(event);
+            }
             self.note_usage(event, settings);
         }
     }
@@ -213,6 +266,15 @@ fn play(seed: u64) -> Referee {
         "status": {"disruptionsAllowed": 0},
     });
     engine.handle(Request::create(Object::from_json(budget).expect("a budget"))).expect("a budget is taken");
+    for app in 0..5 {
+        let selector = json!({"matchLabels": {"app": format!("d{app}"), LIMITED: "yes"}});
+        let budget = json!({
+            "apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+            "metadata": {"name": format!("one-of-d{app}"), "namespace": "default"},
+            "spec": {"maxUnavailable": 1, "selector": selector},
+        });
+        engine.handle(Request::create(Object::from_json(budget).expect("a budget"))).expect("a budget is taken");
+    }
     let (mut referee, mut read) = (Referee { seed, ..Referee::default() }, 0);
     for second in 1..=SECONDS {
         engine.advance_to(START + SimDuration::from_secs(second));
@@ -249,13 +311,15 @@ fn play(seed: u64) -> Referee {
 
 #[test]
 fn no_random_workload_breaks_a_limit_a_budget_or_a_nodes_time() {
-    let (mut evicted, mut removed) = (0, 0);
+    let (mut evicted, mut removed, mut limited) = (0, 0, 0);
     for seed in 1..=40 {
         let referee = play(seed);
         evicted += referee.evicted;
         removed += referee.removed;
+        limited += referee.limited;
     }
     assert!(evicted > 20 && removed > 100, "the swarm must do something: {evicted} evictions, {removed} removals");
+    assert!(limited > 5, "{limited} evictions hung on a budget");
 }
 
 #[test]

@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 use sk_core::SimDuration;
-use sk_engine::{Autoscaler, Decision, Expander, NodeGroup, Verdict};
+use sk_engine::api::Object;
+use sk_engine::kinds::{NODE, POD};
+use sk_engine::{Autoscaler, Decision, Engine, Expander, Limits, NodeGroup, Verdict};
 
 use crate::small::{after, create, daemon_set, deploy, engine, events, group, sizes};
 
@@ -127,6 +129,122 @@ fn what_a_daemon_set_takes_of_every_node_is_not_there_for_pods() {
     assert!(told.iter().any(|(_, _, message)| message.ends_with(": 1 Insufficient example.com/slot")), "{told:?}");
 }
 
+/// A pod of a Deployment that takes port 80 of its node.
+fn on_port_80(name: &str) -> serde_json::Value {
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "replicas": 2, "selector": {"matchLabels": {"app": name}},
+            "template": {
+                "metadata": {"labels": {"app": name}},
+                "spec": {"containers": [{"name": "main", "image": "app:1", "ports": [{"containerPort": 80, "hostPort": 80}]}]},
+            },
+        },
+    })
+}
+
+#[test]
+fn ports_of_a_daemon_set_are_taken_on_every_new_node() {
+    let grown = |with_daemons: bool| {
+        let mut engine = engine(vec![group("only", 4, 1.0)], Autoscaler::default());
+        if with_daemons {
+            let mut agent = daemon_set(&json!({}));
+            let ports = json!([{"containerPort": 80, "hostPort": 80}]);
+            agent["spec"]["template"]["spec"]["containers"][0]["ports"] = ports;
+            create(&mut engine, agent);
+        }
+        create(&mut engine, on_port_80("web"));
+        engine.advance_to(after(5));
+        (sizes(&engine).get("only").copied().unwrap_or(0), events(&engine.take_decisions()))
+    };
+    assert_eq!(grown(false).0, 2, "two pods with the same port need two nodes");
+    let (nodes, told) = grown(true);
+    assert_eq!(nodes, 0, "no new node would help");
+    let words = "pod didn't trigger scale-up: 1 node(s) didn't have free ports for the requested pod ports";
+    assert!(told.iter().any(|(_, _, message)| message == words), "{told:?}");
+}
+
+#[test]
+fn a_node_in_removal_takes_no_pods_and_a_scale_up_does_not_stop_its_drain() {
+    let mut groups = vec![group("only", 4, 1.0)];
+    groups[0].initial = Some(2);
+    let mut engine = engine(groups, Autoscaler::default());
+    let small = json!({"cpu": "1500m"});
+    // One on each node; one node would do for both.
+    deploy(&mut engine, "one", 1, &small);
+    deploy(&mut engine, "other", 1, &small);
+    let going = |engine: &Engine| {
+        let is_marked = |node: &Object| {
+            node.node().is_some_and(|node| node.spec.taints.iter().any(|t| t.key == "ToBeDeletedByClusterAutoscaler"))
+        };
+        engine.list(&NODE).find(|node| is_marked(node)).map(|node| node.key.name.clone())
+    };
+    let mut now = after(5);
+    while going(&engine).is_none() {
+        now += SimDuration::from_secs(1);
+        assert!(now < after(30), "a node goes");
+        engine.advance_to(now);
+    }
+    let node = going(&engine).expect("it is marked");
+    // It would fit onto the node that goes, and nowhere else.
+    deploy(&mut engine, "late", 1, &json!({"cpu": "2"}));
+    engine.advance_to(now + SimDuration::from_mins(3));
+    let told = events(&engine.take_decisions());
+    assert!(told.iter().any(|(_, reason, _)| *reason == "TriggeredScaleUp"), "a new node is asked for: {told:?}");
+    assert!(engine.list(&NODE).all(|known| known.key.name != node), "{node} is gone all the same");
+    assert_eq!(sizes(&engine)["only"], 2);
+}
+
+#[test]
+fn absurd_flags_end_in_a_run() {
+    let longest = SimDuration::from_micros(i64::MAX);
+    let extremes: [fn(&mut Autoscaler, SimDuration); 3] = [
+        |flags, span| {
+            flags.scan_interval = span;
+            flags.scale_down_unneeded_time = span;
+            flags.unremovable_node_recheck_timeout = span;
+            flags.node_delete_delay_after_taint = span;
+        },
+        |flags, span| {
+            flags.scale_down_delay_after_add = span;
+            flags.scale_down_delay_after_delete = span;
+            flags.max_node_startup_time = span;
+            flags.max_node_provision_time = span;
+            flags.initial_node_group_backoff_duration = span;
+            flags.max_node_group_backoff_duration = span;
+            flags.node_group_backoff_reset_timeout = span;
+        },
+        |flags, span| {
+            flags.new_pod_scale_up_delay = span;
+            flags.max_graceful_termination = span;
+            flags.scale_down_unready_time = span;
+        },
+    ];
+    for change in extremes {
+        for (span, count, limit) in [(SimDuration::ZERO, 0, 0), (longest, usize::MAX, i64::MAX)] {
+            let mut flags = Autoscaler {
+                max_nodes_total: count,
+                max_nodes_per_scaleup: count.max(1),
+                max_scale_down_parallelism: count.max(1),
+                max_drain_parallelism: count.max(1),
+                max_bulk_soft_taint_count: count,
+                ok_total_unready_count: count,
+                max_total_unready_percentage: count.min(100),
+                cores_total: Limits { least: limit, most: limit },
+                memory_total_gib: Limits { least: limit, most: limit },
+                min_replica_count: limit,
+                ..Autoscaler::default()
+            };
+            change(&mut flags, span);
+            let standing = NodeGroup { initial: Some(2), ..group("only", 4, 1.0) };
+            let mut engine = engine(vec![standing], flags);
+            deploy(&mut engine, "web", 5, &json!({"cpu": "3"}));
+            engine.advance_to(after(5));
+            assert!(sizes(&engine)["only"] <= 20);
+        }
+    }
+}
+
 #[test]
 fn every_pod_of_a_large_decision_is_told_of_it_once() {
     let roomy = NodeGroup { max: 200, ..group("only", 4, 1.0) };
@@ -154,6 +272,19 @@ fn a_quiet_cluster_has_no_loops() {
     deploy(&mut engine, "more", 8, &json!({"cpu": "1"}));
     engine.advance_to(after(62));
     assert_eq!(sizes(&engine)["calm"], 4, "a change sets the timer again");
+}
+
+#[test]
+fn a_cluster_may_begin_with_a_group_of_fifty_thousand() {
+    let vast = NodeGroup { min: 50_000, max: 50_000, ..group("vast", 4, 1.0) };
+    let mut engine = engine(vec![vast], Autoscaler::default());
+    deploy(&mut engine, "web", 3, &json!({"cpu": "3"}));
+    engine.advance_to(after(1));
+    assert_eq!(sizes(&engine)["vast"], 50_000);
+    let placed = engine.list(&POD).filter(|pod| pod.pod().is_some_and(|pod| pod.node_name.is_some()));
+    assert_eq!(placed.count(), 3);
+    engine.advance_to(after(60));
+    assert_eq!(sizes(&engine)["vast"], 50_000, "none goes below the minimum");
 }
 
 #[test]

@@ -86,7 +86,11 @@ impl Scalings {
     }
 }
 
-/// The message, or how far the group grows.
+/// The message, or how far the group grows; and which groups were considered.
 fn words(row: &AutoscalerRow) -> Option<String> {
-    row.message.clone().or_else(|| Some(format!("from {} to {} nodes", row.nodes_before?, row.nodes_after?)))
+    let grows = || Some(format!("from {} to {} nodes", row.nodes_before?, row.nodes_after?));
+    let said = row.message.clone().or_else(grows)?;
+    // Pods that are helped have the options of their group's row.
+    let options = row.options.as_deref().filter(|_| row.decision != Decided::ScaleUp || row.pod.is_none());
+    Some(options.map_or(said.clone(), |options| format!("{said}; considered: {options}")))
 }

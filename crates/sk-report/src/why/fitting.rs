@@ -1,36 +1,55 @@
 //! What would have fitted: how many more nodes of which group would have taken the pods that waited.
 //!
-//! By requests of CPU and memory, because that is what a record knows of groups. Where the autoscaler found that no group's
-//! nodes suit the pods, whatever their number, that is told instead; taints and affinity that are in the way of some
-//! groups only are in the scheduler's words.
+//! By requests of CPU and memory, because that is what a record knows of groups. Of taints, affinity and the like the
+//! autoscaler's own decisions tell: a group that it found not to suit the pods is left out, and where none suits them, whatever
+//! the number of nodes, that is told instead.
+
+use std::collections::BTreeSet;
 
 use sk_record::{Group, PodRow, RunMeta};
 
 use super::Said;
+use super::options::{self, Stance};
 use crate::words;
 
 /// Groups that are told.
 const GROUPS_MAX: usize = 5;
 
 /// For each group how many more nodes the pods would have needed, the fewest first; or why none would do.
-pub(super) fn of(pods: &[&PodRow], autoscaler: &[Said], meta: &RunMeta) -> Vec<String> {
+pub(super) fn of(pods: &[&PodRow], (autoscaler, considered): (&[Said], &[Said]), meta: &RunMeta) -> Vec<String> {
     if meta.groups.is_empty() || pods.is_empty() {
         return Vec::new();
     }
     if let Some(reasons) = autoscaler.iter().find_map(|said| unsuited(&said.message, meta.groups.len())) {
         return vec![format!("no group: {reasons}")];
     }
-    let mut fitting: Vec<(i64, &Group)> =
-        meta.groups.iter().filter_map(|group| Some((nodes_for(pods, group)?, group))).collect();
+    let repelling = repelling(considered);
+    let suiting = meta.groups.iter().filter(|group| !repelling.contains(group.name.as_str()));
+    let mut fitting: Vec<(i64, &Group)> = suiting.filter_map(|group| Some((nodes_for(pods, group)?, group))).collect();
     fitting.sort_by_key(|(nodes, group)| (*nodes, group.cpu_m));
     if fitting.is_empty() {
-        return vec![too_large(pods, meta)];
+        let said = considered.first().filter(|_| !repelling.is_empty());
+        return vec![said.map_or_else(|| too_large(pods, meta), |said| format!("no group: {}", said.message))];
     }
     let told = fitting
         .iter()
         .take(GROUPS_MAX)
         .map(|(nodes, group)| format!("{} +{} (its max is {})", group.name, words::plural(*nodes, "node"), group.max));
     told.collect()
+}
+
+/// The groups that repelled the pods in every decision about them.
+fn repelling(considered: &[Said]) -> BTreeSet<&str> {
+    let mut repel: BTreeSet<&str> = BTreeSet::new();
+    let mut suit: BTreeSet<&str> = BTreeSet::new();
+    for (group, stance) in considered.iter().flat_map(|said| options::read(&said.message)) {
+        match stance {
+            Stance::Repels(_) => repel.insert(group),
+            Stance::Suits => suit.insert(group),
+        };
+    }
+    repel.retain(|group| !suit.contains(group));
+    repel
 }
 
 /// Why no group's nodes suit a pod, if that is what the autoscaler said: `2 node(s) didn't match Pod's node

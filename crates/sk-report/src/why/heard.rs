@@ -63,9 +63,15 @@ impl Heard {
         self.is_cut
     }
 
-    /// What the autoscaler said of these pods of one owner between two moments, most often first. It names a hundred pods
-    /// of a decision; where none of these is among them, what it said of their owner's pods is told.
-    pub(super) fn autoscaler_on(&self, owner: &str, pods: &[&PodRow], from: SimTime, to: SimTime) -> Vec<Said> {
+    /// What the autoscaler decided about these pods of one owner between two moments. It names a hundred pods of a decision;
+    /// where none of these is among them, what it decided about their owner's pods is told.
+    pub(super) fn autoscaler_on(
+        &self,
+        owner: &str,
+        pods: &[&PodRow],
+        from: SimTime,
+        to: SimTime,
+    ) -> Vec<&AutoscalerRow> {
         let names: BTreeSet<&str> = pods.iter().map(|pod| pod.name.as_str()).collect();
         let during = self.autoscaler.iter().filter(|row| from <= row.time && row.time <= to);
         let about = |row: &&AutoscalerRow| row.owner.as_deref() == Some(owner);
@@ -73,7 +79,7 @@ impl Heard {
             during.clone().filter(about).partition(|row| row.pod.as_deref().is_some_and(|pod| names.contains(pod)));
         let specific = if named.is_empty() { owners } else { named };
         let general = during.filter(|row| row.owner.is_none() && is_general(row.decision));
-        tally(specific.into_iter().chain(general).map(|row| (in_words(row), row.time)))
+        specific.into_iter().chain(general).collect()
     }
 }
 
@@ -118,8 +124,13 @@ pub(super) fn in_words(row: &AutoscalerRow) -> String {
 pub(super) fn in_short(row: &AutoscalerRow) -> String {
     match &row.message {
         Some(message) => format!("{}: {message}", decided(row.decision)),
-        None => format!("{}{}", decided(row.decision), size(row)),
+        None => format!("{}{}{}", decided(row.decision), size(row), considered(row)),
     }
+}
+
+/// The groups that were considered, in brackets.
+fn considered(row: &AutoscalerRow) -> String {
+    row.options.as_deref().map(|options| format!(" ({options})")).unwrap_or_default()
 }
 
 fn size(row: &AutoscalerRow) -> String {

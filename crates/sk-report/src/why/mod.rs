@@ -7,6 +7,7 @@
 
 mod fitting;
 mod heard;
+mod options;
 mod stories;
 mod subject;
 mod text;
@@ -93,6 +94,8 @@ pub struct Waited {
     pub said: Vec<Said>,
     /// What the autoscaler said about them meanwhile, in its own words, with how often; most often first.
     pub autoscaler: Vec<Said>,
+    /// Which groups it considered for them, each with its scores or its reason, which it chose and why; most often first.
+    pub considered: Vec<Said>,
     /// Node groups that stood at their maximum meanwhile, and since when: the autoscaler could not add to them.
     pub at_max: Vec<AtMax>,
     /// How many more nodes of which group would have taken them, by CPU and memory.

@@ -20,7 +20,10 @@ pub(super) fn pod(pod: &PodRow, heard: &Heard, fleet: &Fleet) -> PodStory {
     let is_about = |row: &&AutoscalerRow| {
         row.pod.as_deref() == Some(pod.name.as_str()) && row.namespace.as_deref() == Some(pod.namespace.as_str())
     };
-    events.extend(by_the_autoscaler(heard.autoscaler.iter().filter(is_about), in_words));
+    let about = || heard.autoscaler.iter().filter(is_about);
+    events.extend(by_the_autoscaler(about(), in_words));
+    let considered = |row: &AutoscalerRow| format!("considered {}", row.options.as_deref().unwrap_or_default());
+    events.extend(by_the_autoscaler(about().filter(|row| row.options.is_some()), considered));
     if let Some(at) = pod.scheduled {
         let node = pod.node.as_deref().unwrap_or("a node");
         let group = pod.group.as_deref().map(|group| format!(" of group {group}")).unwrap_or_default();

@@ -56,6 +56,7 @@ fn waits(why: &Why, clock: Clock) -> String {
         let whose = if why.is_recorded { "recorded" } else { "simulated" };
         text.push_str(&said(whose, &waited.said));
         text.push_str(&said("autoscaler", &waited.autoscaler));
+        text.push_str(&said("considered", &waited.considered));
         for full in &waited.at_max {
             let since = clock.short(full.since);
             text.push_str(&format!("  autoscaler {} at its max {} since {since}\n", printable(&full.group), full.max));

@@ -3,7 +3,7 @@
 use sk_core::SimTime;
 use sk_record::{PodRow, RunMeta};
 
-use super::heard::{Heard, refusals, tally};
+use super::heard::{Heard, in_words, refusals, tally};
 use super::{AtMax, Said, Waited, fitting};
 use crate::causes::{Wait, is_about_starting};
 use crate::fleet::Fleet;
@@ -45,6 +45,7 @@ fn begun(wait: Wait, ended: String) -> Waited {
         owner: wait.owner,
         said: Vec::new(),
         autoscaler: Vec::new(),
+        considered: Vec::new(),
         at_max: Vec::new(),
         would_have_fitted: Vec::new(),
         ended,
@@ -55,11 +56,14 @@ fn complete(waited: Waited, members: &[&PodRow], heard: &Heard, full: &[Full], m
     let mut said = said(&waited, members, heard);
     // That a node is starting is the end of the wait, not its cause.
     said.sort_by_key(|said| is_about_starting(&said.message));
-    let autoscaler = heard.autoscaler_on(&waited.owner, members, waited.from, waited.to);
+    let told = heard.autoscaler_on(&waited.owner, members, waited.from, waited.to);
+    let autoscaler = tally(told.iter().map(|row| (in_words(row), row.time)));
+    let considered = tally(told.iter().filter_map(|row| Some((row.options.clone()?, row.time))));
     Waited {
         at_max: at_max(full, &waited),
-        would_have_fitted: fitting::of(members, &autoscaler, meta),
+        would_have_fitted: fitting::of(members, (&autoscaler, &considered), meta),
         autoscaler,
+        considered,
         said,
         ..waited
     }

@@ -24,11 +24,11 @@ const BACKDATED_DAYS: i64 = 1;
 /// An authority: its certificate and its key, as PEM.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Authority {
-    /// What it is called.
+    /// Its common name.
     pub name: String,
-    /// What clients have to trust.
+    /// The certificate that clients have to trust, as PEM.
     pub certificate: String,
-    /// What signs.
+    /// Its private key, as PEM.
     pub key: String,
 }
 

@@ -1,4 +1,4 @@
-//! Where a cluster serves a kind.
+//! Finds the API resource that serves a kind, by discovery.
 
 use kube::Client;
 use kube::core::{ApiResource, GroupVersionKind};

@@ -45,16 +45,16 @@ pub enum Failure {
     /// The Simulation cannot be written as JSON.
     #[error("cannot be told of the Simulation: {0}")]
     Encode(#[from] serde_json::Error),
-    /// It did not start.
+    /// The hook did not start.
     #[error("cannot be started: {0}")]
     Start(#[source] io::Error),
     /// The system does not say how it ended.
     #[error("cannot be waited for: {0}")]
     Wait(#[source] io::Error),
-    /// It took too long.
+    /// The hook exceeded its timeout.
     #[error("did not end within {0} s and was killed")]
     Timeout(u32),
-    /// It ended badly.
+    /// The hook failed.
     #[error("{status}{}", last_words(&said.stderr))]
     Status {
         /// How.

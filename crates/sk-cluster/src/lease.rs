@@ -19,9 +19,9 @@ const LONGEST_LOOK: Duration = Duration::from_secs(2);
 pub enum Holder {
     /// Nobody holds it.
     Nobody,
-    /// It says nothing of time: whoever holds it does so until it is deleted.
+    /// The Lease has no times: its holder keeps it until it is deleted.
     Untimed,
-    /// It was renewed since the first look.
+    /// It was renewed since it was first read.
     Renews,
     /// Not renewed since the first look, which was too short a time ago to say more.
     Unknown,

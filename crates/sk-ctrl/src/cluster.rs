@@ -56,7 +56,7 @@ impl ClusterError {
         move |source| Self::Request { step, source: Box::new(source) }
     }
 
-    /// Is it a right that is missing?
+    /// Is it a missing permission?
     pub(crate) fn is_forbidden(&self) -> bool {
         matches!(self.refusal(), Some(("Forbidden", _)))
     }
@@ -289,7 +289,7 @@ impl Cluster {
     }
 }
 
-/// Whom a Lease names.
+/// The holder of a Lease.
 pub(crate) fn holder(lease: &Lease) -> Option<&str> {
     lease.spec.as_ref()?.holder_identity.as_deref().filter(|holder| !holder.is_empty())
 }

@@ -100,8 +100,8 @@ fn failed(job: &Job, pods: &[Pod], (reason, message): (&str, &str)) -> Verdict {
     }
 }
 
-/// What is said of a pod that has failed: by its node, by Kubernetes, by itself, by its exit code; in that order, for a
-/// driver that is killed has no last words but those of its log.
+/// The reason why a pod failed: from its node, from Kubernetes, from its own termination message, or its exit code, in this
+/// order. A driver that was killed has left nothing but its log.
 fn last_words(pod: &Pod) -> Verdict {
     let name = pod.metadata.name.as_deref().unwrap_or_default();
     if let Some(verdict) = taken_away(pod, name) {

@@ -40,7 +40,7 @@ pub(crate) struct Executor {
     pub(crate) settings: Settings,
     pub(crate) store: Store,
     pub(crate) recorder: Recorder,
-    /// Whom drivers have to trust when they send their records, as PEM.
+    /// The certificate authority that drivers trust when they upload records, as PEM.
     pub(crate) authority: String,
 }
 

@@ -1,11 +1,12 @@
-//! One controller acts at a time: the one that holds the Lease `sk-ctrl`.
+//! Leader election: only the controller that holds the Lease `sk-ctrl` acts.
 //!
-//! An installation has one controller, and its Deployment ends the old one before it starts a new one. Still there can be
-//! two for a while: a node that nobody reaches goes on running its pod when another was started elsewhere. Steps on the
-//! cluster may be done twice without harm; hooks may not. So a controller acts only while it holds the Lease, renews it,
-//! and stops acting (a hook that runs is killed) well before another may take it.
+//! An installation has one controller, and its Deployment stops the old pod before it starts a new one. Still two can run
+//! for a while: a node that lost its network keeps running its pod after Kubernetes has started another one elsewhere.
+//! Steps on the cluster are idempotent, but hooks are not. So a controller acts only while it holds and renews the Lease. If
+//! it cannot renew, it stops acting, and kills a running hook, well before another controller may take the Lease.
 //!
-//! The same pod, started again, goes on at once: its identity is the pod's name, and a pod's container never runs twice.
+//! A restarted container of the same pod continues at once: the pod's name is its identity, and a pod never runs the same
+//! container twice.
 
 use std::time::Duration;
 

@@ -3,22 +3,23 @@
 //! ```text
 //! Simulation ──► observe ──► decide (pure) ──► execute ──► Job, webhook, … ──► driver ──► record
 //!                   ▲                              │                                        │
-//!                   └──────── look again ◄─────────┘                          records ◄─────┘
+//!                   └──────── next round ◄─────────┘                          records ◄─────┘
 //! ```
 //!
-//! Start with [`decide`], which is the whole story as a pure function. The controller holds no state of its own: killed
-//! anywhere, it sees in the cluster where it was. It never changes or deletes what a run has not made.
+//! Start with [`decide`], a pure function that contains the whole lifecycle of a Simulation. The controller holds no
+//! state of its own: after a restart it reads from the cluster how far it had come. It never changes or deletes an object
+//! that a run did not create.
 //!
 //! | module | what it owns |
 //! |---|---|
-//! | [`observed`] | what is known when something is decided |
-//! | [`decide`] | what follows from it |
-//! | [`driver`] | how a driver does, and in what words |
+//! | [`observed`] | the state of the cluster that a decision is based on |
+//! | [`decide`] | the next step for that state |
+//! | [`driver`] | the state of a driver, and the messages about it |
 //! | [`parts`], `job` | the objects of a run |
-//! | [`records`] | the records that it keeps, and who gets them |
-//! | `leader_election` | the Lease by which one controller acts at a time |
-//! | [`install`] | the manifests of an installation, with the smallest rights that do |
-//! | [`cli`] | the binary's flags, and the start of all of it |
+//! | [`records`] | the HTTPS endpoint for records, logs and traces |
+//! | `leader_election` | the Lease that lets one controller act at a time |
+//! | [`install`] | the manifests of an installation, with the narrowest RBAC that works |
+//! | [`cli`] | the binary's flags and its start |
 
 pub mod cli;
 mod cluster;

@@ -232,7 +232,7 @@ pub(crate) async fn secret(cluster: &Cluster, plan: &Plan<'_>) -> Result<Option<
     found.map(|object| typed(&place.to_string(), object)).transpose()
 }
 
-/// Whom to trust according to such a Secret.
+/// The certificate authority in such a Secret.
 pub(crate) fn authorities(secret: Option<&Secret>) -> Option<Vec<u8>> {
     secret?.data.as_ref()?.get(names::CA_KEY).map(|bytes| bytes.0.clone())
 }

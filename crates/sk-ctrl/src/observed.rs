@@ -21,7 +21,7 @@ pub struct Observed {
     pub now: Timestamp,
     /// The Simulation.
     pub simulation: Simulation,
-    /// Whose turn it is.
+    /// The Simulation whose turn it is.
     pub turn: Turn,
     /// A driver that runs here without a controller, and the Lease that it holds.
     pub rival: Option<Rival>,
@@ -100,7 +100,7 @@ pub enum Part {
     Account,
     /// What gives that account the driver's rights.
     Binding,
-    /// Whom the driver trusts when it sends its record.
+    /// The certificate authority that the driver trusts when it uploads its record.
     Trust,
     /// The webhook's certificate.
     Certificate,
@@ -162,10 +162,10 @@ pub struct Offers {
 /// What can be had of something that not every cluster has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Offer {
-    /// It is not installed, or not asked for.
+    /// It is not installed, or not requested.
     #[default]
     Absent,
-    /// It is installed, and the controller has no right to it.
+    /// It is installed, but the controller has no permission for it.
     Forbidden,
     /// It can be used.
     Open,

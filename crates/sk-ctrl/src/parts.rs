@@ -149,7 +149,7 @@ impl<'a> Plan<'a> {
         self.object(&self.place(Part::Binding), &rest)
     }
 
-    /// Whom the driver trusts when it sends its record.
+    /// The certificate authority that the driver trusts when it uploads its record.
     pub fn trust(&self, authority: &str) -> Value {
         self.object(&self.place(Part::Trust), &json!({"data": {names::CA_KEY: authority}}))
     }

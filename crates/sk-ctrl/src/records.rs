@@ -1,20 +1,20 @@
-//! What the controller keeps: records and logs, taken from drivers and given to people; traces, taken from people and
-//! given to drivers. Over HTTPS, to whom the cluster allows it.
+//! The records endpoint: drivers upload records and logs, users download them; users upload traces, drivers download them.
+//! HTTPS only, and only for callers that the API server authorises.
 //!
-//! | request | who | what |
+//! | request | permission | content |
 //! |---|---|---|
-//! | `PUT /records/<simulation>/<repetition>` | may `update` `simulations/record` | a tar of the run folder |
-//! | `GET /records/<simulation>` | may `get` `simulations/record` | the repetitions that there are, as JSON |
+//! | `PUT /records/<simulation>/<repetition>` | `update` on `simulations/record` | a tar of the run folder |
+//! | `GET /records/<simulation>` | `get` on `simulations/record` | the stored repetitions, as JSON |
 //! | `GET /records/<simulation>/<repetition>` | the same | the tar |
 //! | `PUT`, `GET /logs/<simulation>` | the same two | the driver's last log |
-//! | `PUT /traces/<sha256>` | may `create` `simulations/trace` | a trace, named by its SHA-256 |
-//! | `HEAD /traces/<sha256>` | the same | whether it is there; if so, it stays for another hour |
-//! | `GET /traces/<sha256>` | may `get` `simulations/trace` | the trace |
-//! | `GET /healthz` | everybody | `ok` |
+//! | `PUT /traces/<sha256>` | `create` on `simulations/trace` | a trace, named by its SHA-256 |
+//! | `HEAD /traces/<sha256>` | the same | whether it is stored; if so, it is kept for another hour |
+//! | `GET /traces/<sha256>` | `get` on `simulations/trace` | the trace |
+//! | `GET /healthz` | none | `ok` |
 //!
-//! Whoever asks shows a token for the audience `simkube-ctrl`; the API server says whose it is and what they may do. All
-//! that is kept is written beside its place and renamed, so that it is whole or not there, and leaves some of the volume
-//! free. Records and logs go with their Simulation, traces when no Simulation names them any more.
+//! A caller presents a token for the audience `simkube-ctrl`; a TokenReview and a SubjectAccessReview decide. Everything is
+//! written to a temporary file and renamed, so a file is complete or absent, and part of the volume always stays free.
+//! Records and logs are deleted with their Simulation, traces when no Simulation refers to them any more.
 
 mod auth;
 mod disk;

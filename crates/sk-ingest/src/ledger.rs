@@ -8,12 +8,12 @@
 //! | `objects` | recorded objects, and those that only link pods to them |
 //! | `nodes` | nodes |
 //! | `pods` | pods, from first event to their end |
-//! | `life` | what is known of one pod, which only moves forward |
-//! | `ownership` | who belongs to whom |
-//! | `owner_lookups` | what the API server has to be asked |
-//! | `known_owners` | what it has said |
-//! | `versions` | the templates an owner had; which one a pod was made from |
-//! | `waiting` | pods that came before their owners |
+//! | `life` | the lifecycle of one pod, which only moves forward |
+//! | `ownership` | the owners of objects and pods |
+//! | `owner_lookups` | pending requests for owners that no watch covers |
+//! | `known_owners` | the results of such requests |
+//! | `versions` | the pod templates of an owner, and which one a pod was created from |
+//! | `waiting` | pods that arrived before their owners |
 //! | `interner` | values that many pods have in common |
 
 mod interner;

@@ -1,9 +1,9 @@
-//! What a tracer keeps of what it watches.
+//! The tracer's processing of watch events, without I/O: from the bytes of an object to the entries of the log.
 //!
-//! Two halves. The stateless one, [`Rules`], turns one object as it came off the wire into a [`Sighting`]: sanitised,
-//! made private, hashed. Each watcher calls it for itself, in parallel. The stateful one, [`Ledger`], belongs to the one
-//! task that writes the log: it tells changes from repetitions, follows owners, attributes pods to the templates they
-//! were made from, keeps lives, and says what to write as [`Fact`](sk_store::log::Fact)s.
+//! It has two halves. [`Rules`] is stateless: it turns the bytes of one object into a [`Sighting`], with the object
+//! sanitised, private values hashed, and its hash. Each watcher calls it, in parallel. [`Ledger`] is stateful and belongs
+//! to the one task that writes the log: it detects changes, resolves owners, attributes pods to the templates that they
+//! were created from, follows their lifecycles, and emits [`Fact`](sk_store::log::Fact)s for the log.
 //!
 //! ```text
 //!  bytes ──Rules::sieve──▶ Sighting ──Ledger::applied, deleted──▶ [Fact] ──▶ sk_store::log
@@ -12,18 +12,18 @@
 //!                                               the API server, asked by the caller
 //! ```
 //!
-//! Nothing here talks to a cluster, reads a clock or touches a file: bytes and `now` come in, facts go out. No input
-//! makes it panic, and everything that grows is bounded by a named constant or by what lives in the cluster.
+//! Nothing here has a client, a clock or a file: bytes and `now` go in, facts come out. No input makes it panic, and
+//! everything that grows is bounded by a named constant or by the number of objects in the cluster.
 //!
 //! | module | what it owns |
 //! |---|---|
-//! | `tape` | an object as a flat list of tokens, read once |
-//! | `shape` | which fields of which kind may stay as they are |
-//! | `privacy` | how a private text is hidden |
-//! | `scheduler_message` | what of a scheduler's words may be read |
-//! | `sanitise` | the walk that writes what is kept |
-//! | [`Rules`] | the configuration, compiled; the sieve |
-//! | [`Ledger`] | what there is, and what of it is news |
+//! | `tape` | an object as a flat list of tokens |
+//! | `shape` | the allow-list of fields that stay readable, per kind |
+//! | `privacy` | keyed hashes of private strings |
+//! | `scheduler_message` | which messages of schedulers stay readable |
+//! | `sanitise` | writes what is kept of an object |
+//! | [`Rules`] | the compiled configuration, and the entry point for one object |
+//! | [`Ledger`] | the recorded state of the cluster, and what changed |
 
 mod ledger;
 mod overlay;

@@ -6,7 +6,7 @@
 use sk_api::tracer::Keep;
 use sk_core::{Pointer, PointerPattern, SmolStr};
 
-/// What is said about one place and the places inside it.
+/// The configured rules for one path and the paths below it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Overlay {
     inside: Vec<(SmolStr, Overlay)>,
@@ -55,7 +55,7 @@ impl Overlay {
         place
     }
 
-    /// What is said about the place one step further in.
+    /// The rules for the path one step further down.
     pub(crate) fn step(&self, step: Step<'_>) -> Option<&Self> {
         if self.inside.is_empty() {
             return None;

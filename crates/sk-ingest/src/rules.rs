@@ -37,7 +37,7 @@ pub enum Role {
 /// Why an object was not taken.
 #[derive(Debug, thiserror::Error)]
 pub enum SieveError {
-    /// It is no JSON, or too large a piece of it.
+    /// The object is invalid JSON, or too large.
     #[error("a {kind} could not be read; it is left out, look at it with kubectl")]
     Malformed {
         /// What it was said to be.
@@ -46,7 +46,7 @@ pub enum SieveError {
         #[source]
         source: serde_json::Error,
     },
-    /// It does not say which object it is.
+    /// The object has no kind or name.
     #[error("a {kind} without {field} was sent; every object of an API server has one, is this one?")]
     Nameless {
         /// What it was said to be.
@@ -169,7 +169,7 @@ impl Rules {
         (!self.open).then_some(&self.key)
     }
 
-    /// What is said about a recorded kind.
+    /// The rules for a recorded kind.
     pub(crate) fn of(&self, kind: &Gvk) -> Option<&KindRules> {
         self.kinds.get(kind)
     }

@@ -24,17 +24,17 @@ use crate::privacy::Spelling;
 /// What becomes of a value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Rule {
-    /// It stays, with everything in it.
+    /// The field stays, with everything in it.
     Keep,
-    /// It goes.
+    /// The field is dropped.
     Drop,
     /// Every text in it is hidden, unless the configuration keeps everything.
     Hide(Spelling),
     /// Every text in it is hidden, also if the configuration keeps everything else.
     Seal(Spelling),
-    /// It is a map of annotations: what becomes of a value depends on its key.
+    /// The field is a map of annotations; the key decides what happens to a value.
     Annotations,
-    /// It has fields, each with its own rule.
+    /// The field is an object whose fields have rules of their own.
     Of(&'static Shape),
     /// As `rest` of a shape: the field is as it is in another shape.
     Like(&'static Shape),

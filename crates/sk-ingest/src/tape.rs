@@ -1,12 +1,12 @@
-//! One JSON object as a flat list of tokens that borrow from the bytes it came in: read once, walked several times
-//! (what is it called, what is kept of it, what is its hash), and dropped.
+//! One JSON object as a flat list of tokens that borrow from its bytes: parsed once, walked several times (for its name,
+//! for what is kept, for its hash), then dropped.
 //!
-//! A tree of `serde_json::Value` costs an allocation per field and several times the size of the text; most objects
-//! that a watch brings are looked at once and found to be unchanged. Nothing here knows Kubernetes. Size, number of
-//! tokens and nesting are bounded, and no input makes it panic.
+//! A tree of `serde_json::Value` costs an allocation per field and several times the size of the text, and most objects
+//! from a watch turn out to be unchanged. Nothing here knows Kubernetes. Size, number of tokens and nesting are bounded, and
+//! no input makes it panic.
 //!
-//! JSON as an API server writes it has a reader of its own (`compact`), which goes over the bytes with less between them and
-//! the tokens. Anything else is read by `serde_json`, whose word also counts on what is wrong.
+//! JSON as an API server writes it has a faster parser (`compact`). Everything else goes to `serde_json`, which also
+//! produces the error messages.
 
 mod compact;
 mod walk;

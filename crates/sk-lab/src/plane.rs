@@ -214,7 +214,8 @@ impl ControlPlane {
         ready.map(drop).map_err(|error| self.first_to_end().unwrap_or(error))
     }
 
-    /// Who ended first in the order of need: an API server that ends because its etcd has is not the one to blame.
+    /// The component that failed first, in the order of dependencies: an API server that ends because etcd did is not the
+    /// cause.
     fn first_to_end(&mut self) -> Option<StartError> {
         self.running.iter_mut().find_map(|(component, process)| {
             let status = process.ended()?;

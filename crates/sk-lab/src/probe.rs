@@ -11,7 +11,7 @@ use crate::logs;
 use crate::options::Component;
 use crate::ports::Ports;
 
-/// Who has taken a component's port may accept connections and say nothing.
+/// Another process that has taken the port can accept connections and never respond.
 const ANSWER_LIMIT: Duration = Duration::from_secs(1);
 const POLL: Duration = Duration::from_millis(25);
 

@@ -16,9 +16,9 @@ pub struct Programs {
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{name} is not in {}: {advice}", listed(folders))]
 pub struct MissingProgram {
-    /// What it is called.
+    /// The file name of the program.
     pub name: String,
-    /// Where it was looked for.
+    /// The folders that were searched.
     pub folders: Vec<PathBuf>,
     /// What to do.
     pub advice: &'static str,

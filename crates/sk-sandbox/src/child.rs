@@ -1,4 +1,4 @@
-//! The child's side: limits first, then questions until the parent has no more.
+//! The child's side: sets its limits, then answers requests until the parent closes the pipe.
 
 use std::io::{self, BufReader, Write};
 use std::process::ExitCode;
@@ -19,7 +19,7 @@ pub fn role() -> Option<String> {
     (arguments.next()? == ARGUMENT).then(|| arguments.next().unwrap_or_default().to_string_lossy().into_owned())
 }
 
-/// Answers questions until there are no more, within the limits that the command line names.
+/// Answers requests until the parent closes the pipe, within the limits on the command line.
 pub fn serve(answer: impl FnMut(&[u8]) -> Vec<u8> + Send + 'static) -> ExitCode {
     let number = |place: usize| std::env::args().nth(place).and_then(|text| text.parse::<u64>().ok());
     let (Some(memory), Some(stack)) = (number(3), number(4).and_then(|stack| usize::try_from(stack).ok())) else {
@@ -43,8 +43,8 @@ pub fn serve(answer: impl FnMut(&[u8]) -> Vec<u8> + Send + 'static) -> ExitCode 
 fn answer_all(mut answer: impl FnMut(&[u8]) -> Vec<u8>) -> io::Result<()> {
     let mut from = BufReader::new(io::stdin());
     let mut to = io::BufWriter::new(io::stdout());
-    while let Some(question) = frame::read(&mut from)? {
-        frame::write(&mut to, &answer(&question))?;
+    while let Some(request) = frame::read(&mut from)? {
+        frame::write(&mut to, &answer(&request))?;
     }
     to.flush()
 }

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read, Write};
 
-/// The longest question or answer: figures of a million owners are about 1 GiB, objects of a trace a few MiB.
+/// The longest request or response: figures of a million owners are about 1 GiB, objects of a trace a few MiB.
 pub(crate) const MAX_BYTES: u32 = 1 << 30;
 
 /// Reads one; nothing at the end of the pipe.

@@ -12,7 +12,7 @@
 //! | length of an answer | the parent |
 //! | life | a child ends with its parent: it looks for it, because an endless program reads no end of file |
 //!
-//! Questions and answers are bytes with a length before them; what they mean is their owner's. It refuses to be a
+//! Requests and responses are bytes with a length before them; callers define what they mean. This is not a
 //! security boundary against native code: the child keeps the rights of whoever started it. Neither interpreter has a
 //! way to a file, a clock or the network.
 

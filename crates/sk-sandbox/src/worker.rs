@@ -1,4 +1,5 @@
-//! The parent's side: starts the child, asks it, and ends it when it takes too long or nobody wants an answer any more.
+//! The parent's side: starts the child, sends it requests, and kills it when it takes too long or the command is
+//! interrupted.
 
 use std::io::{self, BufReader, Read};
 use std::path::PathBuf;
@@ -89,11 +90,11 @@ impl Worker {
         Ok(Self { limits, to, from: BufReader::new(from), last_words, watched, watcher: Some(watcher) })
     }
 
-    /// The answer to a question. After an error the child is gone.
-    pub fn ask(&mut self, question: &[u8]) -> Result<Vec<u8>, Stopped> {
+    /// Sends a request and returns the response. After an error the child is gone.
+    pub fn ask(&mut self, request: &[u8]) -> Result<Vec<u8>, Stopped> {
         lock(&self.watched).deadline = Some(Instant::now() + self.limits.time);
         // A child that ends while it is asked breaks the pipe; why it ended is the better answer.
-        let asked = frame::write(&mut self.to, question);
+        let asked = frame::write(&mut self.to, request);
         let answer = asked.and_then(|()| frame::read(&mut self.from));
         lock(&self.watched).deadline = None;
         match answer {

@@ -21,7 +21,7 @@ pub enum BodyError {
         /// The most.
         limit: usize,
     },
-    /// It did not come.
+    /// The body did not arrive in time.
     #[error("the body did not come within {} s", BODY_LIMIT.as_secs())]
     TooSlow,
     /// The caller stopped in the middle.

@@ -50,7 +50,7 @@ pub enum Refusal {
     TooManyUnknown,
     /// Nobody knows.
     Unavailable {
-        /// Whose the token is, if that is known.
+        /// The user of the token, if known.
         user: Option<String>,
         /// Why not.
         reason: String,
@@ -58,7 +58,7 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// Whom it is about, if the API server has said so.
+    /// The user, if the API server has named one.
     pub fn user(&self) -> Option<&str> {
         match self {
             Self::Forbidden(user) => Some(user),
@@ -130,7 +130,7 @@ impl Reviewer {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whose the token is; `None` if the API server has to be asked, which this address may do once more.
+    /// The user of the token; `None` if a TokenReview is needed and this address may still request one.
     fn remembered_user(&self, key: &Key, from: IpAddr) -> Result<Option<UserInfo>, Refusal> {
         let (mut memory, now) = (self.memory(), Instant::now());
         if let Some((_, user)) = memory.users.get(key).filter(|(asked, _)| asked.elapsed() < BELIEF) {

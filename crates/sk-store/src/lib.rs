@@ -1,8 +1,8 @@
-//! What lies on disk: traces, in every form that people have them, and the event log that a tracer keeps.
+//! Storage: trace files in every supported format, and the tracer's event log.
 //!
-//! Start with [`trace`]: [`trace::open`] tells the forms apart by content, [`trace::Trace::records`] streams what
-//! happened, whatever the form. [`location`] says where traces are: paths, pipes, object stores. [`log`] is what a
-//! tracer writes and exports traces from. Nothing here knows a Kubernetes client or replays anything; objects are JSON.
+//! Start with [`trace`]: [`trace::open`] detects the format by content, and [`trace::Trace::records`] streams the records
+//! of any format. [`location`] reads and writes paths, pipes and object stores. [`log`] is the event log that a tracer
+//! writes and exports traces from. This crate has no Kubernetes client and replays nothing; objects are JSON.
 //!
 //! ```text
 //!  v2 · native · JSON Lines · manifests ──open──▶ Trace ──records──▶ Record { at, seq, change }
@@ -12,10 +12,10 @@
 //!                        Fact ──append──▶ Log ──export───┘
 //! ```
 //!
-//! [`yaml`] says what is wrong with a YAML file in words for people.
+//! [`yaml`] writes error messages for YAML files.
 //!
 //! Files come from other people and other programs, so every length is checked against a named constant before
-//! memory is taken for it, nesting has a limit, and no input makes a reader panic.
+//! memory is allocated for it, nesting has a limit, and no input makes a reader panic.
 
 pub mod disk_space;
 pub mod location;

@@ -1,4 +1,4 @@
-//! Numbers of any size in as few bytes as they need: seven bits a byte, the lowest first, the top bit if more follow.
+//! Variable-length integers: seven bits per byte, lowest first; the top bit says that another byte follows.
 
 /// What is wrong inside a block whose checksum was right, or with the checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

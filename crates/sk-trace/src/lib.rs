@@ -1,22 +1,22 @@
-//! What can be asked of a trace and done to it.
+//! Operations on traces: generate, inspect, validate and edit them.
 //!
-//! Pure functions over the streams of `sk-store`: a trace goes in, an answer or another trace comes out. Memory does
-//! not grow with the trace, and what is bounded says so when its bound is reached. No terminal, no network and no
-//! cluster here; whoever calls prints.
+//! They are functions over the streams of `sk-store`: a trace goes in, a result or another trace comes out. Memory does
+//! not grow with the trace, and an operation that reaches a limit says so. There is no terminal, network or cluster here;
+//! the caller prints.
 //!
-//! | module | question or change |
+//! | module | what it does |
 //! |---|---|
-//! | [`mod@generate`] | a believable workload, from a seed |
-//! | [`mod@merge`] | several traces as one |
-//! | [`mod@scale`] | more or less of the same |
-//! | [`mod@shift`] | the same at another time |
-//! | [`mod@show`] | what is in it, and every text that left the cluster |
-//! | [`mod@slice`] | a part of it, by time, namespace, kind or label |
-//! | [`mod@transform`] | another trace, by a jq program |
-//! | [`mod@validate`] | can it be replayed, and what would have to be mended |
+//! | [`mod@generate`] | creates a realistic workload from a seed |
+//! | [`mod@merge`] | merges several traces into one |
+//! | [`mod@scale`] | multiplies replicas or workloads |
+//! | [`mod@shift`] | moves all times |
+//! | [`mod@show`] | summarises a trace, and lists every string in it |
+//! | [`mod@slice`] | extracts a part by time, namespace, kind or label |
+//! | [`mod@transform`] | edits objects with a jq program |
+//! | [`mod@validate`] | checks whether a trace can be replayed, and fixes it |
 //!
-//! Everything that writes a trace takes the form to write it in and gives back a [`Written`]: what it was written to,
-//! what the form could not hold, and what was done.
+//! Every operation that writes a trace takes the format and returns a [`Written`]: the output, what the format could not
+//! hold, and a summary.
 
 pub mod generate;
 mod kinds;

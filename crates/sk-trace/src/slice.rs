@@ -144,7 +144,7 @@ impl<W: Write> Cut<'_, W> {
                 What::Apply(object, _) | What::Delete(object, _) => drop(newest.remove(&number(&**object))),
                 What::Mark => {}
             }
-            check_room(newest.len())?;
+            check_limit(newest.len())?;
         }
         Ok(newest)
     }
@@ -214,7 +214,7 @@ impl<W: Write> Cut<'_, W> {
             };
             if at < start && newest.get(&node).is_none_or(|(before, _)| at >= *before) {
                 newest.insert(node, (at, place));
-                check_room(newest.len())?;
+                check_limit(newest.len())?;
             }
         }
         Ok(newest)
@@ -264,7 +264,7 @@ impl<W: Write> Cut<'_, W> {
     }
 }
 
-fn check_room(state: usize) -> Result<(), EditError> {
+fn check_limit(state: usize) -> Result<(), EditError> {
     if state <= MAX_STATE {
         return Ok(());
     }

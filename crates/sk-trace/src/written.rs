@@ -28,7 +28,7 @@ pub enum EditError {
     /// What was to be generated cannot be.
     #[error(transparent)]
     Spec(#[from] SpecError),
-    /// What was asked for cannot be done.
+    /// The operation is impossible on this trace.
     #[error("{what}; {advice}")]
     Refused {
         /// What is in the way.

@@ -12,7 +12,7 @@ use sk_serve::{Refusal, Reviewer};
 
 use crate::access::Access;
 
-/// Whom tokens must be made for.
+/// The audience of tokens.
 pub const AUDIENCE: &str = "simkube-tracer";
 /// The API group of the right to export.
 pub const GROUP: &str = "simkube.io";

@@ -24,7 +24,7 @@ const LOG_FOLDER: &str = "events";
 /// Why the data folder is of no use.
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
-    /// It cannot be made, read or written.
+    /// The folder cannot be created, read or written.
     #[error("use {} as the data folder: {source}; it must exist and be writable, or its parent must be", path.display())]
     Use {
         /// Which.
@@ -38,7 +38,7 @@ pub enum FolderError {
     /// The key is no key.
     #[error("{} is not a key; restore the right one, or delete it and the log beside it", .0.display())]
     Key(PathBuf),
-    /// It is another cluster's.
+    /// The folder belongs to another cluster.
     #[error(
         "{} holds what was recorded of another cluster (whose namespace kube-system has the uid {recorded}, and here it \
          has {found}); give each cluster a data folder of its own, or remove {} if this is the same cluster made anew",
@@ -47,9 +47,9 @@ pub enum FolderError {
     OtherCluster {
         /// Which.
         path: PathBuf,
-        /// Whose it is.
+        /// The cluster that it belongs to.
         recorded: String,
-        /// Who was found.
+        /// The cluster that the tracer is connected to.
         found: String,
     },
     /// There is no randomness.
@@ -90,7 +90,7 @@ impl DataFolder {
         self.temporary.is_some()
     }
 
-    /// It is of this cluster from now on, unless it is of another.
+    /// Claims the folder for this cluster, unless it belongs to another one.
     pub(crate) fn belong_to(&self, cluster: &str) -> Result<(), FolderError> {
         let path = self.path.join(CLUSTER_FILE);
         match fs::read_to_string(&path) {

@@ -65,7 +65,7 @@ impl Health {
         &self.watchers
     }
 
-    /// How things are.
+    /// Whether the tracer is ready, and what is missing.
     pub(crate) fn report(&self) -> Readiness {
         let mut report = Readiness { alarm: self.alarm(), ..Readiness::default() };
         for watcher in &self.watchers {

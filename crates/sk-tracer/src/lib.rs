@@ -1,33 +1,33 @@
-//! Records a live cluster: watches it, keeps what it sees in a durable log, hands out traces.
+//! The tracer: watches a cluster, stores the events in a durable log, and exports traces from it.
 //!
 //! ```text
 //!  API server ──▶ watch/ (a task per kind; bytes → sk_ingest::Rules) ──bounded channel──▶ store (a thread)
 //!      ▲                                                                 sk_ingest::Ledger → sk_store::Log
-//!      └───────────── lookup (owners nobody watches) ◀─────────────────────┘        │ Reader
+//!      └───────────── lookup (owners without a watch) ◀─────────────────────┘        │ Reader
 //!                                                     serve/ ◀── export ◀───────────┘
 //! ```
 //!
-//! Start with [`Tracer::start`]. What is kept of an object is decided in sk-ingest, how it lies on disk in sk-store; this
-//! crate is the part that waits: for the API server, for the disk, for callers. It never writes to the cluster, except its
-//! own certificate into one ConfigMap if it is told to.
+//! Start with [`Tracer::start`]. sk-ingest decides what is kept of an object, and sk-store how it is stored; this crate
+//! does the I/O: the API server, the disk, the HTTP server. It never writes to the cluster, except its own certificate to
+//! one ConfigMap if the options ask for it.
 //!
 //! | module | what it owns |
 //! |---|---|
-//! | [`access`] | the way to the API server, and finding it again |
+//! | [`access`] | the client of the API server, and new credentials when they expire |
 //! | `watch` | one watcher per kind: discovery, lists, watches, relists |
-//! | `store` | the one owner of ledger and log |
-//! | `troubles` | what goes wrong with the API server, said once per cause and minute |
+//! | `store` | the thread that owns ledger and log |
+//! | `troubles` | problems with the API server, logged once per cause and minute |
 //! | `lookup` | lookups of owners |
-//! | `look` | another look at pods that came before their owners |
-//! | `origin` | is this the cluster that the data folder is of? |
-//! | `parts` | what a tracer is put together from |
+//! | `look` | reads pods again that arrived before their owners |
+//! | `origin` | checks that the data folder belongs to this cluster |
+//! | `parts` | builds a tracer from its parts |
 //! | `export` | a window of the log as a file |
 //! | `serve` | HTTP: export, probes, metrics |
 //! | [`auth`] | who may export |
 //! | [`tls`] | the certificate |
 //! | [`install`] | manifests and their rights |
-//! | [`mod@snapshot`] | the cluster now, as a trace |
-//! | [`cli`] | what can be typed |
+//! | [`mod@snapshot`] | the current state of a cluster as a trace |
+//! | [`cli`] | the flags |
 
 pub mod access;
 pub mod auth;

@@ -20,7 +20,7 @@ use crate::troubles::Cause;
 
 /// The namespace that a cluster is known by.
 pub(crate) const NAMESPACE: &str = "kube-system";
-/// What is asked, for people.
+/// The purpose of the request, for the log.
 const WHAT: &str = "which cluster this is";
 /// How long a start waits for the answer. Afterwards the tracer serves, and watches when the answer has come.
 const LIMIT: Duration = Duration::from_secs(5);

@@ -85,9 +85,9 @@ pub(crate) struct Troubles(Mutex<BTreeMap<Cause, Trouble>>);
 struct Trouble {
     since: Instant,
     said: Option<Instant>,
-    /// Who is still hindered by it.
+    /// The watchers that still have the problem.
     hindered: BTreeSet<SmolStr>,
-    /// Who has met it since it was last said.
+    /// The watchers that have reported it since the last log line.
     met: BTreeSet<SmolStr>,
     tries: u64,
     /// What it looked like last.

@@ -9,11 +9,11 @@ use crate::output;
 /// How a command ended when it did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// It did it, and all is good.
+    /// The command succeeded.
     Good,
-    /// It judged, and the judgement is bad.
+    /// The command worked, and the result is negative: an assertion failed, a trace is invalid.
     Bad,
-    /// It could not judge; the answer says why.
+    /// The command could not decide; its output says why.
     Unjudged,
     /// Somebody pressed Ctrl-C; what was done so far is kept.
     Interrupted,

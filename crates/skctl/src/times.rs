@@ -31,7 +31,7 @@ impl Clock {
     }
 }
 
-/// What was asked for.
+/// The window that the flags ask for.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Asked {
     pub(crate) start: Option<TimeSpec>,

@@ -1,5 +1,5 @@
-//! Stands in for `cluster` in a build without the feature of that name (docs/dependencies.md): the same functions, each of
-//! which says how to get the rest.
+//! Replaces `cluster` in a build without that feature (docs/dependencies.md): the same functions, each of which prints how to
+//! install the complete skctl.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

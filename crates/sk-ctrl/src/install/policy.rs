@@ -1,16 +1,16 @@
-//! What RBAC cannot say of an installation's rights: ValidatingAdmissionPolicies, which the API server enforces.
+//! ValidatingAdmissionPolicies for the permissions that RBAC cannot narrow.
 //!
-//! RBAC knows neither prefixes nor labels, so a right to create or patch a cluster-scoped kind is a right to every object
-//! of that kind. Two accounts have such rights, and a policy each holds them to what they make themselves:
+//! RBAC matches neither name prefixes nor labels, so the permission to create or patch a cluster-scoped kind covers every
+//! object of that kind. Two accounts have such permissions, and a policy restricts each of them to its own objects:
 //!
-//! | account | may, by RBAC | but, by policy, only |
+//! | account | RBAC allows | the policy allows only |
 //! |---|---|---|
-//! | `sk-driver` | namespaces, PriorityClasses, PersistentVolumes | with the labels of a run, before and after |
-//! | `sk-driver` | create RoleBindings | to `sk-driver-replay`, in namespaces with the labels of a run |
-//! | `sk-ctrl` | MutatingWebhookConfigurations | named `sk-…-mutatepods`, and asking about namespaces of a run only |
+//! | `sk-driver` | namespaces, PriorityClasses, PersistentVolumes | objects with the labels of a run, before and after the change |
+//! | `sk-driver` | creating RoleBindings | to `sk-driver-replay`, in namespaces with the labels of a run |
+//! | `sk-ctrl` | MutatingWebhookConfigurations | named `sk-…-mutatepods`, and for namespaces of a run only |
 //!
-//! Kubernetes serves this kind from 1.30 on. Where it does not, the rights are as wide as RBAC says; docs/cluster.md says
-//! for which clusters that will do.
+//! Kubernetes serves ValidatingAdmissionPolicies since 1.30. On an older cluster the permissions are as wide as RBAC says;
+//! docs/cluster.md says for which clusters that is acceptable.
 
 use serde_json::{Value, json};
 use sk_api::simulation::names;

@@ -1,15 +1,15 @@
-//! Who may do what: accounts, roles and bindings of an installation.
+//! RBAC of an installation: ServiceAccounts, roles and bindings.
 //!
-//! | account | may |
+//! | account | permissions |
 //! |---|---|
-//! | `sk-ctrl` | make and watch the objects of a run, in its own namespace unless told; ask who is who |
-//! | `sk-driver` | make namespaces for a run, and replay workloads in these; write its Simulation's progress; fetch its trace; send its record |
-//! | `sk-record-reader` | read records and logs, send traces: skctl asks for a token of this account |
+//! | `sk-ctrl` | create and watch the objects of a run, in its own namespace unless the installation says otherwise; TokenReviews and SubjectAccessReviews |
+//! | `sk-driver` | create namespaces for a run and replay workloads in them; update its Simulation's progress; download its trace; upload its record |
+//! | `sk-record-reader` | read records and logs, upload traces: skctl requests a token of this account |
 //!
-//! A driver writes workloads in no namespace but its runs' own: the ClusterRole `sk-driver-replay` is bound nowhere by the
-//! installation, and the driver binds it in each namespace that it makes. What RBAC cannot hold it to, because kinds without
-//! a namespace have no narrower right than all of the kind, [`super::policy`] does. Secrets are not among the replayed
-//! kinds: virtual pods need none. Neither are roles, webhooks, nodes and definitions of kinds.
+//! A driver can write workloads only in namespaces of its run: the installation binds the ClusterRole `sk-driver-replay`
+//! nowhere, and the driver binds it in each namespace that it creates. RBAC cannot restrict cluster-scoped kinds to some of
+//! their objects; [`super::policy`] does that. Secrets are not replayed, because virtual pods need none. Neither are roles,
+//! webhooks, nodes and CustomResourceDefinitions.
 
 use serde_json::{Value, json};
 use sk_api::simulation::names;

@@ -14,7 +14,7 @@ use tokio::io::AsyncWriteExt;
 
 /// What is being written has this before its name.
 pub(super) const INCOMING: &str = ".incoming-";
-/// How often it is asked what room there is, in bytes that one sender has sent.
+/// How often the free space is checked, in bytes that one sender has sent.
 const ROOM_CHECK_BYTES: u64 = 1 << 20;
 /// What stays free on the volume. Between two questions the 64 connections that are served at a time write a megabyte
 /// each; four times that is left to whatever else lives there.
@@ -55,15 +55,15 @@ pub enum StoreError {
     TooLarge {
         /// The most.
         limit: u64,
-        /// What it is.
+        /// The upload that was refused.
         what: &'static str,
         /// What to do about it.
         advice: &'static str,
     },
-    /// The volume has no more room.
+    /// The volume is full.
     #[error(
         "the controller's volume has {free} bytes left, and {floor} stay free: delete Simulations whose records nobody \
-         needs (`skctl delete NAME`), or give the claim sk-ctrl-records more room"
+         needs (`skctl delete NAME`), or resize the claim sk-ctrl-records"
     )]
     Full {
         /// What is left.
@@ -157,7 +157,7 @@ where
             return Err(StoreError::TooLarge { limit: terms.limit, what: terms.what, advice: terms.advice });
         }
         if unasked >= ROOM_CHECK_BYTES {
-            check_room(path, terms.floor)?;
+            check_space(path, terms.floor)?;
             unasked = 0;
         }
         if let Some(hash) = &mut hash {
@@ -177,9 +177,9 @@ fn check_hash(hash: Option<Sha256>, wanted: Option<&str>) -> Result<(), StoreErr
     if found == wanted { Ok(()) } else { Err(StoreError::OtherBytes { wanted: wanted.to_owned(), found }) }
 }
 
-/// Is there room beyond the floor?
-fn check_room(path: &Path, floor: Floor) -> Result<(), StoreError> {
-    let volume = rustix::fs::statvfs(path).map_err(|error| disk("ask for the room left at", path)(error.into()))?;
+/// Is there free space above the floor?
+fn check_space(path: &Path, floor: Floor) -> Result<(), StoreError> {
+    let volume = rustix::fs::statvfs(path).map_err(|error| disk("read the free space at", path)(error.into()))?;
     let free = volume.f_bavail.saturating_mul(volume.f_frsize);
     let floor = floor.bytes(volume.f_blocks.saturating_mul(volume.f_frsize));
     if free < floor { Err(StoreError::Full { free, floor }) } else { Ok(()) }

@@ -87,7 +87,7 @@ struct Desk {
     traces: Traces,
 }
 
-/// Who asks, as far as the request tells.
+/// The caller, from the headers of the request.
 struct Asker {
     headers: HeaderMap,
     connection: ConnectionHandle,

@@ -78,7 +78,7 @@ impl Identity {
         Ok(identity)
     }
 
-    /// Whom clients have to trust, as PEM.
+    /// The certificate authority that clients trust, as PEM.
     pub fn authority(&self) -> &str {
         &self.authority.certificate
     }

@@ -28,7 +28,7 @@ const GOING_LOOK: Duration = Duration::from_millis(200);
 /// What came of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Done {
-    /// It is as the trace has it.
+    /// The object is as in the trace.
     Yes,
     /// Somebody else's object stands there.
     LeftAlone,

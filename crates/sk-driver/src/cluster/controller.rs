@@ -49,7 +49,7 @@ pub struct Controller {
 /// Why the controller did not take or give something.
 #[derive(Debug, thiserror::Error)]
 pub enum ControllerError {
-    /// It refused, or did not answer.
+    /// The controller refused the request, or did not respond.
     #[error("the controller did not {did} {what}: {refusal}")]
     Refused {
         /// `take` or `give`.

@@ -25,7 +25,7 @@ pub enum Destination {
 /// Why a record did not arrive.
 #[derive(Debug, thiserror::Error)]
 pub enum DeliverError {
-    /// It could not be made or put in its place.
+    /// The record could not be written to its destination.
     #[error(transparent)]
     Record(#[from] sk_record::Error),
     /// The place is none.

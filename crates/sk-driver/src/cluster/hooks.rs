@@ -11,7 +11,7 @@ use super::request::Patience;
 /// Why a hook failed.
 #[derive(Debug, thiserror::Error)]
 pub enum HookError {
-    /// It did not start.
+    /// The hook did not start.
     #[error("{when} hook `{cmd}` cannot be started: {source}; is it in the driver's image?")]
     Start {
         /// `preRun` or `postRun`.
@@ -29,7 +29,7 @@ pub enum HookError {
         /// The program.
         cmd: String,
     },
-    /// It ended badly.
+    /// The hook failed.
     #[error("{when} hook `{cmd}` failed: {failure}")]
     Failed {
         /// `preRun` or `postRun`.

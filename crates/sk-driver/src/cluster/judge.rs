@@ -52,7 +52,7 @@ pub struct Judged {
 /// Why a record could not be made whole.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
-    /// It could not be read, or added to.
+    /// The record could not be read or completed.
     #[error(transparent)]
     Record(#[from] sk_record::Error),
     /// A report could not be made of it: a bug.

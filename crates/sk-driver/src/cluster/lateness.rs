@@ -23,7 +23,7 @@ pub struct Lateness {
     max: Duration,
 }
 
-/// What is said about lateness.
+/// The figures of a run's lateness.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Figures {

@@ -39,7 +39,7 @@ const LIMIT: Duration = Duration::from_secs(15);
 pub(crate) enum Reachability {
     /// The API server called the webhook, and it responded.
     Reached,
-    /// It was not called, or did not respond.
+    /// The webhook was not called, or did not respond.
     Missed(String),
     /// Nobody knows: the API server is away, or somebody else's policy refused the pod.
     Unclear(String),

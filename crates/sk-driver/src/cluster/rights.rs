@@ -24,7 +24,7 @@ const LOOK: Duration = Duration::from_millis(10);
 /// How a ServiceAccount is called as a user: `system:serviceaccount:NAMESPACE:NAME`.
 const ACCOUNT_PREFIX: &str = "system:serviceaccount:";
 
-/// Whose rights are bound in new namespaces.
+/// The ServiceAccount that is bound in new namespaces.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rights {
     /// The driver's own account; `None` if nothing is to be bound.

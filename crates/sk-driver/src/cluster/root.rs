@@ -47,7 +47,7 @@ pub enum RootError {
          other way round; choose another name, or delete it if it is over: kubectl delete simulationroot {0}"
     )]
     Others(String),
-    /// It was deleted, but something that it owns does not go.
+    /// The root was deleted, but an object that it owns remains.
     #[error(
         "the root {root} was deleted {waited:?} ago, but what it owns is not all gone; look for objects with a \
          deletionTimestamp and the label {} (is KWOK running, which ends the pods?)",

@@ -335,7 +335,7 @@ impl Run<'_> {
         Ok(writer.finish(&meta)?)
     }
 
-    /// What was asked, without where things lie and when somebody paused: a record holds no path and no wall time.
+    /// The spec of the Simulation without paths and pause times, because a record holds no path and no wall time.
     fn request(&self) -> Value {
         let mut spec = serde_json::to_value(&self.simulation.spec).unwrap_or_default();
         if let Some(fields) = spec.as_object_mut() {

@@ -52,11 +52,11 @@ const NAMESPACE_NAME_LABEL: &str = "kubernetes.io/metadata.name";
 /// Why an object of a trace is not replayed on a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LeftOut {
-    /// It would change how the cluster works.
+    /// It would change the behaviour of the cluster.
     Machinery,
     /// The cluster's own controllers make it.
     MadeByControllers,
-    /// It would take in traffic from outside.
+    /// It would accept traffic from outside the cluster.
     OpenToOutside,
 }
 
@@ -76,7 +76,7 @@ pub struct Virtualiser {
     pub prefix: SmolStr,
     /// The simulation's name.
     pub simulation: SmolStr,
-    /// Who owns it all.
+    /// The run's root, which owns everything.
     pub root: Root,
     /// Kinds that are replayed although they change the cluster.
     pub listed: BTreeSet<Gvk>,

@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_pod_whose_template_nobody_dressed_is_kept_off_real_nodes() {
+    async fn a_pod_whose_template_nobody_virtualised_is_kept_off_real_nodes() {
         let admission = admission();
         let about_nodes = |uid: &str, spec: Value| {
             let mut request = request(uid, "virtual-shop");

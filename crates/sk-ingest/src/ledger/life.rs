@@ -33,7 +33,7 @@ pub(super) struct Life {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Advance {
     pub(super) changed: bool,
-    /// It would have moved the life backward, which stays as it was.
+    /// The event would have moved the lifecycle backward and was ignored.
     pub(super) refused: bool,
     /// The oldest wait had to go.
     pub(super) wait_dropped: bool,

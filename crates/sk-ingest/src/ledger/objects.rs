@@ -33,7 +33,7 @@ enum Content {
 }
 
 impl Object {
-    /// Is it only there for its owners?
+    /// Does it only link pods to their owners?
     pub(super) fn is_link(&self) -> bool {
         matches!(self.content, Content::Link)
     }

@@ -68,7 +68,7 @@ impl Referrers {
     }
 }
 
-/// Whom something descends from.
+/// The ancestors of an object.
 #[derive(Debug, Default)]
 pub(super) struct Ancestry {
     /// The recorded ones, nearest first.
@@ -78,7 +78,7 @@ pub(super) struct Ancestry {
 }
 
 impl Ledger {
-    /// Whom something with these owners descends from.
+    /// The ancestors of an object with these owners.
     pub(super) fn ancestry(&self, owners: &[OwnerReference]) -> Ancestry {
         let mut found = Ancestry::default();
         let mut queue: Vec<&OwnerReference> = owners.iter().collect();

@@ -43,10 +43,10 @@ pub(super) struct SeenPod<'a> {
     pub(super) body: Option<&'a Bytes>,
 }
 
-/// Whose a pod is, as far as that can be told.
+/// The known owners of a pod.
 struct Descent {
     attributions: Vec<Attribution>,
-    /// Who may still come and tell more.
+    /// Owners that may still arrive.
     waits_for: Vec<Uid>,
     /// Would a look at the pod tell more?
     ripe: bool,

@@ -31,7 +31,7 @@ pub(super) struct Prepared {
 pub(super) enum Refusal {
     /// There is no such image; a kubelet goes on trying to pull it.
     Image(String),
-    /// It can never be run here.
+    /// The pod can never run as a local process.
     Never(String),
 }
 

@@ -15,7 +15,7 @@ pub(super) struct ContainerLife {
     pub(super) started: String,
 }
 
-/// It runs and is ready.
+/// The status of a pod that runs and is ready.
 pub(super) fn running(life: &ContainerLife, pod_started: &str, address: &str) -> Value {
     let conditions = ["PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady"]
         .map(|kind| condition(kind, "True", None, &life.started));
@@ -26,14 +26,14 @@ pub(super) fn running(life: &ContainerLife, pod_started: &str, address: &str) ->
     })
 }
 
-/// It has ended and waits to be started again.
+/// The status of a pod that waits for its restart.
 pub(super) fn waiting(life: &ContainerLife, code: i32, ended: &str) -> Value {
     let mut status = container(life, false, &json!({"waiting": {"reason": "CrashLoopBackOff"}}));
     status["lastState"] = terminated(life, code, ended);
     json!({"phase": "Running", "conditions": not_ready("ContainersNotReady", ended), "containerStatuses": [status]})
 }
 
-/// It has ended for good.
+/// The status of a pod that has ended.
 pub(super) fn ended(life: &ContainerLife, code: i32, ended: &str, words: &str) -> Value {
     let (phase, reason) = if code == 0 { ("Succeeded", "PodCompleted") } else { ("Failed", "PodFailed") };
     let mut state = terminated(life, code, ended);
@@ -52,7 +52,7 @@ pub(super) fn image_missing(life: &ContainerLife, words: &str) -> Value {
     json!({"phase": "Pending", "containerStatuses": [container(life, false, &state)]})
 }
 
-/// It could not even be started; a kubelet refuses pods in the same way.
+/// The status of a pod that could not be started, as a kubelet reports it.
 pub(super) fn refused(reason: &str) -> Value {
     json!({"phase": "Failed", "reason": "ProcessRunner", "message": reason})
 }

@@ -23,7 +23,7 @@ pub(super) const DAMAGED_EXTENSION: &str = "damaged";
 /// How the name of a segment ends whose beginning is being written.
 pub(super) const UNFINISHED_EXTENSION: &str = "new";
 
-/// What there is to read.
+/// The list of readable segments.
 #[derive(Debug, Default)]
 pub(super) struct Catalog {
     contents: Mutex<Contents>,
@@ -126,7 +126,7 @@ pub(super) fn segment_number(path: &Path) -> Option<u64> {
     numbered(path, EXTENSION)
 }
 
-/// Is it what is left of a segment that never began?
+/// Is it the rest of a segment whose creation was interrupted?
 pub(super) fn is_unfinished(path: &Path) -> bool {
     numbered(path, UNFINISHED_EXTENSION).is_some()
 }

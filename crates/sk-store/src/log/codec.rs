@@ -1,8 +1,8 @@
-//! A fact as bytes: a tag, then its fields in order, numbers as short as they are. Names and uids repeat from entry to
-//! entry; taking that out is the compression's work, so nothing here refers to anything before it.
+//! The encoding of a fact: a tag, then its fields in order, with numbers as varints. Names and uids repeat from entry to
+//! entry; compression removes that, so no entry refers to an earlier one.
 //!
-//! The layout belongs to a segment's format version. A field that is added later gets a new version, and the reader of
-//! the old one stays.
+//! The encoding belongs to the format version of a segment. A new field means a new version, and the decoder of the old
+//! version stays.
 
 use std::collections::BTreeMap;
 

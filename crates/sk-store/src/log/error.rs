@@ -1,4 +1,4 @@
-//! Why the log cannot be opened, written or read: which file, which step, what to do.
+//! Errors of the log: which file, which step failed, and what to do.
 
 use std::io;
 use std::path::PathBuf;
@@ -59,9 +59,9 @@ pub enum LogError {
     /// A fact is longer than any can be. The log goes on without it.
     #[error("{what} takes {bytes} bytes, and at most {limit} are recorded of one thing; it is left out")]
     TooLarge {
-        /// What it is about.
+        /// The object or pod of the fact.
         what: String,
-        /// How long it is.
+        /// The length of the fact.
         bytes: usize,
         /// How long it may be.
         limit: usize,

@@ -1,7 +1,7 @@
-//! The tracer's durable event log: what it saw, in order, safe from crashes, bounded in size.
+//! The tracer's durable event log: ordered, crash-safe and bounded in size.
 //!
-//! [`Log`] is the writing end, of which there is one; [`Reader`]s look at what was synced, from any thread, and export
-//! windows of it as traces. What is written are [`Fact`]s, already sanitised and made private.
+//! [`Log`] is the only writer; [`Reader`]s read what was synced, from any thread, and export windows of it as traces. The
+//! entries are [`Fact`]s, already sanitised and with private values hashed.
 //!
 //! ```text
 //!  Fact ──append──▶ Log ──sync──▶ 0000000007.sklog   header | state | entries …      ──items──▶ Item
@@ -9,14 +9,14 @@
 //!                  State                                                             export ──▶ trace
 //! ```
 //!
-//! A log is a row of segments, each of which begins with the whole state ([`State`]) and is written once, from its
-//! beginning to its end. So giving up old history is deleting the oldest files, and every export within what is kept
-//! begins with the full state, at the price of keeping the live objects in the writer's memory.
+//! A log is a sequence of segments. Each starts with the complete state ([`State`]) and is written once, from start to
+//! end. So retention deletes the oldest files, and every export within the retained time starts with the complete state.
+//! The price is that the writer keeps the live objects in memory.
 //!
-//! Why not a database: nothing here is looked up by key, everything is appended and read in order, and the versions of
-//! an object differ in a few bytes. One long compressed stream uses that; stores that keep values apart cannot. 50,000
-//! events (1,000 objects of 2.4 KB of JSON, 50 versions of each in turn), synced every 2,000, the median of three runs
-//! side by side on two cores that were busy with other work (`cargo bench -p sk-store --bench log` for ours):
+//! It is not a database because nothing is looked up by key: entries are appended and read in order, and the versions of
+//! an object differ in a few bytes. One long compressed stream exploits that; stores that compress values separately
+//! cannot. Measured with 50,000 events (1,000 objects of 2.4 KB of JSON, 50 versions of each in turn), synced every
+//! 2,000, the median of three runs side by side on two busy cores (`cargo bench -p sk-store --bench log` for ours):
 //!
 //! | | events/s | bytes on disk per event | open and read all |
 //! |---|---|---|---|
@@ -24,12 +24,12 @@
 //! | fjall 3.1.13 | 65,000 | 2,677 | 0.22 s |
 //! | redb 4.4.0 | 38,500 | 5,390 | 0.27 s |
 //!
-//! The log takes a second of one core's time for 170,000 events. Nor are differences to an object's last version
-//! written, which would be smaller and faster still: whoever reads them must hold every live body, and an export holds
-//! one.
+//! The log needs one second of one core for 170,000 events. It does not write differences to the last version of an
+//! object, although that would be smaller and faster still: a reader would have to hold every live body, and an export
+//! holds one.
 //!
-//! What it refuses to do: it never changes what it has written, except that opening it cuts a block off that a crash
-//! left torn; and it never goes on after a failed write as if nothing had happened ([`Log::resume`]).
+//! The log never changes what it has written, except that opening it truncates a block that a crash left incomplete. It
+//! never continues after a failed write as if nothing had happened ([`Log::resume`]).
 
 mod catalog;
 mod codec;

@@ -36,7 +36,7 @@ impl Reader {
         Items::new(self.contents().segments)
     }
 
-    /// What there is to read now.
+    /// The segments that can be read now.
     pub(super) fn contents(&self) -> Contents {
         self.catalog.snapshot()
     }

@@ -1,18 +1,18 @@
-//! One segment on disk: a header, the whole state at its beginning, and the entries from then on.
+//! One segment on disk: a header, the complete state at its start, and the entries from then on.
 //!
 //! ```text
 //! magic version 0 | number of the first entry | number of the last before | begins at | checksum
 //! block: kind 0 0 0 | stored length | raw length | checksum | compressed bytes        … and so on
 //! ```
 //!
-//! The compressed bytes of all blocks are one zstd stream, flushed at the end of each block, so that an object's next
-//! version costs what has changed, however many other objects came between. The price is that a damaged block takes
-//! the rest of its segment with it; the next segment begins anew. A block is what one [`super::Log::sync`] wrote (or a
-//! part of it, if that was much), so the last whole block is where a torn segment is cut. Checksums are of whole blocks
-//! rather than of entries: they are checked before anything reaches the decompressor, and cost 20 bytes a sync.
+//! The compressed bytes of all blocks are one zstd stream, flushed at the end of each block, so the next version of an
+//! object costs only what has changed, however many other objects came in between. The price: a damaged block makes the
+//! rest of its segment unreadable; the next segment starts a new stream. A block is what one [`super::Log::sync`] wrote
+//! (or a part of it, if that was large), so an incomplete segment is truncated after its last complete block. Checksums
+//! cover whole blocks and not entries: they are checked before anything reaches the decompressor, and cost 20 bytes per
+//! sync.
 //!
-//! A segment is written once, from its beginning to its end. It appears under its name only when its whole state is on
-//! disk.
+//! A segment is written once, from start to end. It gets its name only when its complete state is on disk.
 
 mod read;
 mod write;

@@ -18,7 +18,7 @@ use crate::trace::Gap;
 /// covers both, so that more is said to be missed than was, never less.
 const MAX_GAPS: usize = 4_096;
 
-/// What there is.
+/// The state of the recorded cluster.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct State {
     objects: BTreeMap<ObjectRef, Live>,

@@ -53,7 +53,7 @@ struct Current {
 enum Beginning {
     /// There was nothing before it.
     First,
-    /// It is where the one before ended.
+    /// It starts where the segment before it ended.
     Follows,
     /// Entries between are lost.
     Jumps,

@@ -101,7 +101,7 @@ impl Log {
         Ok((log, recovered))
     }
 
-    /// What there is after everything that was appended.
+    /// The state after all appended facts.
     pub fn state(&self) -> &State {
         &self.state
     }

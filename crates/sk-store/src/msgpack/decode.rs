@@ -1,7 +1,7 @@
-//! The bytes of one value, already in memory, become a JSON value or are looked into without decoding.
+//! Decodes one MessagePack value in memory into JSON, or looks into it without decoding.
 //!
-//! Memory is taken only for what is really there: a length prefix is compared with the bytes that are left before
-//! anything is allocated, and values are counted against [`MAX_OBJECT_NODES`].
+//! Memory is allocated only for what is really there: a length is compared with the remaining bytes before anything is
+//! allocated, and values are counted against [`MAX_OBJECT_NODES`].
 
 use rmp::Marker;
 use serde_json::{Map, Number, Value};

@@ -1,7 +1,6 @@
-//! JSON values become MessagePack, each in its shortest form, maps in the order they have.
+//! Encodes JSON values as MessagePack, each in its shortest form, maps in their order.
 //!
-//! Byte for byte what `rmp-serde` writes for the same value, so that a trace that came from SimKube 2 goes back to it
-//! unchanged.
+//! The bytes equal those of `rmp-serde`, so a trace of SimKube 2 converts back unchanged.
 
 use serde_json::Value;
 

@@ -1,7 +1,7 @@
-//! Walks a MessagePack file from front to back and keeps none of it.
+//! Walks a MessagePack file from start to end without keeping it.
 //!
-//! The caller asks for the head it expects, skips what it does not need, or captures the bytes of one bounded value.
-//! The offset is counted, so that an error can say where.
+//! The caller requests the token that it expects, skips what it does not need, or captures the bytes of one bounded value.
+//! The offset is counted, so that an error can name the position.
 
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 

@@ -1,8 +1,8 @@
-//! MessagePack as traces use it: the JSON types and nothing else.
+//! MessagePack as traces use it: the types of JSON and nothing else.
 //!
-//! Two readers, because a file may be larger than memory: [`input`] walks a file without keeping any of it, and
-//! [`decode`] turns the bytes of one value, already bounded, into JSON. [`encode`] writes what both read. Binary and
-//! extension types, maps with keys that are not text, and numbers that JSON lacks are refused.
+//! There are two readers, because a file can be larger than memory: [`input`] walks a file without keeping it, and
+//! [`decode`] turns the bytes of one bounded value into JSON. [`encode`] writes what both read. Binary and extension types,
+//! maps with keys that are not strings, and numbers that JSON cannot express are refused.
 
 pub(crate) mod decode;
 pub(crate) mod encode;

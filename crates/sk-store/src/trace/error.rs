@@ -38,7 +38,7 @@ pub enum OpenError {
         /// What the file system said.
         source: io::Error,
     },
-    /// It is longer than is read at once.
+    /// The input is too long for this format.
     #[error("{name} is longer than {}, more than is read at once; {advice}", in_words(*.limit))]
     TooLong {
         /// The file.
@@ -48,13 +48,13 @@ pub enum OpenError {
         /// What to do.
         advice: &'static str,
     },
-    /// It has no bytes.
+    /// The input is empty.
     #[error("{name} is empty; record or download it again")]
     Empty {
         /// The file.
         name: Arc<str>,
     },
-    /// It is something else.
+    /// The input is not a trace.
     #[error("{name} is not a trace: {looks_like}; a trace is a .sktrace file, JSON Lines or Kubernetes manifests")]
     Foreign {
         /// The file.
@@ -62,7 +62,7 @@ pub enum OpenError {
         /// What it seems to be.
         looks_like: String,
     },
-    /// It is a trace that this program does not read.
+    /// The input is a trace of an unsupported version.
     #[error("{name} is a trace of version {version}, which is not read here; {advice}")]
     Version {
         /// The file.
@@ -72,7 +72,7 @@ pub enum OpenError {
         /// What to do.
         advice: &'static str,
     },
-    /// It is a trace, and broken.
+    /// The input is a damaged trace.
     #[error(transparent)]
     Broken(#[from] TraceError),
 }

@@ -1,8 +1,8 @@
-//! A trace: what happened in a cluster, read from any form that people have.
+//! Traces: the recorded history of a cluster, in any supported format.
 //!
-//! [`open`] looks at the content, never at the file's name. A [`Trace`] keeps where things are, not the things: each
-//! call of [`Trace::records`] reads the file again, one object in memory at a time, so a trace may be larger than
-//! memory. It does not judge whether a trace can be replayed; that is validation's work.
+//! [`open`] detects the format by content, never by the file's name. A [`Trace`] keeps positions, not contents: each call
+//! of [`Trace::records`] reads the file again, one object in memory at a time, so a trace can be larger than memory.
+//! Whether a trace can be replayed is not checked here; `sk_trace::validate` does that.
 
 mod config;
 mod convert;
@@ -71,7 +71,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// What it is called on the command line and in records.
+    /// The name of the format on the command line and in records.
     pub fn name(self) -> &'static str {
         match self {
             Self::V2 => "v2",

@@ -85,7 +85,7 @@ pub enum NotAnObject {
     /// `apiVersion` and `kind` do not name a kind.
     #[error("its apiVersion `{0}` is none: it should look like `v1` or `apps/v1`")]
     ApiVersion(String),
-    /// It is another one than was announced.
+    /// The object is not the announced one.
     #[error("it is not {0}, which it should be")]
     Other(String),
 }

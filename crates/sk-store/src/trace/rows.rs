@@ -1,7 +1,7 @@
-//! What a trace holds beside its records: lives, observations, nodes, reservations, gaps, and v2's own bookkeeping.
+//! Everything in a trace besides its records: lifecycles, observations, nodes, reservations, gaps, and the index of v2.
 //!
-//! Each row stands for itself and may come in any number, so that all of them can be streamed. Their JSON is the same
-//! in JSON Lines and inside the native format.
+//! Each row is independent of the others, so all of them can be streamed. Their JSON is the same in JSON Lines and in the
+//! native format.
 
 use std::collections::BTreeMap;
 

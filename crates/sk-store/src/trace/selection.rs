@@ -1,5 +1,5 @@
-//! Which records of a trace are wanted: those of a time, or of one object. The native format reads only the chunks
-//! that can hold them; other forms are read through.
+//! Selects records by time or by object. The native format then reads only chunks that can contain them; other formats are
+//! read completely.
 
 use sk_core::{ObjectRef, SimTime};
 

@@ -1,9 +1,8 @@
-//! Objects that are alike but for their names: read once as a tree, and known again by their bytes.
+//! Recognises objects that differ only in their names, so that each such *shape* is decoded once.
 //!
-//! A trace of a hundred thousand bare pods holds some dozens of pods under a hundred thousand names. [`Shapes`] cuts the
-//! name out of an encoded object and looks for the rest among what it has read before; what it finds was decoded and
-//! checked then, so that nothing is decoded now. Who replays the trace prepares one object of each [`Shape`] and gives
-//! the others their names.
+//! A trace of a hundred thousand bare pods contains some dozens of different pods under a hundred thousand names. [`Shapes`]
+//! cuts the name out of an encoded object and looks the rest up among those it has seen; a known one was decoded and checked
+//! before. A replay prepares one object of each [`Shape`] and gives the others their names.
 
 use std::collections::HashSet;
 use std::sync::Arc;

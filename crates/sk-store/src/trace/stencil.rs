@@ -7,6 +7,7 @@
 //!
 //! Values that begin or end with the control characters of a mark cannot be used in holes.
 
+use bytes::Bytes;
 use serde_json::Value;
 use sk_core::{ObjectRef, StableHash, StableHasher};
 
@@ -28,8 +29,8 @@ pub struct Encoded {
     pub object: ObjectRef,
     /// Its labels.
     pub labels: Labels,
-    /// All of it as MessagePack.
-    pub body: Vec<u8>,
+    /// All of it as MessagePack. Many bodies may share one piece of memory.
+    pub body: Bytes,
 }
 
 impl Encoded {

@@ -1,4 +1,4 @@
-//! The JSON spelling of times, hashes and maps: readable for people and `jq`, and lossless.
+//! How times, hashes and maps are written as JSON: readable for people and `jq`, and lossless.
 
 /// A time as RFC 3339 text, or as microseconds where the calendar ends. Both are read.
 pub(crate) mod time {
@@ -33,23 +33,19 @@ pub(crate) mod time {
 
     /// A time of the years 1970 to 8999 as text, without the calendar's detours: traces hold millions of times.
     fn spell(micros: u64, text: &mut [u8; LONGEST]) -> &str {
-        let (secs, fraction) = (micros / 1_000_000, micros % 1_000_000);
+        let (secs, fraction) = (micros / 1_000_000, (micros % 1_000_000) as u32);
         let (year, month, day) = civil(secs / 86_400);
-        let fields = [(year, 4, b'-'), (month, 2, b'-'), (day, 2, b'T')];
-        let clock =
-            [(secs / 3_600 % 24, 2, b':'), (secs / 60 % 60, 2, b':'), (secs % 60, 2, b'.'), (fraction, 6, b'Z')];
-        let mut at = 0;
-        for (number, digits, behind) in fields.into_iter().chain(clock) {
-            let mut rest = number;
-            for place in (at..at + digits).rev() {
-                text[place] = b'0' + (rest % 10) as u8;
-                rest /= 10;
-            }
-            text[at + digits] = behind;
-            at += digits + 1;
+        let (year, second) = (year as u32, (secs % 86_400) as u32);
+        *text = *b"0000-00-00T00:00:00.000000Z";
+        let pairs = [(0, year / 100), (2, year % 100), (5, month as u32), (8, day as u32)];
+        let clock = [(11, second / 3_600), (14, second / 60 % 60), (17, second % 60)];
+        let decimals = [(20, fraction / 10_000), (22, fraction / 100 % 100), (24, fraction % 100)];
+        for (at, number) in pairs.into_iter().chain(clock).chain(decimals) {
+            text[at] = b'0' + (number / 10) as u8;
+            text[at + 1] = b'0' + (number % 10) as u8;
         }
         // As many decimals as it has.
-        let mut end = at - 1;
+        let mut end = LONGEST - 1;
         while text[end - 1] == b'0' && end > LONGEST - 7 {
             end -= 1;
         }

@@ -1,7 +1,7 @@
-//! Writing a trace: one writer for every form, fed with the records and rows in the order they come.
+//! Writes a trace in any format, from records and rows in the order in which they arrive.
 //!
-//! Memory does not grow with the trace. The same input gives the same bytes. What a form cannot hold is counted in
-//! [`Losses`], never dropped in silence.
+//! Memory does not grow with the trace. The same input gives the same bytes. What a format cannot hold is counted in
+//! [`Losses`] and never dropped silently.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -31,9 +31,9 @@ pub enum WriteError {
     /// An object or a list is longer than readers accept.
     #[error("{what} is larger than {limit} bytes, which no reader accepts; remove it from the trace")]
     TooLarge {
-        /// What it is.
+        /// The record, row or block that is too large.
         what: String,
-        /// How large it may be.
+        /// The limit in bytes.
         limit: usize,
     },
     /// Records came in the wrong order.

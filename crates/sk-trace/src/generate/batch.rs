@@ -1,5 +1,5 @@
-//! Jobs and CronJobs, and the lifecycles of their pods. Each depends on the seed and its number only, like services.
-//! There are very many Jobs, so their objects are made by filling stencils.
+//! Jobs and CronJobs, and the lifecycles of their pods. Like services, each depends only on the seed and its number. There
+//! are very many Jobs, so their objects are made by filling stencils.
 
 use serde_json::{Value, json};
 use sk_core::hash::stable_pod_spec;
@@ -101,12 +101,9 @@ impl JobStencil {
         }
     }
 
-    /// The Job that was drawn into the filling, encoded.
-    pub(super) fn encode(&self, filling: &Filling) -> Vec<u8> {
-        // Longer than any: the texts of a Job are about 1,800 bytes.
-        let mut body = Vec::with_capacity(2_048);
-        self.object.encode(filling, &mut body);
-        body
+    /// The Job that was drawn into the filling.
+    pub(super) fn object(&self) -> &Stencil {
+        &self.object
     }
 
     /// Which template its pods have.
@@ -259,8 +256,8 @@ fn owner_lives(owner: ObjectRef, path: &'static str, template: &Value, lives: Ve
 
 /// What Jobs and CronJobs have in common.
 struct Work {
-    name: String,
-    namespace: String,
+    name: SmolStr,
+    namespace: SmolStr,
     team: &'static str,
     task: &'static str,
 }
@@ -268,28 +265,29 @@ struct Work {
 impl Work {
     fn draw(spec: &GenerateSpec, draw: &mut Draw, id: u64) -> Self {
         let (team, task) = (*draw.pick(&TEAMS), *draw.pick(&TASKS));
-        let namespace = namespace(spec, team, draw.below(u64::from(spec.namespaces)));
-        Self { name: format!("{team}-{task}-{id}-{}", draw.suffix()), namespace, team, task }
+        let namespace = namespace(spec, team, draw.below(u64::from(spec.namespaces))).into();
+        Self { name: format!("{team}-{task}-{id}-{}", draw.suffix()).into(), namespace, team, task }
     }
 
     fn reference(&self, gvk: Gvk) -> ObjectRef {
-        ObjectRef::new(gvk, ObjectKey::namespaced(self.namespace.as_str(), self.name.as_str()))
+        ObjectRef::new(gvk, ObjectKey::namespaced(self.namespace.clone(), self.name.clone()))
     }
 
+    /// Its labels. Nothing is copied: there are millions of Jobs.
     fn labels(&self) -> [(SmolStr, SmolStr); 3] {
         let pairs = [
-            ("app.kubernetes.io/component", self.task),
-            ("app.kubernetes.io/name", self.name.as_str()),
-            ("team", self.team),
+            ("app.kubernetes.io/component", SmolStr::new_static(self.task)),
+            ("app.kubernetes.io/name", self.name.clone()),
+            ("team", SmolStr::new_static(self.team)),
         ];
-        pairs.map(|(key, value)| (key.into(), value.into()))
+        pairs.map(|(key, value)| (SmolStr::new_static(key), value))
     }
 
     /// Fills the texts of a template and of what is around it. Answers how many settings its container has, and what it
     /// asks for.
     fn fill(&self, draw: &mut Draw, filling: &mut Filling) -> (usize, Size) {
         filling.clear();
-        [&self.name, &self.namespace, self.team, self.task].into_iter().for_each(|text| filling.text(text));
+        [self.name.as_str(), &self.namespace, self.team, self.task].into_iter().for_each(|text| filling.text(text));
         filling.text(&pods::version(draw.below(40)));
         filling.text(&draw.hex(6));
         filling.text(&(100 << draw.below(8)).to_string());
@@ -318,8 +316,9 @@ mod tests {
             let tree = job(Ink::Real(&filling), drawn.settings);
             let stencil = JobStencil::new(drawn.settings);
             let recorded = drawn.lives(end);
-            let encoded =
-                Encoded { object: drawn.reference, labels: drawn.labels.into(), body: stencil.encode(&filling) };
+            let mut body = Vec::new();
+            stencil.object().encode(&filling, &mut body);
+            let encoded = Encoded { object: drawn.reference, labels: drawn.labels.into(), body: body.into() };
             let object = encoded.decode().unwrap();
             assert_eq!(object.value(), &tree);
             assert!(object.labels().eq(encoded.labels.iter().map(|(key, value)| (key.as_str(), value.as_str()))));

@@ -1,11 +1,12 @@
 //! Generates realistic workloads from a seed: services that follow the time of day and are rolled out, Jobs in bursts,
-//! CronJobs, each with the lifecycles of its pods; and, where it is asked for, StatefulSets, DaemonSets, budgets, priorities
-//! and machines.
+//! CronJobs, and the lifecycles of their pods; with a `platform` also StatefulSets, DaemonSets, disruption budgets,
+//! priorities and nodes.
 //!
-//! Start with [`generate`], or with [`Generator`] for a stream. A workload depends on the seed and its number only and
-//! is generated when it is needed, so memory holds a few hundred bytes for each workload that exists at the moment, and
-//! nothing of the past. Where there are machines, what happens to each pod is told as well ([`reality`]). Frequent objects are made by filling stencils, and one thread generates while others
-//! write and compress. The same specification gives the same bytes on every machine.
+//! Start with [`generate`], or with [`Generator`] for a stream. Each workload depends only on the seed and its number, and is
+//! generated when it is needed. So memory holds a few hundred bytes for each workload that exists at the moment, and nothing
+//! of the past. If there are nodes, the trace also contains an observation of every pod ([`reality`]). Frequent objects are
+//! made by filling stencils, and one thread generates while others write and compress. The same specification gives the same
+//! bytes on every machine.
 
 mod batch;
 mod platform;

@@ -1,8 +1,7 @@
-//! What a cluster has besides services and batch work: StatefulSets with claims, DaemonSets, priority classes, disruption
-//! budgets, and the machines under all of it.
+//! The rest of a generated cluster: StatefulSets with claims, DaemonSets, priority classes, disruption budgets and nodes.
 //!
-//! The shares follow what is published about production clusters where anything is, and are choices of ours where nothing is;
-//! docs/trace-format.md has the table. All of it depends on the seed and a number only, as everything generated does.
+//! The shares follow published figures about production clusters where there are any, and are our own choice otherwise;
+//! docs/trace-format.md has the table. Everything depends only on the seed and a number.
 
 use serde_json::{Value, json};
 use sk_core::{SimTime, SmolStr};

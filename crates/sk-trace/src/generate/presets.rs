@@ -6,9 +6,9 @@ use super::spec::{Batch, Cron, GenerateSpec, Platform, Services, SpecError};
 
 /// A workload that has a name.
 pub struct Preset {
-    /// What it is called.
+    /// Its name on the command line.
     pub name: &'static str,
-    /// What it is, in a line.
+    /// A description of one line.
     pub what: &'static str,
     make: fn() -> GenerateSpec,
 }

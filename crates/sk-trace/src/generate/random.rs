@@ -1,7 +1,7 @@
-//! Draws from the spreads that workloads show: waiting times, lifetimes, sizes.
+//! Random draws with the distributions that workloads show: waiting times, lifetimes, sizes.
 //!
-//! Only integers and the four operations that every machine rounds alike: a logarithm or a power from the platform's
-//! mathematics library would give other bytes elsewhere. Curves are therefore made of straight pieces.
+//! They use integers and the four basic operations only, which every machine rounds alike: a logarithm or a power from the
+//! platform's mathematics library would give different bytes elsewhere. So curves consist of straight pieces.
 
 use sk_core::rng::Stream;
 use sk_core::{SimDuration, SimTime};

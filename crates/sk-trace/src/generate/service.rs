@@ -1,4 +1,4 @@
-//! One service: its Deployment and the objects that belong to it. A service depends on the seed and its number only;
+//! One service: its Deployment and the objects that belong to it. A service depends only on the seed and its number; the
 //! versions of its Deployment are made by filling a stencil, because there are very many.
 
 use serde_json::{Value, json};
@@ -151,7 +151,7 @@ impl Service {
         (milli as u64).div_ceil(1_000).max(1)
     }
 
-    /// What it is when it is first seen.
+    /// The first version of its Deployment.
     pub(super) fn first(&self, at: SimTime) -> Version {
         let mut random = self.draw.clone();
         let revision = random.below(300);

@@ -138,10 +138,10 @@ pub struct Lifetime {
 /// Why nothing can be generated from a specification.
 #[derive(Debug, thiserror::Error)]
 pub enum SpecError {
-    /// It is too long to be one.
+    /// The file is too long for a specification.
     #[error("a specification of {0} bytes is refused: at most {MAX_SPEC_BYTES} are read")]
     TooLong(usize),
-    /// It cannot be read.
+    /// The YAML is invalid.
     #[error("line {line}, column {column}: {problem}; correct it there")]
     Text {
         /// The line, from 1.
@@ -156,15 +156,15 @@ pub enum SpecError {
     Range {
         /// Which field.
         field: &'static str,
-        /// What it is.
+        /// The value.
         value: String,
-        /// What it may be.
+        /// The values that are allowed.
         range: &'static str,
     },
     /// No preset of that name.
     #[error("there is no preset `{name}`; choose one of {}", super::presets::names().join(", "))]
     NoPreset {
-        /// What was asked for.
+        /// The name that was given.
         name: String,
     },
 }

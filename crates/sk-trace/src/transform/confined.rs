@@ -9,16 +9,16 @@ use sk_core::{Gvk, ObjectKey, ObjectRef, SimTime};
 
 use super::program::{Evaluate, Outcome, Program, ProgramError};
 
-/// What is asked of a process that runs a program.
+/// A request to the process that runs a program.
 #[derive(Debug, Serialize, Deserialize)]
-pub enum Question {
+pub enum Request {
     /// Compile this program; all objects after it are for it.
     Compile(String),
     /// Run it on this object of this name, at this time in microseconds.
     Run(Value, Name, i64),
 }
 
-/// An object's names, each by itself: put together as text, odd ones could be read as others.
+/// The parts of an object's reference. Joined into one string, unusual names could be parsed differently.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Name {
     group: String,
@@ -47,53 +47,53 @@ impl From<Name> for ObjectRef {
     }
 }
 
-/// What is answered.
+/// The response to a [`Request`].
 #[derive(Debug, Serialize, Deserialize)]
-pub enum Answer {
+pub enum Response {
     /// Whether it is a program.
     Compiled(Result<(), ProgramError>),
     /// What it makes of the object, or what jq says.
     Ran(Result<Outcome, String>),
-    /// The question could not be read.
+    /// The request could not be decoded.
     NotUnderstood(String),
 }
 
-/// Answers one question after the other.
+/// Answers requests, one after the other.
 #[derive(Default)]
 pub struct Evaluator {
     program: Option<Program>,
 }
 
 impl Evaluator {
-    /// Answers a question, both as bytes.
-    pub fn answer(&mut self, question: &[u8]) -> Vec<u8> {
-        let answer = match decode(question) {
-            Ok(question) => self.reply(question),
-            Err(error) => Answer::NotUnderstood(error),
+    /// Answers a request; request and response are bytes.
+    pub fn answer(&mut self, request: &[u8]) -> Vec<u8> {
+        let response = match decode(request) {
+            Ok(request) => self.reply(request),
+            Err(error) => Response::NotUnderstood(error),
         };
-        // An answer is JSON and texts, which any encoding holds; an empty one is not understood by the asker.
-        encode(&answer).unwrap_or_default()
+        // A response is JSON and strings, which any encoding can hold; the parent refuses an empty one.
+        encode(&response).unwrap_or_default()
     }
 
-    fn reply(&mut self, question: Question) -> Answer {
-        match (question, &self.program) {
-            (Question::Compile(code), _) => Answer::Compiled(Program::compile(&code).map(|program| {
+    fn reply(&mut self, request: Request) -> Response {
+        match (request, &self.program) {
+            (Request::Compile(code), _) => Response::Compiled(Program::compile(&code).map(|program| {
                 self.program = Some(program);
             })),
-            (Question::Run(object, reference, at), Some(program)) => {
-                Answer::Ran(program.run(&object, &reference.into(), SimTime::from_micros(at)))
+            (Request::Run(object, reference, at), Some(program)) => {
+                Response::Ran(program.run(&object, &reference.into(), SimTime::from_micros(at)))
             }
-            (Question::Run(..), None) => Answer::NotUnderstood("there is no program yet".to_owned()),
+            (Request::Run(..), None) => Response::NotUnderstood("there is no program yet".to_owned()),
         }
     }
 }
 
-/// A question or an answer as bytes.
+/// Encodes a request or a response.
 pub fn encode(message: &impl Serialize) -> Result<Vec<u8>, String> {
     rmp_serde::to_vec(message).map_err(|error| error.to_string())
 }
 
-/// A question or an answer from bytes.
+/// Decodes a request or a response.
 pub fn decode<'a, M: Deserialize<'a>>(bytes: &'a [u8]) -> Result<M, String> {
     rmp_serde::from_slice(bytes).map_err(|error| error.to_string())
 }
@@ -104,8 +104,8 @@ mod tests {
 
     use super::*;
 
-    fn ask(evaluator: &mut Evaluator, question: &Question) -> Answer {
-        decode(&evaluator.answer(&encode(question).unwrap())).unwrap()
+    fn ask(evaluator: &mut Evaluator, request: &Request) -> Response {
+        decode(&evaluator.answer(&encode(request).unwrap())).unwrap()
     }
 
     #[test]
@@ -113,11 +113,11 @@ mod tests {
         let mut evaluator = Evaluator::default();
         let reference = ObjectRef::new("apps/v1.Deployment".parse().unwrap(), "default/web".parse().unwrap());
         let object = json!({"z": 1, "a": {"b": [0.1, 1e300, -1, u64::MAX, null, true, "ü"]}, "c": 2.0});
-        let run = Question::Run(object.clone(), Name::from(&reference), 1);
-        assert!(matches!(ask(&mut evaluator, &run), Answer::NotUnderstood(_)));
-        assert!(matches!(ask(&mut evaluator, &Question::Compile(".".into())), Answer::Compiled(Ok(()))));
-        let Answer::Ran(Ok(Outcome::Object(back))) = ask(&mut evaluator, &run) else { panic!("it runs") };
+        let run = Request::Run(object.clone(), Name::from(&reference), 1);
+        assert!(matches!(ask(&mut evaluator, &run), Response::NotUnderstood(_)));
+        assert!(matches!(ask(&mut evaluator, &Request::Compile(".".into())), Response::Compiled(Ok(()))));
+        let Response::Ran(Ok(Outcome::Object(back))) = ask(&mut evaluator, &run) else { panic!("it runs") };
         assert_eq!(back.to_string(), object.to_string(), "the order of keys too");
-        assert!(matches!(ask(&mut evaluator, &Question::Compile("(".into())), Answer::Compiled(Err(_))));
+        assert!(matches!(ask(&mut evaluator, &Request::Compile("(".into())), Response::Compiled(Err(_))));
     }
 }

@@ -21,7 +21,7 @@ use crate::rewrite::{SECTIONS, Sink};
 use crate::templates::ChangedTemplates;
 use crate::{EditError, Written};
 
-pub use confined::{Answer, Evaluator, Name, Question, decode, encode};
+pub use confined::{Evaluator, Name, Request, Response, decode, encode};
 pub use diff::{DiffLine, ObjectDiff};
 pub use plan::{KindSummary, Plan, Summary, plan};
 pub use program::{Evaluate, Outcome, Program, ProgramError};

@@ -111,7 +111,7 @@ impl Planner {
                 self.kind(reference).dropped += 1;
                 self.diff(|| ObjectDiff::dropped(at, reference));
             }
-            return self.check_room();
+            return self.check_limit();
         };
         self.check_name(event, at, reference, after.reference())?;
         if after.value() != object.value() {
@@ -121,7 +121,7 @@ impl Planner {
             }
             self.diff(|| ObjectDiff::between(at, reference, object.value(), after.value()));
         }
-        self.check_room()
+        self.check_limit()
     }
 
     /// All versions of an object have one name, and no two objects the same.
@@ -159,7 +159,7 @@ impl Planner {
         }
     }
 
-    fn check_room(&self) -> Result<(), TransformError> {
+    fn check_limit(&self) -> Result<(), TransformError> {
         match self.plan.dropped.len() + self.plan.renamed.len() > MAX_MOVED {
             true => Err(TransformError::TooMany(MAX_MOVED)),
             false => Ok(()),

@@ -1,10 +1,10 @@
-//! A jq program that is run on one object at a time.
+//! A jq program that runs on one object at a time.
 //!
-//! The language is jq as the jaq crates implement it, without what would make two runs differ or reach outside the
-//! object: `now`, `env`, `input`, `halt`, local time and writing to stderr say so when they are called, and no
-//! modules are read. A program's output is bounded: it is stopped at its second value. Its time, memory and stack are not
-//! here, because the interpreter cannot be interrupted: whoever runs the programs of others runs them in a process with
-//! limits ([`super::confined`]) and gives that as an [`Evaluate`].
+//! The language is jq as the jaq crates implement it, without the functions that would make two runs differ or reach outside
+//! the object: `now`, `env`, `input`, `halt`, local time and writing to stderr fail with a message, and no modules are
+//! loaded. The output is bounded: a program is stopped at its second value. Time, memory and stack are not bounded here,
+//! because the interpreter cannot be interrupted: programs of other people run in a process with limits
+//! ([`super::confined`]), which is passed in as an [`Evaluate`].
 
 use jaq_core::load::{Arena, File, Loader, lex, parse};
 use jaq_core::{Compiler, Ctx, Vars, compile, data, load};

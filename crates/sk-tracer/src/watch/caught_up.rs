@@ -1,16 +1,15 @@
-//! Has every watcher seen what the API server has?
+//! Waits until every watch has delivered what the API server had when an export was requested.
 //!
-//! An owner's event may arrive after its child's, because they come by different watches; and what somebody has just
-//! applied may not have arrived at all. Before an export, therefore, the API server is asked for its newest resource
-//! version, and every watch is brought there. A watch of a quiet kind says nothing for a minute, so its silence has to be
-//! told from slowness: a second, short watch is opened from where the first one stands. The API server sends it every
-//! event since then and, two seconds before its end, a bookmark. If the bookmark is at the wanted version, the events
-//! before it are all there were, and the first watch only has to reach the last of them. This holds whichever API server
-//! answers. A list that must not be older than the version comes first; it makes the server's cache ask etcd how far it
-//! is, or a quiet kind's bookmarks would stay where its last event was (apiserver/pkg/storage/cacher/cacher.go,
-//! `dispatchEvents`, v0.36.4).
+//! Events of an owner can arrive after those of its children, because they come by different watches, and an object that a
+//! user has just applied may not have arrived at all. So before an export the tracer reads the newest resource version, and
+//! every watch must reach it. The watch of a quiet kind sends nothing for a minute, which looks like a slow one. To tell the
+//! two apart, the tracer opens a second, short watch from the position of the first. The API server sends it every event
+//! since then and, two seconds before its end, a bookmark. If the bookmark is at the requested version, the events before it
+//! are all there were, and the first watch only has to reach the last of them. This holds for any replica of the API server.
+//! A list with that minimum version comes first: it makes the watch cache ask etcd for its progress; otherwise the bookmarks
+//! of a quiet kind would stay at its last event (apiserver/pkg/storage/cacher/cacher.go, `dispatchEvents`, v0.36.4).
 //!
-//! A watcher that waits before it tries again, because its kind is not served or its watch broke, is told to try at once.
+//! A watcher that is in backoff, because its kind is not served or its watch broke, tries again at once.
 
 use std::sync::Arc;
 use std::time::Duration;

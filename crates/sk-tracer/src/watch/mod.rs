@@ -4,11 +4,11 @@
 //!  plan::tasks ──▶ Watcher (one per kind) ──▶ resource: where is it served?
 //!                     │ list (pages) ──▶ wire::Page ─┐
 //!                     │ watch (lines) ─▶ wire::Event ┴▶ Rules::sieve ──▶ Batch ──▶ store
-//!                     └ status ──▶ readiness, and `caught_up`: has everybody seen what anybody has seen?
+//!                     └ status ──▶ readiness, and `caught_up`: have all watches reached a version?
 //! ```
 //!
-//! A relist is sent to the store as "begins", objects, "ended", all of one kind, so that two kinds can never delete each
-//! other's objects. Objects pass as the bytes they came in; nothing here parses them into trees.
+//! A relist is sent to the store as "begins", objects, "ended", all of one kind, so a relist of one kind can never delete
+//! objects of another. Objects stay the bytes in which they arrived; nothing here parses them into trees.
 
 mod backoff;
 pub(crate) mod caught_up;

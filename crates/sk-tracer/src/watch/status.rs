@@ -13,13 +13,13 @@ use super::resource::Resource;
 /// What a watcher is doing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// It has not begun.
+    /// Not started.
     Starting,
     /// The API server does not serve the kind; it is asked for again and again.
     NotServed,
-    /// It lists all objects.
+    /// Listing all objects.
     Listing,
-    /// It follows changes.
+    /// Watching.
     Watching,
     /// Something went wrong and will be tried again.
     Failing(String),
@@ -28,7 +28,7 @@ pub(crate) enum Phase {
 /// How far a watcher is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Progress {
-    /// What it is doing.
+    /// The phase of the watcher.
     pub(crate) phase: Phase,
     /// Is the state at its beginning known, from a list or from the log?
     pub(crate) complete: bool,

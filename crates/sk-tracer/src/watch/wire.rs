@@ -92,14 +92,14 @@ pub(crate) fn version_of(object: &[u8]) -> Result<SmolStr, serde_json::Error> {
 /// One page of a list.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Page<'a> {
-    /// What is said of the whole list.
+    /// The metadata of the list.
     pub(crate) metadata: PageMetadata,
     /// The objects.
     #[serde(borrow, default)]
     pub(crate) items: Option<Vec<&'a RawValue>>,
 }
 
-/// What is said of a list.
+/// The metadata of a list.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PageMetadata {

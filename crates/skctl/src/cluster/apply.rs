@@ -15,7 +15,7 @@ use sk_core::Gvk;
 use super::kinds::{KindError, Kinds};
 use super::{Cluster, words};
 
-/// Who owns what is neither of the installations.
+/// The field manager of objects that belong to neither installation.
 pub(crate) const FIELD_MANAGER: &str = "skctl";
 /// How long a new kind may take until it can be used; it is a second or two on a busy server.
 const ESTABLISH_LIMIT: Duration = Duration::from_secs(60);
@@ -41,7 +41,7 @@ impl fmt::Display for Change {
 /// How to apply.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Manner {
-    /// Who owns the fields. Two installations that share an object, their namespace, must not be the same owner, or each
+    /// The field manager. Two installations that share an object, their namespace, must not be the same owner, or each
     /// would take away what only the other has.
     pub(crate) manager: &'static str,
     pub(crate) dry_run: bool,

@@ -145,7 +145,7 @@ impl Channel {
         Ok(Self { sender, peer, host, token })
     }
 
-    /// Who is talked to.
+    /// The server, for messages.
     pub(crate) fn peer(&self) -> &str {
         &self.peer
     }

@@ -13,18 +13,18 @@
 //! | [`installation`] | the manifests of tracer and simulator |
 //! | [`lab`] | a cluster of local processes |
 //! | [`recording`] | a tracer inside this process |
-//! | [`upload`] | a local trace on its way to the controller |
+//! | [`upload`] | uploads a local trace to the controller |
 //! | [`simulation`] | one Simulation, from its start to its end |
-//! | [`connect`] | from `--context` and `--kubeconfig` to a client that knows which cluster it talks to |
+//! | [`connect`] | a client from `--context` and `--kubeconfig`, with the name of its cluster |
 //! | [`token`] | short-lived tokens of a ServiceAccount, for one audience |
-//! | [`trust`] | whose certificate a server of ours may show |
+//! | [`trust`] | verifies the certificates of tracer and controller |
 //! | [`channel`] | HTTPS to a pod through the API server, or to an address |
-//! | [`service`] | the tracer and the controller: where they are, how to talk to them |
+//! | [`service`] | finds the tracer and the controller and connects to them |
 //! | [`simulations`] | the Simulations of a cluster |
-//! | [`kinds`] | how the cluster serves a kind |
+//! | [`kinds`] | the API resource of a kind, by discovery |
 //! | [`apply`](mod@apply) | server-side apply, and what it changed |
-//! | [`rights`] | may I? |
-//! | [`waiting`] | Ctrl-C while something is awaited |
+//! | [`rights`] | the user's permissions |
+//! | [`waiting`] | waits that Ctrl-C interrupts |
 //! | [`logging`] | log output of libraries |
 
 pub(crate) mod apply;

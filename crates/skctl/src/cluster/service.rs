@@ -19,10 +19,10 @@ pub(crate) struct Service {
     pub(crate) part: &'static str,
     /// Which pods are its.
     pub(crate) selector: &'static str,
-    /// What it is called in its certificate; `{namespace}` stands for where it lives.
+    /// The name in its certificate; `{namespace}` stands for its namespace.
     pub(crate) server_name: &'static str,
     pub(crate) port: u16,
-    /// Whose tokens it takes, and for which audience.
+    /// The ServiceAccount whose tokens it accepts, and their audience.
     pub(crate) account: &'static str,
     pub(crate) audience: &'static str,
     /// The ConfigMap and its key that hold the authority behind its certificate.
@@ -90,7 +90,7 @@ impl Service {
         }
     }
 
-    /// Whom to trust.
+    /// The certificates to trust.
     pub(crate) async fn published_authority(&self, cluster: &Cluster) -> Result<Authority, ServiceError> {
         let (name, key) = self.authority;
         let namespace = cluster.namespace.clone();

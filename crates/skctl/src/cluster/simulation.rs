@@ -69,7 +69,7 @@ pub(crate) fn words(status: &SimulationStatus) -> String {
     words
 }
 
-/// What it is called.
+/// The name of a Simulation.
 pub(crate) fn name_of(simulation: &Simulation) -> String {
     simulation.metadata.name.clone().unwrap_or_default()
 }

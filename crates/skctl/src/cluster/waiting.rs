@@ -1,4 +1,4 @@
-//! Waiting for a cluster, until it answers or somebody presses Ctrl-C.
+//! Waits for a response of the cluster, until it arrives or the user presses Ctrl-C.
 
 use std::future::Future;
 use std::io;

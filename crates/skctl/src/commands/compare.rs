@@ -1,8 +1,8 @@
-//! `skctl compare RUN RUN…`: runs side by side, and reality beside them.
+//! `skctl compare RUN RUN…`: compares runs with each other and with the recording.
 //!
-//! Figures come from each run's summary.json, which is small; a record of another version, whose summary does not have
-//! every figure, is read again from its tables. The tables are also read for the page's curves, and where a trace with
-//! observations is among the runs: it reads as the run `recorded`, over the window of the first simulated one.
+//! Figures come from each run's small summary.json. A record of another version, whose summary lacks some figures, is read
+//! from its tables. The tables are also read for the curves of the HTML page, and if a trace with observations is among the
+//! runs: it counts as the run `recorded`, over the window of the first simulated run.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! `skctl why [RUN|TRACE] [OBJECT]`: what was the matter, in the scheduler's own words.
+//! `skctl why [RUN|TRACE] [OBJECT]`: why pods waited, in the scheduler's own words.
 
 use std::path::Path;
 

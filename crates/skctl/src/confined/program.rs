@@ -7,7 +7,7 @@ use anyhow::{Result, anyhow};
 use serde_json::Value;
 use sk_core::{ObjectRef, SimTime};
 use sk_sandbox::{Limits, Stopped, Worker};
-use sk_trace::transform::{Answer, Evaluate, Name, Outcome, Question, decode, encode};
+use sk_trace::transform::{Evaluate, Name, Outcome, Request, Response, decode, encode};
 
 use super::PROGRAM;
 use crate::failure::Interrupted;
@@ -28,8 +28,8 @@ impl Confined {
     pub(crate) fn compile(code: &str) -> Result<Self> {
         let limits = Limits { time: TIME, memory_bytes: MEMORY_BYTES, stack_bytes: STACK_BYTES };
         let program = Self(RefCell::new(Worker::start(PROGRAM, limits, progress::is_interrupted)?));
-        match program.ask(&Question::Compile(code.to_owned())) {
-            Ok(Answer::Compiled(compiled)) => {
+        match program.ask(&Request::Compile(code.to_owned())) {
+            Ok(Response::Compiled(compiled)) => {
                 compiled?;
                 Ok(program)
             }
@@ -39,19 +39,19 @@ impl Confined {
         }
     }
 
-    fn ask(&self, question: &Question) -> Result<Answer, Stopped> {
-        let question = encode(question).map_err(Stopped::Broke)?;
-        let answer = self.0.borrow_mut().ask(&question)?;
+    fn ask(&self, request: &Request) -> Result<Response, Stopped> {
+        let request = encode(request).map_err(Stopped::Broke)?;
+        let answer = self.0.borrow_mut().ask(&request)?;
         decode(&answer).map_err(Stopped::Broke)
     }
 }
 
 impl Evaluate for Confined {
     fn run(&self, object: &Value, reference: &ObjectRef, at: SimTime) -> Result<Outcome, String> {
-        match self.ask(&Question::Run(object.clone(), Name::from(reference), at.as_micros())) {
-            Ok(Answer::Ran(outcome)) => outcome,
-            Ok(Answer::NotUnderstood(why)) => Err(why),
-            Ok(Answer::Compiled(_)) => Err("the answer is about another question; please report this".to_owned()),
+        match self.ask(&Request::Run(object.clone(), Name::from(reference), at.as_micros())) {
+            Ok(Response::Ran(outcome)) => outcome,
+            Ok(Response::NotUnderstood(why)) => Err(why),
+            Ok(Response::Compiled(_)) => Err("the response is to another request; please report this".to_owned()),
             Err(stopped) => Err(stopped.to_string()),
         }
     }

@@ -1,7 +1,6 @@
-//! Several simulations at a time: a line for each that is under way, and one for all of them.
+//! The progress of several simulations: one line for each that is running, and one for all of them.
 //!
-//! A line says how far a run is in simulated time, how many times faster than life it goes, when it will be done at that
-//! rate, and what there is in its cluster.
+//! A line shows the simulated time, the speed relative to real time, the estimated time left, and the size of the cluster.
 
 use std::io::{self, IsTerminal};
 use std::ops::ControlFlow;

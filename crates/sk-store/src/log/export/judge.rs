@@ -1,9 +1,9 @@
-//! Which objects are exported: a pure decision over everything that was there in the window.
+//! Decides which objects are exported. Pure, over everything that existed in the window.
 //!
-//! An object is left out when an ancestor of it is itself exported, because replaying the ancestor makes it again. An
-//! owner that is removed takes its descendants with it; one that was merely not asked for does not, because somebody who
-//! asks for children by their label wants them without it. What a DaemonSet owns is made by the nodes' number, not by the
-//! trace. An object whose owner is unknown is kept.
+//! An object is left out if one of its ancestors is exported, because replaying the ancestor creates it again. If a filter
+//! removes an owner, it removes its descendants too; but an owner that a label selector does not match keeps none of its
+//! children out, because a user who selects children by label wants them without it. Objects of a DaemonSet are left out,
+//! because their number follows the nodes and not the trace. An object whose owner is unknown is kept.
 
 use std::collections::{HashMap, HashSet};
 
@@ -19,7 +19,7 @@ pub(super) struct Thing<'a> {
     pub(super) uid: &'a str,
     /// Everybody it belonged to at any time in the window.
     pub(super) owners: &'a [OwnerReference],
-    /// Is its kind recorded? Else it only stands between others.
+    /// Is its kind recorded? Otherwise it only links other objects to their owners.
     pub(super) tracked: bool,
     pub(super) asked: Asked,
 }
@@ -27,18 +27,18 @@ pub(super) struct Thing<'a> {
 /// What the filters say of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Asked {
-    /// It is asked for.
+    /// The request selects it.
     For,
     /// Others are asked for.
     NotFor,
-    /// It is to be left out, with everything that belongs to it.
+    /// The request excludes it, with everything that it owns.
     Without,
 }
 
 /// What becomes of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// It is in the trace.
+    /// It is exported.
     Exported,
     /// An ancestor is in the trace.
     Below,

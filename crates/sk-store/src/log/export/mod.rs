@@ -1,11 +1,11 @@
-//! A window of the log as a trace: the whole state at its start, then everything that happened until its end.
+//! Exports a window of the log as a trace: the complete state at its start, then every change until its end.
 //!
-//! Two passes over the segments. The first ([`survey`]) keeps the heads of what there was in the window: names and owners
-//! of objects, and of each pod only where the last that is told of it stands. From the heads [`judge`] decides what is
-//! exported, because an owner's event may come after its child's. The second ([`write`]) writes records, one body in
-//! memory at a time, and gives each pod, when it comes to its place, to [`rows`], which keeps a few numbers of it and lays
-//! the rest aside on disk. Memory grows with the distinct objects and pods of the window, not with its events, and both
-//! have a limit ([`survey::Limits`]).
+//! There are two passes over the segments. The first ([`survey`]) collects the heads of everything that existed in the
+//! window: names and owners of objects, and for each pod only the position of its last entry. From these, [`judge`] decides
+//! what is exported, because an owner's event can come after its child's. The second ([`write`]) writes the records, with
+//! one body in memory at a time, and hands each pod at its position to [`rows`], which keeps a few numbers of it and puts
+//! the rest into a temporary file. Memory grows with the distinct objects and pods of the window, not with its events, and
+//! both have a limit ([`survey::Limits`]).
 
 mod judge;
 mod query;

@@ -1,4 +1,4 @@
-//! What is asked of an export, what it answers, and why it may refuse.
+//! The request and the result of an export, and the reasons for which it is refused.
 
 use sk_core::{Gvk, LabelSelector, ObjectRef, SimTime, SmolStr};
 

@@ -1,7 +1,7 @@
-//! What an export says beside its records: lives, observations, and what pods outside the trace took from nodes.
+//! The rows of an export: lifecycles, observations, and what pods outside the trace reserved on nodes.
 //!
-//! Pods come one at a time, in the order of the log, and rows go out in an order that does not depend on it. What must
-//! wait for that is small: a life, two numbers for each coming and going, and where the pod itself lies in a spool.
+//! Pods arrive one at a time in the order of the log; rows are written in an order that does not depend on it. What has to
+//! wait is small: a lifecycle, two numbers for each start and end of a pod, and the position of the pod in a temporary file.
 
 use std::collections::{BTreeMap, HashMap};
 

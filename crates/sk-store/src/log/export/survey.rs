@@ -1,8 +1,8 @@
-//! The first pass: what was there in the window, without bodies.
+//! The first pass of an export: everything that existed in the window, without bodies.
 //!
-//! A window may have far more pods than anything else: a minute's Job leaves 1,440 of them a day. So of a pod only the hash
-//! of its uid is kept, and where the last that is told of it stands; the second pass reads it there again. Pods that own
-//! something are looked up in a pass of their own, which a cluster without such oddities never needs.
+//! A window can have far more pods than other objects: a Job that runs every minute leaves 1,440 pods a day. So for a pod
+//! only the hash of its uid and the position of its last entry are kept; the second pass reads the pod there. Pods that own
+//! other objects are looked up in an extra pass, which most clusters never need.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -280,7 +280,7 @@ impl Survey {
 pub(super) enum Ending {
     /// As the last fact about it says.
     AsTold,
-    /// It was gone at that moment, and nobody saw how.
+    /// It was missing from a list at that time; its deletion was not observed.
     Vanished(SimTime),
 }
 

@@ -1,5 +1,5 @@
-//! The second pass: the trace itself. Bodies that make up the state at the start wait in a spool, because the log has
-//! them in the order in which they came and a trace begins with them in the order of their names.
+//! The second pass of an export: writes the trace. The bodies of the state at the start wait in a temporary file, because
+//! the log has them in order of arrival and a trace starts with them in order of their names.
 
 use std::collections::BTreeMap;
 use std::io::Write as Output;

@@ -33,16 +33,14 @@ pub(crate) fn parse_header(text: &[u8]) -> Result<Header, LineError> {
     serde_json::from_slice::<HeaderLine>(text)?.header()
 }
 
-/// A row as a line.
-pub(crate) fn row_text(row: &Row) -> Result<Vec<u8>, Error> {
-    // Longer than most: a Job's lives and a pod's observation are some 300 bytes.
-    let mut text = Vec::with_capacity(512);
-    Line::write_row(row, &mut text)?;
-    text.push(b'\n');
-    Ok(text)
+/// Writes a row as a line behind what `out` has.
+pub(crate) fn write_row(row: &Row, out: &mut Vec<u8>) -> Result<(), Error> {
+    Line::write_row(row, out)?;
+    out.push(b'\n');
+    Ok(())
 }
 
-/// Reads [`row_text`].
+/// Reads what [`write_row`] has written.
 pub(crate) fn parse_row(text: &[u8]) -> Result<Row, LineError> {
     match Line::parse(text)? {
         Said::Row(row) => Ok(row),

@@ -27,7 +27,9 @@ impl<W: Write> Writer<W> {
 
     pub(crate) fn row(&mut self, row: &Row) -> Result<(), WriteError> {
         self.counts.rows += 1;
-        let text = super::row_text(row).map_err(WriteError::Json)?;
+        // Longer than most: a Job's lives and a pod's observation are some 300 bytes.
+        let mut text = Vec::with_capacity(512);
+        super::write_row(row, &mut text).map_err(WriteError::Json)?;
         self.out.write_all(&text).map_err(WriteError::Output)
     }
 

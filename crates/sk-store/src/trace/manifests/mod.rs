@@ -32,7 +32,7 @@ pub(crate) const MAX_BYTES: u64 = 256 << 20;
 /// The most bytes of JSON that they may become; aliases in YAML multiply.
 const MAX_JSON_BYTES: usize = 512 << 20;
 
-/// What is said of more than [`MAX_BYTES`].
+/// The error for input of more than [`MAX_BYTES`].
 pub(crate) fn too_long(name: &str) -> OpenError {
     let advice = "split the manifests, convert each part and put them together (`skctl trace merge`)";
     OpenError::TooLong { name: name.into(), limit: MAX_BYTES, advice }

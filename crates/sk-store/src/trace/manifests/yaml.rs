@@ -1,5 +1,5 @@
-//! The documents of one file, each with the line it begins on, under a budget: YAML's aliases let a few lines become
-//! gigabytes.
+//! Splits a YAML file into its documents, each with its first line, under a budget: YAML aliases can make a few lines
+//! expand to gigabytes.
 
 use std::io::Cursor;
 use std::sync::Arc;

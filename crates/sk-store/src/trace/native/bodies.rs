@@ -1,12 +1,16 @@
-//! The objects of a chunk: each whole, or as the difference from an earlier one in the same chunk.
+//! The bodies of a chunk: each object whole, or as a difference from an earlier one in the same chunk.
 //!
-//! A difference is what lies between the part both begin with and the part both end with. Most versions of an object
-//! change one number, so that is a few bytes; where two distant places change, what lies between them repeats bytes
-//! that zstd has just seen.
+//! A difference is what remains between a common prefix and a common suffix. Most versions of an object change one number,
+//! so that is a few bytes; if two distant places change, the bytes between them repeat what zstd has just seen.
+
+use std::ops::Range;
 
 use super::{CHUNK_BYTES, MAX_RAW_BYTES};
 use crate::msgpack::MAX_OBJECT_BYTES;
 use crate::varint::{self, Corrupt, Cursor};
+
+/// As many bytes as are compared at once.
+const BLOCK: usize = 32;
 
 /// The objects of a chunk as it is written.
 #[derive(Default)]
@@ -16,8 +20,8 @@ pub(super) struct BodiesOut {
     ends: Vec<usize>,
     /// Lengths and references.
     steps: Vec<u8>,
-    /// Bytes that are new.
-    fresh: Vec<u8>,
+    /// Where bytes that are new lie in `whole`.
+    fresh: Vec<Range<usize>>,
 }
 
 impl BodiesOut {
@@ -35,47 +39,46 @@ impl BodiesOut {
     pub(super) fn push(&mut self, body: &[u8], base: Option<usize>) {
         let base = base.filter(|base| *base < self.ends.len());
         varint::put_len(&mut self.steps, base.map_or(0, |base| self.ends.len() - base));
-        let fresh = match base {
-            None => body,
-            Some(base) => {
-                let base = &self.whole[range(&self.ends, base)];
-                let prefix = common_prefix(body, base);
-                let suffix = common_suffix(&body[prefix..], &base[prefix..]);
-                varint::put_len(&mut self.steps, prefix);
-                varint::put_len(&mut self.steps, suffix);
-                &body[prefix..body.len() - suffix]
-            }
-        };
-        varint::put_len(&mut self.steps, fresh.len());
-        self.fresh.extend_from_slice(fresh);
+        let (mut prefix, mut suffix) = (0, 0);
+        if let Some(base) = base {
+            let base = &self.whole[range(&self.ends, base)];
+            prefix = common_prefix(body, base);
+            suffix = common_suffix(&body[prefix..], &base[prefix..]);
+            varint::put_len(&mut self.steps, prefix);
+            varint::put_len(&mut self.steps, suffix);
+        }
+        varint::put_len(&mut self.steps, body.len() - prefix - suffix);
+        let start = self.whole.len();
+        self.fresh.push(start + prefix..start + body.len() - suffix);
         self.whole.extend_from_slice(body);
         self.ends.push(self.whole.len());
     }
 
     /// The block's bytes: the length of the steps, the steps, the fresh bytes.
     pub(super) fn encode(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(self.steps.len() + self.fresh.len() + 8);
+        let fresh_len: usize = self.fresh.iter().map(ExactSizeIterator::len).sum();
+        let mut out = Vec::with_capacity(self.steps.len() + fresh_len + 8);
         varint::put_len(&mut out, self.steps.len());
         out.extend_from_slice(&self.steps);
-        out.extend_from_slice(&self.fresh);
+        self.fresh.iter().for_each(|range| out.extend_from_slice(&self.whole[range.clone()]));
         out
     }
 }
 
-/// How many bytes two objects begin with in common. Compared a word at a time: they are some kilobytes and nearly equal.
+/// How many bytes two objects begin with in common. They are some kilobytes and nearly equal, so most of them is compared in
+/// blocks that the processor compares at once.
 fn common_prefix(one: &[u8], other: &[u8]) -> usize {
-    let (words, _) = one.as_chunks::<8>();
-    let (other_words, _) = other.as_chunks::<8>();
-    let start = 8 * common(words.iter(), other_words.iter());
-    start + common(one[start..].iter(), other[start..].iter())
+    let blocks = BLOCK * common(one.as_chunks::<BLOCK>().0.iter(), other.as_chunks::<BLOCK>().0.iter());
+    let (one, other) = (&one[blocks..], &other[blocks..]);
+    blocks + common(one.iter(), other.iter())
 }
 
 /// How many bytes two objects end with in common.
 fn common_suffix(one: &[u8], other: &[u8]) -> usize {
-    let (_, words) = one.as_rchunks::<8>();
-    let (_, other_words) = other.as_rchunks::<8>();
-    let end = 8 * common(words.iter().rev(), other_words.iter().rev());
-    end + common(one[..one.len() - end].iter().rev(), other[..other.len() - end].iter().rev())
+    let (one_blocks, other_blocks) = (one.as_rchunks::<BLOCK>().1, other.as_rchunks::<BLOCK>().1);
+    let blocks = BLOCK * common(one_blocks.iter().rev(), other_blocks.iter().rev());
+    let (one, other) = (&one[..one.len() - blocks], &other[..other.len() - blocks]);
+    blocks + common(one.iter().rev(), other.iter().rev())
 }
 
 /// How many elements two sequences begin with in common.
@@ -83,7 +86,7 @@ fn common<T: PartialEq>(one: impl Iterator<Item = T>, other: impl Iterator<Item 
     one.zip(other).take_while(|(one, other)| one == other).count()
 }
 
-fn range(ends: &[usize], index: usize) -> std::ops::Range<usize> {
+fn range(ends: &[usize], index: usize) -> Range<usize> {
     let start = index.checked_sub(1).map_or(0, |before| ends[before]);
     start..ends[index]
 }
@@ -149,10 +152,10 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_common_is_found_whatever_the_lengths(
-            before in prop::collection::vec(any::<u8>(), 0..40),
+            before in prop::collection::vec(any::<u8>(), 0..100),
             one in prop::collection::vec(0_u8..2, 0..20),
             other in prop::collection::vec(0_u8..2, 0..20),
-            after in prop::collection::vec(any::<u8>(), 0..40),
+            after in prop::collection::vec(any::<u8>(), 0..100),
         ) {
             let whole = |middle: &[u8]| [&before, middle, &after].concat();
             let (one, other) = (whole(&one), whole(&other));

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use sk_core::{ObjectRef, SimTime};
+use sk_core::lookup::{Lookup, hash_of};
+use sk_core::{Gvk, ObjectRef, SimTime};
 
 use super::MAX_HEADS_BYTES;
 use super::block::Kind;
@@ -24,55 +25,82 @@ pub(super) struct ChunkEntry {
     pub(super) last_seq: u64,
 }
 
-/// Some chunks in a row, and which objects occur in which of them.
-#[derive(Default)]
-pub(super) struct ChunkIndex {
-    pub(super) chunks: Vec<ChunkEntry>,
-    /// By object, the places in `chunks`, rising.
-    pub(super) objects: BTreeMap<Arc<ObjectRef>, Vec<usize>>,
-    /// About how large it is.
-    pub(super) size: usize,
+impl ChunkEntry {
+    fn encode(&self, out: &mut Vec<u8>) {
+        for number in [self.at, self.len, self.records] {
+            varint::put(out, number);
+        }
+        varint::put_signed(out, self.earliest.as_micros());
+        varint::put_signed(out, self.latest.as_micros());
+        varint::put(out, self.first_seq);
+        varint::put(out, self.last_seq);
+    }
 }
 
-impl ChunkIndex {
-    /// Adds a chunk in which these objects occur.
+/// Some chunks in a row, and which objects occur in which of them, as they are written.
+#[derive(Default)]
+pub(super) struct ChunkIndexBuilder {
+    chunks: Vec<ChunkEntry>,
+    /// The objects in the order they first came; they are sorted once, in the end.
+    objects: Vec<ObjectRef>,
+    places: Lookup<(u64, usize)>,
+    /// An object and a chunk that it occurs in, by their places.
+    occurrences: Vec<(usize, usize)>,
+    size: usize,
+}
+
+impl ChunkIndexBuilder {
+    /// How many chunks there are.
+    pub(super) fn len(&self) -> usize {
+        self.chunks.len()
+    }
+
+    /// About how large it is.
+    pub(super) fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Adds a chunk in which these objects occur, each once.
     pub(super) fn push<'a>(&mut self, chunk: ChunkEntry, objects: impl Iterator<Item = &'a ObjectRef>) {
-        let place = self.chunks.len();
+        let chunk_place = self.chunks.len();
         self.chunks.push(chunk);
         for object in objects {
             self.size += 1;
-            match self.objects.get_mut(object) {
-                Some(places) => places.push(place),
-                None => {
-                    let (gvk, key) = (&object.gvk, &object.key);
-                    self.size += gvk.kind.len() + key.name.len() + key.namespace_or_empty().len() + 16;
-                    self.objects.insert(Arc::new(object.clone()), vec![place]);
-                }
-            }
+            let place = self.place(object);
+            self.occurrences.push((place, chunk_place));
         }
     }
 
+    fn place(&mut self, object: &ObjectRef) -> usize {
+        let hash = hash_of(object);
+        if let Some((_, place)) = self.places.find(hash, |(_, place)| self.objects[*place] == *object) {
+            return *place;
+        }
+        let (gvk, key) = (&object.gvk, &object.key);
+        self.size += gvk.kind.len() + key.name.len() + key.namespace_or_empty().len() + 16;
+        let place = self.objects.len();
+        self.objects.push(object.clone());
+        self.places.insert(hash, (hash, place), |(hash, _)| *hash);
+        place
+    }
+
+    /// The block's bytes: the chunks, then the objects in order, each with its chunks.
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
         varint::put_len(&mut out, self.chunks.len());
-        for chunk in &self.chunks {
-            for number in [chunk.at, chunk.len, chunk.records] {
-                varint::put(&mut out, number);
-            }
-            varint::put_signed(&mut out, chunk.earliest.as_micros());
-            varint::put_signed(&mut out, chunk.latest.as_micros());
-            varint::put(&mut out, chunk.first_seq);
-            varint::put(&mut out, chunk.last_seq);
-        }
-        let mut texts = TextTableBuilder::default();
-        let mut objects = Vec::new();
-        for (object, places) in &self.objects {
-            texts.put_object(&mut objects, object);
-            varint::put_len(&mut objects, places.len());
+        self.chunks.iter().for_each(|chunk| chunk.encode(&mut out));
+        let mut occurrences = self.occurrences.clone();
+        occurrences.sort_unstable();
+        // Each object occurs somewhere, so the place of its occurrences here is its own.
+        let of_objects: Vec<_> = occurrences.chunk_by(|(one, _), (other, _)| one == other).collect();
+        let (mut texts, mut objects) = (TextTableBuilder::default(), Vec::new());
+        for place in self.in_order() {
+            texts.put_object(&mut objects, &self.objects[place]);
+            varint::put_len(&mut objects, of_objects[place].len());
             let mut next = 0;
-            for place in places {
-                varint::put_len(&mut objects, place - next);
-                next = place + 1;
+            for (_, chunk) in of_objects[place] {
+                varint::put_len(&mut objects, chunk - next);
+                next = chunk + 1;
             }
         }
         texts.encode(&mut out);
@@ -81,6 +109,27 @@ impl ChunkIndex {
         out
     }
 
+    /// The places of the objects, sorted by kind and name. Kinds are few and compared once for each object.
+    fn in_order(&self) -> impl Iterator<Item = usize> {
+        let mut kinds: BTreeMap<&Gvk, Vec<usize>> = BTreeMap::new();
+        for (place, object) in self.objects.iter().enumerate() {
+            kinds.entry(&object.gvk).or_default().push(place);
+        }
+        kinds.into_values().flat_map(|mut places| {
+            places.sort_unstable_by(|one, other| self.objects[*one].key.cmp(&self.objects[*other].key));
+            places
+        })
+    }
+}
+
+/// Some chunks in a row, and which objects occur in which of them, as they are read.
+pub(super) struct ChunkIndex {
+    pub(super) chunks: Vec<ChunkEntry>,
+    /// By object, the places in `chunks`, rising.
+    pub(super) objects: BTreeMap<Arc<ObjectRef>, Vec<usize>>,
+}
+
+impl ChunkIndex {
     /// The chunks alone, without the objects.
     pub(super) fn decode_chunks(raw: &[u8]) -> Result<Vec<ChunkEntry>, Corrupt> {
         chunks_of(&mut Cursor::new(raw))
@@ -93,7 +142,7 @@ impl ChunkIndex {
         let mut cursor = Cursor::new(raw);
         let chunks = chunks_of(&mut cursor)?;
         let texts = TextTable::decode(&mut cursor)?;
-        let mut index = Self { chunks, ..Self::default() };
+        let mut index = Self { chunks, objects: BTreeMap::new() };
         for _ in 0..cursor.count()? {
             let object = texts.object(&mut cursor)?;
             let places = cursor.count()?;
@@ -189,7 +238,7 @@ impl Directory {
 
 #[cfg(test)]
 mod tests {
-    use sk_core::{Gvk, ObjectKey};
+    use sk_core::ObjectKey;
 
     use super::*;
     use crate::trace::rows::Section;
@@ -206,12 +255,19 @@ mod tests {
             first_seq: 1,
             last_seq: u64::MAX,
         };
-        let mut index = ChunkIndex::default();
-        index.push(chunk(16), [object("x"), object("y")].iter());
+        let mut index = ChunkIndexBuilder::default();
+        index.push(chunk(16), [object("y"), object("x")].iter());
         index.push(chunk(26), [object("y")].iter());
-        index.push(chunk(36), [object("x"), object("y")].iter());
-        let back = ChunkIndex::decode(&index.encode()).unwrap();
-        assert_eq!((back.chunks, back.objects), (index.chunks, index.objects));
+        let node = ObjectRef::new(Gvk::new_static("", "v1", "Node"), ObjectKey::cluster("z"));
+        index.push(chunk(36), [object("x"), node.clone(), object("y")].iter());
+        let encoded = index.encode();
+        let at = |text: &[u8; 2]| encoded.windows(2).position(|part| part == text);
+        assert!(at(b"\x01z") < at(b"\x01x") && at(b"\x01x") < at(b"\x01y"), "sorted by kind, then by name");
+        let back = ChunkIndex::decode(&encoded).unwrap();
+        assert_eq!(back.chunks, [chunk(16), chunk(26), chunk(36)]);
+        let places =
+            [(Arc::new(object("x")), vec![0, 2]), (Arc::new(object("y")), vec![0, 1, 2]), (Arc::new(node), vec![2])];
+        assert_eq!(back.objects, places.into());
         let directory = Directory {
             records: 9,
             span: Some((SimTime::EPOCH, SimTime::MAX)),

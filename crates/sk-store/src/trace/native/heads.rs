@@ -1,12 +1,13 @@
-//! The heads of a chunk, in columns: first the texts, objects and sets of labels that occur, then what happened, when,
-//! in which order, to which of the objects, with which of the label sets.
+//! The heads of a chunk, in columns: first the distinct strings, objects and label sets, then for each record what
+//! happened, when, its sequence number, its object and its label set.
 //!
-//! Columns of like numbers compress to a fraction of the same numbers side by side with others.
+//! A column of similar numbers compresses far better than the same numbers interleaved with others.
 
-use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
-use sk_core::{ObjectRef, SimTime, SmolStr};
+use sk_core::lookup::{Lookup, hash_of};
+use sk_core::{ObjectRef, SimTime};
 
 use super::{CHUNK_RECORDS, MAX_HEADS_BYTES};
 use crate::trace::head::{Head, Labels, What};
@@ -34,20 +35,26 @@ pub(super) enum Entry<'a> {
 /// Texts, each once, in the order they first came.
 #[derive(Default)]
 pub(super) struct TextTableBuilder {
-    texts: Vec<SmolStr>,
-    places: HashMap<SmolStr, usize>,
+    /// The texts one after another, each behind its length, as the block has them.
+    bytes: Vec<u8>,
+    /// Where each text begins and ends in `bytes`.
+    ranges: Vec<Range<usize>>,
+    places: Lookup<(u64, usize)>,
     size: usize,
 }
 
 impl TextTableBuilder {
     pub(super) fn place(&mut self, text: &str) -> usize {
-        if let Some(place) = self.places.get(text) {
+        let hash = hash_of(text);
+        let is_it = |(_, place): &(u64, usize)| &self.bytes[self.ranges[*place].clone()] == text.as_bytes();
+        if let Some((_, place)) = self.places.find(hash, is_it) {
             return *place;
         }
-        let place = self.texts.len();
+        let place = self.ranges.len();
         self.size += text.len() + 1;
-        self.texts.push(text.into());
-        self.places.insert(text.into(), place);
+        varint::put_text(&mut self.bytes, text);
+        self.ranges.push(self.bytes.len() - text.len()..self.bytes.len());
+        self.places.insert(hash, (hash, place), |(hash, _)| *hash);
         place
     }
 
@@ -60,8 +67,8 @@ impl TextTableBuilder {
     }
 
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
-        varint::put_len(out, self.texts.len());
-        self.texts.iter().for_each(|text| varint::put_text(out, text));
+        varint::put_len(out, self.ranges.len());
+        out.extend_from_slice(&self.bytes);
     }
 }
 
@@ -121,29 +128,32 @@ impl ByPlace {
 
 /// Things, each once, in the order they first came, already encoded.
 struct Table<T> {
-    places: HashMap<T, usize>,
+    things: Vec<T>,
+    places: Lookup<(u64, usize)>,
     bytes: Vec<u8>,
 }
 
 impl<T> Default for Table<T> {
     fn default() -> Self {
-        Self { places: HashMap::new(), bytes: Vec::new() }
+        Self { things: Vec::new(), places: Lookup::default(), bytes: Vec::new() }
     }
 }
 
 impl<T: std::hash::Hash + Eq + Clone> Table<T> {
     fn place(&mut self, thing: &T, encode: impl FnOnce(&mut Vec<u8>)) -> usize {
-        if let Some(place) = self.places.get(thing) {
+        let hash = hash_of(thing);
+        if let Some((_, place)) = self.places.find(hash, |(_, place)| self.things[*place] == *thing) {
             return *place;
         }
-        let place = self.places.len();
-        self.places.insert(thing.clone(), place);
+        let place = self.things.len();
+        self.things.push(thing.clone());
+        self.places.insert(hash, (hash, place), |(hash, _)| *hash);
         encode(&mut self.bytes);
         place
     }
 
     fn encode(&self, out: &mut Vec<u8>) {
-        varint::put_len(out, self.places.len());
+        varint::put_len(out, self.things.len());
         out.extend_from_slice(&self.bytes);
     }
 }
@@ -159,9 +169,9 @@ impl HeadsOut {
         self.texts.size + self.objects.bytes.len() + self.label_sets.bytes.len() + columns
     }
 
-    /// The objects that occur, in no particular order.
+    /// The objects that occur, in the order they first came.
     pub(super) fn objects(&self) -> impl Iterator<Item = &ObjectRef> {
-        self.objects.places.keys()
+        self.objects.things.iter()
     }
 
     /// The earliest and the latest time, and the first and the last sequence number.

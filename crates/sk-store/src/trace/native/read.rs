@@ -1,5 +1,5 @@
-//! Reading: opening looks at the end of the file and at its header; everything else is read when it is asked for, one
-//! block at a time.
+//! Reads the native format. Opening a file reads its end and its header; everything else is read on demand, one block at a
+//! time.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Seek, SeekFrom};

@@ -1,5 +1,5 @@
-//! Writing: one chunk is collected in memory while what came before it is compressed in threads of its own, then written;
-//! nothing is ever changed behind it. What is written, and in which order, does not depend on which of them is faster.
+//! Writes the native format. One chunk is collected in memory while earlier ones are compressed in threads of their own;
+//! then they are appended in order. The bytes do not depend on which thread is faster.
 
 use std::collections::VecDeque;
 use std::io::Write;
@@ -11,7 +11,7 @@ use sk_core::SimTime;
 
 use super::block::{Block, Kind};
 use super::bodies::BodiesOut;
-use super::directory::{BlockEntry, ChunkEntry, ChunkIndex, Directory};
+use super::directory::{BlockEntry, ChunkEntry, ChunkIndexBuilder, Directory};
 use super::heads::{ByPlace, Entry, HeadsOut};
 use super::{
     CHUNK_BYTES, CHUNK_RECORDS, END_MAGIC, FILE_HEADER_LEN, HEADS_BYTES, INDEX_CHUNKS, MAGIC, ROWS_BYTES, VERSION,
@@ -40,7 +40,7 @@ pub(crate) struct Writer<W> {
     newest: ByPlace,
     /// Reused: one encoded object.
     bytes: Vec<u8>,
-    index: ChunkIndex,
+    index: ChunkIndexBuilder,
     directory: Directory,
     rows: Vec<RowsOut>,
     /// What is being compressed, in the order in which it is written.
@@ -90,7 +90,7 @@ impl<W: Write> Writer<W> {
             bodies: BodiesOut::default(),
             newest: ByPlace::default(),
             bytes: Vec::new(),
-            index: ChunkIndex::default(),
+            index: ChunkIndexBuilder::default(),
             directory: Directory::default(),
             rows: rows.into(),
             pending: VecDeque::new(),
@@ -209,7 +209,7 @@ impl<W: Write> Writer<W> {
         self.directory.records += records;
         let span = self.directory.span.unwrap_or((earliest, latest));
         self.directory.span = Some((span.0.min(earliest), span.1.max(latest)));
-        if self.index.chunks.len() >= INDEX_CHUNKS || self.index.size >= HEADS_BYTES {
+        if self.index.len() >= INDEX_CHUNKS || self.index.size() >= HEADS_BYTES {
             self.end_index()?;
         }
         Ok(())
@@ -217,31 +217,29 @@ impl<W: Write> Writer<W> {
 
     fn end_index(&mut self) -> Result<(), WriteError> {
         let index = std::mem::take(&mut self.index);
-        if index.chunks.is_empty() {
+        let count = index.len();
+        if count == 0 {
             return Ok(());
         }
-        let count = index.chunks.len();
         self.directory.blocks.push(BlockEntry { kind: Kind::Index, at: self.at, count: count as u64 });
         self.block(Kind::Index, count, &index.encode())
     }
 
     pub(crate) fn row(&mut self, row: &Row) -> Result<(), WriteError> {
         let section = row.section();
-        let line = jsonl::row_text(row).map_err(WriteError::Json)?;
-        if line.len() > jsonl::MAX_LINE_BYTES {
+        let Some(place) = self.rows.iter().position(|rows| rows.section == section) else { return Ok(()) };
+        let rows = &mut self.rows[place];
+        let start = rows.text.len();
+        jsonl::write_row(row, &mut rows.text).map_err(WriteError::Json)?;
+        if rows.text.len() - start > jsonl::MAX_LINE_BYTES {
             return Err(WriteError::TooLarge { what: format!("a row of {section:?}"), limit: jsonl::MAX_LINE_BYTES });
         }
-        let full = self
-            .rows
-            .iter()
-            .position(|rows| rows.section == section && rows.count > 0 && rows.text.len() + line.len() > ROWS_BYTES);
-        if let Some(place) = full {
+        if rows.count > 0 && rows.text.len() > ROWS_BYTES {
+            let line = rows.text.split_off(start);
             self.end_rows(place)?;
+            self.rows[place].text = line;
         }
-        for rows in self.rows.iter_mut().filter(|rows| rows.section == section) {
-            rows.text.extend_from_slice(&line);
-            rows.count += 1;
-        }
+        self.rows[place].count += 1;
         Ok(())
     }
 

@@ -1,4 +1,4 @@
-//! The bookkeeping of a v2 trace (`index`) or a version 3 one (`tracked_objects`), carried as it is.
+//! The `index` of a v2 trace, or the `tracked_objects` of a version 3 trace, carried unchanged.
 
 use sk_core::StableHash;
 

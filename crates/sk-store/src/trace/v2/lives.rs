@@ -1,4 +1,4 @@
-//! The lives of a v2 trace: a map whose keys are arrays of two texts, which is why no derived reader can have it.
+//! The lifecycles of a v2 trace: a map whose keys are arrays of two strings, which serde cannot derive.
 
 use sk_core::{ObjectKey, ObjectRef, SimTime, StableHash};
 

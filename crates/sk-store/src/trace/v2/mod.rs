@@ -1,7 +1,7 @@
-//! Trace format v2: one MessagePack map, as SimKube 2 writes it (and version 3, which has other bookkeeping).
+//! Trace format v2: one MessagePack map, as SimKube 2 writes it, and version 3, whose index is different.
 //!
-//! The whole file is one value with its events in the middle and its lives at the end, so opening walks it once,
-//! keeping where things are and nothing else; records and lives are then read from there as streams.
+//! The whole file is one value with its events in the middle and its lifecycles at the end. So opening walks the file once
+//! and keeps positions only; records and lifecycles are then streamed from there.
 
 mod index;
 mod lives;

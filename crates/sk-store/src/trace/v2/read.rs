@@ -1,4 +1,4 @@
-//! Opening: one walk over the file that checks its structure and notes where its parts begin.
+//! Opens a v2 trace: one walk over the file checks its structure and notes where its parts begin.
 
 use serde_json::Value;
 use sk_core::SimTime;

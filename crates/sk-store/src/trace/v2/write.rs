@@ -1,8 +1,8 @@
-//! Writing v2, so that SimKube 2 can read it.
+//! Writes v2, so that SimKube 2 can read it.
 //!
-//! The format wants the length of every list before the list, so events wait in a spool until all are there. Records
-//! are grouped by second. An object that is both applied and deleted within a second is split over several events of
-//! that second, because SimKube 2 would lose it otherwise; only an event that was read from a v2 trace stays whole.
+//! The format needs the length of every list before the list, so events wait in a temporary file until all of them are
+//! there. Records are grouped by second. If an object is both applied and deleted within a second, the second is split into
+//! several events, because SimKube 2 would lose the object otherwise; an event that was read from a v2 trace stays whole.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::Write;

@@ -1,9 +1,9 @@
-//! Writing the lives of v2: a map of owners, each with a map from a pod's hash to the lives of such pods.
+//! Writes the lifecycles of v2: a map of owners, each with a map from a pod's hash to the lifecycles of such pods.
 //!
-//! A trace of another form knows lives by template. Where it has no hash of the pods, that of their [`TemplateId`] stands
-//! for it, so that the lives of one template stay one group and none is lost. SimKube 2 compares the hash with that of the
-//! pods that it makes, and does not find it; SimKube reads such a file as it reads every v2 trace. Several rows, or several
-//! templates, may have one hash; in a map it must stand once, or a reader keeps the last of them alone.
+//! Other formats know lifecycles by template. If there is no hash of the pods, the hash of their [`TemplateId`] is written
+//! instead, so that the lifecycles of one template stay together and none is lost. SimKube 2 compares the hash with that of
+//! the pods that it creates and does not find it; SimKube reads such a file as any v2 trace. Several rows, or several
+//! templates, can have one hash. It is written once, because a reader of a map keeps only the last of equal keys.
 
 use std::collections::HashMap;
 use std::io::Write;

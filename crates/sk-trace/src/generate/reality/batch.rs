@@ -1,5 +1,5 @@
-//! Pods of Jobs and CronJobs in the generated reality. How long each lives is known when it is made, so its place is one that
-//! is not drained before.
+//! Pods of Jobs and CronJobs in the generated history. The lifetime of each is known when it is created, so it goes to a
+//! node that is not drained before its end.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

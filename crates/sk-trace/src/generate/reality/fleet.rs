@@ -1,8 +1,8 @@
-//! The machines of a generated cluster: what each has left, where the next pod goes, and machines that come and go.
+//! The nodes of a generated cluster: the free capacity of each, the placement of pods, and nodes that come and go.
 //!
-//! A machine is replaced by another after about a month: it is cordoned, drained and gone. Where no machine has room, one
-//! more is ordered, as an autoscaler does; it comes a minute or two later and goes when nothing has run on it for ten minutes. So
-//! every pod finds a place sooner or later, and where and when is known as soon as it is created.
+//! A node is replaced after about a month: it is cordoned, drained and deleted. If a pod fits on no node, another node is
+//! ordered, as an autoscaler does; it arrives a minute or two later, and is deleted after ten minutes without pods. So every
+//! pod is placed sooner or later, and when and where is known as soon as the pod is created.
 
 use sk_core::{SimDuration, SimTime, SmolStr};
 
@@ -182,7 +182,7 @@ impl Fleet {
         self.standing[pool as usize].retain(|standing| *standing != id);
     }
 
-    /// It is no more.
+    /// The node is deleted.
     pub(super) fn gone(&mut self, id: MachineId) {
         self.machines[id as usize].is_gone = true;
     }

@@ -1,4 +1,5 @@
-//! One pod of the generated reality: when it was made, bound and started, and where; and what a tracer would say of it.
+//! One pod of the generated history: when it was created, bound and started, on which node, and its observation as a tracer
+//! would record it.
 
 use std::sync::Arc;
 

@@ -1,9 +1,9 @@
-//! What "really" happens to the pods of a generated cluster: where each goes, when it starts, why it ends. A recording of
-//! the cluster would hold it as observations, so a generated trace does, and a replay can be compared with it.
+//! The recorded history of the pods in a generated cluster: where each pod runs, when it starts and why it ends. A recording
+//! of a real cluster contains observations, so a generated trace does too, and a replay can be compared with them.
 //!
-//! It is no simulation of Kubernetes but a likely story that is true to itself: no machine ever has more than it can hold, owners have the pods that they
-//! want, rollouts keep their bounds, machines are drained before they go, and lives agree with observations. It shares no line with the engine, so that a
-//! comparison of the two says something.
+//! This is not a simulation of Kubernetes but a plausible history that is consistent in itself: no node ever holds more than
+//! its capacity, owners have the pods that they want, rollouts keep their bounds, nodes are drained before they go, and
+//! lifecycles agree with observations. It shares no code with the engine, so a comparison of the two means something.
 
 mod batch;
 mod fleet;

@@ -1,4 +1,4 @@
-//! Deployments and StatefulSets of the generated reality.
+//! Deployments and StatefulSets in the generated history.
 
 use std::sync::Arc;
 

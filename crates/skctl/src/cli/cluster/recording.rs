@@ -65,7 +65,7 @@ pub enum ExportForm {
 }
 
 impl ExportForm {
-    /// What it is called in a request.
+    /// The name of the format in an export request.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Native => "native",

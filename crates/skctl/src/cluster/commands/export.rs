@@ -113,7 +113,7 @@ fn tracer_writes(location: &Location) -> bool {
     ["s3://", "gs://", "azure://"].iter().any(|scheme| place.starts_with(scheme))
 }
 
-/// What is asked of the tracer.
+/// Builds the export request for the tracer.
 fn request(args: &ExportArgs, clock: &Clock) -> Result<ExportRequest> {
     let (start, end) = window(args, clock)?;
     let seconds = |time: SimTime| time.since(SimTime::EPOCH).as_secs_f64();

@@ -99,7 +99,7 @@ fn is_ready(node: &Node) -> bool {
     conditions.into_iter().flatten().any(|condition| condition.type_ == "Ready" && condition.status == "True")
 }
 
-/// What is said of nodes that were waited for, and whether that is well.
+/// The message about nodes that the command waited for, and the outcome.
 fn readiness(missing: &BTreeSet<String>, waited: Duration) -> (String, Outcome) {
     let Some(first) = missing.first() else {
         return (format!("all of them are ready after {:.1} s", waited.as_secs_f64()), Outcome::Good);

@@ -35,9 +35,9 @@ pub(crate) struct Ready {
 /// One of a lab's processes.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Process {
-    /// What it is called.
+    /// The component that it runs.
     pub(crate) name: String,
-    /// Its number.
+    /// Its process id.
     pub(crate) pid: i32,
     /// Is it there?
     pub(crate) is_alive: bool,

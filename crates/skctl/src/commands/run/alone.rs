@@ -1,7 +1,7 @@
-//! Runs that are made one by one, as a sweep makes them: on other days, in other processes, on other machines.
+//! Makes runs one by one, as a sweep does: on another day, in another process or on another machine.
 //!
-//! [`list`] plans as `skctl run` does and says what there is to run. Each run's resolved scenario holds all of its question,
-//! so [`make`] asks it again from the scenario alone; the run id tells whether it is still the same question.
+//! [`list`] plans as `skctl run` does and returns the runs. The resolved scenario of a run contains everything that the run
+//! depends on, so [`make`] needs nothing else; the run id shows whether it is still the same run.
 
 use anyhow::{Context, Result, bail};
 use sk_record::Warning;

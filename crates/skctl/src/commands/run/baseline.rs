@@ -1,6 +1,6 @@
-//! The run that another one is compared with: its figures, from its record or from the same command.
+//! The run that another one is compared with: its figures come from its record or from the same command.
 //!
-//! A run that was judged by them keeps them in its folder, so that a report of it says the same when the other run is gone.
+//! A run that was compared keeps these figures in its folder, so its report stays the same when the other run is deleted.
 
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use sk_report::figure::{Figure, ToFigure, Typed};
 
 use crate::runs;
 
-/// What it is called in the folder of a run that was compared with it.
+/// The file in a run folder with the figures of the run that it was compared with.
 pub(crate) const FILE: &str = "baseline.json";
 
 /// A run to compare with.

@@ -1,4 +1,4 @@
-//! `skctl run --dry-run` and `skctl validate TRACE -f SCENARIO`: everything that can be found out without simulating.
+//! `skctl run --dry-run` and `skctl validate TRACE -f SCENARIO`: all checks that need no simulation.
 
 use std::fmt::Write as _;
 

@@ -1,9 +1,9 @@
-//! What a run replays: the trace through the scenario's jq program, the manifests that are laid over it, and the nodes of the
-//! scenario's file.
+//! The input of a run: the trace, edited by the scenario's jq program, the manifests that are laid over it, and the nodes of
+//! the scenario's file.
 //!
-//! Runs of one command that replay the same share it. What was laid over a trace and what it was transformed with go into
-//! the run's folder under fixed names, and the run's scenario names them there: so the folder asks its question again even
-//! when the files that it was first asked with are gone.
+//! Runs of one command with the same input share it. Manifests and programs are copied into the run folder under fixed
+//! names, and the stored scenario refers to these copies. So the run can be repeated from its folder even if the original
+//! files are gone.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! Namespaces that assertions name and the trace does not have: refused before an hour is simulated.
+//! Checks that the trace has the namespaces that assertions name, before anything is simulated.
 
 use std::collections::BTreeSet;
 

@@ -1,8 +1,8 @@
-//! Which runs a command makes: one for each variant, each combination of varied values and each repetition.
+//! Plans the runs of a command: one for each variant, each combination of varied values and each repetition.
 //!
-//! All of it is found out before anything is simulated, so that a mistake in the eighth variant costs no hour. The first
-//! variant comes first: the others are compared with it, repetition by repetition, and each repetition has the same seed
-//! in all of them.
+//! Everything is checked before anything is simulated, so a mistake in the eighth variant is found at once. The first variant
+//! comes first: the others are compared with it, repetition by repetition, and a repetition has the same seed in all
+//! variants.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

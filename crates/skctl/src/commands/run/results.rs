@@ -1,5 +1,5 @@
-//! What came of a command's runs: each is judged and published as soon as the run that it is compared with is there, and
-//! all of them are printed in the order in which they were planned.
+//! Evaluates, stores and prints the runs of a command. Each run is evaluated as soon as the run that it is compared with is
+//! done; all are printed in the order of the plan.
 
 use std::fs;
 use std::io::Write;

@@ -1,6 +1,6 @@
-//! Runs, several at a time: one thread for each, which simulates; what comes of it is judged by whoever asked.
+//! Simulates several runs at a time, one thread each. The caller evaluates the results.
 //!
-//! A run sees nothing of the others and of the clock, so its record is the same however many run beside it and in whatever
+//! A run sees neither the other runs nor the clock, so its record is the same however many run beside it and in whatever
 //! order they end.
 
 use std::ops::ControlFlow;

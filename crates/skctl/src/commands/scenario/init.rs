@@ -1,9 +1,9 @@
-//! `skctl scenario init`: a commented scenario that fits what there is to see.
+//! `skctl scenario init`: writes a commented scenario for a trace or a cluster.
 //!
-//! Of a trace with recorded nodes, or of a cluster, every pool of nodes becomes a group that matches it, and nodes that no label
-//! puts into a pool become one group for each size. What a trace has not recorded is written out: groups of a cluster serve
-//! for any trace. Of a trace without nodes the largest pod and the sum of all decide about one group. Prices are never made up:
-//! they stand as a comment to be filled in.
+//! For a trace with recorded nodes, or for a cluster, every node pool becomes a node group; nodes without a pool label become
+//! one group per size. Properties that the trace does not record are written out, so the groups of a cluster can be used
+//! with any trace. For a trace without nodes, one group is made from its largest pod and the sum of all pods. Prices are
+//! never invented: they are comments to be filled in.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;

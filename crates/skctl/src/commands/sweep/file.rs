@@ -1,8 +1,8 @@
-//! The folder of a plan: `plan.json` says what all runs share, `runs.jsonl` has a line for each run, and `v0`, `v1`, … hold
-//! the resolved scenario of each variant with the files that it names.
+//! The folder of a plan: `plan.json` has what all runs share, `runs.jsonl` one line per run, and `v0`, `v1`, … the resolved
+//! scenario of each variant with the files that it refers to.
 //!
-//! Everything a run needs is in there but the trace, which is named. The folder can be copied elsewhere, and is small
-//! enough for a ConfigMap.
+//! It contains everything that a run needs except the trace, which it names. The folder can be copied to another machine and
+//! is small enough for a ConfigMap.
 
 use std::fs::{self, File};
 use std::io::Read;

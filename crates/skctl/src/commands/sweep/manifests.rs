@@ -1,8 +1,8 @@
-//! The Kubernetes objects of a sweep: a ConfigMap with the plan and an Indexed Job with a pod for each run, nothing else.
+//! The Kubernetes objects of a sweep: a ConfigMap with the plan and an Indexed Job with one pod per run, nothing else.
 //!
-//! Kubernetes spreads the runs and retries them. A pod has no token and no rights in the cluster; it reads the trace and
-//! writes its record, with the credentials of a Secret. Exit code 2 is a run that cannot be made: it fails its index at
-//! once, and the others go on. A pod that its node loses does not count as a try.
+//! Kubernetes distributes the runs and retries them. A pod has no ServiceAccount token and no permissions in the cluster; it
+//! reads the trace and writes its record with the credentials of a Secret. Exit code 2 means that the run cannot be made: its
+//! index fails at once, and the others continue. A pod that is lost with its node does not count as an attempt.
 
 use std::collections::BTreeMap;
 use std::fs;

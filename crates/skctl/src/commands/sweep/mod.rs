@@ -5,18 +5,18 @@
 //!                                         runs.jsonl           (a folder, or an object store)
 //! ```
 //!
-//! A plan is a list of runs, each with its resolved scenario, its seed and its run id. A run id is a hash of everything that
-//! a run depends on, so whoever makes a run needs nobody else: a sweep is stopped by stopping it and resumed by running it
-//! again, on this machine or on many.
+//! A plan is a list of runs, each with its resolved scenario, its seed and its run id. The run id is a hash of everything
+//! that the run depends on, so runs need no coordination: stop a sweep at any time and run it again to continue, on one
+//! machine or on many.
 //!
 //! | module | what it owns |
 //! |---|---|
 //! | [`plan`] | `sweep plan`: which runs there are |
 //! | [`file`] | the plan's folder |
-//! | [`manifests`] | a ConfigMap and an Indexed Job that carry a plan out |
-//! | [`place`] | where records lie: a folder or an object store |
-//! | [`patience`] | waiting for an object store that does not answer |
-//! | [`records`] | which records a plan, a folder or a URL stands for |
+//! | [`manifests`] | the ConfigMap and the Indexed Job that execute a plan |
+//! | [`place`] | the location of records: a folder or an object store |
+//! | [`patience`] | retries while an object store is unreachable |
+//! | [`records`] | the records that a plan, a folder or a URL refers to |
 //! | [`run`] | `sweep run`: the runs that are missing, several at a time |
 //! | [`status`] | `sweep status` |
 //! | [`fetch`] | `sweep fetch` |

@@ -1,7 +1,7 @@
-//! Waiting for an object store that does not answer.
+//! Retries while an object store is unreachable.
 //!
-//! A store that is away for a minute is no reason to lose a run that took an hour. Only that is waited for: a bucket that is not
-//! there and credentials that are refused stay so.
+//! A store that is unreachable for a minute should not cost a run that took an hour. Permanent failures, such as a missing
+//! bucket or refused credentials, are not retried.
 
 use std::io;
 use std::thread;

@@ -1,7 +1,8 @@
-//! Where the records of a sweep lie: a folder, or a folder in an object store. Each has a folder of its own by its run id.
+//! The location of a sweep's records: a local folder or a folder in an object store, with one subfolder per run id.
 //!
-//! A record is there when its `run.json` is, because that comes last: a folder is renamed when it is whole, and of a store's
-//! objects `run.json` is sent last. Why a run could not be made lies beside the records, as `RUN.failed.json`.
+//! A record is complete if its `run.json` exists, because that is written last: a local folder is renamed when it is
+//! complete, and to an object store `run.json` is uploaded last. If a run could not be made, the reason is stored beside the
+//! records as `RUN.failed.json`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -1,7 +1,7 @@
-//! `skctl sweep plan`: finds out which runs there are, as `skctl run` does, and writes them down.
+//! `skctl sweep plan`: plans the runs as `skctl run` does and writes the plan.
 //!
-//! Each line is tried before the plan is written: the resolved scenario alone must give the run id that the whole command
-//! gave. So a plan that exists can be carried out.
+//! Each run is checked before the plan is written: its resolved scenario alone must give the same run id as the whole
+//! command. So every plan that exists can be executed.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,6 +1,6 @@
-//! Which records a word stands for, where it names many: a plan, a folder of records, or the URL of one.
+//! Resolves an argument that refers to many records: a plan, a folder of records, or its URL.
 //!
-//! Of records in an object store the summaries alone are fetched, a few small files each; that is enough for `compare` and `list`.
+//! From an object store only the summaries are fetched, a few small files per record; `compare` and `list` need no more.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
-//! `skctl sweep run`: makes the runs of a plan whose records are not there yet, several at a time.
+//! `skctl sweep run`: makes the runs of a plan whose records are missing, several at a time.
 //!
-//! Each run is made, judged and put in its place before the next one begins on the same thread, so that what is done is
-//! there whenever somebody stops it. A run that cannot be made is written down with the reason, and the others go on.
+//! A thread stores the record of its run before it starts the next one, so an interrupted sweep keeps what is done. If a run
+//! cannot be made, the reason is stored and the others continue.
 
 use std::path::Path;
 use std::sync::Mutex;

@@ -1,6 +1,6 @@
-//! `skctl sweep status`: which runs of a plan are done, which have failed and why, and when the rest will be done.
+//! `skctl sweep status`: which runs of a plan are done, which failed and why, and when the rest will be done.
 //!
-//! It looks at the records alone, so it says the same wherever the runs are made.
+//! It reads only the stored records, so it works wherever the runs are made.
 
 use std::time::{Duration, SystemTime};
 
@@ -15,7 +15,7 @@ use crate::cli::{SweepStatusArgs, TableFormat};
 use crate::failure::Outcome;
 use crate::output;
 
-/// What there is of a sweep.
+/// The state of a sweep.
 struct Status<'a> {
     sweep: &'a Sweep,
     done: usize,

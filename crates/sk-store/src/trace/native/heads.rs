@@ -9,7 +9,7 @@ use std::sync::Arc;
 use sk_core::lookup::{Lookup, hash_of};
 use sk_core::{ObjectRef, SimTime};
 
-use super::{CHUNK_RECORDS, MAX_HEADS_BYTES};
+use super::{MAX_CHUNK_RECORDS, MAX_HEADS_BYTES};
 use crate::trace::head::{Head, Labels, What};
 use crate::trace::record::{Mark, name_object};
 use crate::varint::{self, Corrupt, Cursor};
@@ -281,7 +281,7 @@ impl HeadsIn {
     pub(super) fn decode(raw: &[u8]) -> Result<Self, Corrupt> {
         let mut cursor = Cursor::new(raw);
         let count = cursor.count()?;
-        if count > CHUNK_RECORDS || raw.len() > MAX_HEADS_BYTES {
+        if count > MAX_CHUNK_RECORDS || raw.len() > MAX_HEADS_BYTES {
             return Err(Corrupt("it is larger than the heads of a chunk may be"));
         }
         let texts = TextTable::decode(&mut cursor)?;

@@ -40,8 +40,12 @@ const TRAILER_LEN: u64 = 16;
 /// compress better; smaller ones are quicker to reach into and take less memory.
 const CHUNK_BYTES: usize = 16 << 20;
 
-/// A chunk is closed when it has this many records, however small they are.
-const CHUNK_RECORDS: usize = 1 << 16;
+/// A chunk is closed when it has this many records, however small they are. A reader holds some 300 bytes of each beside
+/// its object: 5 MB.
+const CHUNK_RECORDS: usize = 1 << 14;
+
+/// No chunk that is read may have more; earlier writers closed theirs here.
+const MAX_CHUNK_RECORDS: usize = 1 << 16;
 
 /// A chunk is closed when its heads reach this size; one more object may add as much as an object may have.
 const HEADS_BYTES: usize = 4 << 20;

@@ -171,7 +171,7 @@ fn bound_pods_get_the_zone_and_the_region_of_their_node_and_share_them() {
         let key = ObjectKey::namespaced("shop", name);
         bound.push(server.handle(NOW, Request::Bind { pod: key, uid, node: node.into() }).unwrap());
     }
-    let zone = |at: usize| bound[at].meta.labels.get("topology.kubernetes.io/zone").map(|zone| zone.as_str());
+    let zone = |at: usize| bound[at].meta.labels.get("topology.kubernetes.io/zone").map(sk_core::SmolStr::as_str);
     assert_eq!([zone(0), zone(1), zone(2), zone(3)], [Some("a"), Some("a"), None, None]);
     assert_eq!(bound[0].meta.labels.len(), 3, "app, zone and region");
     assert!(bound[0].meta.labels.is_same(&bound[1].meta.labels), "pods of a template in one zone hold one map");

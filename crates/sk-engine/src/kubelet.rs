@@ -145,7 +145,7 @@ impl Component for Kubelets {
                 self.timers.set(ctx, ctx.now + RETRY, opens);
             }
             Ok(_) if matches!(step.kind, StepKind::PodStops | StepKind::PodLost) => {
-                self.take(Step { kind: StepKind::PodGoes, ..step }, ctx)
+                self.take(Step { kind: StepKind::PodGoes, ..step }, ctx);
             }
             Err(error) if error.reason == Reason::Conflict => self.timers.set(ctx, ctx.now + RETRY, step),
             // Done, or the object is gone and with it everything that was left to do.

@@ -110,7 +110,7 @@ kind: Scenario
 cluster:
   groups:
     small: {min: 1, max: 10, cpu: 1, memory: 4Gi}
-    large: {max: 10, cpu: 8, memory: 32Gi}
+    large: {max: 10, cpu: 8, memory: 64Gi}
     guarded: {max: 10, cpu: 16, memory: 64Gi, taints: [{key: dedicated, value: team, effect: NoSchedule}]}
 ";
 

@@ -55,7 +55,7 @@ mod tests {
     #[test]
     fn each_failure_on_a_node_waits_twice_as_long_until_a_quiet_half_hour() {
         let (mut backoff, set, node) = (Backoff::default(), some_set(), SmolStr::new_static("n"));
-        let mut wait = |secs| backoff.wait(set, &node, SimTime::from_secs(secs)).map(|wait| wait.as_secs_f64());
+        let mut wait = |secs| backoff.wait(set, &node, SimTime::from_secs(secs)).map(SimDuration::as_secs_f64);
         assert_eq!(wait(0), None, "the first is replaced at once");
         assert_eq!((wait(0), wait(1)), (Some(1.0), None));
         assert_eq!((wait(2), wait(3)), (Some(2.0), None));

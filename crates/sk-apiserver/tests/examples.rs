@@ -96,6 +96,8 @@ const ADMITTED: &[(&str, &str, &str)] = &[
 const REFUSED: &[(&str, &str)] = &[
     ("batch.v1.CronJob", "spec.schedule: Invalid value"),
     ("batch.v1.Job", "must be less than or equal to completions"),
+    // A real server binds to nodes alone, too.
+    ("core.v1.Binding", "target.kind: Unsupported value"),
 ];
 
 /// The folder of the examples, in Go's module cache; fetched if it is not there.
@@ -237,9 +239,12 @@ fn through_the_api(example: &Value) -> Result<Value, String> {
         let reply = server.serve(NOW, &call);
         if reply.code < 300 { Ok(reply.body) } else { Err(format!("{} {}", reply.code, reply.body["message"])) }
     };
-    call(Method::Post, many, &sent)?;
+    let created = call(Method::Post, many, &sent)?;
     if sent.get("status").is_some() && info.has_subresource("status") {
-        call(Method::Put, format!("{one}/status"), &sent)?;
+        let mut status = sent.clone();
+        // Some kinds are not updated without it.
+        status["metadata"]["resourceVersion"] = created["metadata"]["resourceVersion"].clone();
+        call(Method::Put, format!("{one}/status"), &status)?;
     }
     call(Method::Get, one, &Value::Null)
 }

@@ -314,7 +314,7 @@ fn machine_of(object: &Object) -> Option<&SmolStr> {
 
 /// Is a node not heard of?
 fn is_silent(node: &Node) -> bool {
-    let ready = node.status.conditions.iter().find(|condition| condition.kind == "Ready");
+    let ready = node.status.conditions.iter().find(|condition| condition.is("Ready"));
     ready.is_some_and(|ready| ready.status == ConditionStatus::Unknown)
 }
 
@@ -339,7 +339,7 @@ fn request(object: &Arc<Object>, kind: StepKind, refusal: Option<Why>, now: SimT
         Body::Node(node) if kind == StepKind::NodeReady => {
             let ready = Condition::new("Ready", true, now).because("KubeletReady", "kubelet is posting ready status");
             let status = Arc::make_mut(&mut node.status);
-            status.conditions.retain(|condition| condition.kind != "Ready");
+            status.conditions.retain(|condition| !condition.is("Ready"));
             status.conditions.push(ready);
             Some(Request::update_status(changed))
         }

@@ -1,5 +1,6 @@
 //! Conditions: what holds of an object, since when and why.
 
+use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -8,21 +9,49 @@ use sk_core::{SimTime, SmolStr};
 
 const LAST_UPDATE_TIME: &str = "lastUpdateTime";
 
-/// One condition of a pod, node or workload.
-#[derive(Clone, Debug, PartialEq)]
+/// One condition of a pod, node or workload: 24 bytes, because every pod has five.
+#[derive(Clone, PartialEq)]
 pub struct Condition {
-    /// Its type, e.g. `Ready`.
-    pub kind: SmolStr,
+    why: Option<Arc<Why>>,
+    /// When its status last changed.
+    pub last_transition_time: Option<SimTime>,
+    /// Its type among [`TYPES`]; [`ANOTHER`]: [`Why::kind`] says.
+    kind: u8,
     /// Whether it holds.
     pub status: ConditionStatus,
-    /// When that last changed.
-    pub last_transition_time: Option<SimTime>,
-    why: Option<Arc<Why>>,
 }
+
+const _: () = assert!(size_of::<Condition>() == 24);
+
+/// The types that Kubernetes' own parts write.
+const TYPES: [&str; 19] = [
+    "PodReadyToStartContainers",
+    "Initialized",
+    "Ready",
+    "ContainersReady",
+    "PodScheduled",
+    "DisruptionTarget",
+    "MemoryPressure",
+    "DiskPressure",
+    "PIDPressure",
+    "NetworkUnavailable",
+    "Available",
+    "Progressing",
+    "ReplicaFailure",
+    "Complete",
+    "Failed",
+    "FailureTarget",
+    "SuccessCriteriaMet",
+    "Suspended",
+    "DisruptionAllowed",
+];
+const ANOTHER: u8 = u8::MAX;
 
 /// Why a condition holds or does not: shared, because many pods wait for the same reason.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Why {
+    /// The condition's type, if it is none of the usual ones.
+    pub kind: SmolStr,
     /// In a word.
     pub reason: SmolStr,
     /// In a sentence.
@@ -45,18 +74,37 @@ pub enum ConditionStatus {
 
 impl Condition {
     /// A condition that came to hold, or to hold no longer, at `now`.
-    pub fn new(kind: &'static str, holds: bool, now: SimTime) -> Self {
-        Self {
-            kind: SmolStr::new_static(kind),
-            status: if holds { ConditionStatus::True } else { ConditionStatus::False },
-            last_transition_time: Some(now),
-            why: None,
+    pub fn new(kind: &str, holds: bool, now: SimTime) -> Self {
+        let status = if holds { ConditionStatus::True } else { ConditionStatus::False };
+        Self::of(kind, status, Some(now), Why::default())
+    }
+
+    fn of(kind: &str, status: ConditionStatus, last_transition_time: Option<SimTime>, mut why: Why) -> Self {
+        let usual = TYPES.iter().position(|usual| *usual == kind).and_then(|place| u8::try_from(place).ok());
+        if usual.is_none() {
+            why.kind = kind.into();
         }
+        let why = (why != Why::default()).then(|| Arc::new(why));
+        Self { why, last_transition_time, kind: usual.unwrap_or(ANOTHER), status }
+    }
+
+    /// Its type, e.g. `Ready`.
+    pub fn kind(&self) -> &str {
+        match TYPES.get(usize::from(self.kind)) {
+            Some(usual) => usual,
+            None => self.why.as_ref().map_or("", |why| &why.kind),
+        }
+    }
+
+    /// Is it of this type?
+    pub fn is(&self, kind: &str) -> bool {
+        self.kind() == kind
     }
 
     /// With a reason and a message.
     pub fn because(mut self, reason: impl Into<SmolStr>, message: impl Into<SmolStr>) -> Self {
-        let why = Why { reason: reason.into(), message: message.into(), rest: Map::new() };
+        let kind = self.why.take().map(|why| why.kind.clone()).unwrap_or_default();
+        let why = Why { kind, reason: reason.into(), message: message.into(), rest: Map::new() };
         self.why = (why != Why::default()).then(|| Arc::new(why));
         self
     }
@@ -92,7 +140,7 @@ impl Condition {
 
 /// Sets a condition; its transition time changes only when its status does. `false`: nothing changed.
 pub(crate) fn set(conditions: &mut Vec<Condition>, mut condition: Condition) -> bool {
-    match conditions.iter_mut().find(|known| known.kind == condition.kind) {
+    match conditions.iter_mut().find(|known| known.is(condition.kind())) {
         Some(known) => {
             if known.status == condition.status {
                 condition.last_transition_time = known.last_transition_time;
@@ -129,18 +177,23 @@ struct Json {
 
 impl Serialize for Condition {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Why { reason, message, rest } = self.why.as_deref().cloned().unwrap_or_default();
-        let (kind, status) = (self.kind.clone(), self.status);
-        Json { kind, status, last_transition_time: self.last_transition_time, reason, message, rest }
-            .serialize(serializer)
+        let Why { kind: _, reason, message, rest } = self.why.as_deref().cloned().unwrap_or_default();
+        let (kind, status, last_transition_time) = (self.kind().into(), self.status, self.last_transition_time);
+        Json { kind, status, last_transition_time, reason, message, rest }.serialize(serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for Condition {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let Json { kind, status, last_transition_time, reason, message, rest } = Json::deserialize(deserializer)?;
-        let why = Why { reason, message, rest };
-        let why = (why != Why::default()).then(|| Arc::new(why));
-        Ok(Self { kind, status, last_transition_time, why })
+        let why = Why { kind: SmolStr::default(), reason, message, rest };
+        Ok(Self::of(&kind, status, last_transition_time, why))
+    }
+}
+
+impl fmt::Debug for Condition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (status, since) = (&self.status, self.last_transition_time);
+        write!(f, "{}={status:?} since {since:?}: {} {}", self.kind(), self.reason(), self.message())
     }
 }

@@ -55,7 +55,7 @@ pub struct NodeStatus {
 impl Node {
     /// Is it ready to run pods?
     pub fn is_ready(&self) -> bool {
-        self.status.conditions.iter().any(|condition| condition.kind == "Ready" && condition.is_true())
+        self.status.conditions.iter().any(|condition| condition.is("Ready") && condition.is_true())
     }
 
     /// What pods may use, and how many of them.

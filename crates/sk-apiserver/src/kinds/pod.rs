@@ -210,7 +210,7 @@ impl PodStatus {
 
     /// The condition of this type.
     pub fn condition(&self, kind: &str) -> Option<&Condition> {
-        self.conditions.iter().find(|condition| condition.kind == kind)
+        self.conditions.iter().find(|condition| condition.is(kind))
     }
 
     /// Sets a condition; its transition time changes only when its status does. `false`: nothing changed.
@@ -220,6 +220,16 @@ impl PodStatus {
 }
 
 impl Pod {
+    /// A pod that nobody has seen: no node, no status.
+    pub fn new(spec: Arc<PodSpec>) -> Self {
+        Self { spec, node_name: None, directives: None, status: PodStatus::default() }
+    }
+
+    /// The same pod in another state.
+    pub(crate) fn with_status(&self, status: PodStatus) -> Self {
+        Self { spec: self.spec.clone(), node_name: self.node_name.clone(), directives: self.directives, status }
+    }
+
     /// Containers that have ended, and with what.
     pub fn exit_codes(&self) -> impl Iterator<Item = (&SmolStr, i32)> {
         let ended = self.status.finished.is_some();
@@ -321,7 +331,7 @@ fn read_status(value: Option<Value>) -> Result<PodStatus, serde_json::Error> {
     let numbers = |at: &str| json.container_statuses.iter().filter_map(|status| status.pointer(at)?.as_i64()).max();
     let number = |at: &str| numbers(at).and_then(|number| i32::try_from(number).ok()).unwrap_or(0);
     let (exit_code, restarts) = (number("/state/terminated/exitCode"), number("/restartCount"));
-    let why = Why { reason: json.reason, message: json.message, rest: Map::new() };
+    let why = Why { reason: json.reason, message: json.message, ..Why::default() };
     Ok(PodStatus {
         phase: json.phase,
         conditions: json.conditions,

@@ -252,7 +252,7 @@ impl View {
         let name = &object.key.name;
         let (Some(node), Some(spec)) = (object.node(), classes::node(object)) else { return self.forget_node(name) };
         let group = object.meta.labels.get(&NODE_GROUP).and_then(|group| self.groups.get(group)).copied();
-        let condition = node.status.conditions.iter().find(|condition| condition.kind == "Ready");
+        let condition = node.status.conditions.iter().find(|condition| condition.is("Ready"));
         let has = |key: &str| node.spec.taints.iter().any(|taint: &Taint| taint.key == key);
         // A node that still repels pods as not ready is not ready (`utils/kubernetes/ready.go`).
         let is_ready = |condition: &&api::kinds::Condition| condition.is_true() && !has(NOT_READY);

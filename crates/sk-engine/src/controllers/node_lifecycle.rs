@@ -118,7 +118,7 @@ fn is_of_conditions(taint: &Taint) -> bool {
 /// The taints that a node should have; `None`: it has not reported yet.
 fn wanted(node: &Node) -> Option<BTreeSet<Key>> {
     let status = |kind: &str| {
-        node.status.conditions.iter().find(|condition| condition.kind == kind).map(|condition| condition.status)
+        node.status.conditions.iter().find(|condition| condition.is(kind)).map(|condition| condition.status)
     };
     let of_ready = match status("Ready")? {
         ConditionStatus::True => None,

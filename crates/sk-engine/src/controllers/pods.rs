@@ -47,14 +47,16 @@ pub(crate) fn generated(
     spec: &Arc<PodSpec>,
 ) -> Request {
     let key = ObjectKey { namespace: owner.key.namespace.clone(), name: SmolStr::default() };
-    let meta = Meta {
+    let mut meta = Meta {
         labels: template.labels.clone(),
         annotations: template.annotations.clone(),
         owners: owners.clone(),
-        finalizers: finalizers(template).collect(),
         ..Meta::default()
     };
-    let body = Body::Pod(Pod { node_name: pinned(spec), spec: spec.clone(), ..Pod::default() });
+    if finalizers(template).next().is_some() {
+        meta.finalizers = finalizers(template).collect();
+    }
+    let body = Body::Pod(Pod { node_name: pinned(spec), ..Pod::new(spec.clone()) });
     let prefix: SmolStr = [owner.key.name.as_str(), "-"].concat().into();
     Request::create(Object::new(&POD, key, meta, body).with_generate_name(prefix))
 }

@@ -39,7 +39,7 @@ pub(super) fn set_known(engine: &mut Engine, name: &SmolStr, is_ready: bool) {
     let mut changed = Object::clone(&node);
     let Some(body) = changed.node_mut() else { return };
     let status = Arc::make_mut(&mut body.status);
-    let was = status.conditions.iter().find(|condition| condition.kind == "Ready").map(|condition| condition.status);
+    let was = status.conditions.iter().find(|condition| condition.is("Ready")).map(|condition| condition.status);
     if was == Some(ConditionStatus::False) {
         return;
     }
@@ -50,7 +50,7 @@ pub(super) fn set_known(engine: &mut Engine, name: &SmolStr, is_ready: bool) {
         condition.status = ConditionStatus::Unknown;
         condition = condition.because("NodeStatusUnknown", "Kubelet stopped posting node status.");
     }
-    status.conditions.retain(|condition| condition.kind != "Ready");
+    status.conditions.retain(|condition| !condition.is("Ready"));
     status.conditions.push(condition);
     let _ = engine.handle(Request::update_status(changed));
 }

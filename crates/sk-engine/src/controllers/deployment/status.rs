@@ -129,7 +129,7 @@ impl Rollout<'_> {
     /// Done, getting on, or stuck for too long (`syncRolloutStatus`).
     fn note_progress(&self, status: &mut DeploymentStatus) {
         let Some(deadline) = self.deadline() else {
-            return status.conditions.retain(|condition| condition.kind != PROGRESSING);
+            return status.conditions.retain(|condition| !condition.is(PROGRESSING));
         };
         let current = find(&self.deployment.status.conditions, PROGRESSING).cloned();
         let was_done = current.as_ref().is_some_and(|condition| condition.reason() == DONE);
@@ -151,7 +151,7 @@ impl Rollout<'_> {
             if let Some(current) = current.filter(Condition::is_true) {
                 progressing.last_transition_time = current.last_transition_time;
             }
-            status.conditions.retain(|condition| condition.kind != PROGRESSING);
+            status.conditions.retain(|condition| !condition.is(PROGRESSING));
             status.conditions.push(progressing);
         } else if self.is_stuck(status, deadline) {
             let mut stuck = holds(TIMED_OUT, "has timed out progressing.");
@@ -172,7 +172,7 @@ impl Rollout<'_> {
                 let since = condition.last_transition_time.unwrap_or(self.now);
                 set(&mut status.conditions, condition.updated(since));
             }
-            None => status.conditions.retain(|condition| condition.kind != REPLICA_FAILURE),
+            None => status.conditions.retain(|condition| !condition.is(REPLICA_FAILURE)),
         }
     }
 
@@ -207,12 +207,12 @@ impl Rollout<'_> {
 }
 
 fn find<'a>(conditions: &'a [Condition], kind: &str) -> Option<&'a Condition> {
-    conditions.iter().find(|condition| condition.kind == kind)
+    conditions.iter().find(|condition| condition.is(kind))
 }
 
 /// Sets a condition that says something new; it then stands last (`SetDeploymentCondition`).
 fn set(conditions: &mut Vec<Condition>, mut condition: Condition) {
-    if let Some(known) = find(conditions, &condition.kind) {
+    if let Some(known) = find(conditions, condition.kind()) {
         if known.status == condition.status && known.reason() == condition.reason() {
             return;
         }
@@ -220,6 +220,6 @@ fn set(conditions: &mut Vec<Condition>, mut condition: Condition) {
             condition.last_transition_time = known.last_transition_time;
         }
     }
-    conditions.retain(|known| known.kind != condition.kind);
+    conditions.retain(|known| !known.is(condition.kind()));
     conditions.push(condition);
 }

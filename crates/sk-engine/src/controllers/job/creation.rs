@@ -111,7 +111,7 @@ fn create(job: &Object, spec: &JobSpec, pod: Arc<PodSpec>, prefix: String, chang
     };
     change(&mut meta);
     let key = ObjectKey { namespace: job.key.namespace.clone(), name: SmolStr::default() };
-    let body = Body::Pod(Pod { node_name: pods::pinned(&pod), spec: pod, ..Pod::default() });
+    let body = Body::Pod(Pod { node_name: pods::pinned(&pod), ..Pod::new(pod) });
     Request::create(Object::new(&POD, key, meta, body).with_generate_name(prefix))
 }
 

@@ -56,8 +56,8 @@ fn exit_code(pod: &Object, wanted: &OnExitCodes) -> Option<String> {
 fn condition(pod: &Object, wanted: &[OnPodCondition]) -> Option<String> {
     let is_wanted = |kind: &str, status| wanted.iter().any(|pattern| pattern.kind == kind && pattern.status == status);
     let conditions = &pod.pod()?.status.conditions;
-    let found = conditions.iter().find(|condition| is_wanted(&condition.kind, condition.status))?;
-    Some(format!("Pod {} has condition {}", pod.key, found.kind))
+    let found = conditions.iter().find(|condition| is_wanted(condition.kind(), condition.status))?;
+    Some(format!("Pod {} has condition {}", pod.key, found.kind()))
 }
 
 /// Which rule of a success policy is met, as the Job says it.

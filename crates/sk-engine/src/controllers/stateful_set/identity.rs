@@ -49,7 +49,7 @@ pub(super) fn new_pod(
         ..Meta::default()
     };
     let node_name = pods::pinned(&template.spec);
-    let body = Pod { node_name, spec: Arc::new(pod_spec(set, spec, template, &name, ordinal)), ..Pod::default() };
+    let body = Pod { node_name, ..Pod::new(Arc::new(pod_spec(set, spec, template, &name, ordinal))) };
     let key = ObjectKey { namespace: set.key.namespace.clone(), name };
     let prefix: SmolStr = format!("{}-", set.key.name).into();
     Request::create(Object::new(&POD, key, meta, Body::Pod(body)).with_generate_name(prefix))

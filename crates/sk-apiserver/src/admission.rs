@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use sk_core::lookup::Keyed;
 use sk_core::memo::Memo;
 use sk_core::registry;
 use sk_core::{Gvk, ObjectKey, SimTime, SmolStr, Taint, TaintEffect, Toleration};
@@ -79,7 +80,7 @@ pub(crate) struct Admission {
     /// What was found wrong with specs of pods as they were written.
     pub(crate) written: Memo<PodSpec, Errors>,
     /// Metadata with which nothing was wrong, by the addresses of its labels and annotations: pods of one template share both.
-    judged_metadata: BTreeMap<(usize, usize), Meta>,
+    judged_metadata: Keyed<(usize, usize), (Meta, Option<SmolStr>)>,
     /// Objects with which nothing was wrong: what they are, and what they were before.
     pub(crate) judged: BTreeSet<(u64, Option<u64>)>,
     /// The limit ranges there are.
@@ -126,7 +127,7 @@ impl Admission {
             notices: BTreeMap::new(),
             rules: Rules::default(),
             written: Memo::new(SPEC_MEMORY),
-            judged_metadata: BTreeMap::new(),
+            judged_metadata: Keyed::default(),
             judged: BTreeSet::new(),
             limits: LimitRanges::default(),
             definitions: Definitions::default(),
@@ -141,14 +142,17 @@ impl Admission {
     /// was judged before are not looked at again.
     pub(crate) fn judge_metadata(&mut self, object: &Object) -> Result<(), ApiError> {
         let addresses = (object.meta.labels.address(), object.meta.annotations.address());
-        if self.judged_metadata.get(&addresses).is_some_and(|known| is_shared(known, &object.meta)) {
-            return judge(object, &validation::names(object));
+        if let Some((known, prefix)) = self.judged_metadata.get(&addresses)
+            && is_shared(known, &object.meta)
+        {
+            let is_known = object.key.name.is_empty() && object.generate_name == *prefix;
+            return if is_known { Ok(()) } else { judge(object, &validation::names(object)) };
         }
         validate_metadata(object, None)?;
         if self.judged_metadata.len() >= SPEC_MEMORY {
             self.judged_metadata.clear();
         }
-        self.judged_metadata.insert(addresses, object.meta.clone());
+        self.judged_metadata.insert(addresses, (object.meta.clone(), object.generate_name.clone()));
         Ok(())
     }
 

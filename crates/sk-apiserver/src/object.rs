@@ -127,6 +127,17 @@ impl Object {
         self
     }
 
+    /// The same object with another body.
+    pub(crate) fn with_body(&self, body: Body) -> Self {
+        Self {
+            identity: self.identity.clone(),
+            resource_version: self.resource_version,
+            meta: self.meta.clone(),
+            body,
+            rest: self.rest.clone(),
+        }
+    }
+
     /// Who it is, to change: only before it is stored.
     pub(crate) fn identity_mut(&mut self) -> &mut Identity {
         Arc::make_mut(&mut self.identity)
@@ -160,6 +171,11 @@ impl Object {
     /// The owner that manages this object, if any.
     pub fn controller(&self) -> Option<&OwnerRef> {
         self.meta.owners.iter().find(|owner| owner.controller == Some(true))
+    }
+
+    /// Are its owners those of `other`? Versions of one object mostly share them, which is seen at a glance.
+    pub fn has_owners_of(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.meta.owners, &other.meta.owners) || self.meta.owners == other.meta.owners
     }
 
     /// A reference by which a dependent names this object as its managing controller.
@@ -259,6 +275,16 @@ impl PartialEq for Object {
             && self.meta == other.meta
             && self.body == other.body
             && self.rest == other.rest
+    }
+}
+
+impl GvkRef {
+    /// Which body objects of this kind have.
+    pub fn tag(&self) -> crate::KindTag {
+        match self {
+            Self::Known(gvk) => crate::kinds::tag_of(gvk),
+            Self::Shared(_) => crate::KindTag::Other,
+        }
     }
 }
 

@@ -102,7 +102,7 @@ impl ApiServer {
             Request::Create(object) => self.create(now, *object),
             Request::Apply(object) => self.apply(now, *object),
             Request::Update(object) => self.update(now, *object),
-            Request::UpdateStatus(object) => self.update_status(now, &object),
+            Request::UpdateStatus(object) => self.update_status(now, *object),
             Request::PatchPodStatus { pod, uid, conditions, nominated_node_name } => {
                 self.patch_pod_status(now, &pod, uid, conditions, nominated_node_name)
             }
@@ -125,9 +125,6 @@ impl ApiServer {
         }
         self.admission.definitions.place(&mut object);
         self.name(&mut object)?;
-        if self.store.find(&object.gvk, &object.key).is_some() {
-            return Err(ApiError::already_exists(&object.gvk, &object.key.name));
-        }
         let uid = Uid::from_random_bits(self.uids.next_u128());
         let identity = object.identity_mut();
         (identity.uid, identity.created) = (uid, now);
@@ -148,10 +145,13 @@ impl ApiServer {
         Ok(self.commit(now, None, object))
     }
 
-    /// Makes the name of an object that has only a prefix.
+    /// Sees to it that the object has a name that no other has: makes that of one which has only a prefix.
     fn name(&mut self, object: &mut Object) -> Result<(), ApiError> {
         if !object.key.name.is_empty() {
-            return Ok(());
+            return match self.store.find(&object.gvk, &object.key) {
+                Some(_) => Err(ApiError::already_exists(&object.gvk, &object.key.name)),
+                None => Ok(()),
+            };
         }
         let Some(prefix) = object.generate_name.clone() else {
             let missing = [Invalid::new("metadata.name", "Required value: name or generateName is required")];
@@ -160,7 +160,9 @@ impl ApiServer {
         let longest = prefix.char_indices().nth(MAX_GENERATED_NAME_LEN - GENERATED_SUFFIX_LEN);
         let prefix = &prefix[..longest.map_or(prefix.len(), |(end, _)| end)];
         for _ in 0..GENERATED_NAME_ATTEMPTS {
-            let name = [prefix, &self.suffixes.name_suffix(GENERATED_SUFFIX_LEN)].concat();
+            let mut name = String::with_capacity(prefix.len() + GENERATED_SUFFIX_LEN);
+            name.push_str(prefix);
+            self.suffixes.push_name_suffix(GENERATED_SUFFIX_LEN, &mut name);
             object.identity_mut().key.name = name.into();
             if self.store.find(&object.gvk, &object.key).is_none() {
                 return Ok(());
@@ -208,10 +210,18 @@ impl ApiServer {
         self.replace(now, id, &stored, wanted)
     }
 
-    fn update_status(&mut self, now: SimTime, object: &Object) -> Answer {
-        let (id, stored) = self.stored(object)?;
-        let mut wanted = Object::clone(&stored);
-        wanted.body.set_status(&object.body);
+    fn update_status(&mut self, now: SimTime, mut object: Object) -> Answer {
+        let (id, stored) = self.stored(&object)?;
+        let mut wanted = match (&stored.body, &mut object.body) {
+            (Body::Pod(pod), Body::Pod(told)) => {
+                stored.with_body(Body::Pod(pod.with_status(std::mem::take(&mut told.status))))
+            }
+            _ => {
+                let mut wanted = Object::clone(&stored);
+                wanted.body.set_status(&object.body);
+                wanted
+            }
+        };
         if let (true, Body::Pod(pod)) = (self.admission.is_strict, &mut wanted.body) {
             kinds::qos::complete(pod);
             // Of a pod, whoever writes the status may write labels and annotations (`podStatusStrategy`).
@@ -447,7 +457,7 @@ impl ApiServer {
             return Err(ApiError::bad_request(message));
         }
         match below {
-            Some(Subresource::Status) => self.update_status(now, &wanted),
+            Some(Subresource::Status) => self.update_status(now, wanted),
             Some(Subresource::Scale) | None => self.update(now, wanted),
         }
     }
@@ -577,7 +587,7 @@ fn same_metadata(one: &Object, other: &Object) -> bool {
     one.meta.labels.is_same(&other.meta.labels)
         && one.meta.annotations.is_same(&other.meta.annotations)
         && one.meta.finalizers == other.meta.finalizers
-        && one.meta.owners == other.meta.owners
+        && one.has_owners_of(other)
 }
 
 /// Adds labels, in place of those of the same name; a map that has them all stays shared.

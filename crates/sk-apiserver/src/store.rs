@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 pub(crate) use sk_core::limits::MAX_OBJECTS;
-use sk_core::lookup::{Lookup, hash_of};
+use sk_core::lookup::{Lookup, hash_of, hash_of_texts};
 use sk_core::{Gvk, ObjectKey, SimTime, SmolStr};
 
 use crate::index::Index;
@@ -325,7 +325,7 @@ fn same_resource(one: &Gvk, other: &Gvk) -> bool {
 }
 
 fn name_hash(gvk: &Gvk, key: &ObjectKey) -> u64 {
-    hash_of(&(gvk.group.as_str(), gvk.kind.as_str(), key.namespace.as_deref(), key.name.as_str()))
+    hash_of_texts([&gvk.group, &gvk.kind, key.namespace_or_empty(), &key.name])
 }
 
 fn owners_of(object: Option<&Object>) -> &[OwnerRef] {

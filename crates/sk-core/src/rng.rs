@@ -42,7 +42,14 @@ impl Stream {
 
     /// `len` characters as Kubernetes puts behind a `generateName`.
     pub fn name_suffix(&mut self, len: usize) -> String {
-        (0..len).map(|_| char::from(NAME_ALPHABET[self.below(NAME_ALPHABET.len() as u64) as usize])).collect()
+        let mut suffix = String::with_capacity(len);
+        self.push_name_suffix(len, &mut suffix);
+        suffix
+    }
+
+    /// The same, put behind what is there.
+    pub fn push_name_suffix(&mut self, len: usize, name: &mut String) {
+        name.extend((0..len).map(|_| char::from(NAME_ALPHABET[self.below(NAME_ALPHABET.len() as u64) as usize])));
     }
 }
 

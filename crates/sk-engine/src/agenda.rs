@@ -1,10 +1,11 @@
 //! What is to happen when: the heap of a discrete-event simulation.
 //!
 //! Entries of the same moment come out by class and then in the order they were put in, so the order never depends on
-//! how a heap happens to arrange equals.
+//! how a heap happens to arrange equals. Most entries are due a fixed while after they were put in and so come in the order of
+//! time: these stand in queues beside the heap, at whose ends nothing has to be compared and moved.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 
 use sk_core::SimTime;
 use sk_core::limits::MAX_OBJECTS;
@@ -31,25 +32,40 @@ pub(crate) enum Class {
 #[derive(Clone, Debug)]
 pub(crate) struct Agenda<T> {
     heap: BinaryHeap<Reverse<Entry<T>>>,
+    /// Entries that came in order: news, and requests.
+    soon: [VecDeque<Entry<T>>; 2],
     added: u64,
     /// With so many entries it is time to look for those that are of no use any more.
     sweep_at: usize,
 }
 
+/// When, in which class, and after how many others.
+type Order = (SimTime, Class, u64);
+
 #[derive(Clone, Debug)]
 struct Entry<T> {
-    order: (SimTime, Class, u64),
+    order: Order,
     what: T,
 }
 
 impl<T> Agenda<T> {
     pub(crate) fn new() -> Self {
-        Self { heap: BinaryHeap::new(), added: 0, sweep_at: FIRST_SWEEP }
+        Self { heap: BinaryHeap::new(), soon: [VecDeque::new(), VecDeque::new()], added: 0, sweep_at: FIRST_SWEEP }
     }
 
     pub(crate) fn add(&mut self, at: SimTime, class: Class, what: T) {
         self.added += 1;
         self.heap.push(Reverse(Entry { order: (at, class, self.added), what }));
+    }
+
+    /// The same for an entry that is due as long after it was put in as others of its class are, or nearly always is.
+    pub(crate) fn add_soon(&mut self, at: SimTime, class: Class, what: T) {
+        let soon = &mut self.soon[usize::from(class == Class::Request)];
+        if soon.back().is_some_and(|last| at < last.order.0) {
+            return self.add(at, class, what);
+        }
+        self.added += 1;
+        soon.push_back(Entry { order: (at, class, self.added), what });
     }
 
     /// Has it grown so that entries should be looked through?
@@ -67,15 +83,24 @@ impl<T> Agenda<T> {
 
     /// When the next entry is due.
     pub(crate) fn next_time(&self) -> Option<SimTime> {
-        self.heap.peek().map(|Reverse(entry)| entry.order.0)
+        self.next().map(|(order, _)| order.0)
+    }
+
+    /// The place in time of the next entry, and which queue it stands in; `None`: the heap.
+    fn next(&self) -> Option<(Order, Option<usize>)> {
+        let queued = self.soon.iter().enumerate().filter_map(|(queue, soon)| Some((soon.front()?.order, Some(queue))));
+        let heaped = self.heap.peek().map(|Reverse(entry)| (entry.order, None));
+        queued.chain(heaped).min_by_key(|(order, _)| *order)
     }
 
     /// Takes the next entry that is due by `until`.
     pub(crate) fn pop_due(&mut self, until: SimTime) -> Option<(SimTime, T)> {
-        if self.next_time()? > until {
-            return None;
-        }
-        self.heap.pop().map(|Reverse(entry)| (entry.order.0, entry.what))
+        let (_, queue) = self.next().filter(|((at, ..), _)| *at <= until)?;
+        let next = match queue {
+            Some(queue) => self.soon[queue].pop_front(),
+            None => self.heap.pop().map(|Reverse(entry)| entry),
+        };
+        next.map(|entry| (entry.order.0, entry.what))
     }
 }
 
@@ -114,6 +139,29 @@ mod tests {
         let due: Vec<_> = std::iter::from_fn(|| agenda.pop_due(at(1))).map(|(_, what)| what).collect();
         assert_eq!(due, ["first", "second", "wake"]);
         assert_eq!(agenda.next_time(), Some(at(2)));
+    }
+
+    #[test]
+    fn it_does_not_matter_where_an_entry_stands() {
+        let (mut one, mut other) = (Agenda::new(), Agenda::new());
+        let mut random = 1_u64;
+        for number in 0..1_000 {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let at = SimTime::from_secs((number + (random >> 33) % 50) as i64);
+            let class = [Class::Delivery, Class::Request, Class::Wake][(random >> 60) as usize % 3];
+            one.add(at, class, number);
+            if class == Class::Wake {
+                other.add(at, class, number)
+            } else {
+                other.add_soon(at, class, number)
+            }
+            if number % 3 == 0 {
+                assert_eq!((one.next_time(), one.pop_due(at)), (other.next_time(), other.pop_due(at)));
+            }
+        }
+        assert!(other.soon.iter().all(|soon| !soon.is_empty()), "queues are used");
+        let rest = |mut agenda: Agenda<u64>| std::iter::from_fn(|| agenda.pop_due(SimTime::MAX)).collect::<Vec<_>>();
+        assert_eq!(rest(one), rest(other));
     }
 
     #[test]

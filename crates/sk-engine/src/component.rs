@@ -10,7 +10,7 @@ use sk_core::SimTime;
 use sk_scheduler::class::PassedThrough;
 
 use crate::autoscaler::Decision;
-use crate::events::Event;
+use crate::events::{Event, Kept};
 use crate::scheduling::{Explained, PodsPassed};
 use crate::settings::Settings;
 
@@ -18,6 +18,16 @@ use crate::settings::Settings;
 pub(crate) trait Component: Send + CloneComponent {
     /// The kinds it wants to hear of. Nothing else is delivered to it.
     fn watches(&self) -> &'static [KindTag];
+
+    /// Of pods, does it want to hear only of those that nobody controls and those that such an object controls?
+    fn pods_of(&self) -> Option<KindTag> {
+        None
+    }
+
+    /// Do changes of pods mean anything to it as it is now? Asked again after everything that it is told but a change of a pod.
+    fn wants_pods(&self) -> bool {
+        true
+    }
 
     /// What it is called where people read it: the name of its type, or of the reconciler in its frame.
     fn name(&self) -> &'static str {
@@ -97,24 +107,22 @@ pub(crate) struct Context<'a> {
     /// The objects as the component's process knows them.
     pub(crate) view: View<'a>,
     wanted: &'a mut Vec<Wanted>,
-    /// Does anybody listen to Events?
-    listens: bool,
+    /// Where Events go, if anybody listens.
+    events: Option<&'a mut Kept>,
 }
 
 /// What a component asked for.
 #[derive(Clone, Debug)]
 pub(crate) enum Wanted {
     /// Send this request when the client's rate limit allows.
-    Send { request: Request, tag: u64 },
+    Send { request: Box<Request>, tag: u64 },
     /// Wake me.
     Wake { at: SimTime, tag: u64 },
-    /// Keep this for people.
-    Tell(Box<Event>),
 }
 
 impl<'a> Context<'a> {
-    pub(crate) fn new(now: SimTime, view: View<'a>, wanted: &'a mut Vec<Wanted>, listens: bool) -> Self {
-        Self { now, view, wanted, listens }
+    pub(crate) fn new(now: SimTime, view: View<'a>, wanted: &'a mut Vec<Wanted>, events: Option<&'a mut Kept>) -> Self {
+        Self { now, view, wanted, events }
     }
 
     /// Has the component asked for anything?
@@ -124,15 +132,14 @@ impl<'a> Context<'a> {
 
     /// Says something about an object, if anybody listens.
     pub(crate) fn tell<Events: IntoIterator<Item = Event>>(&mut self, events: impl FnOnce(View<'a>) -> Events) {
-        if self.listens {
-            let said = events(self.view).into_iter().map(|event| Box::new(Event { at: self.now, ..event }));
-            self.wanted.extend(said.map(Wanted::Tell));
+        if let Some(kept) = &mut self.events {
+            events(self.view).into_iter().for_each(|event| kept.push(Event { at: self.now, ..event }));
         }
     }
 
     /// Sends a request; the answer comes with the same tag.
     pub(crate) fn send(&mut self, tag: u64, request: Request) {
-        self.wanted.push(Wanted::Send { request, tag });
+        self.wanted.push(Wanted::Send { request: Box::new(request), tag });
     }
 
     /// Asks to be woken at `at`, or at once if that has passed.

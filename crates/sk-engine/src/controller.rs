@@ -22,6 +22,16 @@ pub(crate) trait Reconciler: Clone + Send + 'static {
     /// The kinds whose changes it wants to hear of.
     const WATCHES: &'static [KindTag];
 
+    /// See [`Component::pods_of`].
+    fn pods_of(&self) -> Option<KindTag> {
+        None
+    }
+
+    /// See [`Component::wants_pods`].
+    fn wants_pods(&self) -> bool {
+        true
+    }
+
     /// How long a key waits after a sync that failed.
     const DELAYS: Delays = Delays::DEFAULT;
 
@@ -172,6 +182,14 @@ impl<R: Reconciler> Controller<R> {
 impl<R: Reconciler> Component for Controller<R> {
     fn watches(&self) -> &'static [KindTag] {
         R::WATCHES
+    }
+
+    fn pods_of(&self) -> Option<KindTag> {
+        self.reconciler.pods_of()
+    }
+
+    fn wants_pods(&self) -> bool {
+        self.reconciler.wants_pods()
     }
 
     fn observe(&mut self, event: &WatchEvent, ctx: &mut Context<'_>) {

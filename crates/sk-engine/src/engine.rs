@@ -65,6 +65,38 @@ struct Member {
     limiter: Limiter,
     /// A bit for each kind that it watches: asked for every change of every object.
     watches: u32,
+    /// A bit for each kind whose objects' pods it wants to hear of as it is now; those of pods that nobody controls are all.
+    pods_of: u32,
+}
+
+impl Member {
+    fn new(component: Box<dyn Component>, limiter: Limiter) -> Self {
+        let watches = component.watches().iter().fold(0, |bits, tag| bits | bit(*tag));
+        let mut member = Self { component, limiter, watches, pods_of: 0 };
+        member.listen_to_pods();
+        member
+    }
+
+    /// Says anew which pods it wants to hear of.
+    fn listen_to_pods(&mut self) {
+        let some = self.component.pods_of().map_or(u32::MAX, bit);
+        self.pods_of = if self.component.wants_pods() { some } else { 0 };
+    }
+
+    /// Does it want to hear of a change of such an object? `of` has the bits of what controls a pod.
+    fn hears(&self, kind: u32, of: u32) -> bool {
+        self.watches & kind != 0 && (kind != bit(KindTag::Pod) || self.pods_of & of != 0)
+    }
+}
+
+/// The bits of what controls a pod, before and after a change: all, if nobody does, or if a finalizer gives others a say.
+fn controllers_of(event: &WatchEvent) -> u32 {
+    let of = |pod: &Object| match pod.controller() {
+        Some(owner) if pod.meta.finalizers.is_empty() => bit(owner.gvk.tag()),
+        Some(_) | None => u32::MAX,
+    };
+    let before = event.before.as_deref().filter(|before| !before.has_owners_of(&event.object));
+    of(&event.object) | before.map_or(0, of)
 }
 
 /// The bit of a kind.
@@ -102,8 +134,7 @@ impl Process {
     }
 
     pub(crate) fn with(mut self, component: impl Component + 'static, limit: Option<RateLimit>) -> Self {
-        let watches = component.watches().iter().fold(0, |bits, tag| bits | bit(*tag));
-        self.components.push(Member { component: Box::new(component), limiter: Limiter::new(limit), watches });
+        self.components.push(Member::new(Box::new(component), Limiter::new(limit)));
         self
     }
 }
@@ -400,7 +431,7 @@ impl Engine {
                 Some((same, until)) if *same == at => *until = newest,
                 _ => {
                     lane.deliveries.push_back((at, newest));
-                    self.agenda.add(at, Class::Delivery, Happening::Deliver { lane: index });
+                    self.agenda.add_soon(at, Class::Delivery, Happening::Deliver { lane: index });
                 }
             }
             let slowest = lane.processes.iter().map(|process| self.processes[*process].cursor).min();
@@ -438,12 +469,17 @@ impl Engine {
         let Process { cursor, components, .. } = &mut processes[process];
         let event = api.store().event(*cursor).expect("the log is never so full that it forgets unread changes");
         let kind = bit(event.object.body.tag());
-        let ctx = &mut Context::new(*now, api.store().view(*cursor), wanted, events.is_some());
+        let is_pod = kind == bit(KindTag::Pod);
+        let of = if is_pod { controllers_of(event) } else { 0 };
+        let ctx = &mut Context::new(*now, api.store().view(*cursor), wanted, events.as_mut());
         for (place, member) in components.iter_mut().enumerate().skip(first) {
-            if member.watches & kind == 0 {
+            if !member.hears(kind, of) {
                 continue;
             }
             member.component.observe(event, ctx);
+            if !is_pod {
+                member.listen_to_pods();
+            }
             if ctx.wants() {
                 return Some(place);
             }
@@ -455,8 +491,10 @@ impl Engine {
     fn call(&mut self, address: Address, act: impl FnOnce(&mut dyn Component, &mut Context<'_>)) {
         let Self { api, processes, wanted, now, events, .. } = self;
         let Process { cursor, components, .. } = &mut processes[address.0];
-        let ctx = &mut Context::new(*now, api.store().view(*cursor), wanted, events.is_some());
-        act(components[address.1].component.as_mut(), ctx);
+        let ctx = &mut Context::new(*now, api.store().view(*cursor), wanted, events.as_mut());
+        let member = &mut components[address.1];
+        act(member.component.as_mut(), ctx);
+        member.listen_to_pods();
         self.carry_out(address);
     }
 
@@ -467,14 +505,18 @@ impl Engine {
         let limiter = &mut self.processes[address.0].components[address.1].limiter;
         for want in self.wanted.drain(..) {
             match want {
-                Wanted::Tell(event) => self.events.get_or_insert_default().push(*event),
                 Wanted::Wake { at, tag } => {
                     self.agenda.add(at.max(self.now), Class::Wake, Happening::Wake { who: address, tag });
                 }
                 Wanted::Send { request, tag } => {
-                    let at = limiter.reserve(self.now) + self.request_latency + self.slowness;
-                    let request = Box::new(request);
-                    self.agenda.add(at, Class::Request, Happening::Request { from: address, tag, request });
+                    let sent = limiter.reserve(self.now);
+                    let at = sent + self.request_latency + self.slowness;
+                    let happening = Happening::Request { from: address, tag, request };
+                    if sent == self.now {
+                        self.agenda.add_soon(at, Class::Request, happening);
+                    } else {
+                        self.agenda.add(at, Class::Request, happening);
+                    }
                 }
             }
         }

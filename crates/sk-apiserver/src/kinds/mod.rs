@@ -130,6 +130,12 @@ macro_rules! kinds {
             None
         }
 
+        /// Which body objects of a typed kind have.
+        pub(crate) fn tag_of(known: &'static Gvk) -> KindTag {
+            $(if std::ptr::eq(known, &$constant) { return KindTag::$kind; })+
+            KindTag::Other
+        }
+
         impl Body {
             /// Which body it is.
             pub fn tag(&self) -> KindTag {

@@ -66,7 +66,7 @@ impl Adoption {
         let is_there = event.change != Change::Deleted;
         let before = event.before.as_ref();
         let same = |before: &Arc<Object>| {
-            before.meta.labels == event.object.meta.labels && before.meta.owners == event.object.meta.owners
+            before.meta.labels == event.object.meta.labels && before.has_owners_of(&event.object)
         };
         if is_there && before.is_some_and(same) {
             return;

@@ -39,6 +39,10 @@ impl Reconciler for Disruption {
         KindTag::StatefulSet,
     ];
 
+    fn wants_pods(&self) -> bool {
+        !self.selectors.is_empty()
+    }
+
     fn concerns(&mut self, event: &WatchEvent, view: View<'_>, queue: &mut WorkQueue<ObjectId>) {
         match &event.object.body {
             Body::Other(_) if event.object.gvk == POD_DISRUPTION_BUDGET => self.budget_seen(event, view, queue),

@@ -36,7 +36,7 @@ impl Reconciler for Garbage {
             }
             Change::Added | Change::Modified => {
                 let waits = waits_for_dependents(object);
-                if waits || owners_may_be_gone(event) {
+                if waits || owner_is_missing(event, view) {
                     queue.add(event.id);
                 }
                 if waits {
@@ -62,17 +62,23 @@ impl Reconciler for Garbage {
     }
 }
 
-/// Only a new object, or one with other owners, may have an owner that nobody here has seen going.
-fn owners_may_be_gone(event: &WatchEvent) -> bool {
-    let before = event.before.as_ref().map(|before| &before.meta.owners);
-    !event.object.meta.owners.is_empty() && before != Some(&event.object.meta.owners)
+/// Only a new object, or one with other owners, may have an owner that nobody here has seen going: one that is not there, or
+/// that waits for its dependents.
+fn owner_is_missing(event: &WatchEvent, view: View<'_>) -> bool {
+    let object = &event.object;
+    let is_solid = |owner| find(owner, object, view).is_some_and(|(_, owner)| !owner.is_deleting());
+    !has_owners_as_before(event) && !object.meta.owners.iter().all(is_solid)
+}
+
+fn has_owners_as_before(event: &WatchEvent) -> bool {
+    event.before.as_ref().is_some_and(|before| before.has_owners_of(&event.object))
 }
 
 /// Owners whose deletion the object no longer holds up (`addUnblockedOwnersToDeleteQueue`).
 fn unblocked(event: &WatchEvent) -> impl Iterator<Item = Uid> {
     let blocks = |owner: &&OwnerRef| owner.block_owner_deletion == Some(true);
     let (before, after) = (event.before.as_ref().map(|before| &before.meta.owners), &event.object.meta.owners);
-    let before = before.filter(|before| *before != after).into_iter().flat_map(|owners| owners.iter());
+    let before = before.filter(|_| !has_owners_as_before(event)).into_iter().flat_map(|owners| owners.iter());
     let still = move |gone: &Uid| after.iter().filter(blocks).any(|owner| owner.uid == *gone);
     before.filter(blocks).map(|owner| owner.uid).filter(move |owner| !still(owner))
 }

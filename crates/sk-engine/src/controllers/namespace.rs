@@ -33,6 +33,10 @@ impl Reconciler for Namespaces {
 
     const WATCHES: &'static [KindTag] = EVERY_KIND;
 
+    fn wants_pods(&self) -> bool {
+        !self.going.is_empty()
+    }
+
     fn concerns(&mut self, event: &WatchEvent, _view: View<'_>, queue: &mut WorkQueue<SmolStr>) {
         let object = &event.object;
         if object.namespace().is_some() {

@@ -85,6 +85,10 @@ impl Reconciler for ReplicaSets {
 
     const WATCHES: &'static [KindTag] = &[KindTag::ReplicaSet, KindTag::ReplicationController, KindTag::Pod];
 
+    fn pods_of(&self) -> Option<KindTag> {
+        Some(if *self.kind == REPLICA_SET { KindTag::ReplicaSet } else { KindTag::ReplicationController })
+    }
+
     fn concerns(&mut self, event: &WatchEvent, view: View<'_>, queue: &mut WorkQueue<ObjectId>) {
         if let Some(set) = event.object.replica_set() {
             if event.object.gvk != *self.kind {
@@ -177,22 +181,18 @@ impl ReplicaSets {
     }
 
     fn pod_changed(&mut self, event: &WatchEvent, view: View<'_>, queue: &mut WorkQueue<ObjectId>) {
-        let after = (event.change != Change::Deleted).then_some(&event.object);
-        let kind = self.kind;
-        let owner = |pod| owner(pod, kind);
-        let (left, entered) = (event.before.as_ref().and_then(owner), after.and_then(owner));
-        if let Some((id, labels)) = left.and_then(|owner| set_of(owner, view))
-            && let Some(before) = &event.before
+        let before = event.before.as_ref();
+        let moved = before.filter(|before| !before.has_owners_of(&event.object));
+        if let Some(before) = moved
+            && let Some((id, labels)) = owner(before, self.kind).and_then(|owner| set_of(owner, view))
         {
             self.count(id, Counts::of(before, labels), -1);
             queue.add(id);
         }
-        if let Some((id, labels)) = entered.and_then(|owner| set_of(owner, view))
-            && let Some(after) = after
-        {
-            self.count(id, Counts::of(after, labels), 1);
-        }
-        let Some((id, _)) = owner(&event.object).and_then(|owner| set_of(owner, view)) else { return };
+        let Some((id, labels)) = owner(&event.object, self.kind).and_then(|owner| set_of(owner, view)) else { return };
+        let before = before.filter(|_| moved.is_none());
+        let after = (event.change != Change::Deleted).then_some(&event.object);
+        self.count(id, Counts::change(before, after, labels), 1);
         let was_deleting = event.before.as_ref().is_some_and(|before| before.is_deleting());
         match event.change {
             Change::Added => self.expectations.creation_seen(id),
@@ -205,8 +205,10 @@ impl ReplicaSets {
     }
 
     fn count(&mut self, id: ObjectId, pod: Counts, by: i32) {
-        let counts = self.counts.entry(id).or_default();
-        *counts = counts.plus(pod, by);
+        if pod != Counts::default() {
+            let counts = self.counts.entry(id).or_default();
+            *counts = counts.plus(pod, by);
+        }
     }
 
     fn balance(&mut self, id: ObjectId, object: &Arc<Object>, set: &ReplicaSet, view: View<'_>, now: SimTime) -> Plan {
@@ -315,6 +317,20 @@ impl Counts {
         let labelled = labels.is_same(template) || template.iter().all(|(key, value)| labels.get(key) == Some(value));
         let ready = i32::from(ready_since(pod).is_some());
         Self { active: 1, ready, fully_labeled: i32::from(labelled), terminating: 0 }
+    }
+
+    /// By how much the counts differ once a pod has changed.
+    fn change(before: Option<&Arc<Object>>, after: Option<&Arc<Object>>, template: &Labels) -> Self {
+        if let (Some(before), Some(after)) = (before, after)
+            && is_active(before)
+            && is_active(after)
+            && before.meta.labels.is_same(&after.meta.labels)
+        {
+            let ready = |pod| i32::from(ready_since(pod).is_some());
+            return Self { ready: ready(after) - ready(before), ..Self::default() };
+        }
+        let of = |pod: Option<&Arc<Object>>| pod.map_or_else(Self::default, |pod| Self::of(pod, template));
+        of(after).plus(of(before), -1)
     }
 
     fn plus(self, pod: Self, times: i32) -> Self {

@@ -36,6 +36,10 @@ impl Reconciler for ResourceQuotas {
 
     const WATCHES: &'static [KindTag] = KindTag::ALL;
 
+    fn wants_pods(&self) -> bool {
+        !self.quotas.is_empty()
+    }
+
     fn concerns(&mut self, event: &WatchEvent, view: View<'_>, queue: &mut WorkQueue<ObjectId>) {
         let Some(namespace) = &event.object.key.namespace else { return };
         let recounted = match Quota::of(&event.object) {

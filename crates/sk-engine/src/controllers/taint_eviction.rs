@@ -26,6 +26,10 @@ impl Reconciler for TaintEviction {
 
     const WATCHES: &'static [KindTag] = &[KindTag::Node, KindTag::Pod];
 
+    fn wants_pods(&self) -> bool {
+        self.tainted_nodes > 0 || !self.leaving.is_empty()
+    }
+
     fn concerns(&mut self, event: &WatchEvent, view: View<'_>, queue: &mut WorkQueue<ObjectId>) {
         if let Some(node) = event.object.node() {
             let before = event.before.as_ref().and_then(|before| before.node()).map(taints_of).unwrap_or_default();

@@ -1,5 +1,7 @@
 //! What the scheduler's informers show it: pods, nodes, and the objects beside them.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 use sk_apiserver::kinds::{Other, Pod};
 use sk_apiserver::{ObjectId, WatchEvent};
@@ -10,6 +12,16 @@ use sk_scheduler::{ClassId, NodeId, PodId};
 
 use super::{Context, Known, KubeScheduler, is_there};
 use crate::classes;
+
+/// Is all the same that a pod's class is made from?
+fn has_class_as_before(event: &WatchEvent, pod: &Pod) -> bool {
+    let object = &event.object;
+    event.before.as_ref().is_some_and(|before| {
+        before.pod().is_some_and(|before| Arc::ptr_eq(&before.spec, &pod.spec))
+            && before.meta.labels.is_same(&object.meta.labels)
+            && before.has_owners_of(object)
+    })
+}
 
 impl KubeScheduler {
     pub(super) fn pod_seen(&mut self, event: &WatchEvent, pod: &Pod, ctx: &mut Context<'_>) {
@@ -61,6 +73,9 @@ impl KubeScheduler {
     /// The pod as the library knows it, made known now if it is not; `None`: nobody could schedule it.
     fn learn(&mut self, event: &WatchEvent, pod: &Pod, ctx: &mut Context<'_>) -> Option<(Known, ClassId)> {
         let object = &event.object;
+        if let Some(known) = self.known(event.id).filter(|_| has_class_as_before(event, pod)) {
+            return Some((known, known.class));
+        }
         let class = match self.classes.of(object, pod, &mut self.library.cluster) {
             Ok(class) => class,
             Err(error) => {

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use sk_core::lookup::Keyed;
 use sk_core::{LabelSelector, SmolStr};
 
 use crate::class::{NodeSelectorTerm, OwnerKind};
@@ -68,7 +69,7 @@ pub struct Objects {
     pub(crate) services: BTreeMap<SmolStr, BTreeMap<SmolStr, LabelSelector>>,
     /// Counts changes of Services.
     pub(crate) services_version: u64,
-    pub(crate) owners: BTreeMap<(OwnerKind, SmolStr, SmolStr), Arc<LabelSelector>>,
+    pub(crate) owners: Keyed<(OwnerKind, SmolStr, SmolStr), Arc<LabelSelector>>,
     pub(crate) budgets: BTreeMap<Key, Budget>,
     pub(crate) claims: BTreeMap<Key, VolumeClaim>,
     pub(crate) volumes: BTreeMap<SmolStr, Volume>,
@@ -99,7 +100,12 @@ impl Objects {
         name: impl Into<SmolStr>,
         selector: Option<LabelSelector>,
     ) {
-        set(&mut self.owners, (kind, namespace.into(), name.into()), selector.map(Arc::new));
+        let key = (kind, namespace.into(), name.into());
+        match selector {
+            Some(selector) if self.owners.get(&key).is_some_and(|known| **known == selector) => {}
+            Some(selector) => drop(self.owners.insert(key, Arc::new(selector))),
+            None => drop(self.owners.remove(&key)),
+        }
     }
 
     /// A PodDisruptionBudget came or changed; `None`: it went.

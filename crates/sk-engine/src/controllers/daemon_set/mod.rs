@@ -67,6 +67,10 @@ impl Reconciler for DaemonSets {
 
     const WATCHES: &'static [KindTag] = &[KindTag::DaemonSet, KindTag::Pod, KindTag::Node];
 
+    fn pods_of(&self) -> Option<KindTag> {
+        Some(KindTag::DaemonSet)
+    }
+
     fn concerns(&mut self, event: &WatchEvent, view: View<'_>, queue: &mut WorkQueue<ObjectId>) {
         if let Body::DaemonSet(set) = &event.object.body {
             self.adoption.set_seen(event, &set.spec.selector, view);

@@ -70,6 +70,10 @@ impl Reconciler for Jobs {
     /// `DefaultJobApiBackOff` and `MaxJobApiBackOff`
     const DELAYS: Delays = Delays { base: SimDuration::from_secs(1), max: SimDuration::from_secs(60) };
 
+    fn pods_of(&self) -> Option<KindTag> {
+        Some(KindTag::Job)
+    }
+
     fn concerns(&mut self, event: &WatchEvent, view: View<'_>, queue: &mut WorkQueue<Key>) {
         match &event.object.body {
             Body::Job(job) => self.job_changed(event, job, view, queue),

@@ -45,6 +45,10 @@ impl Reconciler for StatefulSets {
 
     const WATCHES: &'static [KindTag] = &[KindTag::StatefulSet, KindTag::Pod];
 
+    fn pods_of(&self) -> Option<KindTag> {
+        Some(KindTag::StatefulSet)
+    }
+
     fn concerns(&mut self, event: &WatchEvent, view: View<'_>, queue: &mut WorkQueue<ObjectId>) {
         if let Body::StatefulSet(set) = &event.object.body {
             self.adoption.set_seen(event, &set.spec.selector, view);

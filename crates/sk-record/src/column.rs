@@ -156,16 +156,22 @@ impl Texts {
     /// A text like the one above it, which most are, shares its bytes.
     fn push(&mut self, text: &str) {
         let place = match self.places.last() {
-            Some(last) if self.bytes[range(*last)] == *text.as_bytes() => *last,
-            _ => {
-                let start = self.end();
-                let (text, mark) = cut(text);
-                self.bytes.extend_from_slice(text.as_bytes());
-                self.bytes.extend_from_slice(mark.as_bytes());
-                (start, self.end())
-            }
+            Some(last) if self.bytes.get(range(*last)) == Some(text.as_bytes()) => *last,
+            _ => self.add(text),
         };
         self.places.push(place);
+    }
+
+    fn add(&mut self, text: &str) -> (u32, u32) {
+        let start = self.end();
+        if text.len() <= TEXT_MAX_BYTES {
+            self.bytes.extend_from_slice(text.as_bytes());
+        } else {
+            let (text, mark) = cut(text);
+            self.bytes.extend_from_slice(text.as_bytes());
+            self.bytes.extend_from_slice(mark.as_bytes());
+        }
+        (start, self.end())
     }
 
     fn end(&self) -> u32 {
@@ -374,6 +380,8 @@ pub(crate) struct Batch {
 struct Cursor {
     row: usize,
     value: usize,
+    /// Nobody wants to know: cells are empty, or nothing where that is possible.
+    is_left_out: bool,
 }
 
 impl Batch {
@@ -382,10 +390,23 @@ impl Batch {
         Self { columns, rows: 0, taken: 0 }
     }
 
-    /// Replaces the rows by up to `limit` next ones; `readers` stand in the order of the columns.
+    /// Lets a column of texts be empty instead of reading it, or one that is optional have nothing.
+    pub(crate) fn leave_out(&mut self, name: &str) {
+        for (column, _, cursor) in &mut self.columns {
+            cursor.is_left_out |= column.name == name && (column.optional || column.kind == Kind::Text);
+        }
+    }
+
+    /// Is the column at this place read?
+    pub(crate) fn reads(&self, place: usize) -> bool {
+        self.columns.get(place).is_some_and(|(.., cursor)| !cursor.is_left_out)
+    }
+
+    /// Replaces the rows by up to `limit` next ones; `readers` stand in the order of the columns that are read.
     pub(crate) fn refill(&mut self, readers: &mut [ColumnReader], limit: usize) -> ParquetResult<()> {
         let mut counts = Vec::with_capacity(readers.len());
-        for ((_, cells, cursor), reader) in self.columns.iter_mut().zip(readers) {
+        let read = self.columns.iter_mut().filter(|(.., cursor)| !cursor.is_left_out);
+        for ((_, cells, cursor), reader) in read.zip(readers) {
             cells.clear();
             *cursor = Cursor::default();
             counts.push(cells.read_from(reader, limit)?);
@@ -469,8 +490,10 @@ impl<'a> RowReader<'a> {
     }
 
     fn opt_text_named(&mut self) -> Result<(&'static str, Option<&'a str>), Malformed> {
+        let next = self.columns.as_slice().first();
+        let is_empty = next.is_some_and(|(column, _, cursor)| !column.optional && cursor.is_left_out);
         let (column, bytes) = self.take(Values::as_text)?;
-        let Some(bytes) = bytes else { return Ok((column, None)) };
+        let Some(bytes) = bytes else { return Ok((column, is_empty.then_some(""))) };
         let text = std::str::from_utf8(bytes.data());
         let text = text.map_err(|_| Malformed { column, problem: "the text is not UTF-8".into() })?;
         Ok((column, Some(text)))
@@ -489,7 +512,7 @@ impl<'a> RowReader<'a> {
         let (column, cells, cursor) = self.columns.next().ok_or_else(no_column)?;
         let present = !cells.optional || cells.present.get(cursor.row).copied().unwrap_or(0) == 1;
         cursor.row += 1;
-        if !present {
+        if !present || cursor.is_left_out {
             return Ok((column.name, None));
         }
         let value = typed(&cells.values).get(cursor.value);

@@ -13,9 +13,9 @@ use std::sync::Arc;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::column::writer::ColumnCloseResult;
 use parquet::errors::Result as ParquetResult;
-use parquet::file::metadata::KeyValue;
+use parquet::file::metadata::{ColumnChunkMetaData, KeyValue};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
-use parquet::file::writer::SerializedFileWriter;
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{ColumnPath, Type};
 
 use crate::column::{Cells, Column, Kind, Row, RowWriter, Spread};
@@ -170,6 +170,9 @@ struct Table {
     path: PathBuf,
     writer: SerializedFileWriter<BufWriter<File>>,
     run_id: String,
+    /// The column of run ids of a whole row group, where it stands in the file: it is the same in all of them.
+    ids: Option<(File, ColumnChunkMetaData)>,
+    /// All others.
     columns: Vec<Cells>,
     rows: usize,
     text_bytes: usize,
@@ -190,8 +193,8 @@ impl Table {
         let columns: Vec<Column> = with_run_id::<R>();
         let writer = new_parquet(BufWriter::new(file), name, run_id, &columns)
             .map_err(|source| Error::Encode { table: name, source })?;
-        let columns = columns.iter().map(Cells::to_write).collect();
-        Ok(Self { name, path, writer, run_id: run_id.to_owned(), columns, rows: 0, text_bytes: 0, written: 0 })
+        let (run_id, ids, columns) = (run_id.to_owned(), None, R::COLUMNS.iter().map(Cells::to_write).collect());
+        Ok(Self { name, path, writer, run_id, ids, columns, rows: 0, text_bytes: 0, written: 0 })
     }
 
     /// A table in another folder with the same rows under another run's id: what is on disk is copied as it is, but for
@@ -200,7 +203,6 @@ impl Table {
         let mut other = Self::create::<R>(folder, run_id)?;
         self.copy_row_groups_to(&mut other).map_err(|source| Error::Encode { table: self.name, source })?;
         other.columns.clone_from(&self.columns);
-        other.columns[0] = other.run_ids(self.rows);
         (other.rows, other.text_bytes, other.written) = (self.rows, self.text_bytes, self.written);
         Ok(other)
     }
@@ -226,15 +228,7 @@ impl Table {
                 column.close()?;
             }
             for column in group.columns().iter().skip(1) {
-                let close = ColumnCloseResult {
-                    bytes_written: u64::try_from(column.compressed_size()).unwrap_or_default(),
-                    rows_written: u64::try_from(group.num_rows()).unwrap_or_default(),
-                    metadata: column.clone(),
-                    bloom_filter: None,
-                    column_index: None,
-                    offset_index: None,
-                };
-                copy.append_column(&written, close)?;
+                append(&mut copy, &written, column, group.num_rows())?;
             }
             copy.close()?;
         }
@@ -243,7 +237,6 @@ impl Table {
 
     fn push<R: Row>(&mut self, row: &R::Borrowed<'_>) -> Result<(), Error> {
         let mut cells = RowWriter::new(&mut self.columns);
-        cells.text(&self.run_id);
         R::write(row, &mut cells);
         self.text_bytes += cells.text_bytes();
         self.rows += 1;
@@ -263,13 +256,24 @@ impl Table {
     }
 
     fn write_row_group(&mut self) -> ParquetResult<()> {
+        let is_whole = self.rows == ROW_GROUP_ROWS;
+        let known = self.ids.as_ref().filter(|_| is_whole);
+        let ids = known.is_none().then(|| self.run_ids(self.rows));
         let mut group = self.writer.next_row_group()?;
-        for cells in &self.columns {
+        if let Some((written, column)) = known {
+            append(&mut group, written, column, self.rows as i64)?;
+        }
+        for cells in ids.iter().chain(&self.columns) {
             let Some(mut column) = group.next_column()? else { break };
             cells.write_to(column.untyped())?;
             column.close()?;
         }
-        group.close().map(|_| ())
+        let written = group.close()?;
+        if is_whole && self.ids.is_none() {
+            self.writer.flush()?;
+            self.ids = Some((File::open(&self.path)?, written.column(0).clone()));
+        }
+        Ok(())
     }
 
     fn finish(mut self) -> Result<TableFile, Error> {
@@ -283,6 +287,24 @@ impl Table {
         let (bytes, digest) = digest_of(&self.path)?;
         Ok(TableFile { rows: self.written, bytes, digest })
     }
+}
+
+/// Copies a column of so many rows from where it stands in a file.
+fn append(
+    group: &mut SerializedRowGroupWriter<'_, BufWriter<File>>,
+    from: &File,
+    column: &ColumnChunkMetaData,
+    rows: i64,
+) -> ParquetResult<()> {
+    let close = ColumnCloseResult {
+        bytes_written: u64::try_from(column.compressed_size()).unwrap_or_default(),
+        rows_written: u64::try_from(rows).unwrap_or_default(),
+        metadata: column.clone(),
+        bloom_filter: None,
+        column_index: None,
+        offset_index: None,
+    };
+    group.append_column(from, close)
 }
 
 fn with_run_id<R: Row>() -> Vec<Column> {

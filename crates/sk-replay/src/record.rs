@@ -5,18 +5,24 @@
 //! alive, and of a pod only what its object does not say; a row is written when its pod or node is gone, or when the run
 //! ends.
 
+mod live_pods;
+mod names;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use sk_core::lookup::{Keyed, Lookup, hash_of};
+use sk_core::lookup::Keyed;
 use sk_core::memo::Memo;
 use sk_core::{ObjectKey, ObjectRef, Resources, SimTime, SmolStr};
 use sk_engine::api::directives::NODE_GROUP;
 use sk_engine::api::{Body, Change, Object, ObjectId, Uid, WatchEvent};
-use sk_engine::kinds::{Condition, ConditionStatus, Node, POD, Pod, PodPhase, PodSpec};
-use sk_record::{DecisionRow, EndedBy, Error, EventRow, Explained, NodeRow, Outcome, PodRow, SeriesRow, Writer};
+use sk_engine::kinds::{Condition, Node, POD, Pod, PodSpec};
+use sk_record::{EndedBy, Error, EventRow, Explained, NodeRow, Outcome, SeriesRow, Writer};
 use sk_store::trace::{Trace, TraceError};
+
+use live_pods::{LivePod, LivePods};
+use names::{NameId, Texts};
 
 use crate::decided::{self, Names};
 use crate::plan::{OWNER_ANNOTATION, Window, parse_owner};
@@ -66,13 +72,15 @@ pub struct Recorder {
     pods: LivePods,
     nodes: Nodes,
     /// Every object that may own others: what it is called at the top of its chain.
-    owners: Keyed<Uid, SmolStr>,
+    owners: Keyed<Uid, NameId>,
+    /// Names of owners and of node groups.
+    names: Texts,
     replicas: BTreeMap<SmolStr, i64>,
     /// What pods of a spec ask for, by the spec's address.
     requests: Memo<PodSpec, Resources>,
     /// What the scheduler said of decisions that are yet to be seen: those by which a pod gets a node, and those by which
     /// it is told something.
-    explained: BTreeMap<(Uid, Option<SmolStr>), Explained>,
+    explained: Keyed<Uid, Vec<(Option<SmolStr>, Explained)>>,
     /// Reused between rows: what a pod that owns itself is called.
     own_name: String,
     /// How many rows of the autoscaler's decisions there would be without a limit.
@@ -84,104 +92,6 @@ pub struct Recorder {
 /// The rows of nodes that there are, by name.
 type Nodes = Keyed<SmolStr, NodeRow>;
 
-/// The pods that are alive, by name.
-#[derive(Clone, Default)]
-struct LivePods {
-    pods: Vec<Option<LivePod>>,
-    free: Vec<u32>,
-    places: Lookup<u32>,
-    /// Where the pod of each of the engine's ids was last found: its next change mostly finds it there.
-    by_id: Vec<u32>,
-}
-
-/// A pod's row in the making: what its newest version does not say.
-#[derive(Clone)]
-struct LivePod {
-    /// Its newest version, which also says where it is bound: that never changes.
-    object: Arc<Object>,
-    /// What the top of its chain of controllers is called; `None`: it owns itself.
-    owner: Option<SmolStr>,
-    created: SimTime,
-    scheduled: Option<SimTime>,
-    started: Option<SimTime>,
-    finished: Option<SimTime>,
-    group: Option<SmolStr>,
-    /// Its node was seen, so that its group is known, or that it has none.
-    is_grouped: bool,
-    /// As it was created.
-    cpu_m: i64,
-    memory_bytes: i64,
-    waited_for: Option<SmolStr>,
-    ended_by: Option<EndedBy>,
-}
-
-impl LivePods {
-    fn place(&self, key: &ObjectKey) -> Option<u32> {
-        let is_it = |place: &u32| self.pods[*place as usize].as_ref().is_some_and(|pod| pod.object.key == *key);
-        self.places.find(hash_of(key), is_it).copied()
-    }
-
-    /// The same, for whoever knows the object's id.
-    fn place_of(&self, id: Option<ObjectId>, object: &Object) -> Option<u32> {
-        let noted = id.and_then(|id| self.by_id.get(id.index())).copied();
-        let is_it = |place: &u32| {
-            let pod = self.pods.get(*place as usize).and_then(Option::as_ref);
-            pod.is_some_and(|pod| pod.object.uid == object.uid)
-        };
-        noted.filter(is_it).or_else(|| self.place(&object.key))
-    }
-
-    fn find(&self, key: &ObjectKey) -> Option<&LivePod> {
-        self.pods[self.place(key)? as usize].as_ref()
-    }
-
-    fn note(&mut self, id: Option<ObjectId>, place: u32) {
-        let Some(id) = id else { return };
-        if self.by_id.len() <= id.index() {
-            self.by_id.resize(id.index() + 1, u32::MAX);
-        }
-        self.by_id[id.index()] = place;
-    }
-
-    fn add(&mut self, pod: LivePod) -> u32 {
-        let hash = hash_of(&pod.object.key);
-        let place = match self.free.pop() {
-            Some(place) => {
-                self.pods[place as usize] = Some(pod);
-                place
-            }
-            None => {
-                self.pods.push(Some(pod));
-                u32::try_from(self.pods.len() - 1).expect("a cluster holds at most sk_core::limits::MAX_OBJECTS")
-            }
-        };
-        let pods = &self.pods;
-        let rehash = |place: &u32| pods[*place as usize].as_ref().map_or(0, |pod| hash_of(&pod.object.key));
-        self.places.insert(hash, place, rehash);
-        place
-    }
-
-    fn get_mut(&mut self, place: u32) -> Option<&mut LivePod> {
-        self.pods[place as usize].as_mut()
-    }
-
-    fn remove(&mut self, place: u32) -> Option<LivePod> {
-        let pod = self.pods[place as usize].take()?;
-        self.places.remove(hash_of(&pod.object.key), |known| *known == place);
-        self.free.push(place);
-        Some(pod)
-    }
-
-    /// All of them, by namespace and name.
-    fn into_sorted(self) -> impl Iterator<Item = LivePod> {
-        let mut pods = self.pods;
-        let key = |place: &usize| pods[*place].as_ref().map(|pod| &pod.object.key);
-        let mut places: Vec<usize> = (0..pods.len()).filter(|place| pods[*place].is_some()).collect();
-        places.sort_by(|one, other| key(one).cmp(&key(other)));
-        places.into_iter().filter_map(move |place| pods[place].take())
-    }
-}
-
 impl Recorder {
     /// A recorder that writes here; `prices` are those of a node-hour, by group.
     pub fn new(writer: Writer, prices: BTreeMap<SmolStr, f64>) -> Self {
@@ -191,9 +101,10 @@ impl Recorder {
             pods: LivePods::default(),
             nodes: Nodes::default(),
             owners: Keyed::default(),
+            names: Texts::default(),
             replicas: BTreeMap::new(),
             requests: Memo::new(SPEC_MEMORY),
-            explained: BTreeMap::new(),
+            explained: Keyed::default(),
             own_name: String::new(),
             autoscaler_rows: 0,
             event_rows: 0,
@@ -213,6 +124,7 @@ impl Recorder {
             pods: self.pods.clone(),
             nodes: self.nodes.clone(),
             owners: self.owners.clone(),
+            names: self.names.clone(),
             replicas: self.replicas.clone(),
             requests: self.requests.clone(),
             explained: self.explained.clone(),
@@ -248,9 +160,9 @@ impl Recorder {
 
     /// Writes what is still alive; the caller ends the record.
     pub fn finish(mut self) -> Result<Writer, Error> {
-        for mut pod in std::mem::take(&mut self.pods).into_sorted() {
-            pod.name_group(&self.nodes);
-            pod.push(None, &mut self.own_name, &mut self.writer)?;
+        for mut pod in std::mem::take(&mut self.pods).into_all() {
+            pod.name_group(&self.nodes, &mut self.names);
+            pod.push(None, &self.names, &mut self.own_name, &mut self.writer)?;
         }
         for (_, row) in std::mem::take(&mut self.nodes).into_sorted() {
             self.writer.push_node(&row)?;
@@ -281,8 +193,10 @@ impl Recorder {
         }
         let about = &*event.about;
         let owner = match self.owners.get(&about.uid) {
-            Some(owner) => Some(owner.as_str()),
-            None if about.gvk == POD => self.pods.find(&about.key).map(|pod| pod.owner_name(&mut self.own_name)),
+            Some(owner) => Some(self.names.get(*owner).as_str()),
+            None if about.gvk == POD => {
+                self.pods.find(&about.key).map(|pod| pod.owner_name(&self.names, &mut self.own_name))
+            }
             None => None,
         };
         self.writer.push_event(&EventRow {
@@ -322,7 +236,8 @@ impl Recorder {
             scores: joined(&said.scores, "; ", shown_scores),
             victims: joined(&said.victims, ", ", ToString::to_string),
         };
-        self.explained.insert((said.pod, said.message.map(SmolStr::from)), explained);
+        let of_pod = self.explained.or_insert_with(&said.pod, || Vec::with_capacity(1));
+        of_pod.push((said.message.map(SmolStr::from), explained));
     }
 
     fn see_pod(
@@ -346,20 +261,17 @@ impl Recorder {
         let Some(live) = self.pods.get_mut(place) else { return Ok(()) };
         live.object.clone_from(object);
         if let Some(outcome) = live.decide(at, pod) {
-            let message = live.waited_for.as_ref().filter(|_| outcome == Outcome::Unschedulable);
-            let explained = if self.explained.is_empty() {
-                Explained::default()
-            } else {
-                self.explained.remove(&(object.uid, message.cloned())).unwrap_or_default()
-            };
-            live.push_decision(at, outcome, &explained, &mut self.own_name, &mut self.writer)?;
+            let message = live.waited_for.as_deref().filter(|_| outcome == Outcome::Unschedulable);
+            let explained = take_explained(&mut self.explained, object.uid, message).unwrap_or_default();
+            let names = (&self.names, &mut self.own_name);
+            live.push_decision(at, outcome, &explained, names, &mut self.writer)?;
         }
-        live.see(at, pod, &self.nodes);
+        live.see(at, pod, &self.nodes, &mut self.names);
         if change == Change::Deleted {
-            forget(&mut self.explained, object.uid);
+            self.explained.remove(&object.uid);
             live.ended_by.get_or_insert_with(|| end_of(pod, &self.nodes));
             if let Some(live) = self.pods.remove(place) {
-                live.push(Some(at), &mut self.own_name, &mut self.writer)?;
+                live.push(Some(at), &self.names, &mut self.own_name, &mut self.writer)?;
             }
         }
         Ok(())
@@ -400,7 +312,7 @@ impl Recorder {
         }
         match change {
             Change::Deleted => self.owners.remove(&object.uid),
-            _ => self.owners.insert(object.uid, owner),
+            _ => self.owners.insert(object.uid, self.names.intern(&owner)),
         };
         Ok(())
     }
@@ -435,22 +347,24 @@ impl Recorder {
     }
 
     /// `namespace/Kind/name` at the top of the object's chain of controllers, which may be the object itself.
-    fn owner_of(&self, object: &Object) -> SmolStr {
-        self.owner_above(object).unwrap_or_else(|| owner_name(&object.reference()).into())
+    fn owner_of(&mut self, object: &Object) -> SmolStr {
+        let above = self.owner_above(object).map(|owner| self.names.get(owner).clone());
+        above.unwrap_or_else(|| owner_name(&object.reference()).into())
     }
 
     /// The same; nothing if it is the object itself.
-    fn owner_above(&self, object: &Object) -> Option<SmolStr> {
-        let above = object.controller().and_then(|owner| self.owners.get(&owner.uid)).cloned();
+    fn owner_above(&mut self, object: &Object) -> Option<NameId> {
+        let above = object.controller().and_then(|owner| self.owners.get(&owner.uid)).copied();
         // Who watches only pods, as on a live cluster, knows their owners by the stamp on their template.
-        above.or_else(|| stamped_owner(object))
+        above.or_else(|| stamped_owner(object).map(|owner| self.names.intern(&owner)))
     }
 }
 
 impl Names for Recorder {
     fn owner(&self, pod: &ObjectKey) -> Option<SmolStr> {
         let pod = self.pods.find(pod)?;
-        Some(pod.owner.clone().unwrap_or_else(|| owner_name(&pod.object.reference()).into()))
+        let owner = pod.owner.map(|owner| self.names.get(owner).clone());
+        Some(owner.unwrap_or_else(|| owner_name(&pod.object.reference()).into()))
     }
 
     fn group(&self, node: &str) -> Option<String> {
@@ -483,130 +397,6 @@ fn write_name(name: &mut String, key: &ObjectKey, kind: &str) {
     name.push_str(&key.name);
 }
 
-impl LivePod {
-    fn new(object: &Arc<Object>, requests: &Resources, at: SimTime, owner: Option<SmolStr>) -> Self {
-        Self {
-            object: object.clone(),
-            owner,
-            created: at,
-            scheduled: None,
-            started: None,
-            finished: None,
-            group: None,
-            is_grouped: false,
-            cpu_m: requests.cpu_milli,
-            memory_bytes: requests.memory,
-            waited_for: None,
-            ended_by: None,
-        }
-    }
-
-    /// The scheduler's word on the pod, as it stands in the pod itself, if it is news.
-    fn decide(&mut self, at: SimTime, pod: &Pod) -> Option<Outcome> {
-        if self.scheduled.is_some() {
-            return None;
-        }
-        if pod.node_name.is_some() {
-            self.scheduled = Some(at);
-            return Some(Outcome::Scheduled);
-        }
-        let refused = pod.status.condition("PodScheduled").filter(|c| c.status == ConditionStatus::False)?;
-        if self.waited_for.as_deref() == Some(refused.message()) {
-            return None;
-        }
-        self.waited_for = Some(refused.message().into());
-        Some(Outcome::Unschedulable)
-    }
-
-    fn push_decision(
-        &self,
-        time: SimTime,
-        outcome: Outcome,
-        explained: &Explained,
-        own_name: &mut String,
-        writer: &mut Writer,
-    ) -> Result<(), Error> {
-        let Explained { evaluated, feasible, scores, victims } = explained;
-        writer.push_decision(&DecisionRow {
-            time,
-            namespace: self.object.key.namespace_or_empty(),
-            pod: &self.object.key.name,
-            owner: self.owner_name(own_name),
-            outcome,
-            node: self.node(),
-            message: self.waited_for.as_deref().filter(|_| outcome == Outcome::Unschedulable),
-            explained: Explained {
-                evaluated: *evaluated,
-                feasible: *feasible,
-                scores: scores.as_deref(),
-                victims: victims.as_deref(),
-            },
-        })
-    }
-
-    /// Where it was bound.
-    fn node(&self) -> Option<&str> {
-        self.object.pod().and_then(|pod| pod.node_name.as_deref())
-    }
-
-    /// `namespace/Kind/name`; written into `own_name` if it is the pod's own.
-    fn owner_name<'a>(&'a self, own_name: &'a mut String) -> &'a str {
-        match &self.owner {
-            Some(owner) => owner,
-            None => {
-                own_name.clear();
-                write_name(own_name, &self.object.key, &self.object.gvk.kind);
-                own_name
-            }
-        }
-    }
-
-    fn see(&mut self, at: SimTime, pod: &Pod, nodes: &Nodes) {
-        self.name_group(nodes);
-        if pod.status.phase != PodPhase::Pending {
-            self.started = self.started.or(pod.status.started);
-        }
-        if pod.status.phase.is_final() {
-            self.finished = self.finished.or(pod.status.finished).or(Some(at));
-            let failed = pod.status.phase == PodPhase::Failed;
-            self.ended_by.get_or_insert(if failed { EndedBy::Failed } else { EndedBy::Finished });
-        }
-    }
-
-    /// Says which group the pod's node is of. Each time the pod is seen, until it is known: on a cluster nodes and pods
-    /// are two watches, and a pod may be seen on a new node before that node is.
-    fn name_group(&mut self, nodes: &Nodes) {
-        if !self.is_grouped
-            && let Some(node) = self.node().and_then(|name| nodes.get(name))
-        {
-            self.is_grouped = true;
-            self.group = node.group.as_deref().map(SmolStr::from);
-        }
-    }
-
-    /// Writes its row.
-    fn push(&self, deleted: Option<SimTime>, own_name: &mut String, writer: &mut Writer) -> Result<(), Error> {
-        writer.push_pod(&PodRow {
-            namespace: self.object.key.namespace_or_empty(),
-            name: &self.object.key.name,
-            uid: self.object.uid.text().as_str(),
-            owner: self.owner_name(own_name),
-            created: self.created,
-            scheduled: self.scheduled,
-            started: self.started,
-            finished: self.finished,
-            deleted,
-            node: self.node(),
-            group: self.group.as_deref(),
-            cpu_m: self.cpu_m,
-            memory_bytes: self.memory_bytes,
-            phase: self.object.pod().map_or("", |pod| pod.status.phase.as_str()),
-            waited_for: self.waited_for.as_deref(),
-            ended_by: self.ended_by,
-        })
-    }
-}
-
 /// Why a pod that was deleted went.
 fn end_of(pod: &Pod, nodes: &Nodes) -> EndedBy {
     let disruption = pod.status.condition("DisruptionTarget").map(Condition::reason);
@@ -619,11 +409,20 @@ fn end_of(pod: &Pod, nodes: &Nodes) -> EndedBy {
     }
 }
 
-/// Forgets what was said of a pod.
-fn forget(explained: &mut BTreeMap<(Uid, Option<SmolStr>), Explained>, pod: Uid) {
-    while let Some(key) = explained.range((pod, None)..).next().map(|(key, _)| key.clone()).filter(|key| key.0 == pod) {
-        explained.remove(&key);
+/// Takes out what was last said of a pod with this message.
+fn take_explained(
+    explained: &mut Keyed<Uid, Vec<(Option<SmolStr>, Explained)>>,
+    pod: Uid,
+    message: Option<&SmolStr>,
+) -> Option<Explained> {
+    let of_pod = explained.get_mut(&pod)?;
+    let place = of_pod.iter().rposition(|(said, _)| said.as_ref() == message)?;
+    let (_, found) = of_pod.swap_remove(place);
+    of_pod.retain(|(said, _)| said.as_ref() != message);
+    if of_pod.is_empty() {
+        explained.remove(&pod);
     }
+    Some(found)
 }
 
 /// `node-1 512 (NodeResourcesFit 92, TaintToleration 300)`.

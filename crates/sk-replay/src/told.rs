@@ -1,7 +1,8 @@
 //! What the control plane said since the recorder last listened: decisions of the autoscaler and events, in the order of time.
 
 use std::iter::Peekable;
-use std::vec::{Drain, IntoIter};
+use std::slice::Iter;
+use std::vec::IntoIter;
 
 use sk_core::SimTime;
 use sk_engine::{Decision, Engine, Event};
@@ -12,14 +13,15 @@ use crate::record::Recorder;
 /// What is yet to be recorded.
 pub(crate) struct Told<'a> {
     decisions: Peekable<IntoIter<Decision>>,
-    events: Peekable<Drain<'a, Event>>,
+    events: Peekable<Iter<'a, Event>>,
 }
 
 impl<'a> Told<'a> {
-    /// All that was said. `events` is reused from one time to the next; it is empty afterwards.
+    /// All that was said. `events` is reused from one time to the next.
     pub(crate) fn of(engine: &mut Engine, events: &'a mut Vec<Event>) -> Self {
+        events.clear();
         engine.move_events_to(events);
-        Self { decisions: engine.take_decisions().into_iter().peekable(), events: events.drain(..).peekable() }
+        Self { decisions: engine.take_decisions().into_iter().peekable(), events: events.iter().peekable() }
     }
 
     /// Records what was said before `until`, or all that is left. Of what was said at one moment decisions come first.
@@ -31,7 +33,7 @@ impl<'a> Told<'a> {
             if let Some(decision) = self.decisions.next_if(is_first) {
                 recorder.decide(&decision)?;
             } else if let Some(event) = self.events.next_if(|event| is_due(event.at)) {
-                recorder.tell(&event)?;
+                recorder.tell(event)?;
             } else {
                 return Ok(());
             }

@@ -8,7 +8,7 @@ pub trait Source {
     fn meta(&self) -> &RunMeta;
     /// All pods.
     fn pods(&self) -> Result<impl Iterator<Item = Result<PodRow, Error>>, Error>;
-    /// Shows all pods, one after the other, without a copy of any.
+    /// Shows all pods, one after the other, without a copy of any. A run's have no uid here.
     fn each_pod(&self, show: impl FnMut(&PodRow<&str>)) -> Result<(), Error>;
     /// All nodes.
     fn nodes(&self) -> Result<impl Iterator<Item = Result<NodeRow, Error>>, Error>;
@@ -16,7 +16,8 @@ pub trait Source {
     fn series(&self) -> Result<impl Iterator<Item = Result<SeriesRow, Error>>, Error>;
     /// All answers of the scheduler.
     fn decisions(&self) -> Result<impl Iterator<Item = Result<DecisionRow, Error>>, Error>;
-    /// Shows all answers of the scheduler, one after the other, without a copy of any.
+    /// Shows all answers of the scheduler, one after the other, without a copy of any. A run's have no owner, counts and victims
+    /// here.
     fn each_decision(&self, show: impl FnMut(&DecisionRow<&str>)) -> Result<(), Error>;
     /// All decisions of the autoscaler; a recording has none.
     fn autoscaler(&self) -> Result<impl Iterator<Item = Result<AutoscalerRow, Error>>, Error>;
@@ -30,7 +31,7 @@ impl Source for Run {
         Run::pods(self)
     }
     fn each_pod(&self, mut show: impl FnMut(&PodRow<&str>)) -> Result<(), Error> {
-        let mut rows = Run::pods(self)?;
+        let mut rows = Run::pods(self)?.without(&["uid"]);
         while let Some(pod) = rows.next_borrowed()? {
             show(&pod);
         }
@@ -46,7 +47,7 @@ impl Source for Run {
         Run::decisions(self)
     }
     fn each_decision(&self, mut show: impl FnMut(&DecisionRow<&str>)) -> Result<(), Error> {
-        let mut rows = Run::decisions(self)?;
+        let mut rows = Run::decisions(self)?.without(&["owner", "evaluated", "feasible", "victims"]);
         while let Some(decision) = rows.next_borrowed()? {
             show(&decision);
         }

@@ -39,8 +39,15 @@ pub(crate) struct Agenda<T> {
     sweep_at: usize,
 }
 
-/// When, in which class, and after how many others.
-type Order = (SimTime, Class, u64);
+/// When; and then in which class and after how many others, in one number.
+type Order = (SimTime, u64);
+
+/// Behind the class there is room for as many entries as a run of years can have.
+const CLASS_SHIFT: u32 = 62;
+
+fn order(at: SimTime, class: Class, added: u64) -> Order {
+    (at, (class as u64) << CLASS_SHIFT | added)
+}
 
 #[derive(Clone, Debug)]
 struct Entry<T> {
@@ -55,7 +62,7 @@ impl<T> Agenda<T> {
 
     pub(crate) fn add(&mut self, at: SimTime, class: Class, what: T) {
         self.added += 1;
-        self.heap.push(Reverse(Entry { order: (at, class, self.added), what }));
+        self.heap.push(Reverse(Entry { order: order(at, class, self.added), what }));
     }
 
     /// The same for an entry that is due as long after it was put in as others of its class are, or nearly always is.
@@ -65,7 +72,7 @@ impl<T> Agenda<T> {
             return self.add(at, class, what);
         }
         self.added += 1;
-        soon.push_back(Entry { order: (at, class, self.added), what });
+        soon.push_back(Entry { order: order(at, class, self.added), what });
     }
 
     /// Has it grown so that entries should be looked through?
@@ -95,7 +102,7 @@ impl<T> Agenda<T> {
 
     /// Takes the next entry that is due by `until`.
     pub(crate) fn pop_due(&mut self, until: SimTime) -> Option<(SimTime, T)> {
-        let (_, queue) = self.next().filter(|((at, ..), _)| *at <= until)?;
+        let (_, queue) = self.next().filter(|((at, _), _)| *at <= until)?;
         let next = match queue {
             Some(queue) => self.soon[queue].pop_front(),
             None => self.heap.pop().map(|Reverse(entry)| entry),

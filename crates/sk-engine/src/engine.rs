@@ -56,6 +56,8 @@ pub(crate) struct Process {
     /// The version up to which it has learnt.
     cursor: u64,
     components: Vec<Member>,
+    /// What each of them wants to hear of.
+    ears: Vec<Ear>,
 }
 
 /// A component with its client.
@@ -63,30 +65,31 @@ pub(crate) struct Process {
 struct Member {
     component: Box<dyn Component>,
     limiter: Limiter,
-    /// A bit for each kind that it watches: asked for every change of every object.
-    watches: u32,
-    /// A bit for each kind whose objects' pods it wants to hear of as it is now; those of pods that nobody controls are all.
+}
+
+/// What a component wants to hear of: asked for every change of every object, so it stands apart from the component.
+#[derive(Clone, Copy)]
+struct Ear {
+    /// A bit for each kind that it watches.
+    kinds: u32,
+    /// A bit for each kind whose objects' pods it wants to hear of as it is now.
     pods_of: u32,
 }
 
-impl Member {
-    fn new(component: Box<dyn Component>, limiter: Limiter) -> Self {
-        let watches = component.watches().iter().fold(0, |bits, tag| bits | bit(*tag));
-        let mut member = Self { component, limiter, watches, pods_of: 0 };
-        member.listen_to_pods();
-        member
-    }
-
-    /// Says anew which pods it wants to hear of.
-    fn listen_to_pods(&mut self) {
-        let some = self.component.pods_of().map_or(u32::MAX, bit);
-        self.pods_of = if self.component.wants_pods() { some } else { 0 };
+impl Ear {
+    fn of(component: &dyn Component) -> Self {
+        let kinds = component.watches().iter().fold(0, |bits, tag| bits | bit(*tag));
+        Self { kinds, pods_of: pods_of(component) }
     }
 
     /// Does it want to hear of a change of such an object? `of` has the bits of what controls a pod.
-    fn hears(&self, kind: u32, of: u32) -> bool {
-        self.watches & kind != 0 && (kind != bit(KindTag::Pod) || self.pods_of & of != 0)
+    fn hears(self, kind: u32, of: u32) -> bool {
+        self.kinds & kind != 0 && (kind != bit(KindTag::Pod) || self.pods_of & of != 0)
     }
+}
+
+fn pods_of(component: &dyn Component) -> u32 {
+    if component.wants_pods() { component.pods_of().map_or(u32::MAX, bit) } else { 0 }
 }
 
 /// The bits of what controls a pod, before and after a change: all, if nobody does, or if a finalizer gives others a say.
@@ -130,11 +133,12 @@ enum Happening {
 
 impl Process {
     pub(crate) fn new(latency: SimDuration) -> Self {
-        Self { latency, cursor: 0, components: Vec::new() }
+        Self { latency, cursor: 0, components: Vec::new(), ears: Vec::new() }
     }
 
     pub(crate) fn with(mut self, component: impl Component + 'static, limit: Option<RateLimit>) -> Self {
-        self.components.push(Member::new(Box::new(component), Limiter::new(limit)));
+        self.ears.push(Ear::of(&component));
+        self.components.push(Member { component: Box::new(component), limiter: Limiter::new(limit) });
         self
     }
 }
@@ -266,8 +270,8 @@ impl Engine {
         for member in &mut self.processes[old].components {
             passed.push(member.component.passed_through());
             member.component = Box::new(Retired);
-            member.watches = 0;
         }
+        self.processes[old].ears = vec![Ear::of(&Retired); passed.len()];
         fresh.cursor = self.resource_version();
         let new = self.processes.len();
         self.places[place] = new;
@@ -286,7 +290,7 @@ impl Engine {
         for (component, passed) in passed.into_iter().enumerate() {
             self.call((new, component), |component, ctx| component.start(ctx));
             for event in &events {
-                if self.processes[new].components[component].watches & bit(event.object.body.tag()) != 0 {
+                if self.processes[new].ears[component].kinds & bit(event.object.body.tag()) != 0 {
                     self.call((new, component), |component, ctx| component.observe(event, ctx));
                 }
             }
@@ -466,19 +470,20 @@ impl Engine {
     /// Tells them from the one at `first` on, as far as one that asks for something: which that is.
     fn tell(&mut self, process: usize, first: usize) -> Option<usize> {
         let Self { api, processes, wanted, now, events, .. } = self;
-        let Process { cursor, components, .. } = &mut processes[process];
+        let Process { cursor, components, ears, .. } = &mut processes[process];
         let event = api.store().event(*cursor).expect("the log is never so full that it forgets unread changes");
         let kind = bit(event.object.body.tag());
         let is_pod = kind == bit(KindTag::Pod);
         let of = if is_pod { controllers_of(event) } else { 0 };
         let ctx = &mut Context::new(*now, api.store().view(*cursor), wanted, events.as_mut());
-        for (place, member) in components.iter_mut().enumerate().skip(first) {
-            if !member.hears(kind, of) {
+        for (place, ear) in ears.iter_mut().enumerate().skip(first) {
+            if !ear.hears(kind, of) {
                 continue;
             }
-            member.component.observe(event, ctx);
+            let component = components[place].component.as_mut();
+            component.observe(event, ctx);
             if !is_pod {
-                member.listen_to_pods();
+                ear.pods_of = pods_of(component);
             }
             if ctx.wants() {
                 return Some(place);
@@ -490,11 +495,11 @@ impl Engine {
     /// Runs a component and does what it asks for.
     fn call(&mut self, address: Address, act: impl FnOnce(&mut dyn Component, &mut Context<'_>)) {
         let Self { api, processes, wanted, now, events, .. } = self;
-        let Process { cursor, components, .. } = &mut processes[address.0];
+        let Process { cursor, components, ears, .. } = &mut processes[address.0];
         let ctx = &mut Context::new(*now, api.store().view(*cursor), wanted, events.as_mut());
-        let member = &mut components[address.1];
-        act(member.component.as_mut(), ctx);
-        member.listen_to_pods();
+        let component = components[address.1].component.as_mut();
+        act(component, ctx);
+        ears[address.1].pods_of = pods_of(component);
         self.carry_out(address);
     }
 

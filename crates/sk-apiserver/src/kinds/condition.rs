@@ -76,16 +76,16 @@ impl Condition {
     /// A condition that came to hold, or to hold no longer, at `now`.
     pub fn new(kind: &str, holds: bool, now: SimTime) -> Self {
         let status = if holds { ConditionStatus::True } else { ConditionStatus::False };
-        Self::of(kind, status, Some(now), Why::default())
+        Self::of(kind, status, Some(now), None)
     }
 
-    fn of(kind: &str, status: ConditionStatus, last_transition_time: Option<SimTime>, mut why: Why) -> Self {
+    fn of(kind: &str, status: ConditionStatus, last_transition_time: Option<SimTime>, why: Option<Why>) -> Self {
         let usual = TYPES.iter().position(|usual| *usual == kind).and_then(|place| u8::try_from(place).ok());
-        if usual.is_none() {
-            why.kind = kind.into();
-        }
-        let why = (why != Why::default()).then(|| Arc::new(why));
-        Self { why, last_transition_time, kind: usual.unwrap_or(ANOTHER), status }
+        let why = match usual {
+            Some(_) => why,
+            None => Some(Why { kind: kind.into(), ..why.unwrap_or_default() }),
+        };
+        Self { why: why.map(Arc::new), last_transition_time, kind: usual.unwrap_or(ANOTHER), status }
     }
 
     /// Its type, e.g. `Ready`.
@@ -187,7 +187,7 @@ impl<'de> Deserialize<'de> for Condition {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let Json { kind, status, last_transition_time, reason, message, rest } = Json::deserialize(deserializer)?;
         let why = Why { kind: SmolStr::default(), reason, message, rest };
-        Ok(Self::of(&kind, status, last_transition_time, why))
+        Ok(Self::of(&kind, status, last_transition_time, Some(why).filter(|why| *why != Why::default())))
     }
 }
 

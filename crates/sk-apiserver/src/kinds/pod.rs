@@ -12,7 +12,7 @@ use crate::error::Invalid;
 use crate::object::Rest;
 
 /// A pod. The spec is shared by all pods of a template; the node it is bound to stands outside it.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default)]
 pub struct Pod {
     /// What to run.
     pub spec: Arc<PodSpec>,
@@ -219,7 +219,21 @@ impl PodStatus {
     }
 }
 
+impl PartialEq for Pod {
+    fn eq(&self, other: &Self) -> bool {
+        self.same_spec(other)
+            && self.node_name == other.node_name
+            && self.directives == other.directives
+            && self.status == other.status
+    }
+}
+
 impl Pod {
+    /// Versions of one pod share their spec, which is seen at a glance.
+    fn same_spec(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.spec, &other.spec) || self.spec == other.spec
+    }
+
     /// A pod that nobody has seen: no node, no status.
     pub fn new(spec: Arc<PodSpec>) -> Self {
         Self { spec, node_name: None, directives: None, status: PodStatus::default() }
@@ -281,7 +295,7 @@ impl Kind for Pod {
     }
 
     fn same_desire(&self, other: &Self) -> bool {
-        (Arc::ptr_eq(&self.spec, &other.spec) || self.spec == other.spec) && self.node_name == other.node_name
+        self.same_spec(other) && self.node_name == other.node_name
     }
 
     fn validate(&self) -> Result<(), Invalid> {

@@ -284,7 +284,7 @@ mod tests {
             let (mut cluster, classes) = cluster();
             let selector = |text: &str| text.parse::<LabelSelector>().unwrap();
             let wanted: Vec<What> = ["app=1", "app in (2,3)", "app", "app!=4", "app>2,app in (1,4,5)"]
-                .map(|text| What::Selected { namespace: "default".into(), selector: selector(text) })
+                .map(|text| What::selected("default".into(), selector(text)))
                 .to_vec();
             let mut counters = Counters::default();
             let mut there: Vec<PodId> = Vec::new();

@@ -1,7 +1,10 @@
 //! What one pod is worth to a counter.
 
 use std::collections::BTreeMap;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
 
+use sk_core::lookup::hash_of;
 use sk_core::selector::{Operator, Requirement};
 use sk_core::{LabelSelector, SmolStr};
 
@@ -14,7 +17,7 @@ use crate::ids::ClassId;
 pub(crate) enum What {
     /// Pods of a namespace that a selector selects and that are not being deleted (`countPodsMatchSelector`,
     /// `podtopologyspread/common.go`).
-    Selected { namespace: SmolStr, selector: LabelSelector },
+    Selected(Arc<Selected>),
     /// Pods that match all required affinity terms of the class, once per term with the key.
     Affinity(ClassId),
     /// Required anti-affinity terms of the class that match, per key.
@@ -25,13 +28,42 @@ pub(crate) enum What {
     Preference { class: ClassId, hard_weight: i32 },
 }
 
+/// Which pods of a namespace. Asked for in every cycle of a pod that spreads, so its hash is worked out once.
+#[derive(Clone, Debug)]
+pub(crate) struct Selected {
+    namespace: SmolStr,
+    selector: LabelSelector,
+    hash: u64,
+}
+
+impl PartialEq for Selected {
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq(self, other)
+            || (self.hash == other.hash && self.namespace == other.namespace && self.selector == other.selector)
+    }
+}
+
+impl Eq for Selected {}
+
+impl Hash for Selected {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.hash.hash(state);
+    }
+}
+
 impl What {
+    /// The pods of a namespace that a selector selects.
+    pub(crate) fn selected(namespace: SmolStr, selector: LabelSelector) -> Self {
+        let hash = hash_of(&(&namespace, &selector));
+        Self::Selected(Arc::new(Selected { namespace, selector, hash }))
+    }
+
     pub(super) fn counts_live_only(&self) -> bool {
-        matches!(self, Self::Selected { .. })
+        matches!(self, Self::Selected(_))
     }
 
     pub(super) fn looks_at_namespaces(&self) -> bool {
-        !matches!(self, Self::Selected { .. })
+        !matches!(self, Self::Selected(_))
     }
 
     /// Does it select by the value of a label? Then [`Self::labelled`] finds the classes that may count.
@@ -52,7 +84,8 @@ impl What {
 
     /// The namespace and the first requirement by a label's value, where that alone rules out most classes.
     fn one_of(&self) -> Option<(&str, &Requirement)> {
-        let Self::Selected { namespace, selector } = self else { return None };
+        let Self::Selected(selected) = self else { return None };
+        let Selected { namespace, selector, .. } = &**selected;
         let mut requirements = selector.requirements().iter();
         requirements.find(|one| one.operator() == Operator::In).map(|one| (namespace.as_str(), one))
     }
@@ -64,7 +97,8 @@ pub(crate) fn weigh(cluster: &Cluster, what: &What, key: Option<&str>, other: Cl
     let has_key = |term: &&PodAffinityTerm| Some(term.key.as_str()) == key;
     let count = |number: usize| i32::try_from(number).unwrap_or(i32::MAX);
     match what {
-        What::Selected { namespace, selector } => {
+        What::Selected(selected) => {
+            let Selected { namespace, selector, .. } = &**selected;
             // A selector of everything counts nothing: `if selector.Empty() { return 0 }`.
             (!selector.is_everything() && there.namespace == *namespace && selector.matches(&there.labels)).into()
         }

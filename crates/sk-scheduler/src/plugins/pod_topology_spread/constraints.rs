@@ -35,7 +35,7 @@ pub(crate) struct Keyed {
 
 impl Keyed {
     fn new(constraint: SpreadConstraint, key: KeyId, class: &PodClass) -> Self {
-        let what = What::Selected { namespace: class.namespace.clone(), selector: constraint.selector.clone() };
+        let what = What::selected(class.namespace.clone(), constraint.selector.clone());
         Self { constraint, key, what }
     }
 }

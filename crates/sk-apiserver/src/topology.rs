@@ -1,7 +1,7 @@
-//! PodTopologyLabels: a pod gets the zone and the region of the node that it is bound to
+//! The PodTopologyLabels admission plugin: copies zone and region labels of its node onto a pod at binding
 //! (`plugin/pkg/admission/podtopologylabels`, 1.36).
 //!
-//! Pods of one template share their labels, and those of them in one zone share them again.
+//! Pods of one template share their labels, and so do those of them that are bound in one zone.
 
 use std::collections::BTreeMap;
 
@@ -20,8 +20,8 @@ const MEMORY: usize = 4096;
 /// Where a node is: its region and its zone.
 type Place = [Option<SmolStr>; 2];
 
-/// The labels that pods get where they run, remembered by the address of their own and the place. The source is kept, so its address
-/// cannot come to mean another.
+/// The labels that pods get where they run, remembered by the address of their own and the place. The source is kept,
+/// so its address cannot come to mean another.
 #[derive(Clone, Default)]
 pub(crate) struct Topology(BTreeMap<(usize, Place), (Labels, Labels)>);
 

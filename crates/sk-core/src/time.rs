@@ -1,7 +1,7 @@
-//! Instants and spans of simulated time, in whole microseconds.
+//! Times and durations of the simulation, in whole microseconds.
 //!
 //! Integers with a unit, never floats: two runs must agree to the last bit. Nothing here reads a clock; `now` always
-//! comes from the caller. Arithmetic saturates, because a trace may hold any number and must never make us panic.
+//! comes from the caller. Arithmetic saturates, because a trace may hold any number and must never cause a panic.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Div, Mul, Sub};
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 const MICROS_PER_SECOND: i64 = 1_000_000;
 
-/// A moment: microseconds since the Unix epoch, on the trace's own clock.
+/// A time: microseconds since the Unix epoch, on the trace's own clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct SimTime(i64);

@@ -1,7 +1,7 @@
-//! What is to happen when: the heap of a discrete-event simulation.
+//! The event heap of the discrete-event simulation.
 //!
-//! Entries of the same moment come out by class and then in the order they were put in, so the order never depends on
-//! how a heap happens to arrange equals.
+//! Entries for the same instant come out by class and then in insertion order, so the order never depends on how a
+//! heap arranges equal entries.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

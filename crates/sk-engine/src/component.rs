@@ -1,7 +1,9 @@
-//! What a part of the control plane is to the engine: a state machine that is told things and asks for things.
+//! The interface between the engine and a part of the control plane: a state machine that receives events and sends
+//! requests.
 //!
-//! Components know the API and what their process has seen of it, never each other. What they want done they put into the
-//! [`Context`]; the engine does it and tells them how it went. They are `Clone + Send`, so that an engine can be forked.
+//! Components know the API and what their process has seen of it, never each other. They put requests into the
+//! [`Context`]; the engine sends them and reports each result back. They are `Clone + Send`, so that an engine can be
+//! forked.
 
 use std::collections::BTreeMap;
 

@@ -1,9 +1,9 @@
-//! The frame around a reconciler: work queue, workers, batches of requests, backoff.
+//! Runs a reconciler: work queue, workers, batches of requests, backoff.
 //!
-//! A reconciler decides purely: from what its process has seen and a key to the requests that bring the cluster nearer to
-//! what is desired. This frame sends them batch by batch through the client's rate limit, tells the reconciler how each
-//! one went, stops at the first refusal and tries again later, as a controller's `sync` in Kubernetes does when a call
-//! returns an error.
+//! A reconciler decides purely: from a key and what its process has seen, it returns the requests that bring the
+//! cluster nearer to the desired state. This file sends them batch by batch through the client's rate limit, tells the
+//! reconciler the result of each, stops at the first error and retries later, as a controller's `sync` in Kubernetes
+//! does when a call fails.
 
 use std::collections::{BTreeMap, VecDeque};
 

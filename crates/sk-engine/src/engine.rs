@@ -1,8 +1,8 @@
-//! The loop: virtual time, the API server, and the processes around it.
+//! The simulation loop: virtual time, the API server, and the processes around it.
 //!
-//! [`Engine`] never sleeps. A caller asks [`Engine::next_deadline`], calls [`Engine::advance_to`], and puts requests in
-//! with [`Engine::handle`]; whether it lets wall time pass in between is its own affair. An engine is a value: cloned, it
-//! goes on twice, and what is done to one is never seen by the other.
+//! [`Engine`] never sleeps. A caller asks [`Engine::next_deadline`], calls [`Engine::advance_to`], and sends requests
+//! with [`Engine::handle`]; whether wall time passes in between is up to the caller. An engine is a value: a clone
+//! continues on its own, and neither sees what happens to the other.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;

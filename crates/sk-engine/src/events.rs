@@ -1,8 +1,8 @@
-//! What the parts of the control plane say about objects for people: Kubernetes' Events, as `kubectl describe` shows them.
+//! Kubernetes Events: what the control plane reports about objects, as `kubectl describe` shows it.
 //!
-//! They are handed out by [`crate::Engine::take_events`] if [`crate::Settings::events`] asks for them and are no objects of
-//! the store: nobody in a cluster acts on Events, and a run with a million pods would carry five million of them. What is
-//! said follows from a request that went well or was refused, so reconcilers say it in one place ([`crate::controller`]).
+//! [`crate::Engine::take_events`] returns them if [`crate::Settings::events`] is on. They are not objects in the
+//! store: no component acts on Events, and a run with a million pods would store five million of them. An Event
+//! follows from a request that succeeded or failed, so all reconcilers emit them in one place ([`crate::controller`]).
 
 use std::sync::Arc;
 

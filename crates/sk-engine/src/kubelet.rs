@@ -1,11 +1,11 @@
 //! Virtual nodes: the kubelets of a cluster without machines.
 //!
-//! They do what KWOK's stages do on a real cluster: a node becomes ready after a while, a pod bound to it starts after
-//! the delays written on it, ends after the lifetime written on it, and goes when it is deleted. A node that is gone
-//! takes its pods with it at once, where a real cluster waits for its pod garbage collector; a pod bound to a node that is not
-//! there waits for that node, or for the collector (`controllers/pod_gc.rs`). A node whose condition `Ready`
-//! is `Unknown`, and one that is marked as silent before anybody has noticed, is silent: nothing starts, ends or goes on it
-//! until it is heard of again.
+//! They do what KWOK's stages do on a real cluster: a node becomes ready after a delay; a pod bound to it starts after
+//! the delays in its annotations, ends after the lifetime in its annotations, and terminates when it is deleted. When
+//! a node is deleted, its pods are deleted at once, where a real cluster waits for the pod garbage collector. A pod
+//! bound to a node that does not exist waits for that node or for the collector (`controllers/pod_gc.rs`). On a node
+//! whose `Ready` condition is `Unknown`, or that a fault has silenced before the control plane noticed, no pod starts,
+//! ends or terminates until the node is back.
 
 mod admission;
 mod containers;

@@ -1,4 +1,4 @@
-//! What a simulated cluster is made of and how fast its parts are.
+//! The settings of a simulated cluster: its components and their speed.
 
 use std::collections::BTreeMap;
 

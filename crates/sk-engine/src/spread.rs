@@ -1,8 +1,9 @@
-//! A spread of durations that is known by its median and its 99th percentile.
+//! A distribution of durations, given by its median and its 99th percentile.
 //!
-//! Times until something is ready lean to the right: half of them lie close together, a few take several times as long. A
-//! log-normal distribution has that shape and is settled by two percentiles. Here it stands as six of its quantiles, joined
-//! by straight lines: they need nothing but a square root, which every machine computes to the same bits.
+//! Times until something is ready are skewed to the right: half of them lie close together, a few take several times
+//! as long. A log-normal distribution has that shape and is determined by two percentiles. This file stores six of its
+//! quantiles and interpolates linearly, which needs nothing but a square root, and every machine computes that to the
+//! same bits.
 
 use sk_core::SimDuration;
 use sk_core::rng::Stream;

@@ -1,4 +1,4 @@
-//! What the engine decided without knowing, in warnings for people.
+//! Warnings about what the engine assumed because the trace does not say.
 
 use std::collections::BTreeMap;
 

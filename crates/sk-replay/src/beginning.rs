@@ -1,4 +1,4 @@
-//! How a run begins: which nodes stand, which pods stand on them, and how long before the clock all of that is made.
+//! The start of a run: the nodes that exist, the pods on them, and how long before the clock starts they are created.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! What the cluster autoscaler decided, as rows of the run record: one per decision and object that it was about, and the
-//! Kubernetes events that it writes.
+//! The cluster autoscaler's decisions as rows of the run record: one per decision and object, and the Kubernetes
+//! Events that it writes.
 
 use std::collections::BTreeMap;
 

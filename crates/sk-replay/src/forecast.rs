@@ -1,9 +1,8 @@
-//! What can be said of a run before it is made: which pods no node of the cluster could take, what is not modelled, and what
-//! is not simulated at all.
+//! What is known before a run: which pods fit on no node, what is not modelled, and what is not simulated at all.
 //!
-//! Each pod template of the trace is put, alone, before the engine's own scheduler on a cluster with one empty node of each
-//! group, or with the nodes that stand at the start. What does not fit there will not fit later; what fits alone may still
-//! have to wait.
+//! The engine's own scheduler gets each pod template of the trace alone, on a cluster with one empty node of each
+//! group, or with the nodes that exist at the start. A template that does not fit there will not fit later; one that
+//! fits alone may still have to wait.
 
 use std::collections::{BTreeMap, BTreeSet};
 

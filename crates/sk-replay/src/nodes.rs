@@ -1,7 +1,8 @@
-//! Nodes that no group makes: those of a recording, which come and go as they did, and those of a file, which stay.
+//! Nodes that no group creates: recorded nodes, which come and go as they did, and nodes from a file, which stay.
 //!
-//! A node is what placement needs of it: name, labels, taints, size, images. What it belongs to is told by the groups'
-//! `match`, for prices and figures; what pods outside the trace took from it (`reserved`) is taken off what it has to give.
+//! A node has what placement needs: name, labels, taints, resources, images. The groups' `match` says which group it
+//! belongs to, for prices and figures; `reserved`, what pods outside the trace used, is subtracted from its
+//! allocatable resources.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

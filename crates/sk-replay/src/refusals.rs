@@ -1,7 +1,7 @@
-//! Which objects of a trace the API server would refuse: what `validate` asks, so that it and a run refuse the same.
+//! Which objects of a trace the API server would refuse, for `validate`, so that it and a run refuse the same objects.
 //!
-//! Every operation of the plan goes to an API server alone, without controllers and without time. What is refused for
-//! reasons of time (a namespace that is going) is not found here.
+//! Every operation of the plan goes to an API server alone, without controllers and without time. Refusals that depend
+//! on time (a terminating namespace) are not found here.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! From the scenario people write to what the engine is set up with.
+//! Turns a user's scenario into the engine's settings.
 
 use std::collections::BTreeMap;
 

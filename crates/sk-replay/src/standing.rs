@@ -1,8 +1,8 @@
-//! Pods that stand when the clock begins: each on the node that it was recorded on.
+//! Pods that exist when the clock starts, each on the node on which it was recorded.
 //!
-//! The controllers of the engine make the pods, as they make all others; before the clock begins, each new pod of an owner
-//! takes the place of one that the owner really had at that moment. A pod on a node that the simulated cluster does not
-//! have, and one that nothing was recorded of, is placed by the scheduler; both are counted.
+//! The engine's controllers create these pods like all others; before the clock starts, each new pod of an owner takes
+//! the place of one that the owner really had then. The scheduler places a pod whose node the simulated cluster does
+//! not have, and a pod without a recording; both are counted.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

@@ -1,4 +1,4 @@
-//! What the control plane said since the recorder last listened: decisions of the autoscaler and events, in the order of time.
+//! What the control plane reported since the recorder last read it: autoscaler decisions and Events, in order of time.
 
 use std::iter::Peekable;
 use std::vec::{Drain, IntoIter};

@@ -1,9 +1,9 @@
 //! What two recordings of one scenario must agree on, and where they do not.
 //!
-//! Compared are the last states of all objects, without the fields that the scenario calls incomparable. A
-//! controller makes, and unmakes, the pods of one batch in any order, so `Pod#3` of one run may be `Pod#5` of another:
-//! the pods of one owner are compared as a bag, their ordinals written `Pod#*`. Intermediate states are not
-//! compared: which of them a watch gets to see is a race.
+//! It compares the last states of all objects, without the fields that the scenario calls incomparable. A controller
+//! creates and deletes the pods of one batch in any order, so `Pod#3` of one run may be `Pod#5` of another: the pods
+//! of one owner are compared as a bag, with their ordinals written `Pod#*`. Intermediate states are not compared:
+//! which of them a watch sees is a race.
 
 use std::collections::BTreeMap;
 

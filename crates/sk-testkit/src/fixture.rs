@@ -1,9 +1,9 @@
-//! Recorded answers of the real thing, as they lie in `fixtures/`: read here by hermetic tests, written by the recorder.
+//! Recorded results of the real control plane in `fixtures/`: hermetic tests read them, the recorder writes them.
 //!
-//! Four sorts. A [`Fixture`] is what the real control plane did with a scenario. An [`OracleFixture`] is a table of
-//! questions and of what Kubernetes' own Go libraries answer. [`Discovery`] is which kinds it serves, [`OpenApi`] of which
-//! types they are. All say which version answered and when;
-//! a test fails when that is not the version pinned in `tools/control-plane/go.mod`.
+//! There are four sorts. A [`Fixture`] is what the real control plane did with a scenario. An [`OracleFixture`] is a
+//! table of questions with the answers of Kubernetes' own Go libraries. [`Discovery`] lists the kinds that it serves,
+//! [`OpenApi`] their types. All name the version and the date; a test fails when the version is not the one pinned in
+//! `tools/control-plane/go.mod`.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,11 +1,12 @@
-//! What the engine and the real control plane must agree on when both have played a scenario: states, not just names.
+//! What the engine and the real control plane must agree on after a scenario: states, not just names.
 //!
-//! Compared of every object: whether it is gone, and its last state: labels, annotations, owners and generation, the spec as
-//! far as the engine's says something (a real API server fills in defaults), the whole status with conditions, reasons
-//! and messages. Of workloads also their counts over time: every turn that each takes ([`counts`]). Times are scrubbed by [`canonical`](crate::canonical); pods of one batch come in any order
-//! and are compared as a bag. Where a scenario watches Events, what was said of each object is compared too. What is left
-//! out stands in [`LEFT_OUT`] with its reason, or in the scenario under `incomparable` (where `/counts/…` names one of the
-//! counts, `/events` what was said, and `/deleted` objects that are gone, however many they were).
+//! Compared of every object: whether it is deleted, and its last state: labels, annotations, owners and generation,
+//! the spec as far as the engine's has it (a real API server fills in defaults), the whole status with conditions,
+//! reasons and messages. Of workloads also their counts over time, turning point by turning point ([`counts`]).
+//! [`canonical`](crate::canonical) scrubs times; pods of one batch come in any order and are compared as a bag. Where
+//! a scenario watches Events, the Events of each object are compared too. [`LEFT_OUT`] lists with reasons what is not
+//! compared, and so does the scenario under `incomparable` (where `/counts/…` names one of the counts, `/events` the
+//! Events, and `/deleted` deleted objects, however many they were).
 
 mod counts;
 

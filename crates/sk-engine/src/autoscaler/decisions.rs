@@ -1,7 +1,8 @@
-//! What the autoscaler decided and why, as data: one entry per loop and matter in which it did or refused something.
+//! The autoscaler's decisions and their reasons as data: one entry per loop and subject for which it did or refused
+//! something.
 //!
-//! A loop that only repeats what the one before said is not recorded again. The list is bounded; what did not fit is
-//! counted.
+//! A loop that repeats the decision of the loop before adds no entry. The list is bounded, and entries that did not
+//! fit are counted.
 
 use std::collections::{BTreeMap, BTreeSet};
 

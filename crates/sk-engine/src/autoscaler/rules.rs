@@ -1,5 +1,5 @@
-//! The rules that were observed, by name, so that a test can leave one out and see that the comparison with the real
-//! autoscaler notices. Without the feature `rule-switches` every rule holds.
+//! The observed rules by name, so that a test can switch one off and see that the comparison with the real autoscaler
+//! fails. Without the feature `rule-switches` every rule is on.
 
 use super::flags::Autoscaler;
 

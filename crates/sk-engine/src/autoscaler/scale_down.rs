@@ -1,8 +1,9 @@
-//! Which nodes could go, since when, and which of them go now (`core/scaledown/planner`, `eligibility`, `unneeded`).
+//! Which nodes are unneeded, since when, and which to remove now (`core/scaledown/planner`, `eligibility`,
+//! `unneeded`).
 //!
-//! Decides only. A loop looks at each node that is little used, tries in simulation to move its pods elsewhere, one node
-//! after the other, and remembers since when a node could go. What was found unremovable in simulation is not looked at
-//! again for a while, even if it becomes empty meanwhile.
+//! Decides only. A loop simulates, for one node after the other with low utilization, whether its pods fit elsewhere,
+//! and remembers since when a node is unneeded. A node that the simulation found unremovable is not simulated again
+//! for a while, even if it becomes empty in the meantime.
 
 use std::collections::BTreeMap;
 

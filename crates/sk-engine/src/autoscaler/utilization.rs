@@ -1,5 +1,5 @@
-//! How much of a node is asked for (`simulator/utilization/info.go`): the larger share of CPU and memory; of a node with
-//! GPUs their share alone.
+//! A node's utilization (`simulator/utilization/info.go`): the larger of the requested shares of CPU and memory; for a
+//! node with GPUs, the share of its GPUs alone.
 
 use std::fmt;
 

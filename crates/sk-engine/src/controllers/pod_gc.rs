@@ -1,8 +1,9 @@
-//! The pod garbage collector: pods that have ended and are too many, pods that are deleted before they had a node, and pods
-//! bound to a node that is not there (`pkg/controller/podgc`, 1.36).
+//! The pod garbage collector: deletes surplus terminated pods, terminating pods that were never scheduled, and pods
+//! bound to a node that does not exist (`pkg/controller/podgc`, 1.36).
 //!
-//! Kubernetes looks at all pods every 20 s. Here what it would find is kept by observing, and it acts at the same moments.
-//! Pods whose node goes are the virtual nodes' own affair (`kubelet.rs`), and gone before this looks.
+//! Kubernetes lists all pods every 20 s. Here the collector tracks the pods that such a list would find, and acts at
+//! the same times. When a node is deleted, its virtual kubelet removes its pods at once (`kubelet.rs`), so the
+//! collector never sees them.
 
 use std::collections::BTreeSet;
 

@@ -1,7 +1,7 @@
-//! The replica set controller: as many pods as desired, no more and no fewer (`pkg/controller/replicaset`, 1.36). A second
-//! one works on replication controllers, as in Kubernetes (`pkg/controller/replication`).
+//! The ReplicaSet controller: keeps as many pods as desired (`pkg/controller/replicaset`, 1.36). A second instance
+//! works on ReplicationControllers, as in Kubernetes (`pkg/controller/replication`).
 //!
-//! How many pods a set has is counted as they change, not anew in every sync; they are listed only when some must go.
+//! It counts a set's pods as they change instead of in every sync, and lists them only to choose pods to delete.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
-//! ControllerRevisions: the templates that a StatefulSet or DaemonSet had (`pkg/controller/history`, 1.36).
+//! ControllerRevisions: the template history of a StatefulSet or DaemonSet (`pkg/controller/history`, 1.36).
 //!
-//! A revision is told by the hash of its template. Kubernetes' hash has 32 bits and a counter for collisions; ours has 47,
-//! and among the dozen revisions of one set none collide, so the counter stays 0.
+//! The hash of its template identifies a revision. Kubernetes' hash has 32 bits and a collision counter; ours has 47,
+//! and the dozen revisions of one set do not collide, so the counter stays 0.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! The taint eviction controller: pods leave a node with a `NoExecute` taint that they do not tolerate, at once or when the
-//! seconds for which they tolerate it are over (`pkg/controller/tainteviction`, 1.36).
+//! The taint eviction controller: deletes pods from a node with a `NoExecute` taint that they do not tolerate, at once
+//! or after their `tolerationSeconds` (`pkg/controller/tainteviction`, 1.36).
 
 use std::collections::BTreeMap;
 

@@ -1,9 +1,10 @@
-//! What a virtual node does with the containers of a pod: start, end, start again, stop.
+//! The container lifecycle on a virtual node: start, end, restart, stop.
 //!
-//! In a simulation all main containers of a pod start and end together. How long they run and with what they end is, in
-//! this order: the pod's recorded life, its annotations (`static.simkube.io/lifetime`, `static.simkube.io/exit-code`), and
-//! for pods of Jobs the scenario's time; any other pod runs until it is deleted. A recorded life is the whole pod's, restarts
-//! included, so a pod that ends well ends for good whatever its restart policy says.
+//! In a simulation all main containers of a pod start and end together. How long they run and with which exit code
+//! they end comes, in this order, from the pod's recorded life, from its annotations (`static.simkube.io/lifetime`,
+//! `static.simkube.io/exit-code`), and for pods of Jobs from the scenario; any other pod runs until it is deleted. A
+//! recorded life is the life of the whole pod, restarts included, so a pod that ends successfully is not restarted,
+//! whatever its restart policy.
 
 use sk_apiserver::Object;
 use std::sync::Arc;

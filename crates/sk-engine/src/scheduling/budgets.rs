@@ -1,7 +1,7 @@
-//! PodDisruptionBudgets, as preemption asks for them: how many pods of each may go.
+//! PodDisruptionBudgets for preemption: how many pods of each may be disrupted.
 //!
-//! `status.disruptionsAllowed` counts where somebody writes it. Otherwise it is reckoned here as the disruption controller
-//! does (`pkg/controller/disruption/disruption.go`), and only when somebody is about to be preempted.
+//! `status.disruptionsAllowed` counts where a controller writes it. Otherwise this file computes it as the disruption
+//! controller does (`pkg/controller/disruption/disruption.go`), and only when a preemption needs it.
 
 use std::collections::{BTreeMap, BTreeSet};
 

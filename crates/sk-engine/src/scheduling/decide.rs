@@ -1,4 +1,5 @@
-//! What becomes of a decision: a binding, or a reason in the pod's status and perhaps room that others have to make.
+//! Carries out a scheduling decision: a binding, or a `PodScheduled` condition with the reason and perhaps a
+//! preemption.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Why a pod went where it went, for whoever wants to know: kept only if the settings say so, and only so much.
+//! Why a pod was placed where it was, for `explain`: kept only if the settings ask for it, and bounded.
 
 use sk_apiserver::Uid;
 use sk_core::{ObjectKey, SmolStr};

@@ -1,4 +1,4 @@
-//! What the scheduler's informers show it: pods, nodes, and the objects beside them.
+//! The scheduler's informers: pods, nodes, and the other objects that scheduling reads.
 
 use serde_json::Value;
 use sk_apiserver::kinds::{Other, Pod};

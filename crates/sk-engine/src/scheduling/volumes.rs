@@ -1,9 +1,10 @@
-//! Claims, volumes and storage classes: what the trace tells of them restricts pods, and the rest is bound here.
+//! PersistentVolumeClaims, PersistentVolumes and StorageClasses: those in the trace restrict pods, and the engine
+//! binds the rest.
 //!
-//! A claim that names a volume is bound to it, and goes where that volume is reachable, if its object is known. A claim of
-//! a class that waits for its first consumer is bound when its first pod gets a node, to a volume that is made there. Every
-//! other claim, also one that nobody has told of, is bound at once to a volume that all nodes reach. No API object is
-//! made: on a real cluster a provisioner would do that, and pods would wait for it.
+//! A claim that names a volume is bound to it, and its pod goes where that volume is reachable, if the volume is in
+//! the trace. A claim with a `WaitForFirstConsumer` class is bound when its first pod gets a node, to a volume on that
+//! node. Every other claim, also one that is not in the trace, is bound at once to a volume that all nodes reach. No
+//! API object is created: on a real cluster a provisioner would create one, and pods would wait for it.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
-//! How many pods an object asks for, and how much CPU they request: told from the object alone.
+//! How many pods an object asks for and how much CPU they request, read from the object alone.
 //!
-//! Kubernetes' own kinds are known by name. Of a custom kind the pod templates are found by their shape (a map under a
-//! key that ends in `template`, with `spec.containers`), and their number is the `replicas` that stands beside each, as
-//! in an Argo Rollout, a Kubeflow training job or a Ray cluster.
+//! Built-in kinds are known by name. In a custom resource the pod templates are found by their shape (a map under a
+//! key that ends in `template`, with `spec.containers`), and their number is the `replicas` beside each, as in an Argo
+//! Rollout, a Kubeflow training job or a Ray cluster.
 
 use std::collections::BTreeSet;
 

@@ -1,6 +1,7 @@
-//! What happens to single machines: they fall silent, are heard again, go for good, are emptied before they go.
+//! What happens to single machines: they stop reporting, report again, disappear, or are drained before they
+//! disappear.
 //!
-//! All of it is requests to the API server, as anybody outside of the cluster could send them.
+//! All of it is requests to the API server that any client could send.
 
 use std::sync::Arc;
 

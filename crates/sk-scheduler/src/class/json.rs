@@ -1,7 +1,8 @@
-//! From a pod's JSON.
+//! Reads a pod class from a pod's JSON.
 //!
-//! Reading is strict where a wrong guess would place the pod elsewhere (a quantity or a selector that does not parse) and
-//! bounded: a pod with more terms than [`MAX_TERMS`] is refused, because every one is compared with every other pod.
+//! Reading is strict where a wrong guess would place the pod elsewhere (a quantity or a selector that does not parse),
+//! and bounded: a pod with more than [`MAX_TERMS`] terms is refused, because every term is compared with every other
+//! pod.
 
 use std::collections::BTreeMap;
 

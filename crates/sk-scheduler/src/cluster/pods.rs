@@ -1,4 +1,4 @@
-//! Pods, where they are, and for which node some of them are nominated.
+//! Pods, their nodes, and nominations.
 
 use std::collections::BTreeMap;
 

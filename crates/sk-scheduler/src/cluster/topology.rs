@@ -1,4 +1,4 @@
-//! The domains that nodes belong to: per label key that some pod cares about, the value of each node as a number.
+//! Topology domains: for each label key that some pod uses, the value of each node as a number.
 
 use std::sync::Arc;
 

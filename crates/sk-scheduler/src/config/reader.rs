@@ -1,4 +1,4 @@
-//! A value and the path to it, so that every refusal says where.
+//! A value with its path, so that every error names its position.
 
 use std::fmt;
 

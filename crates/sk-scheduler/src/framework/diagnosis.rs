@@ -1,6 +1,6 @@
-//! Why a pod cannot be placed, in kube-scheduler's words (`framework/types.go`, `FitError.Error`).
+//! Why a pod cannot be scheduled, with kube-scheduler's messages (`framework/types.go`, `FitError.Error`).
 //!
-//! The cycle keeps codes and counts; the sentence is made when somebody reads it.
+//! The cycle keeps codes and counts; the message is made when it is read.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! The scheduler's memory between pods, and one decision.
+//! The scheduler's state between pods, and one decision.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! One waiting pod: where it waits, in which order, for how long.
+//! One waiting pod: in which queue, in which order, for how long.
 
 use std::cmp::Reverse;
 

@@ -1,7 +1,7 @@
-//! `make record-fixtures`: records anew what the real control plane does with each scenario, what the real scheduler
-//! does with each family of scheduling scenarios, which kinds it serves and of which types, and what the oracles answer. Arguments name what
-//! to record (`job`, `scheduler/preemption`, `api/pods`, `discovery`, `openapi`, `oracle-cron`, or `scheduler` and `api` for all their
-//! families); without any, all are.
+//! `make record-fixtures`: records what the real control plane does with each scenario, what the real scheduler does
+//! with each family of scheduling scenarios, which kinds and types the API server serves, and the answers of the
+//! oracles. Arguments name what to record (`job`, `scheduler/preemption`, `api/pods`, `discovery`, `openapi`,
+//! `oracle-cron`, or `scheduler` and `api` for all their families); without arguments it records everything.
 
 use std::collections::VecDeque;
 use std::process::ExitCode;

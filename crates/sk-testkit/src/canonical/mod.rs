@@ -1,9 +1,9 @@
-//! What happened in a cluster, told so that two clusters can be compared.
+//! The history of a cluster in a form in which two clusters can be compared.
 //!
-//! A cluster invents names, uids, versions, hashes, addresses and times; they differ from run to run and mean
+//! A cluster generates names, uids, versions, hashes, addresses and times; they differ from run to run and mean
 //! nothing. [`canonicalise`] names every object by its owner and by its ordinal among the owner's objects of that kind
-//! (`default/Deployment/nginx/ReplicaSet#1/Pod#3`), scrubs the rest, and gives each object's distinct states in order.
-//! Order between objects is left out: it is a race even in one cluster. Pure: observations in, histories out.
+//! (`default/Deployment/nginx/ReplicaSet#1/Pod#3`), scrubs the rest, and returns each object's distinct states in
+//! order. Order between objects is left out: it is a race even in one cluster. Pure: observations in, histories out.
 
 mod name;
 mod scrub;

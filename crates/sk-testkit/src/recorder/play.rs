@@ -1,4 +1,4 @@
-//! Does what a scenario says, when it says it, while the cluster is being watched.
+//! Carries out a scenario's steps at their times while the cluster is being watched.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! Empties a cluster between two scenarios, so that the next one begins as on a new cluster.
+//! Empties a cluster between two scenarios, so that the next one starts as on a new cluster.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! Questions and answers on disk: `fixtures/scheduler/NAME.json` holds a family and what the real scheduler did with it.
+//! Recordings on disk: `fixtures/scheduler/NAME.json` holds a family and what the real scheduler did with it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::answer::Attempt;
+use super::attempt::Attempt;
 use super::scenario::Family;
 use crate::fixture::{self, FixtureError};
 

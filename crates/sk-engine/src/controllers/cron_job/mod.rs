@@ -1,7 +1,7 @@
-//! The CronJob controller: a Job for every moment that is due (`pkg/controller/cronjob`, 1.36).
+//! The CronJob controller: creates a Job for every scheduled time that is due (`pkg/controller/cronjob`, 1.36).
 //!
-//! Which moment that is, is decided in `due`; what is done about it in `sync`. A Job is named after its moment, so that no
-//! moment gets two.
+//! `due` finds the scheduled time, `sync` acts on it. A Job is named after its scheduled time, so that no scheduled
+//! time gets two Jobs.
 
 mod due;
 mod sync;

@@ -1,4 +1,4 @@
-//! One sync of a CronJob: old Jobs go, finished ones leave the list, a due one is made.
+//! One sync of a CronJob: removes old Jobs, takes finished ones off the active list, creates a Job that is due.
 
 use std::sync::Arc;
 

@@ -1,5 +1,4 @@
-//! One sync of a daemon set: on which nodes pods are missing or too many, and what to report
-//! (`daemon_controller.go`, 1.36).
+//! One sync of a DaemonSet: nodes with missing or surplus pods, and the status (`daemon_controller.go`, 1.36).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

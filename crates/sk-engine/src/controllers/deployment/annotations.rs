@@ -1,5 +1,5 @@
-//! What a deployment writes on its replica sets and on itself: revisions, and the sizes by which scaling is told from a
-//! rollout (`util/deployment_util.go`, 1.36).
+//! The annotations that a Deployment writes on itself and on its ReplicaSets: revisions, and the desired and maximum
+//! replicas by which it tells scaling from a rollout (`util/deployment_util.go`, 1.36).
 
 use sk_apiserver::Labels;
 use sk_core::SmolStr;

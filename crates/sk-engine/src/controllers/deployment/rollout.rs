@@ -1,4 +1,5 @@
-//! A deployment and its replica sets at one moment, and the next step of its rollout (`rolling.go`, `recreate.go`, 1.36).
+//! A Deployment and its ReplicaSets during one sync, and the next step of its rollout (`rolling.go`, `recreate.go`,
+//! 1.36).
 
 use std::sync::Arc;
 

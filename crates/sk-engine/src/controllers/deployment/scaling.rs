@@ -1,5 +1,5 @@
-//! A new size while several replica sets have pods: each gets its share, so that scaling does not hasten a rollout
-//! (`sync.go`, `scale`, 1.36).
+//! Proportional scaling: while several ReplicaSets have pods, each gets its share of a new size, so that scaling does
+//! not speed up a rollout (`sync.go`, `scale`, 1.36).
 
 use std::cmp::Reverse;
 

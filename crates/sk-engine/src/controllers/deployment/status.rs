@@ -1,5 +1,4 @@
-//! What a deployment reports: counts, whether it is available, whether its rollout gets on (`progress.go`, `sync.go`,
-//! 1.36).
+//! A Deployment's status: counts, and the conditions Available and Progressing (`progress.go`, `sync.go`, 1.36).
 
 use serde_json::Value;
 use sk_apiserver::kinds::{Condition, ConditionStatus, Deployment, DeploymentStatus};

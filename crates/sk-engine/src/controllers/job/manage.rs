@@ -1,4 +1,4 @@
-//! The pods a Job makes and deletes (`manageJob`).
+//! Creates and deletes a Job's pods (`manageJob`).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

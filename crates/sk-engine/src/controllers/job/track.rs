@@ -1,5 +1,5 @@
-//! Counting pods exactly once (`trackJobStatusAndRemoveFinalizers`): the status with the uncounted, finalizers off, the
-//! status with the counters, in this order.
+//! Counts pods exactly once (`trackJobStatusAndRemoveFinalizers`): first the status with the uncounted uids, then the
+//! finalizers, then the status with the counters.
 
 use std::sync::Arc;
 

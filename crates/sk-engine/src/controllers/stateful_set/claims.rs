@@ -1,8 +1,8 @@
-//! The claims of a stateful set's pods: made before the pod, and owned as the retention policy wants it
-//! (`stateful_pod_control.go`, `stateful_set_utils.go`, 1.36).
+//! The PersistentVolumeClaims of a StatefulSet's pods: created before the pod, with the owner that the retention
+//! policy asks for (`stateful_pod_control.go`, `stateful_set_utils.go`, 1.36).
 //!
-//! Whoever owns a claim decides when the garbage collector takes it: nobody, the set, or a pod that is to go because the
-//! set shrank.
+//! A claim's owner decides when the garbage collector deletes it: nobody, the StatefulSet, or a pod that scaling down
+//! removes.
 
 use std::sync::Arc;
 

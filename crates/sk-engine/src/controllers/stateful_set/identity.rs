@@ -1,4 +1,4 @@
-//! Which number a pod of a stateful set has, and how the pod of a number is made (`stateful_set_utils.go`, 1.36).
+//! The ordinal of a StatefulSet's pod, and how to make the pod of an ordinal (`stateful_set_utils.go`, 1.36).
 
 use std::sync::Arc;
 

@@ -1,10 +1,10 @@
-//! The stateful set controller (`pkg/controller/statefulset`, 1.36): pods with numbers, made and removed in order, with
-//! claims that outlive them.
+//! The StatefulSet controller (`pkg/controller/statefulset`, 1.36): pods with ordinals, created and deleted in order,
+//! with claims that outlive them.
 //!
-//! `sync` decides, `identity` names and makes pods, `claims` makes claims and says whose they are.
+//! `sync` decides, `identity` names and makes pods, `claims` makes claims and sets their owners.
 //!
-//! Simplified: claims are bound as soon as they are made; a pod whose volumes differ from the set's claims is left alone
-//! (the API server would refuse to change it).
+//! Simplified: claims are bound as soon as they are created; a pod whose volumes differ from the StatefulSet's claims
+//! is left alone (the API server would refuse to change it).
 
 mod claims;
 mod identity;

@@ -86,13 +86,13 @@ pub struct StatefulSetStrategy {
     pub rolling_update: Option<Partition>,
 }
 
-/// Who replaces old pods of a stateful set or a daemon set.
+/// The update strategy of a StatefulSet or a DaemonSet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SetStrategyType {
-    /// The controller does.
+    /// The controller replaces old pods.
     #[default]
     RollingUpdate,
-    /// When a user deletes them.
+    /// The controller replaces a pod only after a user has deleted it.
     OnDelete,
 }
 

@@ -158,11 +158,13 @@ fn remove_record(dir: &Path) -> Result<(), Error> {
     if dir.is_symlink() {
         return fs::remove_file(dir).map_err(failed(dir));
     }
-    // An empty folder was in the place: it has no run.json and nothing to remove.
-    let files = if dir.join(META_FILE).exists() { made_by_a_run(dir)? } else { BTreeSet::new() };
+    // Somebody else may have written run.json, and a name in it may be a path: only what is in the folder is removed.
+    // An empty folder has no run.json and nothing to remove.
+    let made = if dir.join(META_FILE).exists() { made_by_a_run(dir)? } else { BTreeSet::new() };
+    let files = entries(dir)?.into_iter().filter(|name| made.contains(name));
     // run.json is removed last: as long as it is there, the rest can be told from a user's folder.
-    let (last, first): (Vec<_>, Vec<_>) = files.into_iter().partition(|name| name == META_FILE);
-    for path in first.into_iter().chain(last).map(|name| dir.join(name)).filter(|path| path.exists()) {
+    let (last, first): (Vec<_>, Vec<_>) = files.partition(|name| name == META_FILE);
+    for path in first.into_iter().chain(last).map(|name| dir.join(name)) {
         fs::remove_file(&path).map_err(failed(&path))?;
     }
     fs::remove_dir(dir).map_err(failed(dir))

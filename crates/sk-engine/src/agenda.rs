@@ -23,7 +23,7 @@ pub(crate) enum Class {
     Delivery,
     /// A request reaches the API server.
     Request,
-    /// Somebody wakes up.
+    /// A component wakes up.
     Wake,
 }
 

@@ -18,7 +18,7 @@ use crate::settings::Settings;
 
 /// A part of the control plane.
 pub(crate) trait Component: Send + CloneComponent {
-    /// The kinds it wants to hear of. Nothing else is delivered to it.
+    /// The kinds that it watches. Nothing else is delivered to it.
     fn watches(&self) -> &'static [KindTag];
 
     /// What it is called where people read it: the name of its type, or of the reconciler in its frame.
@@ -69,7 +69,7 @@ pub(crate) trait Component: Send + CloneComponent {
         Vec::new()
     }
 
-    /// How many decisions were lost because nobody took them.
+    /// How many decisions were dropped because they were not taken.
     fn dropped_decisions(&self) -> u64 {
         0
     }
@@ -99,7 +99,7 @@ pub(crate) struct Context<'a> {
     /// The objects as the component's process knows them.
     pub(crate) view: View<'a>,
     wanted: &'a mut Vec<Wanted>,
-    /// Does anybody listen to Events?
+    /// Are Events on?
     listens: bool,
 }
 
@@ -124,7 +124,7 @@ impl<'a> Context<'a> {
         !self.wanted.is_empty()
     }
 
-    /// Says something about an object, if anybody listens.
+    /// Emits an Event about an object, if Events are on.
     pub(crate) fn tell<Events: IntoIterator<Item = Event>>(&mut self, events: impl FnOnce(View<'a>) -> Events) {
         if self.listens {
             let said = events(self.view).into_iter().map(|event| Box::new(Event { at: self.now, ..event }));

@@ -19,7 +19,7 @@ pub(crate) trait Reconciler: Clone + Send + 'static {
     /// What it works on.
     type Key: Ord + Clone + Send;
 
-    /// The kinds whose changes it wants to hear of.
+    /// The kinds that it watches.
     const WATCHES: &'static [KindTag];
 
     /// How long a key waits after a sync that failed.
@@ -39,12 +39,12 @@ pub(crate) trait Reconciler: Clone + Send + 'static {
         None
     }
 
-    /// What is said for people once a request of the plan for `key` was answered. The view still shows what was before.
+    /// The Events after a request of the plan for `key` was answered. The view still shows the state before.
     fn events(&self, _key: &Self::Key, _verb: Verb, _answer: &Answer, _view: View<'_>) -> Vec<Event> {
         Vec::new()
     }
 
-    /// What is still to be said of `key` after a request of its plan was refused.
+    /// Further Events of `key` after a request of its plan was refused.
     fn after_refusal(&mut self, _key: &Self::Key, _view: View<'_>, _now: SimTime) -> Option<Request> {
         None
     }

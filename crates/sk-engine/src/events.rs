@@ -12,7 +12,7 @@ use sk_core::{SimTime, SmolStr};
 /// At most so many are kept until somebody takes them, which a run does every few thousand changes: some 30 MB.
 const MAX_KEPT: usize = 100_000;
 
-/// What was said and nobody has taken yet.
+/// The Events that were not taken yet.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Kept {
     events: Vec<Event>,
@@ -28,7 +28,7 @@ impl Kept {
         }
     }
 
-    /// Moves what was said behind what is there.
+    /// Appends the Events to what is there.
     pub(crate) fn move_to(&mut self, events: &mut Vec<Event>) {
         events.append(&mut self.events);
     }
@@ -39,7 +39,7 @@ impl Kept {
     }
 }
 
-/// One thing that was said.
+/// One Event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
     /// When.

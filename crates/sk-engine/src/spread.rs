@@ -8,7 +8,7 @@
 use sk_core::SimDuration;
 use sk_core::rng::Stream;
 
-/// One in a million is as fine as anybody can tell.
+/// One in a million is precise enough.
 const STEPS: u64 = 1_000_000;
 /// Which share of a log-normal distribution lies below its median times the n-th power of √(p99/p50), n from −2 to 3: the
 /// normal distribution's share below n × 1.1632, where 2 × 1.1632 is its 99th percentile. The last is cut off at 1.

@@ -209,7 +209,7 @@ fn listed(
     (!said.is_empty()).then(|| said.join("; "))
 }
 
-/// Why a group was chosen, as the end of what is said of it.
+/// Why a group was chosen, as the end of its message.
 fn chosen(because: &Because) -> String {
     match because {
         Because::OnlyOption => ", chosen as the only option".to_owned(),

@@ -273,7 +273,7 @@ impl Recorder {
         Ok(())
     }
 
-    /// Takes in what somebody said about an object.
+    /// Takes in an Event about an object.
     pub fn tell(&mut self, event: &sk_engine::Event) -> Result<(), Error> {
         self.event_rows += 1;
         if self.event_rows > MAX_EVENT_ROWS {
@@ -619,7 +619,7 @@ fn end_of(pod: &Pod, nodes: &Nodes) -> EndedBy {
     }
 }
 
-/// Forgets what was said of a pod.
+/// Forgets the Events of a pod.
 fn forget(explained: &mut BTreeMap<(Uid, Option<SmolStr>), Explained>, pod: Uid) {
     while let Some(key) = explained.range((pod, None)..).next().map(|(key, _)| key.clone()).filter(|key| key.0 == pod) {
         explained.remove(&key);

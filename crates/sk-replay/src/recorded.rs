@@ -51,7 +51,7 @@ pub struct Recorded {
     pub nodes: Vec<NodeRow>,
     /// Desired replicas.
     pub series: Vec<SeriesRow>,
-    /// What the scheduler said, as far as pods' conditions tell.
+    /// The scheduler's messages, as far as pods' conditions have them.
     pub decisions: Vec<DecisionRow>,
 }
 

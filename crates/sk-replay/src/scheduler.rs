@@ -21,7 +21,7 @@ pub struct SchedulerError {
     problem: String,
 }
 
-/// A place, and what stands between it and what follows.
+/// A position, and the separator after it.
 #[derive(Debug)]
 struct Shown(Option<String>);
 

@@ -9,19 +9,19 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use sk_core::{ObjectKey, ObjectRef, SimTime, SmolStr};
 use sk_store::trace::{Observation, Trace, TraceError};
 
-/// Where pods stood at one moment.
+/// The nodes of pods at one time.
 #[derive(Clone, Debug, Default)]
 pub struct Standing {
     /// By owner and template, in the order in which they started. Pods without a known template are under nothing.
     owners: BTreeMap<ObjectRef, BTreeMap<Option<String>, VecDeque<SmolStr>>>,
-    /// Pods that belong to nobody.
+    /// Pods without an owner.
     bare: BTreeMap<ObjectKey, SmolStr>,
-    /// Pods that stood on nodes that the simulated cluster does not have.
+    /// Pods on nodes that the simulated cluster does not have.
     pub(crate) elsewhere: u64,
 }
 
 impl Standing {
-    /// The pods of a trace that stood at `at` on one of these nodes.
+    /// The pods of a trace that were on one of these nodes at `at`.
     pub fn of(trace: &Trace, at: SimTime, nodes: &BTreeSet<SmolStr>) -> Result<Self, TraceError> {
         let mut standing = Vec::new();
         for observation in trace.observations()? {
@@ -67,7 +67,7 @@ impl Standing {
         if let Some(place) = own.and_then(VecDeque::pop_front) {
             return Some(place);
         }
-        // A pod whose template nobody could tell may have been of this one.
+        // A pod whose template is unknown may have been of this one.
         templates.get_mut(&None).and_then(VecDeque::pop_front)
     }
 }

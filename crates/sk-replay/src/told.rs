@@ -16,13 +16,13 @@ pub(crate) struct Told<'a> {
 }
 
 impl<'a> Told<'a> {
-    /// All that was said. `events` is reused from one time to the next; it is empty afterwards.
+    /// All Events and decisions. `events` is reused; it is empty afterwards.
     pub(crate) fn of(engine: &mut Engine, events: &'a mut Vec<Event>) -> Self {
         engine.move_events_to(events);
         Self { decisions: engine.take_decisions().into_iter().peekable(), events: events.drain(..).peekable() }
     }
 
-    /// Records what was said before `until`, or all that is left. Of what was said at one moment decisions come first.
+    /// Records everything before `until`, or all that is left. At the same time decisions come first.
     pub(crate) fn before(&mut self, until: Option<SimTime>, recorder: &mut Recorder) -> Result<(), Error> {
         let is_due = |at: SimTime| until.is_none_or(|until| at < until);
         loop {

@@ -63,7 +63,7 @@ fn differences_of(name: &str, ours: &[Value], theirs: &[Value]) -> Vec<String> {
     changed.chain(only_ours).chain(only_theirs).collect()
 }
 
-/// Removes the field at a path in which `*` stands for every element of a list.
+/// Removes the field at a path in which `*` matches every element of a list.
 pub(crate) fn remove(value: &mut Value, path: &[&str]) {
     let (Some((first, rest)), value) = (path.split_first(), value) else { return };
     let key = first.replace("~1", "/").replace("~0", "~");

@@ -28,7 +28,7 @@ const MAX_FIXTURE_BYTES: u64 = 5 << 20;
 pub struct Fixture {
     /// The scenario, whole, as it was when it was recorded.
     pub scenario: Value,
-    /// What the API server said its version is, such as `v1.36.4`.
+    /// The API server's version, such as `v1.36.4`.
     pub kubernetes: String,
     /// The day, in UTC.
     pub recorded: String,
@@ -40,7 +40,7 @@ pub struct Fixture {
     pub objects: Vec<History>,
 }
 
-/// A request that was refused, in the server's words.
+/// A refused request, with the server's message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Refusal {
@@ -71,7 +71,7 @@ pub struct OracleFixture<Case> {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Discovery {
-    /// What the API server said its version is, such as `v1.36.4`.
+    /// The API server's version, such as `v1.36.4`.
     pub kubernetes: String,
     /// The day, in UTC.
     pub recorded: String,
@@ -110,7 +110,7 @@ impl Discovery {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OpenApi {
-    /// What the API server said its version is, such as `v1.36.4`.
+    /// The API server's version, such as `v1.36.4`.
     pub kubernetes: String,
     /// The day, in UTC.
     pub recorded: String,

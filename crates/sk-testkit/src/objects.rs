@@ -99,7 +99,7 @@ impl Object {
         self.set("/metadata/name", name)
     }
 
-    /// Its namespace, `default` unless told.
+    /// Its namespace; `default` by default.
     pub fn namespace(self, namespace: &str) -> Self {
         self.set("/metadata/namespace", namespace)
     }

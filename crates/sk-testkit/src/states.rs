@@ -79,7 +79,7 @@ pub const LEFT_OUT: &[(&str, &str, &str)] = &[
 /// Reasons of Events that are not compared: the words of the one hang on the moment, the other names no uid.
 const UNSAID: [&str; 2] = ["FailedScheduling", "TaintManagerEviction"];
 
-/// Who says nothing in a recording, because KWOK stands in for it.
+/// The component that writes no Events in a recording, because KWOK replaces it.
 const KUBELET: &str = "kubelet";
 
 /// Scenarios that are not compared by state: tests of their own compare what these are about.
@@ -160,7 +160,7 @@ fn outcome(history: &History, incomparable: &[Incomparable]) -> Value {
     outcome
 }
 
-/// What was said of an object, each thing once.
+/// The Events of an object, each once.
 fn events(history: &History) -> Value {
     let is_compared = |event: &&EventLine| !UNSAID.contains(&event.reason.as_str()) && event.from != KUBELET;
     let said = history.events.iter().filter(is_compared).map(|event| {

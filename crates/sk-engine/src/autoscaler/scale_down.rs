@@ -112,7 +112,7 @@ impl Planner {
         self.resumed.insert(node.clone(), since);
     }
 
-    /// The times of all nodes that could go start anew.
+    /// The unneeded times of all nodes start again.
     pub(super) fn begin_again(&mut self, now: SimTime) {
         self.unneeded.values_mut().for_each(|node| node.since = now);
     }
@@ -158,7 +158,7 @@ impl Planner {
             } else if node.stays && look.flags.follows(Rule::MarkedNodesStay) {
                 reasons.push((node.name.clone(), "the node is marked as no scale down".to_owned()));
             } else if self.unremovable.contains_key(&node.name) && look.flags.follows(Rule::RecheckTimeout) {
-                // Said when it was found.
+                // Reported when it was found.
             } else {
                 let utilization = Utilization::of(node, look.view, look.flags);
                 match utilization.is_too_high(look.flags) {

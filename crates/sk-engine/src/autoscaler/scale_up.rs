@@ -44,9 +44,9 @@ pub(super) struct ScaleUp {
 #[derive(Clone, Debug)]
 pub(super) struct Refused {
     pub(super) pods: Vec<PodView>,
-    /// How many groups said what.
+    /// The count of groups per reason.
     pub(super) reason: String,
-    /// What each group said.
+    /// The reason of each group.
     pub(super) groups: Vec<(SmolStr, String)>,
 }
 

@@ -14,7 +14,7 @@ use super::{drain, price};
 /// What is asked for of a node, in shares of what it has.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Utilization {
-    /// Of CPU; 0 for nodes with GPUs, where nobody asks.
+    /// Of CPU; 0 for nodes with GPUs, where it does not count.
     pub cpu: f64,
     /// Of memory, likewise.
     pub memory: f64,

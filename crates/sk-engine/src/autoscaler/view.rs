@@ -449,7 +449,7 @@ impl PodView {
 pub(super) enum Likeness {
     /// The same owner, and the same to scheduling.
     Of(api::Uid, ClassId),
-    /// Nobody's pod is like no other.
+    /// A pod without an owner is like no other.
     Alone(PodId),
 }
 

@@ -43,7 +43,7 @@ impl Adoption {
                 self.wanted.remove(&event.id);
                 self.strangers.remove(&event.id);
             }
-            // The API server lets nobody change a selector.
+            // The API server refuses changes to a selector.
             Change::Modified => {}
             Change::Added => {
                 // One that is no selector was refused by the API server.
@@ -61,7 +61,7 @@ impl Adoption {
         }
     }
 
-    /// A pod came, changed or went: sets that might want it, or no longer want it, are to look.
+    /// A pod was created, changed or deleted: queues the sets that may adopt or release it.
     pub(crate) fn child_seen(&mut self, event: &WatchEvent, view: View<'_>, queue: &mut WorkQueue<ObjectId>) {
         let is_there = event.change != Change::Deleted;
         let before = event.before.as_ref();

@@ -143,7 +143,7 @@ fn disrupted(known: &Value, pods: &[&Arc<Object>], now: SimTime) -> (Map<String,
     (kept, recheck)
 }
 
-/// `(expected pods, healthy pods that are wanted)`; `None` where nobody can say how many there should be.
+/// `(expected pods, healthy pods that are wanted)`; `None` if the expected count is unknown.
 fn expected(spec: &Value, pods: &[&Arc<Object>], view: View<'_>) -> Option<(i32, i32)> {
     let read = |name: &str| serde_json::from_value::<IntOrPercent>(spec.get(name)?.clone()).ok();
     if let Some(unavailable) = read("maxUnavailable") {

@@ -62,7 +62,7 @@ impl Reconciler for Garbage {
     }
 }
 
-/// Only a new object, or one with other owners, may have an owner that nobody here has seen going.
+/// Only a new object, or one with other owners, may have an owner whose deletion was missed.
 fn owners_may_be_gone(event: &WatchEvent) -> bool {
     let before = event.before.as_ref().map(|before| &before.meta.owners);
     !event.object.meta.owners.is_empty() && before != Some(&event.object.meta.owners)

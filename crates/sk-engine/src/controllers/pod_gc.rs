@@ -37,7 +37,7 @@ type Ended = (bool, SimTime, ObjectKey, ObjectId);
 pub(crate) enum Key {
     /// Pods that have ended, all of them.
     Ended,
-    /// A pod that is going and never had a node: nobody else will let it go.
+    /// A terminating pod that never had a node: no kubelet will delete it.
     Unscheduled(ObjectId),
     /// A pod whose node is not there.
     Orphaned(ObjectId),
@@ -120,7 +120,7 @@ fn ended(id: ObjectId, object: &Object) -> Option<Ended> {
     Some((!evicted, object.created, object.key.clone(), id))
 }
 
-/// What is said of a pod whose node is gone, before it goes too (`gcOrphaned`). Nobody knows how its containers ended.
+/// The status of a pod whose node is gone, before it is deleted (`gcOrphaned`). How its containers ended is unknown.
 pub(crate) fn lost(pod: &mut Pod, now: SimTime) {
     pod.status.phase = PodPhase::Failed;
     let condition = Condition::new("DisruptionTarget", true, now);

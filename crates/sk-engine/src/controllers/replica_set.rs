@@ -25,7 +25,7 @@ use crate::workqueue::WorkQueue;
 
 /// The condition of a set whose pods were refused.
 pub(super) const REPLICA_FAILURE: &str = "ReplicaFailure";
-/// Where a set's conditions stand in its status.
+/// The path of a set's conditions in its status.
 pub(super) const CONDITIONS: &str = "conditions";
 
 /// At most this many creations or deletions in one go (`BurstReplicas`).
@@ -280,7 +280,7 @@ impl ReplicaSets {
 }
 
 impl ReplicaSets {
-    /// The conditions: whether pods were refused in this sync. One that stands there already keeps its words.
+    /// The conditions: whether pods were refused in this sync. An existing one keeps its message.
     fn told(&self, id: ObjectId, rest: &Map<String, Value>, now: SimTime) -> Map<String, Value> {
         let refusal = self.refusals.get(&id);
         if refusal.is_none() && !rest.contains_key(CONDITIONS) {

@@ -17,7 +17,7 @@ use crate::workqueue::WorkQueue;
 pub(crate) struct TaintEviction {
     /// Pods that are to leave unless the taint goes: when.
     leaving: BTreeMap<ObjectId, SimTime>,
-    /// How many nodes have a taint that pods may have to leave for. While none has, nobody needs to look at pods.
+    /// How many nodes have a taint that pods may have to leave for. While none has, no pod needs a check.
     tainted_nodes: usize,
 }
 
@@ -104,7 +104,7 @@ fn stay(spec: &PodSpec, taints: &[&Taint]) -> Stay {
     shortest.map_or(Stay::ForEver, |secs| Stay::For(SimDuration::from_secs(secs.max(0))))
 }
 
-/// What decides whether a pod has to look at its node's taints anew.
+/// The fields whose change makes a pod's tolerations be checked again.
 fn place(object: &Object) -> Option<(Option<&SmolStr>, &[Toleration])> {
     object.pod().map(|pod| (pod.node_name.as_ref(), pod.spec.tolerations.as_slice()))
 }

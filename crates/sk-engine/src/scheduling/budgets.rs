@@ -87,7 +87,7 @@ fn allowed(limits: &Limits, namespace: &SmolStr, view: View<'_>) -> i32 {
         (None, Some(share)) => scale(&pods, view).and_then(|expected| share.of(expected, true)),
         (None, None) => Some(0),
     };
-    // A budget that cannot be reckoned lets nobody go (`failSafe`).
+    // A budget that cannot be computed allows no disruption (`failSafe`).
     desired.map_or(0, |desired| (healthy - desired).max(0))
 }
 

@@ -58,7 +58,7 @@ impl KubeScheduler {
         self.queue.happened_to(priority, now, &event, &self.library);
     }
 
-    /// The pod as the library knows it, made known now if it is not; `None`: nobody could schedule it.
+    /// The pod as the library knows it, made known now if it is not; `None` if it cannot be scheduled.
     fn learn(&mut self, event: &WatchEvent, pod: &Pod, ctx: &mut Context<'_>) -> Option<(Known, ClassId)> {
         let object = &event.object;
         let class = match self.classes.of(object, pod, &mut self.library.cluster) {

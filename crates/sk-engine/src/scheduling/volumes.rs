@@ -87,7 +87,7 @@ impl KubeScheduler {
         self.queue.happened(now, &Event::Claim { namespace, name }, &self.library);
     }
 
-    /// Tells the library how a claim stands.
+    /// Passes a claim's state to the library.
     fn bind_claim(&mut self, key: &Key) {
         let Some(claim) = self.storage.claims.get(key) else { return };
         let class = claim.class.as_ref().and_then(|name| self.storage.classes.get(name));
@@ -161,7 +161,7 @@ impl KubeScheduler {
         self.queue.happened(now, &event, &self.library);
     }
 
-    /// Claims that pods name and nobody has told of are there, and reachable from everywhere.
+    /// Claims that are not in the trace count as bound and reachable from every node.
     pub(super) fn suppose_claims(&mut self, class: ClassId) {
         for key in self.claims_of(class) {
             if !self.storage.claims.contains_key(&key) {

@@ -104,7 +104,7 @@ impl Gaps {
         self.objects.insert(object.clone(), Found { message, ..Found::new(MissingWhy::Refused, demand) });
     }
 
-    /// Workloads all of whose pods a server refuses, each with its words.
+    /// Workloads all of whose pods a server refuses, each with its message.
     pub(crate) fn lacking(&self) -> impl Iterator<Item = (&ObjectRef, String)> {
         self.prerequisites.iter().flat_map(Prerequisites::lacking)
     }

@@ -24,14 +24,14 @@ pub struct Overlay {
     added: BTreeSet<Place>,
 }
 
-/// What an object is called, whatever the version of its API.
+/// The name of an object in any API version.
 type Place = (SmolStr, SmolStr, ObjectKey);
 
 fn place(object: &ObjectRef) -> Place {
     (object.gvk.group.clone(), object.gvk.kind.clone(), object.key.clone())
 }
 
-/// The same object stands twice in what is laid over a trace.
+/// The same object is in the overlay twice.
 #[derive(Debug, thiserror::Error)]
 #[error("{0} stands twice in the manifests to be laid over the trace; keep one of them")]
 pub struct Twice(ObjectRef);

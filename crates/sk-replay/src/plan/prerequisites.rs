@@ -38,7 +38,7 @@ impl Prerequisites {
         }
     }
 
-    /// Workloads without pods for want of something, each with the words in which a server refuses its pods.
+    /// Workloads whose pods lack a prerequisite, each with the message with which a server refuses its pods.
     pub(super) fn lacking(&self) -> impl Iterator<Item = (&ObjectRef, String)> {
         self.needed.iter().filter_map(|(object, needed)| {
             let missing = needed.iter().find(|one| !self.there.contains(*one))?;

@@ -20,7 +20,7 @@ use super::machines::{self, ZONE, is_silent, listed, set_known, set_silent, succ
 use super::{Change, Deed, Moment, Timeline, has_groups};
 use crate::setup::Setup;
 
-/// A node that has not been heard of for so long is not ready (`--node-monitor-grace-period`, Kubernetes 1.36,
+/// A node that has not reported for so long is not ready (`--node-monitor-grace-period`, Kubernetes 1.36,
 /// pkg/controller/nodelifecycle/config/v1alpha1/defaults.go).
 const FOUND_OUT_AFTER: SimDuration = SimDuration::from_secs(50);
 /// Then the cloud's controller looks whether the machine is there, at its next look (`--node-monitor-period`).
@@ -62,7 +62,7 @@ enum Step {
     FoundOut(Vec<SmolStr>),
     /// The cloud finds out that these are gone.
     Removed(Vec<SmolStr>),
-    /// These are heard again.
+    /// These report again.
     Back(Vec<SmolStr>),
     /// The cloud takes these.
     Taken(Vec<SmolStr>),

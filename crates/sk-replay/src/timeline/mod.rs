@@ -25,7 +25,7 @@ const MAX_MOMENTS: usize = 86_400;
 /// Why a timeline cannot be carried out.
 #[derive(Debug, thiserror::Error)]
 pub enum TimelineError {
-    /// A moment that depends on something that is not known here.
+    /// A time that depends on something unknown here.
     #[error("timeline[{0}].at: this is no moment of the trace; write one such as +3d or 2026-11-10T14:00:00Z")]
     Moment(usize),
     /// `every` happens too often.
@@ -88,13 +88,13 @@ pub(crate) enum Deed {
     Set(Box<Change>),
 }
 
-/// What somebody changed.
+/// A change to the configuration.
 #[derive(Clone, Debug)]
 pub(crate) struct Change {
     /// Which fields, for the record.
     pub(crate) fields: Vec<String>,
     pub(crate) setup: Setup,
-    /// kube-scheduler has to be started anew.
+    /// kube-scheduler has to be restarted.
     pub(crate) is_of_scheduler: bool,
 }
 

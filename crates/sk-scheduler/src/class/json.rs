@@ -245,7 +245,7 @@ fn preferred_node_affinity(affinity: &Value) -> Read<Vec<(i32, NodeSelectorTerm)
     Ok(terms.filter(|(weight, term)| *weight != 0 && !term.matches_nothing).collect())
 }
 
-/// A term that asks for too much is an error: without it the pod would fit nowhere, and nobody would know why.
+/// A term that asks for too much is an error: without it the pod would fit nowhere, without a reason.
 fn bounded_term(term: &Value) -> Read<()> {
     let length = |field: &str| term.get(field).and_then(Value::as_array).map_or(0, Vec::len);
     bounded("matchExpressions", length("matchExpressions"))?;

@@ -27,7 +27,7 @@ impl Images {
         self.known[image as usize].0
     }
 
-    /// Has any node told of an image?
+    /// Has any node reported an image?
     pub(crate) fn is_empty(&self) -> bool {
         self.on.is_empty()
     }

@@ -75,7 +75,7 @@ impl Log {
         }
     }
 
-    /// Where a reader that has read everything stands.
+    /// The position of a reader that has read everything.
     pub(crate) fn end(&self) -> u64 {
         self.start + self.entries.len() as u64
     }

@@ -21,7 +21,7 @@ pub(crate) struct Order {
     zones: Vec<(SmolStr, Vec<NodeId>)>,
     count: usize,
     walk: Arc<Vec<NodeId>>,
-    /// Where a node stands in the walk, by node.
+    /// The position of each node in the order.
     position: Vec<u32>,
     version: u64,
     has_new: bool,
@@ -45,7 +45,7 @@ impl Order {
         self.version
     }
 
-    /// Where the node stands in the walk.
+    /// The position of the node in the order.
     pub(crate) fn position(&self, node: NodeId) -> Option<usize> {
         self.position.get(node.index()).filter(|at| **at != ABSENT).map(|at| *at as usize)
     }

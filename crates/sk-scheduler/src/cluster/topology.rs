@@ -67,7 +67,7 @@ impl Topology {
         &self.domains[key.index()]
     }
 
-    /// A key by name, if somebody asked for it before.
+    /// A key by name, if it was used before.
     pub(crate) fn id(&self, name: &str) -> Option<KeyId> {
         self.keys.get(name).map(KeyId)
     }

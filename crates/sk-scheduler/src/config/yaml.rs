@@ -30,7 +30,7 @@ pub(super) fn read(text: &str) -> Result<Value, ConfigError> {
     })
 }
 
-/// Line and column of what stands at a path, or of the nearest thing around it.
+/// Line and column of a path, or of its nearest parent.
 pub(super) fn place(text: &str, path: &Path) -> Option<(u64, u64)> {
     let root: Spanned<Tree> = serde_saphyr::from_str(text).ok()?;
     let mut at = &root;

@@ -200,7 +200,7 @@ impl Counter {
         self.topology_version = cluster.topology.version;
         self.counts.fill(0);
         (self.total, self.highest) = (0, 0);
-        // The first pod of a new Deployment: nobody is there yet.
+        // The first pod of a new Deployment: there are no others yet.
         if cluster.classes.len() - self.sorted <= cluster.pods.on_nodes {
             self.sort_classes(cluster);
             if self.cares.iter().all(|(class, _)| cluster.pods.of_class(*class) == 0) {

@@ -36,7 +36,7 @@ struct Best {
     place: u32,
 }
 
-/// Nobody feasible is in the group. The local score of a node that is out is as low.
+/// No feasible node is in the group. The local score of a node that is out is as low.
 const NOBODY: i32 = -1;
 
 impl Grouping {

@@ -175,7 +175,7 @@ impl Scheduler {
     }
 }
 
-/// Is anybody on a node whom the pod may preempt?
+/// Is there a pod on a node that this pod may preempt?
 pub(super) fn has_victims(cluster: &Cluster, attempt: &Attempt) -> bool {
     let lower = cluster.pods.lowest_priority().is_some_and(|lowest| lowest < attempt.class.priority);
     lower && !attempt.class.never_preempts

@@ -181,7 +181,7 @@ pub(crate) enum PreFilter {
     Skip,
     /// Only these nodes, sorted by name, are worth asking about.
     Only(Vec<NodeId>),
-    /// No node will do, in these words.
+    /// No node fits, with this message.
     Reject(String),
 }
 
@@ -213,6 +213,6 @@ pub(crate) trait Plugin: Sync {
         Hint::Skip
     }
 
-    /// Its reasons in kube-scheduler's words.
+    /// Its reasons, with kube-scheduler's messages.
     fn describe(&self, _class: &PodClass, _reasons: u32, _say: &mut dyn FnMut(&str)) {}
 }

@@ -30,7 +30,7 @@ pub(crate) struct Search {
     pub(super) grouping: Grouping,
     /// The other nodes that were looked at.
     pub(super) rejected: Vec<(NodeId, Rejection)>,
-    /// Nodes that other pods are nominated for, and what was said of them.
+    /// Nodes that other pods are nominated for, and their results.
     rivals: Vec<(NodeId, Rejection)>,
     /// How many nodes were looked at one by one.
     pub(super) looks: u64,

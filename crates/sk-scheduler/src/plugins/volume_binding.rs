@@ -34,7 +34,7 @@ struct Unbound {
     allowed: Vec<NodeSelectorTerm>,
 }
 
-/// A lister's words for a claim that is not there.
+/// A lister's message for a claim that does not exist.
 pub(crate) fn not_found(name: &str) -> String {
     format!("persistentvolumeclaim \"{name}\" not found")
 }

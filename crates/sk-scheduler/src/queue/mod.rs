@@ -165,7 +165,7 @@ impl Queue {
         self.events[from..].iter()
     }
 
-    /// The pod is no longer being tried; events that nobody needs any more are forgotten.
+    /// The pod is no longer being tried; events that are no longer needed are dropped.
     fn land(&mut self, pod: PodId) {
         if self.in_flight.remove(&pod).is_none() {
             return;
@@ -325,7 +325,7 @@ impl Queue {
     }
 }
 
-/// `isPodWorthRequeuing`: does the event help with anybody who rejected the pod? With nobody, any event does.
+/// `isPodWorthRequeuing`: does the event help with a plugin that rejected the pod? Without one, any event does.
 fn worth(scheduler: &Scheduler, class: ClassId, rejectors: PluginSet, pod: Option<PodId>, event: &Event) -> bool {
     if rejectors.is_empty() || matches!(event, Event::Timeout) {
         return true;

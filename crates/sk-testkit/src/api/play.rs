@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{Answer, Call, Family, scrub};
 
-/// What somebody answered.
+/// A response.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answered {
     /// The HTTP status code.

@@ -110,7 +110,7 @@ async fn record_api(families: impl Iterator<Item = &sk_testkit::api::Family>) ->
     Ok(recorded)
 }
 
-/// One API server serves all families; the scheduler is started anew for each scenario.
+/// One API server serves all families; the scheduler is restarted for each scenario.
 async fn record_families(families: impl Iterator<Item = &Family>) -> Result<usize, Error> {
     let mut arena = None;
     let mut recorded = 0;

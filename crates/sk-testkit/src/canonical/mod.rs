@@ -17,7 +17,7 @@ use sk_core::Gvk;
 use name::Names;
 use scrub::Scrubber;
 
-/// What a watch said about an object.
+/// A watch event about an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     /// It was there at the start, or it came.
@@ -68,7 +68,7 @@ pub struct EventLine {
     pub reason: String,
     /// The sentence, with canonical names.
     pub message: String,
-    /// Who said it.
+    /// Its source.
     pub from: String,
 }
 

@@ -19,7 +19,7 @@ pub struct Binaries(Programs);
 /// Why there are no binaries to start.
 #[derive(Debug, thiserror::Error)]
 pub enum BinariesError {
-    /// Nobody has built them here.
+    /// They are not built here.
     #[error(transparent)]
     Missing(#[from] MissingProgram),
     /// There is no telling where they would be.

@@ -61,7 +61,7 @@ impl DerefMut for ControlPlane {
 }
 
 impl Drop for ControlPlane {
-    /// If a test is panicking, shows what each component said last and keeps the logs. The processes end with the rest.
+    /// If a test is panicking, prints the last log lines of each component and keeps the logs. The processes end with the rest.
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!("{}--- all logs are kept in {}", self.last_words(), self.keep_logs().join("logs").display());

@@ -88,7 +88,7 @@ pub enum RecordError {
     Watch {
         /// What was watched.
         kind: Gvk,
-        /// What the server said.
+        /// The server's error.
         reason: String,
     },
     /// More happened than a scenario should make happen.

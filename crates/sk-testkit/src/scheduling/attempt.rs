@@ -39,7 +39,7 @@ pub enum Outcome {
         /// So many of them fit.
         feasible: u64,
     },
-    /// No node fits. The words are those of the pod's condition.
+    /// No node fits. The message is that of the pod's condition.
     Unschedulable {
         /// The message of the condition `PodScheduled`.
         unschedulable: String,
@@ -52,7 +52,7 @@ pub enum Outcome {
     },
     /// The attempt failed for another reason than room.
     Failed {
-        /// What the scheduler said.
+        /// The scheduler's error.
         error: String,
     },
 }

@@ -17,7 +17,7 @@ pub type Answers = Vec<Vec<Attempt>>;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Recorded {
-    /// What the API server said its version is, such as `v1.36.4`.
+    /// The API server's version, such as `v1.36.4`.
     pub kubernetes: String,
     /// The day, in UTC.
     pub recorded: String,

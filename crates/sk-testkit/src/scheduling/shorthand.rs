@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value, json};
 
-/// The affinity fields' names that nobody wants to read ten times, and what they stand for.
+/// Short names of the affinity fields, and the fields.
 const LONG_NAMES: [(&str, &str); 2] = [
     ("required", "requiredDuringSchedulingIgnoredDuringExecution"),
     ("preferred", "preferredDuringSchedulingIgnoredDuringExecution"),
@@ -18,7 +18,7 @@ pub const HOSTNAME: &str = "kubernetes.io/hostname";
 
 type Fields = Map<String, Value>;
 
-/// The nodes that one entry stands for: one, or `count` of them named `name-1`, `name-2`, ….
+/// The nodes of one entry: one, or `count` of them named `name-1`, `name-2`, ….
 ///
 /// `zone` may be a list, which the nodes of a `count` take in turn. Taints are written as kubectl does,
 /// `key=value:Effect`.
@@ -27,7 +27,7 @@ pub fn nodes(entry: &Value) -> Result<Vec<Value>, String> {
     many(&fields)?.into_iter().map(|(index, fields)| node(fields, index)).collect()
 }
 
-/// The pods that one entry stands for: one, or `count` of them named `name-1`, `name-2`, ….
+/// The pods of one entry: one, or `count` of them named `name-1`, `name-2`, ….
 pub fn pods(entry: &Value) -> Result<Vec<Value>, String> {
     let fields = object(entry, "a pod")?;
     many(&fields)?.into_iter().map(|(_, fields)| pod(fields)).collect()

@@ -157,7 +157,7 @@ impl DaemonSets {
     }
 }
 
-/// What is said of a pod that ended and is deleted for it (`podsShouldBeOnNode`).
+/// The Event of a failed pod that is deleted (`podsShouldBeOnNode`).
 fn found_ended(set: &Object, object: &Object) -> Option<Event> {
     let pod = object.pod()?;
     let node = pod.node_name.as_deref().unwrap_or_default();

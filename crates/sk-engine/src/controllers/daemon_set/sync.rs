@@ -116,7 +116,7 @@ impl<'a> Sync<'a> {
                 Some(pods) => changes.delete.extend(pods.iter().filter(|pod| !pod.is_deleting())),
             }
         }
-        // Nobody will ever bind a pod that is pinned to a node which is gone.
+        // A pod that is pinned to a deleted node will never be bound.
         let lost = self.pods.iter().filter(|(node, _)| !self.nodes.contains_key(*node)).flat_map(|(_, pods)| pods);
         let unbound = |pod: &&&Arc<Object>| pod.pod().is_some_and(|pod| pod.node_name.is_none());
         changes.delete.extend(lost.filter(unbound).filter(|pod| !pod.is_deleting()));

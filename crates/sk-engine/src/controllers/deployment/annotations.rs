@@ -20,7 +20,7 @@ const NOT_COPIED: [&str; 6] = [
 /// So much of a history is kept (`maxRevHistoryLengthInChars`).
 const MAX_HISTORY_CHARS: usize = 2000;
 
-/// A number that stands in an annotation.
+/// A number in an annotation.
 pub(super) fn number(annotations: &Labels, name: &SmolStr) -> Option<i32> {
     annotations.get(name)?.parse().ok().filter(|number| *number >= 0)
 }

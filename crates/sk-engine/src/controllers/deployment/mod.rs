@@ -108,7 +108,7 @@ impl Reconciler for Deployments {
     }
 }
 
-/// What is said of a replica set of another size (`scaleReplicaSet`, `getNewReplicaSet`).
+/// The Event of a ReplicaSet with a new size (`scaleReplicaSet`, `getNewReplicaSet`).
 fn scaled(deployment: &Object, set: &Object, view: View<'_>) -> Option<Event> {
     let after = set.replica_set()?.spec.replicas;
     let before = events::before(set, view).and_then(|set| set.replica_set()).map_or(0, |set| set.spec.replicas);

@@ -7,7 +7,7 @@ use super::annotations::{self, MAX_REPLICAS};
 use super::rollout::{Rollout, Set};
 
 impl Rollout<'_> {
-    /// Somebody asked for another size than the replica sets were last told of.
+    /// The Deployment's size differs from the one in its ReplicaSets' annotations.
     pub(super) fn is_being_scaled(&self) -> bool {
         let mut active = self.sets().filter(|set| set.replicas > 0);
         active.any(|set| {

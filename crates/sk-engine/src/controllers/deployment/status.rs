@@ -68,7 +68,7 @@ impl Rollout<'_> {
         }
     }
 
-    /// Pods that are going; nobody knows while a set has been looked at and has not said.
+    /// Terminating pods; unknown while a synced ReplicaSet has not reported its own.
     fn terminating(&self) -> Option<i32> {
         let reports = self.sets().filter_map(Set::status);
         let reports = reports.filter(|status| status.observed_generation > 0 || status.terminating_replicas.is_some());
@@ -209,7 +209,7 @@ fn find<'a>(conditions: &'a [Condition], kind: &str) -> Option<&'a Condition> {
     conditions.iter().find(|condition| condition.kind == kind)
 }
 
-/// Sets a condition that says something new; it then stands last (`SetDeploymentCondition`).
+/// Sets a condition that says something new; it then comes last (`SetDeploymentCondition`).
 fn set(conditions: &mut Vec<Condition>, mut condition: Condition) {
     if let Some(known) = find(conditions, &condition.kind) {
         if known.status == condition.status && known.reason() == condition.reason() {

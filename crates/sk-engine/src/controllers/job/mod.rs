@@ -206,7 +206,7 @@ impl Jobs {
     }
 }
 
-/// What is said when a Job ends, pauses or goes on.
+/// The Events when a Job ends, is suspended or resumes.
 fn turns(before: &Object, after: &Object) -> Vec<Event> {
     let status = |object: &'_ Object| object.job().map(|job| job.status.clone()).unwrap_or_default();
     let (old, new) = (status(before), status(after));
@@ -228,7 +228,7 @@ fn turns(before: &Object, after: &Object) -> Vec<Event> {
     said
 }
 
-/// Does nobody else reconcile it?
+/// Does this controller reconcile it?
 fn is_ours(job: &Job) -> bool {
     job.spec.managed_by.as_ref().is_none_or(|name| name == JOB_CONTROLLER)
 }

@@ -169,7 +169,7 @@ impl<'a> Sync<'a> {
         Some(JobCondition::new(kind, true, finished.reason, finished.message, self.now))
     }
 
-    /// Is nobody left to be counted or to go?
+    /// Is no pod left to count or to delete?
     fn is_final(&self) -> bool {
         let uncounted = self.status.uncounted_terminated_pods.as_ref();
         let left = uncounted.map_or(0, |uncounted| uncounted.succeeded.len() + uncounted.failed.len());

@@ -21,7 +21,7 @@ pub(super) fn ordinal_in(set: &Object, pod: &Object) -> Option<i32> {
     if is_number && parent == set.key.name { number.parse().ok() } else { None }
 }
 
-/// The name of the revision a pod was made from; empty if nobody said.
+/// The name of the revision a pod was made from; empty if unknown.
 pub(super) fn revision_of(pod: &Object) -> &str {
     pod.meta.labels.get(&REVISION_LABEL).map_or("", SmolStr::as_str)
 }

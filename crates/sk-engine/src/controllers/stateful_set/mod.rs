@@ -90,7 +90,7 @@ impl Reconciler for StatefulSets {
     }
 }
 
-/// What is said of a pod or claim that was made or deleted (`recordPodEvent`, `recordClaimEvent`).
+/// The Events of a pod or claim that was created or deleted (`recordPodEvent`, `recordClaimEvent`).
 fn said(set: &Object, verb: Verb, child: &Object) -> Option<Event> {
     let (reason, done) = match verb {
         Verb::Create => ("SuccessfulCreate", "Create"),

@@ -29,7 +29,7 @@ struct Digit<'a> {
 enum Values<'a> {
     /// By node: how many pods of the kind it has.
     Counts(&'a [i64]),
-    /// By node: its domain; the last value stands for none.
+    /// By node: its domain; the last value means none.
     Domains(&'a [u32]),
 }
 

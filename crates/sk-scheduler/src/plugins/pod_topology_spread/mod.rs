@@ -33,7 +33,7 @@ const HOSTNAME: &str = "kubernetes.io/hostname";
 /// What the cycle knows.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct State {
-    /// The pod's constraints, once somebody has asked.
+    /// The pod's constraints, once computed.
     constraints: Option<Arc<Constraints>>,
     hard: Vec<HardState>,
     soft: SoftState,

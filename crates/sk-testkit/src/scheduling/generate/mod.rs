@@ -50,7 +50,7 @@ pub fn scenario(seed: u64, pods: usize) -> SchedulingScenario {
     }
 }
 
-/// Draws from one stream in the words of whoever writes scenarios.
+/// Draws from one random stream, with names that read like a scenario.
 pub(super) struct Draw(Stream);
 
 impl Draw {
@@ -108,7 +108,7 @@ fn node(draw: &mut Draw, index: usize) -> Value {
     written_out(shorthand::nodes(&node))
 }
 
-/// What a few words stand for. The generator writes no words that cannot be read.
+/// Expands shorthand. The generator writes only shorthand that can be parsed.
 fn written_out(objects: Result<Vec<Value>, String>) -> Value {
     objects.expect("the generator writes what the shorthand reads").swap_remove(0)
 }

@@ -1,7 +1,7 @@
-//! What the API server does to a new object between reading and storing it: defaults and admission.
+//! Admission: what the API server changes in a new object after decoding and before storing it, defaults included.
 //!
-//! Only what placement and lifecycles depend on. Defaults of a pod template are written into the pods made from it, not
-//! into the template.
+//! Only the fields that placement and lifecycles depend on. Template defaults go into the pods that a template makes,
+//! not into the template itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -33,7 +33,7 @@ const SYSTEM_PRIORITIES: [(&str, i32); 2] =
 /// How many admitted specs are remembered; one per pod template in use. A spec is 1 to 2 KB, so at most 8 MB.
 const SPEC_MEMORY: usize = 4096;
 
-/// How many different things are told of; the rest is counted together.
+/// How many different assumptions are listed; the rest is counted.
 const MAX_NOTICES: usize = 1_000;
 
 /// `v1.ServiceAccount`
@@ -41,7 +41,7 @@ static SERVICE_ACCOUNT: Gvk = Gvk::new_static("", "v1", "ServiceAccount");
 
 /// What pods do that say nothing else.
 const PREEMPT: &str = "PreemptLowerPriority";
-/// The taint of a node that nobody has found ready yet.
+/// The taint of a node that is not ready yet.
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 
 /// The driver's say in every new pod: what the mutating webhook is on a real cluster.
@@ -53,19 +53,20 @@ pub trait AdmitPod: Send {
     fn fork(&self) -> Box<dyn AdmitPod>;
 }
 
-/// Something the server had to decide without knowing; told to the user at the end.
+/// Something that the server had to assume; the run reports it at the end.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Notice {
     /// A pod names a priority class that does not exist; a real server refuses such a pod, here it gets priority 0.
     UnknownPriorityClass(SmolStr),
-    /// Pods of a recording name a service account that does not exist, as `namespace/name`; it is taken for granted. Counted
-    /// by pod template, where a real server would refuse each pod.
+    /// Pods of a recording name a service account that does not exist, as `namespace/name`; it is taken for granted.
+    /// Counted by pod template, where a real server would refuse each pod.
     UnknownServiceAccount(SmolStr),
-    /// The definition of a custom kind has rules in CEL, which nobody here asks; by its name.
+    /// The definition with this name has CEL rules, which are not evaluated.
     UnaskedRules(SmolStr),
-    /// Nobody says how long a pod of a Job runs; it runs for as long as the settings assume.
+    /// The lifetime of a Job's pod is unknown; it runs for as long as the settings assume.
     AssumedJobDuration,
-    /// A pod was refused, in these words: by a quota, a limit range, for want of its service account or priority class.
+    /// A pod was refused with this message: by a quota, a limit range, or because its ServiceAccount or PriorityClass
+    /// is missing.
     RefusedPod(String),
 }
 
@@ -92,7 +93,7 @@ pub(crate) struct Admission {
     specs: Memo<PodSpec, Arc<PodSpec>>,
     /// What was found wrong with admitted specs.
     checked: Memo<PodSpec, Errors>,
-    /// The class of pods that name none, once somebody has asked.
+    /// The default PriorityClass, once a pod has needed it.
     default_class: Option<Priority>,
 }
 
@@ -138,8 +139,8 @@ impl Admission {
         }
     }
 
-    /// Refuses an object for its name, labels, annotations, finalizers or owners. Those that it shares with an object that
-    /// was judged before are not looked at again.
+    /// Refuses an object for its name, labels, annotations, finalizers or owners. Those that it shares with an object
+    /// that passed validation before are not validated again.
     pub(crate) fn judge_metadata(&mut self, object: &Object) -> Result<(), ApiError> {
         let addresses = (object.meta.labels.address(), object.meta.annotations.address());
         if let Some((known, prefix)) = self.judged_metadata.get(&addresses)
@@ -208,10 +209,10 @@ impl Admission {
     }
 
     /// Writes defaults into an object and says what a server would find wrong with it. Specs of pods were given theirs
-    /// when they were admitted, and one that was seen before is not looked at again.
+    /// when they were admitted, and one that passed before is not validated again.
     ///
-    /// Objects of a recording are checked for what a controller or the scheduler could not bear, and get the defaults that
-    /// placement and lifecycles depend on: they come from a server that has written the others.
+    /// Objects of a recording are checked for what a controller or the scheduler could not bear, and get the defaults
+    /// that placement and lifecycles depend on: they come from a server that has written the others.
     pub(crate) fn complete(&mut self, object: &mut Object, stored: Option<&Object>) -> Result<(), ApiError> {
         let is_custom = matches!(object.body, Body::Other(_))
             && (object.gvk == DEFINITION || self.definitions.find(&object.gvk).is_some());
@@ -265,7 +266,7 @@ impl Admission {
         Ok(())
     }
 
-    /// Nobody creates an object with a status where the status has a path of its own.
+    /// Creating an object resets its status if the kind has a status subresource.
     fn without_status(&self, object: &mut Object) {
         let Body::Other(other) = &mut object.body else { return };
         if other.status.is_none() {
@@ -325,7 +326,7 @@ impl Admission {
         Ok(())
     }
 
-    /// A pod that is refused is told of: its controller tries again and again, and nobody else would hear of it.
+    /// Records a refused pod: its controller retries again and again, and nothing else would show it.
     pub(crate) fn note_refusal(&mut self, object: &Object, error: &ApiError) {
         if object.pod().is_none() || error.is_namespace_terminating() {
             return;
@@ -370,12 +371,12 @@ impl Admission {
         }
     }
 
-    /// Is a pod's spec one that a server takes? Each is looked at once.
+    /// Is a pod spec valid? Validates each spec once.
     fn check_pod_spec(&mut self, spec: &Arc<PodSpec>) -> Errors {
         self.checked.get_or_insert_with(spec, |spec| validation::pod_spec(&serde_json::json!(*spec)))
     }
 
-    /// A pod of a Job ends after a time that nobody recorded, unless somebody did.
+    /// A Job's pod without a recorded life gets an assumed lifetime.
     fn notice_assumed_lifetime(&mut self, pod: &Object) {
         let decided = pod.pod().and_then(|pod| pod.directives);
         let unknown = decided.is_none_or(|decided| directives::is_assumed(pod, &decided));
@@ -404,7 +405,7 @@ impl Admission {
             default_tolerations(&mut spec);
             default_priority(&mut spec, priority);
             let grace = spec.termination_grace_period_seconds.get_or_insert(DEFAULT_GRACE_SECS);
-            // What is negative stands for one second.
+            // A negative grace period means one second.
             *grace = if *grace < 0 { 1 } else { *grace };
             Arc::new(spec)
         })
@@ -455,7 +456,7 @@ fn note_account(notices: &mut BTreeMap<Notice, u64>, namespace: &str, name: &str
     }
 }
 
-/// A pod with scheduling gates says from the beginning why nobody places it (`applySchedulingGatedCondition`).
+/// A pod with scheduling gates gets its condition at once (`applySchedulingGatedCondition`).
 fn hold_back_gated(object: &mut Object, now: SimTime) {
     let Some(pod) = object.pod_mut().filter(|pod| !pod.spec.scheduling_gates.is_empty()) else { return };
     let why = "Scheduling is blocked due to non-empty scheduling gates";
@@ -500,7 +501,7 @@ fn check_default_class(object: &Object, store: &Store) -> Result<(), ApiError> {
     Err(ApiError::forbidden(&object.gvk, &object.key.name, &why))
 }
 
-/// RuntimeClass: what a pod needs beside its containers is said by its runtime class.
+/// The RuntimeClass plugin: sets a pod's overhead from its RuntimeClass.
 fn check_overhead(object: &Object) -> Result<(), ApiError> {
     let Some(pod) = object.pod() else { return Ok(()) };
     let json = serde_json::json!(*pod.spec);
@@ -531,8 +532,9 @@ fn updated_spec(wanted: &PodSpec, known: &PodSpec) -> PodSpec {
     spec
 }
 
-/// Marks that somebody else takes off again: of a claim in use (StorageObjectInUseProtection), of a node that is not ready
-/// (TaintNodesByCondition). In a simulation there is nobody who would; its nodes and claims have their own ways.
+/// Finalizers and taints that a controller removes again: of a claim in use (StorageObjectInUseProtection), of a node
+/// that is not ready (TaintNodesByCondition). A simulation has no such controller; its nodes and claims work without
+/// them.
 fn protect(object: &mut Object) {
     let mark = |object: &mut Object, name: &'static str| {
         let known = object.meta.finalizers.iter().cloned();
@@ -563,8 +565,8 @@ fn check_namespace(object: &Object, store: &Store) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// The rules without which a controller or the scheduler would run wild: names that are names, and what each kind says of
-/// its own fields.
+/// The rules without which a controller or the scheduler would run wild: names that are names, and what each kind says
+/// of its own fields.
 pub(crate) fn validate(object: &Object) -> Result<(), ApiError> {
     let name = object.key.name.as_str();
     let checked = if object.body.is_name(name) {

@@ -1,12 +1,12 @@
-//! Base64 as Go reads and writes it: the bytes of Secrets, and continue tokens.
+//! Base64 as Go decodes and encodes it, for the data of Secrets and for continue tokens.
 //!
-//! What is refused is named by the byte at which Go's decoder stops, because a server's words say so.
+//! An error names the byte at which Go's decoder stops, because the API server's message names it.
 
 const STANDARD: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 const URL: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 const PADDING: u8 = b'=';
 
-/// With padding, as bytes stand in JSON.
+/// With padding, as JSON encodes bytes.
 pub(crate) fn encode(bytes: &[u8]) -> String {
     let mut text = written(bytes, STANDARD);
     while !text.len().is_multiple_of(4) {

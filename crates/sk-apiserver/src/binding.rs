@@ -1,4 +1,5 @@
-//! The binding API: a pod comes to a node (`registry/core/pod/storage/storage.go`, `BindingREST`, 1.36).
+//! The `pods/binding` subresource: binds a pod to a node (`registry/core/pod/storage/storage.go`, `BindingREST`,
+//! 1.36).
 
 use sk_core::{ObjectKey, SimTime, SmolStr};
 
@@ -7,7 +8,7 @@ use crate::request::Answer;
 use crate::server::{ApiServer, add, wrong_uid};
 use crate::{ApiError, Labels, Uid};
 
-/// Which pod is meant, where it goes, and what it gets on the way.
+/// The pod, its node, and the labels and annotations that the binding adds.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Binding {
     /// The pod that is meant; not a later one of the same name.

@@ -1,7 +1,7 @@
-//! The defaults that a server writes into an object before it is stored (`pkg/apis/*/v1/defaults.go`, 1.36).
+//! The defaults that the API server writes into an object before it stores it (`pkg/apis/*/v1/defaults.go`, 1.36).
 //!
-//! Defaults are written into JSON, kind by kind. A pod made from a template that has its defaults needs almost none, and
-//! is not turned into JSON for it.
+//! Each kind has a function that writes defaults into JSON. A pod from a template that already has its defaults needs
+//! almost none, so it skips the way through JSON.
 
 use std::sync::Arc;
 
@@ -177,7 +177,7 @@ fn container(container: &mut Value) {
     }
 }
 
-/// An image without a tag, or with the tag `latest`, is pulled anew; one with a digest has no tag.
+/// An image without a tag, or with the tag `latest`, is always pulled; one with a digest has no tag.
 fn is_latest(image: &str) -> bool {
     if image.contains('@') {
         return false;
@@ -406,7 +406,7 @@ fn secret(object: &mut Value) {
     }
 }
 
-/// Where a claim's data come from stands in two fields, of which the older knows no namespace (`NormalizeDataSources`).
+/// A claim's data source is in two fields, of which the older has no namespace (`NormalizeDataSources`).
 fn data_source(spec: &mut Value) {
     if spec["dataSource"].is_object() && spec["dataSourceRef"].is_null() {
         spec["dataSourceRef"] = spec["dataSource"].clone();

@@ -1,5 +1,5 @@
-//! The annotations by which the driver tells virtual nodes what to do: SimKube's own names, which KWOK's stages read on
-//! a real cluster. The embedded engine keeps them as numbers ([`Directives`]) and shows them as annotations.
+//! The annotations with which the driver controls virtual nodes. The names are SimKube's own; on a real cluster KWOK's
+//! stages read them. The embedded engine stores them as numbers ([`Directives`]) and serves them as annotations.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ pub const EXIT_CODE: SmolStr = SmolStr::new_static("static.simkube.io/exit-code"
 pub const SEQUENCE: SmolStr = SmolStr::new_static("static.simkube.io/pod-sequence-number");
 /// On a node: from being created until it is ready, `<n>ms`.
 pub const NODE_READY_DELAY: SmolStr = SmolStr::new_static("simkube.io/node-ready-delay");
-/// On a node: its machine is silent, `true`; nobody hears of what happens there.
+/// On a node: `true` if its kubelet has stopped reporting.
 pub const NODE_SILENT: SmolStr = SmolStr::new_static("simkube.io/node-silent");
 /// Label on a node: the group it belongs to.
 pub const NODE_GROUP: SmolStr = SmolStr::new_static("simkube.io/node-group");
@@ -33,7 +33,7 @@ pub fn annotations(directives: &Directives) -> impl Iterator<Item = (SmolStr, Sm
     delays.into_iter().chain(number).chain(lifetime)
 }
 
-/// What stands in a pod's annotations, if nobody decided otherwise: a manifest may carry them, too.
+/// The directives in a pod's annotations, which a manifest may have too, unless the driver decided otherwise.
 pub fn read(annotations: &BTreeMap<SmolStr, SmolStr>) -> Directives {
     let span = |name: &SmolStr| read_span(annotations, name);
     Directives {
@@ -54,7 +54,7 @@ pub fn exit_code(annotations: &BTreeMap<SmolStr, SmolStr>) -> i32 {
     annotations.get(&EXIT_CODE).and_then(|text| text.parse::<u8>().ok()).map_or(0, i32::from)
 }
 
-/// Does nobody say how long this pod of a Job runs? Neither a recorded life nor an annotation does, and a Job's pod that
+/// Is the lifetime of this Job's pod unknown? Neither a recorded life nor an annotation has it, and a Job's pod that
 /// never ends would be no Job's pod. A recorded life without an end says that it runs until it is deleted.
 pub fn is_assumed(pod: &Object, directives: &Directives) -> bool {
     let of_job = pod.controller().is_some_and(|owner| owner.gvk == JOB);

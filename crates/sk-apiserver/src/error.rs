@@ -1,4 +1,4 @@
-//! What the API server says when it refuses: the parts of Kubernetes' `Status` that clients act on.
+//! The API server's errors: the parts of Kubernetes' `Status` that clients act on.
 
 use serde_json::{Value, json};
 use sk_core::Gvk;
@@ -27,7 +27,7 @@ pub enum Reason {
     UnsupportedMediaType,
     /// 422
     Invalid,
-    /// 429: not now, as an eviction is told that a disruption budget holds back
+    /// 429: not now, such as an eviction that a disruption budget forbids
     TooManyRequests,
     /// 504: a list wants a version that is not there yet
     Timeout,
@@ -43,7 +43,7 @@ pub enum Reason {
 pub struct ApiError {
     /// The machine-readable reason.
     pub reason: Reason,
-    /// The sentence, in Kubernetes' words.
+    /// Kubernetes' message.
     pub message: String,
     /// Which object it is about, and which of its fields.
     pub about: Option<Box<About>>,
@@ -92,7 +92,7 @@ pub(crate) struct Invalid {
     is_of_type: bool,
 }
 
-/// What a server calls it when somebody else manages a field (`CauseTypeFieldManagerConflict`).
+/// The cause when another manager owns a field (`CauseTypeFieldManagerConflict`).
 pub(crate) const FIELD_MANAGER_CONFLICT: &str = "FieldManagerConflict";
 
 /// How reasons begin, and what a cause calls them (`apimachinery/pkg/util/validation/field/errors.go`, 1.36).
@@ -249,7 +249,7 @@ impl ApiError {
         Self { reason: Reason::Timeout, message, about: Some(Box::new(about)) }
     }
 
-    /// An eviction that the pod's budget does not allow now; `None`: nobody can say when it will.
+    /// An eviction that the pod's budget does not allow now; `None` if it is unknown when it will.
     pub(crate) fn disruption_budget(why: String, retry_after_secs: Option<u32>) -> Self {
         let message = "Cannot evict pod as it would violate the pod's disruption budget.".to_owned();
         let cause = Cause { reason: DISRUPTION_BUDGET, message: why, field: String::new() };
@@ -278,12 +278,12 @@ impl ApiError {
         Self { about: Some(Box::new(about)), ..Self::forbidden(gvk, name, &why) }
     }
 
-    /// Was it refused because its namespace is going? Nothing can be made there, and nobody complains.
+    /// Was it refused because its namespace is terminating? Controllers ignore that error.
     pub fn is_namespace_terminating(&self) -> bool {
         self.about.iter().flat_map(|about| &about.causes).any(|cause| cause.reason == NAMESPACE_TERMINATING)
     }
 
-    /// One field is named as it is, several in brackets (`NewInvalid`); what is said twice is said once.
+    /// One field is named as it is, several in brackets (`NewInvalid`); duplicates are listed once.
     pub(crate) fn invalid(gvk: &Gvk, name: &str, invalid: &[Invalid]) -> Self {
         let mut said: Vec<String> = Vec::new();
         for one in invalid {
@@ -300,7 +300,7 @@ impl ApiError {
         Self { reason: Reason::Invalid, message, about: Some(Box::new(about)) }
     }
 
-    /// What does not fit the type of its kind, in the decoder's words.
+    /// A value of the wrong type, with the decoder's message.
     pub(crate) fn in_kind(gvk: &Gvk, why: &str) -> Self {
         let (kind, version) = (&gvk.kind, &gvk.version);
         Self::bad_request(format!("{kind} in version \"{version}\" cannot be handled as a {kind}: {why}"))

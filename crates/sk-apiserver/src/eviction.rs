@@ -1,7 +1,8 @@
-//! The eviction API: a pod goes if its disruption budget allows it (`registry/core/pod/storage/eviction.go`, 1.36).
+//! The eviction API: deletes a pod if its PodDisruptionBudget allows it (`registry/core/pod/storage/eviction.go`,
+//! 1.36).
 //!
-//! An eviction that is allowed is written down in the budget at once, so that two in a row do not both take the last one
-//! that is allowed before the disruption controller has counted anew.
+//! An eviction that is allowed goes into the budget's status at once. Otherwise two evictions in a row could both use
+//! the last allowed disruption before the disruption controller recounts.
 
 use std::sync::Arc;
 
@@ -16,11 +17,11 @@ use crate::{ApiError, DeleteOptions, Object, Reason};
 
 /// So many evictions may wait for the disruption controller to count them (`MaxDisruptedPodSize`).
 const MAX_DISRUPTED_PODS: usize = 2000;
-/// So many seconds later a budget that nobody has counted yet may be asked again.
+/// The retry-after, in seconds, for a budget that the disruption controller has not synced yet.
 const RETRY_AFTER_SECS: u32 = 10;
 
 impl ApiServer {
-    /// The pod learns why it goes, then it is deleted, unless its budget forbids it now.
+    /// Writes the reason into the pod's status and deletes it, unless its budget forbids that now.
     pub(crate) fn evict(&mut self, now: SimTime, key: ObjectKey, options: DeleteOptions) -> Answer {
         let target = ObjectRef::new(kinds::POD.clone(), key);
         let (id, stored) = self.find(&target.gvk, &target.key)?;

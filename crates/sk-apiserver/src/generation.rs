@@ -1,6 +1,7 @@
-//! Which kinds count the changes of what is desired of them.
+//! Which kinds have a `metadata.generation` that rises when their spec changes.
 //!
-//! A custom kind does; of Kubernetes' own kinds, those whose strategy says so (`pkg/registry/*/strategy.go`, 1.36).
+//! Every custom resource does; of the built-in kinds, those whose strategy says so (`pkg/registry/*/strategy.go`,
+//! 1.36).
 
 use sk_core::{Gvk, SmolStr, registry};
 
@@ -68,7 +69,7 @@ pub(crate) fn count_template(wanted: &mut Object, stored: Option<&Object>) {
 /// The label by which a namespace is selected by its name.
 const NAME_LABEL: SmolStr = SmolStr::new_static("kubernetes.io/metadata.name");
 
-/// A namespace has its name as a label, whatever an update says (`SetDefaults_Namespace`).
+/// A namespace always has its name as a label (`SetDefaults_Namespace`).
 pub(crate) fn keep_namespace_label(wanted: &mut Object) {
     let Body::Namespace(_) = &wanted.body else { return };
     let name = wanted.key.name.clone();

@@ -1,8 +1,8 @@
-//! A declared look-up: which objects have this owner, stand on this node, are in this namespace.
+//! Secondary indexes of the store: objects by owner, by node, by namespace.
 //!
-//! One index serves readers that have come differently far. It holds every object that has the key now or had it a moment
-//! ago for somebody; a reader checks the version that it sees. What is out of date for everybody is let go of by
-//! [`Index::reclaim`].
+//! One index serves readers with different cursors. It holds every object that has the key now or had it in a version
+//! that a reader may still see; the reader checks the version at its own cursor. [`Index::reclaim`] drops entries that
+//! no reader can see any more.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::hash::Hash;
@@ -11,7 +11,7 @@ use sk_core::lookup::Keyed;
 
 use crate::store::ObjectId;
 
-/// Up to so many ids stand in a row: the pods of a node, or of a set. Adding one moves at most 2 KiB.
+/// Up to this many ids are a sorted list: the pods of a node, or of a set. Adding one moves at most 2 KiB.
 const FEW: usize = 512;
 
 /// Objects by a key.
@@ -101,7 +101,7 @@ impl<K: Hash + Eq + Clone> Index<K> {
         }
     }
 
-    /// The objects that have the key, or had it a moment ago, in order.
+    /// The objects that have the key, or had it recently, in order.
     pub(crate) fn get(&self, key: &K) -> impl Iterator<Item = ObjectId> + use<'_, K> {
         self.entries.get(key).into_iter().flat_map(Ids::iter)
     }

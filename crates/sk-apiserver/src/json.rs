@@ -1,4 +1,4 @@
-//! Objects from and to the JSON that Kubernetes speaks.
+//! Reads objects from Kubernetes JSON and writes them back.
 
 use std::sync::Arc;
 
@@ -60,7 +60,7 @@ impl Object {
                 *known = namespace.as_str().into();
             }
         }
-        // A word that no field has is no typed body, but a server has words for it.
+        // An unknown enum value makes no typed body, but the server has a message for it.
         Self::from_json(value.clone()).map_err(|error| {
             crate::defaults::apply(&gvk, &mut value);
             let invalid = crate::validation::unreadable(&gvk, &value);

@@ -1,6 +1,6 @@
-//! Labels and annotations: a sorted map that costs nothing when empty and a word when shared.
+//! Labels and annotations: a sorted map that takes no memory when empty and one word when shared.
 //!
-//! A thousand pods of one template hold one map. Whoever changes a shared map gets a copy of its own.
+//! A thousand pods of one template share one map. A write to a shared map copies it first.
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -18,7 +18,7 @@ static EMPTY: Map = Map::new();
 pub struct Labels(Option<Arc<Map>>);
 
 impl Labels {
-    /// To change: copied first if somebody else holds it, too.
+    /// For writing: copied first if it is shared.
     pub fn make_mut(&mut self) -> &mut Map {
         Arc::make_mut(self.0.get_or_insert_default())
     }
@@ -28,7 +28,7 @@ impl Labels {
         self.0.as_ref().map_or(0, |map| Arc::as_ptr(map).addr())
     }
 
-    /// Are both the very same map? Then they are equal, and nobody need look inside.
+    /// Are both the same shared map? Then they are equal without a comparison.
     pub fn is_same(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
             (Some(one), Some(other)) => Arc::ptr_eq(one, other),

@@ -1,28 +1,32 @@
 //! The API server's semantics as a synchronous state machine: a request in, the committed object or an error out.
 //!
-//! No IO, no thread and no clock of its own: the caller passes `now`. Every change goes through one function,
-//! `Store::commit`, and the resource version it hands out is the order of the run.
+//! It does no IO, starts no thread and reads no clock: the caller passes `now`. Every write goes through one function,
+//! `Store::commit`, and the resource version that it assigns is the order of the run.
 //!
 //! ```text
-//! (Call ──► rest ──►) Request ──► server (verbs) ──► admission ──► store: commit ──► log ──► whoever reads it, as of a cursor (view)
+//! (Call ──► rest ──►) Request ──► server (verbs) ──► admission ──► store: commit ──► log ──► readers at their cursors (view)
 //!    ▲             │
 //!    └── ApiError ─┘
 //! ```
 //!
-//! Read in this order: [`object`] (what is stored), [`kinds`] (the bodies that are understood; every other kind is kept
-//! as it came), [`request`], [`server`], [`store`], [`view`]. All of it is `Clone + Send`: a server can be forked.
+//! Read in this order: [`object`] (what is stored), [`kinds`] (the typed kinds; every other kind is stored as it
+//! came), [`request`], [`server`], [`store`], [`view`]. All of it is `Clone + Send`: a server can be forked.
 //!
-//! Clients that speak HTTP are answered by [`rest`], which reads by the type table (`schema`), patches (`patch`) and reads
-//! (`read`). A server that is [`ApiServer::strict`] writes every default (`defaults`) and keeps every rule (`validation`).
+//! `rest`, a feature, serves HTTP clients: it decodes by the type table (`schema`), patches (`patch`) and reads (`read`). A
+//! server that is [`ApiServer::strict`] writes every default (`defaults`) and enforces every rule (`validation`).
 //!
-//! `judge` asks the same rules of what comes from outside into a server that is not strict (`rules`), `charge` keeps quotas
-//! (`quota`) and admission keeps limit ranges (`limit_range`).
+//! `judge` applies the same rules to objects from outside in a server that is not strict (`rules`), `charge` enforces
+//! quotas (`quota`), and admission enforces limit ranges (`limit_range`).
 //!
-//! A custom kind is treated as its definition says (`custom`), if there is one.
+//! `custom` treats a custom resource as its definition says, if there is one.
 //!
-//! Clients are the managers of the fields that they write (`managed`); requests of components have no manager.
+//! Clients are the managers of the fields that they write (`managed`); requests of the engine's components have no
+//! field manager.
 //!
-//! Not here yet: webhooks, conversion between versions.
+//! Not modelled: webhooks, conversion between versions.
+
+// Only HTTP clients use some of this, so without the feature `rest` it is dead code and is not compiled.
+#![cfg_attr(not(feature = "rest"), allow(dead_code))]
 
 pub mod admission;
 mod base64;
@@ -38,12 +42,17 @@ mod json;
 pub mod kinds;
 mod labels;
 mod limit_range;
+#[cfg(feature = "rest")]
+mod managed;
+#[cfg(not(feature = "rest"))]
+#[path = "unmanaged.rs"]
 mod managed;
 pub mod object;
 mod patch;
 pub mod quota;
 pub mod read;
 pub mod request;
+#[cfg(feature = "rest")]
 pub mod rest;
 mod rules;
 mod scale;
@@ -51,6 +60,7 @@ mod schema;
 pub mod server;
 mod service;
 pub mod store;
+mod syntax;
 mod topology;
 mod validation;
 pub mod view;

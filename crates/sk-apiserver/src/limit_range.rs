@@ -1,7 +1,8 @@
-//! LimitRanger: what containers, pods and claims of a namespace get when they say nothing, and how much or little they may
-//! ask for (`plugin/pkg/admission/limitranger`, 1.36).
+//! The LimitRanger admission plugin: default requests and limits of containers, pods and claims, and their minimum and
+//! maximum (`plugin/pkg/admission/limitranger`, 1.36).
 //!
-//! Pods of one template in one namespace get one spec: what a spec becomes is remembered until a limit range changes.
+//! Pods of one template in one namespace get the same spec, so the plugin caches what a spec becomes until a
+//! LimitRange changes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -59,7 +60,7 @@ struct Limit {
 }
 
 impl Limit {
-    /// With its own defaults: what is not said of a container's limit is its maximum, and of its request the limit or the
+    /// With its own defaults: a container's limit defaults to its maximum, its request to the limit or the
     /// minimum (`SetDefaults_LimitRangeItem`).
     fn completed(mut self) -> Self {
         let fill = |amounts: &mut Amounts, from: &Amounts| {
@@ -90,7 +91,7 @@ impl LimitRanges {
         of.specs.clear();
     }
 
-    /// A limit range is gone.
+    /// A LimitRange was deleted.
     pub(crate) fn gone(&mut self, key: &ObjectKey) {
         let namespace = key.namespace.clone().unwrap_or_default();
         let Some(of) = self.namespaces.get_mut(&namespace) else { return };

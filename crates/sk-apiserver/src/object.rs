@@ -1,9 +1,9 @@
 //! One stored version of an object.
 //!
-//! Kept in sections that versions share: who it is never changes and sits behind one pointer, labels, annotations, owners
-//! and specs behind others. So a status write copies a few words, and a thousand pods of one template hold one spec. JSON
-//! is made when somebody asks and not kept. Fields that nobody here reads are kept as they came (`rest`), so what comes
-//! out is what went in.
+//! Versions share their sections. An object's identity never changes and sits behind one pointer; labels, annotations,
+//! owners and spec sit behind others. So a status write copies a few words, and a thousand pods of one template hold
+//! one spec. JSON is made on request and not kept. `rest` keeps the fields that the engine does not read, so what
+//! comes out is what went in.
 
 use std::fmt;
 use std::ops::Deref;
@@ -19,7 +19,7 @@ use crate::kinds::{
 };
 use crate::managed::MANAGED_FIELDS;
 
-/// Fields that nobody here reads, as they came.
+/// Fields that the engine does not read, as they came.
 pub type Rest = Option<Arc<Map<String, Value>>>;
 
 /// An object as the API server holds it. Who it is can be read on it directly ([`Identity`]).
@@ -65,24 +65,24 @@ pub enum GvkRef {
 pub struct Meta {
     /// Counts changes of what is desired, not of status.
     pub generation: i64,
-    /// Set once somebody asked for its deletion.
+    /// Set once a client has asked for its deletion.
     pub deletion: Option<Deletion>,
     /// Labels.
     pub labels: Labels,
     /// Annotations.
     pub annotations: Labels,
-    /// Who owns it; when all owners are gone it is garbage.
+    /// Its owners; when all of them are deleted, so is the object.
     pub owners: Arc<[OwnerRef]>,
-    /// Who must agree before it goes.
+    /// Its finalizers.
     pub finalizers: Arc<[SmolStr]>,
-    /// Managed fields and whatever else.
+    /// Managed fields and all other metadata.
     pub rest: Rest,
 }
 
 /// A deletion under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deletion {
-    /// When it is to be gone (Kubernetes' deletionTimestamp: request plus grace).
+    /// The `deletionTimestamp`: time of the request plus grace period.
     pub at: SimTime,
     /// Seconds it was given.
     pub grace_secs: i64,
@@ -148,12 +148,12 @@ impl Object {
         &self.identity
     }
 
-    /// Takes over who somebody else is: a new version of that object.
+    /// Takes over the identity of another object: becomes a new version of it.
     pub(crate) fn set_identity(&mut self, identity: Arc<Identity>) {
         self.identity = identity;
     }
 
-    /// Who manages which fields; `null` or an empty list: nobody.
+    /// The managed fields; `null` or an empty list for none.
     pub(crate) fn set_managers(&mut self, managers: Value) {
         let mut rest = self.meta.rest.as_deref().cloned().unwrap_or_default();
         rest.remove(MANAGED_FIELDS);
@@ -189,7 +189,7 @@ impl Object {
         }
     }
 
-    /// Has somebody asked for its deletion?
+    /// Does it have a `deletionTimestamp`?
     pub fn is_deleting(&self) -> bool {
         self.meta.deletion.is_some()
     }
@@ -371,7 +371,7 @@ impl Uid {
     /// As a UUID is written: 8, 4, 4, 4 and 12 hexadecimal digits.
     pub fn text(self) -> UidText {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
-        /// Where the two digits of each byte stand.
+        /// The positions of each byte's two digits.
         const PLACES: [usize; 16] = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
         let mut text = [b'-'; 36];
         for (byte, place) in self.0.to_be_bytes().into_iter().zip(PLACES) {

@@ -1,8 +1,8 @@
-//! Reading: get, list page by page, and watch, with label and field selectors.
+//! The read verbs: get, list with pages, and watch, with label and field selectors.
 //!
-//! A list is as of one resource version, also over several pages: the continue token names the version and the last key,
-//! and a page is read from the log's view of that version. Where the log no longer reaches back that far, the answer is
-//! 410 and the reader lists again, as with a real server.
+//! A list shows one resource version, also over several pages: the continue token holds the version and the last key,
+//! and each page reads the log's view of that version. If the log no longer reaches back that far, the server returns
+//! 410 Gone and the client lists again, as with a real server.
 
 use std::sync::Arc;
 
@@ -11,10 +11,9 @@ use sk_core::{FieldSelector, Gvk, LabelSelector, ObjectRef, SmolStr};
 
 use crate::base64;
 use crate::request::Answer;
-use crate::rest::syntax;
 use crate::server::ApiServer;
 use crate::store::Change;
-use crate::{ApiError, Object, Reason};
+use crate::{ApiError, Object, Reason, syntax};
 
 /// Which objects of a kind, and how many at a time.
 #[derive(Clone, Debug)]
@@ -62,7 +61,7 @@ pub struct Page {
     pub remaining: Option<usize>,
 }
 
-/// What a watcher is told.
+/// A watch event.
 #[derive(Clone, Debug)]
 pub struct Watched {
     /// What happened, as the watcher's selectors see it: an object that comes to be selected is added.
@@ -248,7 +247,7 @@ fn place_of(object: &Object) -> String {
     format!("{}/{}", object.key.namespace.as_deref().unwrap_or_default(), object.key.name)
 }
 
-/// A token says in Base64 from which version a list goes on, and after what (`storage/continue.go`, 1.36).
+/// A continue token: Base64 of the version and the key after which the list continues (`storage/continue.go`, 1.36).
 fn write_token(version: u64, after: &str) -> String {
     // A client may ask for what comes after the object: that begins with its name and a zero.
     let token = json!({"v": TOKEN_VERSION, "rv": version, "start": format!("{after}\u{0}")});
@@ -260,7 +259,7 @@ fn read_token(token: &str) -> Result<(u64, String), ApiError> {
         |why: String| ApiError::bad_request(format!("invalid continue token: continue key is not valid: {why}"));
     let bytes = base64::decode_url(token).map_err(|at| refuse(format!("illegal base64 data at input byte {at}")))?;
     let read: serde_json::Value = serde_json::from_slice(&bytes)
-        .map_err(|error| refuse(syntax::complaint(&bytes).unwrap_or_else(|| error.to_string())))?;
+        .map_err(|error| refuse(syntax::syntax_error(&bytes).unwrap_or_else(|| error.to_string())))?;
     let version = read["v"].as_str().unwrap_or_default();
     if version != TOKEN_VERSION {
         return Err(refuse(format!("server does not recognize this encoded version {version}")));

@@ -1,4 +1,4 @@
-//! What can be asked of the API server, and what it answers.
+//! Requests to the API server and their responses.
 
 use std::sync::Arc;
 
@@ -11,19 +11,20 @@ use crate::{ApiError, Object, Patch, Uid};
 /// The object as committed (for a removal, as it last was), or why not.
 pub type Answer = Result<Arc<Object>, ApiError>;
 
-/// One request that changes something. Reading needs no request: [`crate::ApiServer::get`], [`crate::ApiServer::list`] and
-/// [`crate::ApiServer::watch`] read, and [`crate::ApiServer::delete_collection`] deletes what a list would show.
+/// One request that changes something. Reading needs no request: [`crate::ApiServer::get`], [`crate::ApiServer::list`]
+/// and [`crate::ApiServer::watch`] read, and [`crate::ApiServer::delete_collection`] deletes what a list would show.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Request {
     /// A new object; without a name, one is made from `generateName`.
     Create(Box<Object>),
-    /// Server-side apply by the only manager of the object: creates it, or makes labels, annotations and spec what is sent.
+    /// Server-side apply by the only manager of the object: creates it, or makes labels, annotations and spec what is
+    /// sent.
     Apply(Box<Object>),
     /// Replaces metadata and spec; the resource version must be the stored one, 0 means any.
     Update(Box<Object>),
     /// Replaces the status and nothing else; the resource version as in an update.
     UpdateStatus(Box<Object>),
-    /// Sets some conditions of a pod, and where it is nominated to go, whatever else has changed meanwhile: the
+    /// Sets some conditions of a pod and its nominated node, regardless of other changes: the
     /// scheduler's patch of a pod's status.
     PatchPodStatus {
         /// Which pod.
@@ -72,7 +73,7 @@ pub enum Request {
         /// Its size.
         scale: Box<Value>,
     },
-    /// Takes one finalizer off, whatever else has changed meanwhile: a patch.
+    /// Removes one finalizer, regardless of other changes: a patch.
     RemoveFinalizer {
         /// Which object.
         target: ObjectRef,
@@ -137,7 +138,7 @@ pub struct DeleteOptions {
     pub grace_secs: Option<i64>,
     /// What becomes of its dependents.
     pub propagation: Propagation,
-    /// Is that said in place of what was said before? Otherwise background is only what nobody has said.
+    /// Does it replace an earlier propagation policy? Otherwise background applies only if there was none.
     pub is_settled: bool,
 }
 

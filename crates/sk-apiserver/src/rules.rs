@@ -1,8 +1,9 @@
-//! What is asked of objects that come from outside into a server that stores them as they came.
+//! Validation of objects from a trace or a manifest, for a server that stores objects as they came.
 //!
-//! [`ApiServer::judge`] asks the rules of `validation` before a request is handled, on a copy that has its defaults: a replay
-//! stores what the trace holds, and refuses what a server would have refused, in its words. What controllers change needs no
-//! judgement: it was judged when it was made. Templates that were seen before are not looked at again.
+//! [`ApiServer::judge`] runs the rules of `validation` on a copy with defaults before the server handles a request. So
+//! a replay stores what the trace holds, and refuses what a real server would have refused, with its messages. Writes
+//! of controllers need no validation: they start from objects that passed it. A template that passed once is not
+//! validated again.
 
 use std::sync::Arc;
 
@@ -21,9 +22,9 @@ pub enum Rules {
     /// Only those without which a controller or the scheduler would run wild.
     #[default]
     Bearable,
-    /// Those for objects of a recording. It leaves out what is not needed to simulate (commands, most of a volume), so of a
-    /// pod's spec only what placement and lifecycles depend on is judged; service accounts and priority classes that it
-    /// lacks are taken for granted.
+    /// Those for objects of a recording. It leaves out what is not needed to simulate (commands, most of a volume), so
+    /// of a pod's spec only what placement and lifecycles depend on is judged; service accounts and priority classes
+    /// that it lacks are taken for granted.
     Recorded,
     /// All that a server has: for what people write. Pods need their service account and their priority class.
     Written,
@@ -64,7 +65,7 @@ impl ApiServer {
         self.admission.judge_metadata(object)?;
         let stored = may_exist.then(|| self.store().get(&object.gvk, &object.key).cloned()).flatten();
         let wrong = match &object.body {
-            // Nobody changes a pod's spec here: applied again, it gets labels and annotations.
+            // A pod's spec does not change here: applied again, the pod gets labels and annotations.
             Body::Pod(_) if stored.is_some() => return Ok(()),
             Body::Pod(pod) => self.admission.judge_pod_spec(&pod.spec),
             Body::Node(node) => validation::node(node),
@@ -77,7 +78,7 @@ impl ApiServer {
         if wrong.is_empty() { Ok(()) } else { Err(ApiError::invalid(&object.gvk, &object.key.name, &wrong)) }
     }
 
-    /// Where there is none, the server says so before it looks at the object.
+    /// Without one, the server refuses the request before it reads the object.
     fn has_namespace(&self, object: &Object) -> bool {
         let Some(namespace) = &object.key.namespace else { return true };
         self.store().get(&kinds::NAMESPACE, &ObjectKey::cluster(namespace.clone())).is_some()
@@ -106,7 +107,7 @@ impl ApiServer {
         if let Body::Job(_) = &object.body {
             now = with_generated(object, stored).to_json();
         }
-        // In a replay claims are not bound one by one: what nobody says of one is that it is bound.
+        // In a replay claims are not bound one by one: without a phase, a claim counts as bound.
         if let Some(claim) = before.as_mut().filter(|_| object.gvk.kind == "PersistentVolumeClaim")
             && claim["status"]["phase"].is_null()
         {
@@ -172,7 +173,7 @@ fn is_kept(field: &str) -> bool {
 }
 
 impl admission::Admission {
-    /// What is wrong with a pod's spec as it was written. Each is looked at once.
+    /// Validates a pod spec as it was written, each spec once.
     fn judge_pod_spec(&mut self, spec: &Arc<PodSpec>) -> validation::Errors {
         self.written.get_or_insert_with(spec, |spec| validation::pod_spec(&serde_json::json!(defaults::of_pod(spec))))
     }

@@ -1,4 +1,4 @@
-//! The `scale` subresource: the size of a workload, whatever its kind, as `autoscaling/v1.Scale`.
+//! The `scale` subresource: a workload's replicas as `autoscaling/v1.Scale`.
 
 use serde_json::{Value, json};
 use sk_core::{Gvk, LabelSelector, ObjectRef, SimTime};
@@ -13,7 +13,7 @@ use crate::{ApiError, Object, Request};
 /// The kind of a size.
 pub(crate) static GVK: Gvk = Gvk::new_static("autoscaling", "v1", "Scale");
 
-/// The size of a workload, which stands where `paths` say.
+/// The replicas of a workload, at the JSON paths in `paths`.
 fn of(object: &Object, paths: Option<&ScalePaths>) -> Value {
     let json = object.to_json();
     let at = |pointer: &str| json.pointer(pointer).cloned();
@@ -94,7 +94,7 @@ impl ApiServer {
     }
 }
 
-/// Sets a number at a JSON pointer, whose parents are made; `None` if something else than an object stands there.
+/// Sets a number at a JSON pointer, creating its parents; `None` if a parent is not an object.
 fn put(json: &mut Value, pointer: &str, number: i32) -> Option<()> {
     let mut at = json;
     let steps: Vec<&str> = pointer.split('/').filter(|step| !step.is_empty()).collect();

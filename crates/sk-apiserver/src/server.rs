@@ -1,4 +1,4 @@
-//! The verbs: what each request does to the store, and when it is refused.
+//! The verbs: what each request does to the store, and which requests the server refuses.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,22 +12,23 @@ use crate::custom::DEFINITION;
 use crate::error::Invalid;
 use crate::kinds::{self, Body, Condition, NamespacePhase};
 use crate::limit_range::LIMIT_RANGE;
-use crate::managed::{self, MANAGED_FIELDS, Writing};
+use crate::managed::Writing;
 use crate::quota::RESOURCE_QUOTA;
 use crate::read::{ListOptions, Page};
 use crate::request::{Answer, Subresource};
-use crate::rest::MAX_STORED_BYTES;
 use crate::store::{MAX_OBJECTS, ObjectId, Store};
 use crate::{
     AdmitPod, ApiError, DeleteOptions, Deletion, Notice, Object, Patch, Propagation, Reason, Request, Rules, Uid,
     generation,
 };
 
+/// The largest object that is stored: what etcd takes (1.5 MiB, `DefaultMaxRequestBytes`), counted as JSON.
+pub(crate) const MAX_STORED_BYTES: usize = 3 << 19;
 /// Kubernetes appends this many random characters to a `generateName`.
 const GENERATED_SUFFIX_LEN: usize = 5;
 /// And cuts the prefix so that the name keeps to this length.
 const MAX_GENERATED_NAME_LEN: usize = 63;
-/// How often a taken generated name is drawn anew (`registry/rest/create.go`, 1.36).
+/// How often a generated name that is taken is generated again (`registry/rest/create.go`, 1.36).
 const GENERATED_NAME_ATTEMPTS: usize = 8;
 
 /// The API server: objects, and the rules for changing them.
@@ -41,7 +42,7 @@ pub struct ApiServer {
     pub(crate) budgets: BTreeSet<ObjectKey>,
     /// The quotas there are: every new object of a namespace is charged to its own.
     pub(crate) quotas: BTreeSet<ObjectKey>,
-    /// Who is writing, while a client's call is answered; nobody else has a manager.
+    /// The field manager of the client request being handled; other requests have none.
     pub(crate) writing: Option<Box<Writing>>,
 }
 
@@ -59,8 +60,8 @@ impl ApiServer {
         }
     }
 
-    /// The same for objects that clients write: every default is written and every rule is kept. Recordings leave out what
-    /// is not needed to simulate (images, for one) and have their defaults already, so a replay does without.
+    /// The same for objects that clients write: every default is written and every rule is kept. Recordings leave out
+    /// what is not needed to simulate (images, for one) and have their defaults already, so a replay does without.
     pub fn strict(mut self) -> Self {
         self.admission.is_strict = true;
         self
@@ -86,7 +87,7 @@ impl ApiServer {
         self.store.reclaim(seen_by_all);
     }
 
-    /// Nobody asks again for changes up to `read_by_all`.
+    /// Every reader has read past `read_by_all`.
     pub fn forget(&mut self, read_by_all: u64) {
         self.store.forget(read_by_all);
     }
@@ -178,7 +179,8 @@ impl ApiServer {
         };
         let (stored, mut wanted) = (stored.clone(), Object::clone(stored));
         if let Body::Pod(_) = &wanted.body {
-            // A pod's spec is not to be changed, and what admission wrote on it belongs to others than the one who applies.
+            // A pod's spec is not to be changed, and what admission wrote on it belongs to others than the one who
+            // applies.
             add(&mut wanted.meta.labels, &object.meta.labels);
             add(&mut wanted.meta.annotations, &object.meta.annotations);
         } else {
@@ -224,7 +226,7 @@ impl ApiServer {
         };
         if let (true, Body::Pod(pod)) = (self.admission.is_strict, &mut wanted.body) {
             kinds::qos::complete(pod);
-            // Of a pod, whoever writes the status may write labels and annotations (`podStatusStrategy`).
+            // A pod's status update may also change labels and annotations (`podStatusStrategy`).
             wanted.meta.labels = object.meta.labels.clone();
             wanted.meta.annotations = object.meta.annotations.clone();
         }
@@ -243,8 +245,8 @@ impl ApiServer {
         self.replace(now, id, &stored, wanted)
     }
 
-    /// Takes over what an update cannot change. A custom kind whose status has no path of its own has its status changed with
-    /// the rest.
+    /// Takes over what an update cannot change. A custom kind whose status has no path of its own has its status
+    /// changed with the rest.
     fn prepare_for_update(&self, wanted: &mut Object, stored: &Object) {
         let status = match &wanted.body {
             Body::Other(other) if self.has_plain_status(wanted) => other.status.clone(),
@@ -317,37 +319,6 @@ impl ApiServer {
         Err(ApiError::new(Reason::Unknown, "etcdserver: request is too large"))
     }
 
-    /// Whoever updates an object, its managers stay until it is known what was changed.
-    fn keep_managers(&self, wanted: &mut Object, stored: &Object) {
-        match self.writing.as_deref() {
-            None => {}
-            Some(Writing::Applied(managers)) => wanted.set_managers(managers.clone()),
-            Some(Writing::By(_)) => {
-                let known = stored.meta.rest.as_ref().and_then(|rest| rest.get(MANAGED_FIELDS)).cloned();
-                wanted.set_managers(known.unwrap_or_default());
-            }
-        }
-    }
-
-    /// Writes down who manages which fields, if a client is writing. A new object is looked at before admission: what admission
-    /// adds belongs to nobody.
-    fn manage(&mut self, wanted: &mut Object, stored: Option<&Object>) -> Result<(), ApiError> {
-        let managers = match self.writing.as_deref() {
-            None => return Ok(()),
-            Some(Writing::Applied(managers)) => managers.clone(),
-            Some(Writing::By(writer)) => {
-                let mut new = wanted.to_json();
-                if stored.is_none() && self.admission.is_strict {
-                    new = admission::defaulted(wanted)?;
-                }
-                let kind = self.admission.definitions.managed(&wanted.gvk);
-                managed::updated(&kind, stored.map(Object::to_json).as_ref(), &new, writer)
-            }
-        };
-        wanted.set_managers(managers);
-        Ok(())
-    }
-
     fn patch_pod_status(
         &mut self,
         now: SimTime,
@@ -410,7 +381,7 @@ impl ApiServer {
         }
         mark_deleted(&mut going, now, grace_secs);
         let marked = if going == *stored { stored } else { self.commit(now, Some(id), going) };
-        // A pod that needs no grace is told so before it goes, and watchers see both.
+        // A pod without a grace period is updated before it is deleted, and watchers see both.
         if is_gone_at_once { self.remove(now, id, &marked) } else { Ok(marked) }
     }
 
@@ -437,7 +408,7 @@ impl ApiServer {
             let scale = patch.apply(&crate::scale::GVK, self.scale_of(&stored))?;
             return self.scale(now, target, &scale);
         }
-        let patched = patch.apply(&target.gvk, crate::rest::written(&stored))?;
+        let patched = patch.apply(&target.gvk, crate::schema::written_object(&stored))?;
         patch.refuse_unreadable(&patched)?;
         refuse_other_identity(&stored, &patched)?;
         let wanted = Object::read(patched, target.key.namespace.as_ref())?;
@@ -462,7 +433,7 @@ impl ApiServer {
         }
     }
 
-    /// A patch that takes one finalizer off, whatever else has changed meanwhile; without it, nothing happens.
+    /// Patches one finalizer away, regardless of other changes; does nothing if it is not there.
     fn remove_finalizer(&mut self, now: SimTime, target: &ObjectRef, uid: Uid, finalizer: &str) -> Answer {
         let (id, stored) = self.find(&target.gvk, &target.key)?;
         if stored.uid != uid {
@@ -485,7 +456,7 @@ impl ApiServer {
         self.replace(now, id, &stored, done)
     }
 
-    /// Replaces a namespace with its own finalizers; what has none left and is going is gone.
+    /// Updates a namespace's own finalizers; a terminating namespace without any is deleted.
     pub(crate) fn finalize(&mut self, now: SimTime, object: Object) -> Answer {
         let (id, stored) = self.stored(&object)?;
         let mut wanted = Object::clone(&stored);
@@ -582,7 +553,7 @@ fn refuse_other_identity(stored: &Object, patched: &serde_json::Value) -> Result
     Ok(())
 }
 
-/// Metadata that is the very same was looked at before.
+/// The same shared metadata was validated before.
 fn same_metadata(one: &Object, other: &Object) -> bool {
     one.meta.labels.is_same(&other.meta.labels)
         && one.meta.annotations.is_same(&other.meta.annotations)
@@ -597,21 +568,21 @@ pub(crate) fn add(labels: &mut crate::Labels, more: &crate::Labels) {
     }
 }
 
-/// How long a pod gets to stop; everything else goes at once. A pod that was never placed or has ended needs no time.
+/// A pod's grace period; other kinds have none. A pod that was never scheduled or has ended has none either.
 fn grace_of(object: &Object, asked: Option<i64>) -> i64 {
     let Some(pod) = object.pod() else { return 0 };
     if pod.node_name.is_none() || pod.status.phase.is_final() {
         return 0;
     }
     let own = pod.spec.termination_grace_period_seconds.unwrap_or(admission::DEFAULT_GRACE_SECS);
-    // What is negative stands for one second.
+    // A negative grace period means one second.
     match asked.unwrap_or(own) {
         ..0 => 1,
         seconds => seconds,
     }
 }
 
-/// Writes down until when the object is to be gone. A second request can only shorten the grace of the first, which counts
+/// Sets the `deletionTimestamp`. A second request can only shorten the grace period of the first, which counts
 /// from the first request on (`BeforeDelete`).
 fn mark_deleted(going: &mut Object, now: SimTime, grace_secs: i64) {
     match going.meta.deletion {
@@ -645,7 +616,7 @@ fn add_finalizer(object: &mut Object, name: &'static str) {
     }
 }
 
-/// Has nobody anything left to do before it goes? Namespaces have finalizers outside the metadata, too.
+/// Has the object no finalizers left? Namespaces also have finalizers in their spec.
 fn is_released(object: &Object) -> bool {
     let own = object.namespace().map_or(&[][..], |namespace| &namespace.finalizers);
     object.meta.finalizers.is_empty() && own.is_empty()

@@ -1,7 +1,7 @@
-//! What a server allots to a Service: its address and the ports of nodes.
+//! Allocates a Service's cluster IP and node ports.
 //!
-//! Addresses follow from the name, so that a run is the same each time. Two Services could get one address; nobody here
-//! sends a packet to either.
+//! An address is derived from the Service's name, so that every run allocates the same ones. Two Services could get
+//! the same address; no packet is ever sent to either.
 
 use serde_json::{Value, json};
 use sk_core::lookup::hash_of;
@@ -51,7 +51,7 @@ fn keep(parent: &mut Value, name: &str, value: &Value) {
     }
 }
 
-/// What only the former type needed goes, unless it was changed with the type (`dropTypeDependentFields`).
+/// Drops fields that only the former type needs, unless they changed with the type (`dropTypeDependentFields`).
 fn drop_dependent(spec: &mut Value, before: &Value) {
     let needs_ports = |spec: &Value| ["NodePort", "LoadBalancer"].contains(&spec["type"].as_str().unwrap_or_default());
     let mut gone: Vec<&str> = Vec::new();

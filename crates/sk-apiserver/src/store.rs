@@ -1,9 +1,10 @@
-//! All objects, the one function that changes them, and the log of changes that everybody reads.
+//! The store: all objects, the one function that changes them, and the log of changes that every watcher reads.
 //!
-//! An object has a small id for as long as it lives. A log entry holds the id and the versions before and after the
-//! change, so that a process that has read the log up to its *cursor* sees every object as it was then
-//! ([`Store::view`]), without a copy of its own: versions are shared, and a reader walks back from the newest. Ids,
-//! names and index entries of what is gone stay until every process has read past it ([`Store::reclaim`]).
+//! An object has a small id for as long as it exists. A log entry holds the id and the versions before and after the
+//! change. A process that has read the log up to its *cursor* therefore sees every object as of that change
+//! ([`Store::view`]) without a copy of its own: versions are shared, and a reader walks back from the newest one. Ids,
+//! names and index entries of deleted objects stay until every process has read past the deletion
+//! ([`Store::reclaim`]).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,11 +19,11 @@ use crate::object::Identity;
 use crate::view::View;
 use crate::{Object, OwnerRef, Uid};
 
-/// How many changes the log keeps. An entry is 32 bytes and holds two versions that the store itself may have let go of;
+/// How many changes the log keeps. An entry is 32 bytes and holds two versions that the store itself may have dropped;
 /// a version of a pod is about 0.4 KiB, so a full log of distinct ones is at most 16,384 × 0.8 KiB = 13 MiB.
 pub const LOG_CAPACITY: usize = 1 << 14;
 
-/// Which object: small, and given to another one only when nobody can still mean this one.
+/// The id of an object: small, and reused only when no reader can still refer to the old object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectId(u32);
 
@@ -40,7 +41,7 @@ pub enum Change {
     Added,
     /// It is different.
     Modified,
-    /// It is gone; the event carries its last state.
+    /// It was deleted; the event carries its last state.
     Deleted,
 }
 
@@ -59,7 +60,7 @@ pub struct WatchEvent {
     pub before: Option<Arc<Object>>,
 }
 
-/// The log no longer reaches back to where a watcher wants to go on (410 Gone): list again.
+/// The log no longer reaches back to the watcher's version (410 Gone): list again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("too old resource version: {asked} ({oldest})")]
 pub struct Expired {
@@ -79,12 +80,12 @@ pub struct Store {
     pub(crate) by_owner: Index<Uid>,
     pub(crate) by_namespace: Index<SmolStr>,
     pub(crate) pods_by_node: Index<SmolStr>,
-    /// Objects that a set could adopt, because nobody controls them, by namespace.
+    /// Objects without a controller, which a controller may adopt, by namespace.
     pub(crate) orphans: Index<SmolStr>,
     live: usize,
     resource_version: u64,
     log: VecDeque<WatchEvent>,
-    /// Removed objects whose ids nobody else has yet, oldest first: the version of the removal, and the id.
+    /// Deleted objects whose ids are not reused yet, oldest first: the version of the deletion, and the id.
     buried: VecDeque<(u64, ObjectId)>,
 }
 
@@ -133,7 +134,7 @@ impl Store {
         self.find(gvk, key).map(|(_, object)| object)
     }
 
-    /// All objects of a kind, by namespace and name. Looks at every object: for people, not for controllers.
+    /// All objects of a kind, by namespace and name. Visits every object: for users, not for controllers.
     pub fn list(&self, gvk: &Gvk) -> impl Iterator<Item = &Arc<Object>> + use<'_> {
         let is_one = |object: &&Arc<Object>| object.gvk.kind == gvk.kind && object.gvk.group == gvk.group;
         let mut objects: Vec<_> = self.all().filter(is_one).collect();
@@ -163,7 +164,7 @@ impl Store {
         object
     }
 
-    /// Removes an object; its last state goes into the log with the version of the removal.
+    /// Deletes an object; the log gets its last state with the version of the deletion.
     pub(crate) fn commit_removal(&mut self, now: SimTime, id: ObjectId) -> Option<Arc<Object>> {
         let slot = &mut self.slots[id.index()];
         let before = slot.current.take()?;
@@ -227,7 +228,7 @@ impl Store {
     }
 
     /// Lets go of the log up to version `read_by_all`, which no reader asks for again. Otherwise it keeps
-    /// [`LOG_CAPACITY`] changes for whoever may come.
+    /// [`LOG_CAPACITY`] changes for later watchers.
     pub fn forget(&mut self, read_by_all: u64) {
         let read = usize::try_from(read_by_all.saturating_sub(self.oldest())).unwrap_or(usize::MAX);
         self.log.drain(..read.min(self.log.len()));
@@ -258,7 +259,7 @@ impl Store {
         self.names.find(name_hash(gvk, key), is_it).copied()
     }
 
-    /// The id of the object with this uid, also if it is gone since lately.
+    /// The id of the object with this uid, also if it was deleted recently.
     pub(crate) fn with_uid(&self, uid: Uid) -> Option<ObjectId> {
         self.uids.find(hash_of(&uid), |id| self.slots[id.index()].identity.uid == uid).copied()
     }
@@ -336,7 +337,7 @@ fn node_of(object: Option<&Object>) -> Option<&SmolStr> {
     object.and_then(Object::pod).and_then(|pod| pod.node_name.as_ref())
 }
 
-/// The namespace of a pod or replica set that nobody controls.
+/// The namespace of a pod or ReplicaSet without a controller.
 fn orphan_in(object: Option<&Object>) -> Option<&SmolStr> {
     let is_adopted = |object: &Object| matches!(object.body, Body::Pod(_) | Body::ReplicaSet(_));
     object.filter(|object| is_adopted(object) && object.controller().is_none())?.key.namespace.as_ref()

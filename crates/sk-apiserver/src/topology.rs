@@ -1,7 +1,7 @@
-//! PodTopologyLabels: a pod gets the zone and the region of the node that it is bound to
+//! The PodTopologyLabels admission plugin: copies zone and region labels of its node onto a pod at binding
 //! (`plugin/pkg/admission/podtopologylabels`, 1.36).
 //!
-//! Pods of one template share their labels, and those of them in one zone share them again.
+//! Pods of one template share their labels, and so do those of them that are bound in one zone.
 
 use sk_core::lookup::Keyed;
 use sk_core::{ObjectKey, SmolStr};

@@ -1,4 +1,4 @@
-//! The objects as somebody sees them who has read the log up to a certain change.
+//! The objects as a reader at a given cursor of the log sees them.
 
 use std::sync::Arc;
 
@@ -54,7 +54,7 @@ impl<'a> View<'a> {
         self.all(self.store.pods_by_node.get(node)).filter(move |(_, object)| is_there(object))
     }
 
-    /// The pods and replica sets of a namespace that nobody controls, by id.
+    /// The pods and ReplicaSets of a namespace without a controller, by id.
     pub fn orphans_in(self, namespace: &SmolStr) -> impl Iterator<Item = (ObjectId, &'a Arc<Object>)> {
         self.all(self.store.orphans.get(namespace)).filter(|(_, object)| object.controller().is_none())
     }

@@ -1,11 +1,11 @@
-//! Schedules of CronJobs, read as Kubernetes reads them: the standard parser of robfig/cron v3 (Kubernetes 1.36).
+//! CronJob schedules, parsed as Kubernetes parses them: the standard parser of robfig/cron v3 (Kubernetes 1.36).
 //!
-//! No crate of cron expressions has that parser's rules (lists with holes, `?` for `*`, `@every`, the words of its errors)
-//! nor its nights when clocks change, so both are here: parsing in this file, the walk through time in `next`. A table of
-//! what the Go library answers is compared whole in `tests/oracle.rs`.
+//! No cron crate has that parser's rules (lists with holes, `?` for `*`, `@every`, its error messages) and its
+//! behaviour at daylight saving changes, so both are here: parsing in this file, the search for the next time in
+//! `next`. `tests/oracle.rs` compares both with a table of the Go library's answers.
 //!
-//! Time zones come from a database that is part of the program: a run does not depend on the machine it runs on. Schedules
-//! without a zone are in UTC, as in a controller manager whose own zone is UTC.
+//! The time zone database is part of the binary, so a run does not depend on the machine. Schedules without a zone are
+//! in UTC, as in a controller manager whose own zone is UTC.
 
 mod next;
 mod span;
@@ -44,7 +44,7 @@ struct Fields {
 /// The field was written as `*` or `?`.
 const STAR: u64 = 1 << 63;
 
-/// A schedule or time zone that cannot be read, in the words of Kubernetes' library.
+/// A schedule or time zone that cannot be parsed, with the message of Kubernetes' library.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct CronError(String);
@@ -210,7 +210,7 @@ fn parse_value(text: &str, bounds: &Bounds) -> Result<u32, CronError> {
     named.map_or_else(|| parse_number(text), |(value, _)| Ok(value))
 }
 
-/// A number as Go's `Atoi` takes it, in the words by which it refuses.
+/// A number as Go's `Atoi` parses it, with its error messages.
 fn parse_number(text: &str) -> Result<u32, CronError> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());

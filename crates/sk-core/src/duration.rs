@@ -1,8 +1,8 @@
-//! Spans and moments as people write them: `60s`, `1h30m`, `7d` in scenarios and flags, and the one time grammar of all
-//! flags, `now`, `-7d`, `+30m`, RFC 3339 and `2026-11-10T14:00`.
+//! Durations and times in flags and scenarios: `60s`, `1h30m`, `7d`, and the one time grammar of all flags: `now`,
+//! `-7d`, `+30m`, RFC 3339 and `2026-11-10T14:00`.
 //!
-//! Reading is pure. What "now", the trace's start and the time zone are is the caller's to say, see
-//! [`TimeSpec::resolve`]; no clock and no time zone database is looked at here.
+//! Parsing is pure. The caller supplies "now", the trace's start and the time zone, see [`TimeSpec::resolve`]; nothing
+//! here reads a clock or a time zone database.
 
 use std::str::FromStr;
 
@@ -110,7 +110,7 @@ fn digits(text: &str) -> i128 {
     text.bytes().fold(0_i128, |sum, digit| sum.saturating_mul(10).saturating_add(i128::from(digit - b'0')))
 }
 
-/// A moment as a flag says it, before it is known when "now" is and where the trace starts.
+/// A time in a flag, before "now" and the trace's start are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimeSpec {
     /// `now`.

@@ -1,4 +1,4 @@
-//! Group, version and kind, written as people of SimKube write them: `apps/v1.Deployment`, `v1.Pod`.
+//! Group, version and kind, in SimKube's notation: `apps/v1.Deployment`, `v1.Pod`.
 //!
 //! Cheap to clone (the parts are inline or shared strings), ordered, and usable in `const` tables.
 
@@ -61,7 +61,8 @@ impl fmt::Display for Gvk {
 impl FromStr for Gvk {
     type Err = ParseGvkError;
 
-    /// Accepts `group/version.Kind`, `version.Kind` and `/version.Kind`. Groups contain dots, versions and kinds do not.
+    /// Accepts `group/version.Kind`, `version.Kind` and `/version.Kind`. Groups contain dots, versions and kinds do
+    /// not.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let refuse = || ParseGvkError(text.chars().take(200).collect());
         let (api_version, kind) = text.rsplit_once('.').ok_or_else(refuse)?;

@@ -1,7 +1,7 @@
-//! The stable hash of SimKube 2: of any JSON value, and of a pod's spec once everything that differs from pod to pod
-//! of one template is taken away.
+//! SimKube 2's stable hash: of any JSON value, and of a pod spec without the fields that differ from pod to pod of one
+//! template.
 //!
-//! Traces carry these numbers, so every bit of the walk is frozen, defects included: there are no lengths and no
+//! Traces carry these numbers, so every bit of the algorithm is frozen, defects included: there are no lengths and no
 //! delimiters, and so `["a", ["b"]]` and `[["a"], "b"]` collide. Do not use it where that matters.
 
 mod pod_fields;

@@ -1,4 +1,4 @@
-//! What one object is called: namespace and name, and the same with its kind.
+//! The name of an object: namespace and name, and both with the kind.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! Labels: how they are looked up, and which keys and values Kubernetes accepts.
+//! Labels: lookup, and which keys and values Kubernetes accepts.
 
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ const MAX_NAME_BYTES: usize = 63;
 /// A DNS subdomain is at most this long (apimachinery, pkg/api/validate/content/dns.go).
 const MAX_SUBDOMAIN_BYTES: usize = 253;
 
-/// Anything that holds labels: an object's JSON, a map, a compact form of somebody's own.
+/// Anything that holds labels: an object's JSON, a map, a compact form.
 pub trait Labels {
     /// The value of one label, if it is set.
     fn label(&self, key: &str) -> Option<&str>;

@@ -1,30 +1,30 @@
-//! SimKube's vocabulary: the words every other crate speaks.
+//! SimKube's basic types, which every other crate uses.
 //!
-//! Data and pure functions only: no client, no tokio, no clock. Start with [`Gvk`] and [`ObjectKey`] (what an object
-//! is called), then [`SimTime`] (when something happened).
+//! Data and pure functions only: no client, no tokio, no clock. Start with [`Gvk`] and [`ObjectKey`] (the name of an
+//! object), then [`SimTime`] (when something happened).
 //!
 //! | module | what it owns |
 //! |---|---|
-//! | [`cron`] | schedules of CronJobs, and the next moment that they mean |
-//! | [`duration`] | spans and moments as people write them in flags and scenarios |
+//! | [`cron`] | CronJob schedules, and their next time |
+//! | [`duration`] | durations and times as users write them in flags and scenarios |
 //! | [`gvk`] | group, version and kind |
-//! | [`hash`] | SimKube 2's stable hash, of any value and of a pod's spec |
+//! | [`hash`] | SimKube 2's stable hash, of any value and of a pod spec |
 //! | [`key`] | namespace and name; a reference to one object |
-//! | [`label`] | labels: how they are looked up, which keys and values are allowed |
+//! | [`label`] | labels: lookup, allowed keys and values |
 //! | [`lifecycle`] | how long a pod lived, read from its status |
-//! | [`limits`] | how much a simulation may be: objects, pods of one object, time |
-//! | [`lookup`] | a hash table that nobody can iterate |
-//! | [`memo`] | what was derived from shared values |
+//! | [`limits`] | limits of a simulation: objects, pods of one object, time |
+//! | [`lookup`] | hash tables that cannot be iterated |
+//! | [`memo`] | a cache of what was derived from shared values |
 //! | [`owner`] | owner references |
 //! | [`mod@pointer`] | JSON pointers, and patterns of them with `*` |
-//! | [`quantity`] | amounts of cpu, memory and the rest, as Kubernetes writes and rounds them |
-//! | [`registry`] | what is known of every kind that Kubernetes brings |
-//! | [`resources`] | amounts of compute, as the scheduler counts them |
+//! | [`quantity`] | quantities of cpu, memory and the rest, as Kubernetes writes and rounds them |
+//! | [`registry`] | the built-in kinds of Kubernetes and their properties |
+//! | [`resources`] | quantities as the scheduler counts them |
 //! | [`rng`] | seeded randomness, a named stream per use |
-//! | [`selector`] | label and field selectors, read and evaluated as Kubernetes does |
+//! | [`selector`] | label and field selectors, parsed and evaluated as Kubernetes does |
 //! | [`taint`] | taints, tolerations and which tolerates which |
-//! | [`template`] | pod templates: where they stand, which is which, whose pod this is |
-//! | [`time`] | instants and spans in whole microseconds |
+//! | [`template`] | pod templates: where they are, their identity, and which one a pod came from |
+//! | [`time`] | times and durations in whole microseconds |
 
 pub mod cron;
 pub mod duration;

@@ -2,7 +2,7 @@
 //!
 //! A life is read from one observation of a pod and only ever moves forward, [`Empty`](PodLifecycle::Empty) to
 //! [`Running`](PodLifecycle::Running) to [`Finished`](PodLifecycle::Finished), so observations may come late, twice or
-//! after a restart of the tracer. It knows nothing of deletion: a life without an end runs until its pod is deleted.
+//! after a restart of the tracer. Deletion is not part of it: a life without an end lasts until its pod is deleted.
 
 use serde_json::Value;
 

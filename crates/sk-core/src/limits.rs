@@ -1,14 +1,14 @@
-//! Limits of a simulation that several crates must agree on: who validates a trace, who plans its replay, who runs it.
+//! Limits of a simulation that validation, planning and the run must agree on.
 //!
-//! A trace may come from anybody, and one number in it can ask for more than any machine has. Such a number is refused
-//! where it is read, with the name of the object that holds it, and not when memory ends.
+//! Anybody may have written a trace, and one number in it can ask for more memory than any machine has. Such a number
+//! is refused where it is read, with the name of its object, and not when memory runs out.
 
 use serde_json::Value;
 
 use crate::SimDuration;
 
-/// How many objects a simulated cluster holds: seven times what Kubernetes itself is made for (150,000 pods). A pod with
-/// its status is about 1 KiB there, so a full store is about 1 GiB.
+/// How many objects a simulated cluster holds: seven times what Kubernetes itself is made for (150,000 pods). A pod
+/// with its status is about 1 KiB there, so a full store is about 1 GiB.
 pub const MAX_OBJECTS: usize = 1 << 20;
 
 /// The longest stretch of time that is replayed: 400 days, a year and a month, which is also the longest that
@@ -26,7 +26,7 @@ pub struct TooManyPods {
 }
 
 /// Whether an object of one of Kubernetes' own kinds asks for more pods than there can be objects. Pods of a Job count
-/// even when they are done: they stay until the Job goes.
+/// even when they are done: they stay until the Job is deleted.
 pub fn check_pods(object: &Value) -> Result<(), TooManyPods> {
     for pointer in pod_counts(object) {
         let count = object.pointer(pointer).and_then(Value::as_u64);

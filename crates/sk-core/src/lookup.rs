@@ -1,8 +1,8 @@
-//! Hash tables that nobody can iterate, so that no order ever depends on a hash.
+//! Hash tables that cannot be iterated, so that no order ever depends on a hash.
 //!
-//! [`Lookup`] holds small values (ids) and finds them by a hash that the caller makes of what they stand for; the caller also
-//! says which of several values of one hash is meant. So a name is stored once, where its object is, and not again as a key.
-//! [`Keyed`] holds values with their keys.
+//! [`Lookup`] holds small values (ids). The caller supplies the hash and, among several values with one hash, the
+//! comparison. So a name is stored once, with its object, and not again as a key. [`Keyed`] holds values with their
+//! keys.
 
 use std::borrow::Borrow;
 use std::hash::{BuildHasher, Hash, Hasher};
@@ -28,7 +28,8 @@ impl<V> Lookup<V> {
         self.table.find(hash, is_it)
     }
 
-    /// Adds a value; one that is there already is not replaced. `rehash` tells the hash of any value when the table grows.
+    /// Adds a value; one that is there already is not replaced. `rehash` tells the hash of any value when the table
+    /// grows.
     pub fn insert(&mut self, hash: u64, value: V, rehash: impl Fn(&V) -> u64) {
         self.table.insert_unique(hash, value, rehash);
     }
@@ -54,7 +55,7 @@ impl<V> Lookup<V> {
     }
 }
 
-/// Values by key. Whoever wants all of them takes them in the order of their keys.
+/// Values by key. Listing them all sorts by key.
 #[derive(Clone, Debug)]
 pub struct Keyed<K, V> {
     table: HashTable<(K, V)>,

@@ -1,4 +1,4 @@
-//! Remembers what was derived from shared values, so that a thousand pods of one template cost one derivation.
+//! Caches what was derived from shared values, so that a thousand pods of one template cost one derivation.
 
 use std::sync::Arc;
 

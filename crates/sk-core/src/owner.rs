@@ -1,5 +1,4 @@
-//! Owner references: who an object belongs to. An object may have several owners, of which at most one is its
-//! controller.
+//! Owner references. An object may have several owners, of which at most one is its controller.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

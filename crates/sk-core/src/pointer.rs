@@ -1,7 +1,7 @@
 //! JSON pointers (RFC 6901), and patterns of them in which `*` stands for every element of a list.
 //!
-//! Tracer configurations name pod templates by pattern (`/spec/groups/*/template`); what a pattern finds in an object
-//! is named by a [`Pointer`] with the index in it. In an object that is no list `*` is a key like any other.
+//! Tracer configurations name pod templates by pattern (`/spec/groups/*/template`); a [`Pointer`] with the index names
+//! one match in an object. Where the value is not a list, `*` is a key like any other.
 
 use std::fmt;
 use std::str::FromStr;
@@ -41,12 +41,12 @@ impl Pointer {
         &self.0
     }
 
-    /// What stands there in `value`.
+    /// The value there in `value`.
     pub fn get<'a>(&self, value: &'a Value) -> Option<&'a Value> {
         value.pointer(&self.0)
     }
 
-    /// What stands there in `value`, to be changed.
+    /// The value there in `value`, for writing.
     pub fn get_mut<'a>(&self, value: &'a mut Value) -> Option<&'a mut Value> {
         value.pointer_mut(&self.0)
     }
@@ -69,7 +69,7 @@ impl PointerPattern {
         self.0.as_str()
     }
 
-    /// Every place in `value` that it stands for, in the value's order. A place that is not there is left out.
+    /// Every match in `value`, in the value's order.
     pub fn resolve(&self, value: &Value) -> Vec<Pointer> {
         let keys: Vec<String> = self.0.keys().collect();
         let mut found = Vec::new();
@@ -77,12 +77,12 @@ impl PointerPattern {
         found
     }
 
-    /// Every place that it stands for, and what stands there.
+    /// Every match and its value.
     pub fn find<'a>(&self, value: &'a Value) -> impl Iterator<Item = (Pointer, &'a Value)> {
         self.resolve(value).into_iter().filter_map(|pointer| pointer.get(value).map(|found| (pointer, found)))
     }
 
-    /// Calls `change` for every place that it stands for and says how many there were. What `change` does to one place
+    /// Calls `change` for every match and returns their number. What `change` does to one match
     /// does not add or remove others.
     pub fn change_each(&self, value: &mut Value, mut change: impl FnMut(&Pointer, &mut Value)) -> usize {
         let mut changed = 0;

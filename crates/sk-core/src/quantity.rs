@@ -1,8 +1,8 @@
-//! Amounts of cpu, memory and the rest, exactly as Kubernetes' `resource.Quantity` reads, rounds, compares and prints
-//! them (apimachinery v0.36.4, pkg/api/resource).
+//! Quantities of cpu, memory and the rest, exactly as Kubernetes' `resource.Quantity` parses, rounds, compares and
+//! prints them (apimachinery v0.36.4, pkg/api/resource).
 //!
-//! A quantity is a whole number of nano-units in an `i128`, so sums and comparisons are one machine operation and never
-//! a float. Kubernetes lets a decimal quantity grow without bound; here it ends at 1.7·10²⁹, ten orders of magnitude
+//! A quantity is a whole number of nano-units in an `i128`, so sums and comparisons are one machine operation and
+//! never a float. Kubernetes' decimal quantities are unbounded; here the largest is 1.7·10²⁹, ten orders of magnitude
 //! above the largest `i64`, and a larger one is refused by name. Where Kubernetes' own conversions overflow into
 //! nonsense ([`Quantity::value`] of 10²⁰), ours saturate.
 

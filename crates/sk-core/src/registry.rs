@@ -1,9 +1,8 @@
-//! The registry of kinds: what is known of every kind that Kubernetes itself brings, in one table.
+//! The registry of kinds: one table of the built-in kinds of Kubernetes.
 //!
-//! Scope, plural, short names, where pod templates stand, which subresources there are, and whether the embedded engine
-//! acts on it. Whoever asks such a question asks here; a kind that is not here is a custom one, of which nothing is
-//! assumed but what its definition or its objects say. A test compares the table with the recorded discovery of a real
-//! API server 1.36.
+//! Scope, plural, short names, where pod templates are, which subresources exist, and whether the embedded engine acts
+//! on the kind. A kind that is not in the table is custom; nothing is assumed about it beyond its definition or its
+//! objects. A test compares the table with the recorded discovery of a real API server 1.36.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -25,7 +24,7 @@ pub struct KindInfo {
     pub short_names: &'static [&'static str],
     /// Whether its objects live in a namespace.
     pub scope: Scope,
-    /// Where its pod template stands; `""` for a pod, which is its own.
+    /// The JSON pointer of its pod template; `""` for a pod, which is its own.
     pub template_path: Option<&'static str>,
     /// What is served below an object: `status`, `scale` and the like.
     pub subresources: &'static [&'static str],
@@ -47,9 +46,9 @@ pub enum Scope {
 pub enum Modelled {
     /// It acts on them as Kubernetes does.
     Acted,
-    /// On a real cluster somebody would act on them, and here nobody does.
+    /// On a real cluster a controller acts on them, and here none does.
     Missing,
-    /// They are data: stored and served, and nobody would act on them.
+    /// They are data: stored and served, and no controller acts on them.
     Stored,
 }
 
@@ -187,7 +186,7 @@ pub static KINDS: &[KindInfo] = &[
 /// Groups that Kubernetes had once and that no API server from 1.30 on serves.
 const REMOVED_GROUPS: [&str; 1] = ["extensions"];
 
-/// What is known of a kind, whatever its version; `None` for a custom kind.
+/// The entry of a kind in any version; `None` for a custom kind.
 pub fn find(gvk: &Gvk) -> Option<&'static KindInfo> {
     let place = KINDS.binary_search_by(|info| (info.group, info.kind).cmp(&(gvk.group.as_str(), gvk.kind.as_str())));
     place.ok().map(|place| &KINDS[place])
@@ -198,7 +197,7 @@ pub fn scope(gvk: &Gvk) -> Option<Scope> {
     find(gvk).map(|info| info.scope)
 }
 
-/// Where a kind's pod template stands, if it is one of Kubernetes' own workload kinds.
+/// The JSON pointer of a kind's pod template, if it is a built-in workload kind.
 pub fn template_path(gvk: &Gvk) -> Option<PointerPattern> {
     let path = find(gvk)?.template_path?;
     Some(path.parse().expect("the table holds pointers"))

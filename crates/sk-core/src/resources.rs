@@ -1,4 +1,4 @@
-//! Amounts of compute, as the scheduler counts them: whole millicores and bytes, and a map for everything else.
+//! Resource quantities as the scheduler counts them: whole millicores and bytes, and a map for everything else.
 
 use std::collections::BTreeMap;
 

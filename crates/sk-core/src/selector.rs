@@ -1,9 +1,9 @@
-//! Label and field selectors, read and evaluated exactly as Kubernetes does (apimachinery v0.36.4, pkg/labels and
+//! Label and field selectors, parsed and evaluated exactly as Kubernetes does (apimachinery v0.36.4, pkg/labels and
 //! pkg/fields).
 //!
-//! A label selector comes as text (`app=web,tier notin (a,b),!legacy`) or as the JSON of a `LabelSelector`; both become
-//! a [`LabelSelector`] of [`Requirement`]s, which all must hold. Field selectors are in [`FieldSelector`]. Nothing here
-//! knows which fields a kind lets be selected: that is the API server's business.
+//! A label selector is text (`app=web,tier notin (a,b),!legacy`) or the JSON of a `LabelSelector`; both become a
+//! [`LabelSelector`] of [`Requirement`]s, which all must hold. Field selectors are in [`FieldSelector`]. The API
+//! server knows which fields of a kind can be selected; this file does not.
 
 mod fields;
 mod text;
@@ -118,7 +118,7 @@ impl Requirement {
         Ok(Self { key, operator, values })
     }
 
-    /// The label it looks at.
+    /// The label key.
     pub fn key(&self) -> &str {
         &self.key
     }

@@ -1,9 +1,9 @@
-//! Which pod template a pod was made from: where templates stand in an object, how one is identified, and whether a pod
-//! can have come from it.
+//! Which pod template a pod was made from: where an object has templates, how one is identified, and whether a pod can
+//! have come from it.
 //!
-//! Lives are recorded and replayed by [`TemplateId`], so that a pod of the third revision lives as pods of the third
-//! revision did. The identity travels with the pod in an annotation; where there is none, attribution looks for a
-//! template that [`is_subset`] of the pod.
+//! Lives are recorded and replayed by [`TemplateId`], so that a pod of the third revision lives as long as pods of the
+//! third revision did. An annotation on the pod carries the identity; without one, attribution looks for a template
+//! that [`is_subset`] of the pod.
 
 use std::fmt;
 use std::str::FromStr;
@@ -21,7 +21,7 @@ pub const TEMPLATE_ANNOTATION: &str = "static.simkube.io/template";
 /// One version of one pod template of an object. Written `/spec/template@0123456789abcdef`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TemplateId {
-    /// Where it stands in its object, with list indexes.
+    /// Its path in the object, with list indexes.
     pub path: Pointer,
     /// What it says.
     pub hash: StableHash,
@@ -33,7 +33,7 @@ pub enum ParseTemplateIdError {
     /// It has not the form of one.
     #[error("`{0}` is no template identity: it looks like `/spec/template@0123456789abcdef`")]
     Form(String),
-    /// What stands before the `@` is no pointer.
+    /// The part before the `@` is not a pointer.
     #[error("a template identity starts with a pointer")]
     Path(#[from] ParsePointerError),
 }

@@ -1,7 +1,7 @@
-//! Instants and spans of simulated time, in whole microseconds.
+//! Times and durations of the simulation, in whole microseconds.
 //!
 //! Integers with a unit, never floats: two runs must agree to the last bit. Nothing here reads a clock; `now` always
-//! comes from the caller. Arithmetic saturates, because a trace may hold any number and must never make us panic.
+//! comes from the caller. Arithmetic saturates, because a trace may hold any number and must never cause a panic.
 
 use std::fmt;
 use std::num::NonZeroU64;
@@ -11,8 +11,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 const MICROS_PER_SECOND: i64 = 1_000_000;
 
-/// A count of microseconds. Every number but the least there is, 292,000 years before the epoch, for which the next one is taken: so
-/// a time that may be missing takes no more room than one that is there.
+/// A number of microseconds. The least number, 292,000 years before the epoch, becomes the next one; it stands for "none", so an
+/// optional time takes no more memory than a time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Micros(NonZeroU64);
 
@@ -56,7 +56,7 @@ impl<'de> Deserialize<'de> for Micros {
     }
 }
 
-/// A moment: microseconds since the Unix epoch, on the trace's own clock.
+/// A time: microseconds since the Unix epoch, on the trace's own clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct SimTime(Micros);

@@ -1,8 +1,8 @@
-//! What is to happen when: the heap of a discrete-event simulation.
+//! The event heap of the discrete-event simulation.
 //!
-//! Entries of the same moment come out by class and then in the order they were put in, so the order never depends on
-//! how a heap happens to arrange equals. Most entries are due a fixed while after they were put in and so come in the order of
-//! time: these stand in queues beside the heap, at whose ends nothing has to be compared and moved.
+//! Entries for the same instant come out by class and then in insertion order, so the order never depends on how a
+//! heap arranges equal entries. Most entries are due a fixed time after they are added, so they arrive in order of time:
+//! these go to queues beside the heap, which cost nothing to keep in order.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -24,7 +24,7 @@ pub(crate) enum Class {
     Delivery,
     /// A request reaches the API server.
     Request,
-    /// Somebody wakes up.
+    /// A component wakes up.
     Wake,
 }
 

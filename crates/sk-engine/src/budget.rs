@@ -1,8 +1,8 @@
-//! How much may happen within one simulated second, and who is to blame when more does.
+//! The bound on what may happen within one simulated second, and which component exceeded it.
 //!
-//! A discrete-event simulator hangs when a part of it asks for a wake-up at the moment that it is woken, or when two parts
-//! undo each other's work for ever. The bound is far beyond what a cluster of its size has reason to do; whoever goes beyond
-//! it is named, and the engine stands still.
+//! A discrete-event simulator hangs when a component asks for a wake-up at the very time it is woken, or when two
+//! components undo each other's work for ever. The bound is far above what a cluster of that size has reason to do.
+//! When it is exceeded, the engine stops and names the component.
 
 use std::collections::BTreeMap;
 

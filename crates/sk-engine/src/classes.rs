@@ -1,4 +1,4 @@
-//! From API objects to what the scheduler library looks at.
+//! Converts API objects to the scheduler library's types.
 
 use std::sync::Arc;
 

@@ -1,7 +1,9 @@
-//! What a part of the control plane is to the engine: a state machine that is told things and asks for things.
+//! The interface between the engine and a part of the control plane: a state machine that receives events and sends
+//! requests.
 //!
-//! Components know the API and what their process has seen of it, never each other. What they want done they put into the
-//! [`Context`]; the engine does it and tells them how it went. They are `Clone + Send`, so that an engine can be forked.
+//! Components know the API and what their process has seen of it, never each other. They put requests into the
+//! [`Context`]; the engine sends them and reports each result back. They are `Clone + Send`, so that an engine can be
+//! forked.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +18,7 @@ use crate::settings::Settings;
 
 /// A part of the control plane.
 pub(crate) trait Component: Send + CloneComponent {
-    /// The kinds it wants to hear of. Nothing else is delivered to it.
+    /// The kinds that it watches. Nothing else is delivered to it.
     fn watches(&self) -> &'static [KindTag];
 
     /// Of pods, does it want to hear only of those that nobody controls and those that such an object controls?
@@ -77,7 +79,7 @@ pub(crate) trait Component: Send + CloneComponent {
         Vec::new()
     }
 
-    /// How many decisions were lost because nobody took them.
+    /// How many decisions were dropped because they were not taken.
     fn dropped_decisions(&self) -> u64 {
         0
     }
@@ -130,7 +132,7 @@ impl<'a> Context<'a> {
         !self.wanted.is_empty()
     }
 
-    /// Says something about an object, if anybody listens.
+    /// Emits an Event about an object, if Events are on.
     pub(crate) fn tell<Events: IntoIterator<Item = Event>>(&mut self, events: impl FnOnce(View<'a>) -> Events) {
         if let Some(kept) = &mut self.events {
             events(self.view).into_iter().for_each(|event| kept.push(Event { at: self.now, ..event }));

@@ -1,9 +1,9 @@
-//! The frame around a reconciler: work queue, workers, batches of requests, backoff.
+//! Runs a reconciler: work queue, workers, batches of requests, backoff.
 //!
-//! A reconciler decides purely: from what its process has seen and a key to the requests that bring the cluster nearer to
-//! what is desired. This frame sends them batch by batch through the client's rate limit, tells the reconciler how each
-//! one went, stops at the first refusal and tries again later, as a controller's `sync` in Kubernetes does when a call
-//! returns an error.
+//! A reconciler decides purely: from a key and what its process has seen, it returns the requests that bring the
+//! cluster nearer to the desired state. This file sends them batch by batch through the client's rate limit, tells the
+//! reconciler the result of each, stops at the first error and retries later, as a controller's `sync` in Kubernetes
+//! does when a call fails.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -19,7 +19,7 @@ pub(crate) trait Reconciler: Clone + Send + 'static {
     /// What it works on.
     type Key: Ord + Clone + Send;
 
-    /// The kinds whose changes it wants to hear of.
+    /// The kinds that it watches.
     const WATCHES: &'static [KindTag];
 
     /// See [`Component::pods_of`].
@@ -49,12 +49,12 @@ pub(crate) trait Reconciler: Clone + Send + 'static {
         None
     }
 
-    /// What is said for people once a request of the plan for `key` was answered. The view still shows what was before.
+    /// The Events after a request of the plan for `key` was answered. The view still shows the state before.
     fn events(&self, _key: &Self::Key, _verb: Verb, _answer: &Answer, _view: View<'_>) -> Vec<Event> {
         Vec::new()
     }
 
-    /// What is still to be said of `key` after a request of its plan was refused.
+    /// Further Events of `key` after a request of its plan was refused.
     fn after_refusal(&mut self, _key: &Self::Key, _view: View<'_>, _now: SimTime) -> Option<Request> {
         None
     }

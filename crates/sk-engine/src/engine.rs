@@ -1,8 +1,8 @@
-//! The loop: virtual time, the API server, and the processes around it.
+//! The simulation loop: virtual time, the API server, and the processes around it.
 //!
-//! [`Engine`] never sleeps. A caller asks [`Engine::next_deadline`], calls [`Engine::advance_to`], and puts requests in
-//! with [`Engine::handle`]; whether it lets wall time pass in between is its own affair. An engine is a value: cloned, it
-//! goes on twice, and what is done to one is never seen by the other.
+//! [`Engine`] never sleeps. A caller asks [`Engine::next_deadline`], calls [`Engine::advance_to`], and sends requests
+//! with [`Engine::handle`]; whether wall time passes in between is up to the caller. An engine is a value: a clone
+//! continues on its own, and neither sees what happens to the other.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -42,7 +42,7 @@ pub struct Engine {
     slowness: SimDuration,
     /// Reused between calls to spare allocations.
     wanted: Vec<Wanted>,
-    /// What was said since somebody last asked; `None`: nobody will ask.
+    /// The Events since the last call; `None` if they are off.
     events: Option<Kept>,
     budget: Budget,
     spinning: Option<Spinning>,
@@ -185,7 +185,7 @@ impl Engine {
         self.now
     }
 
-    /// When something happens next, if nobody puts anything in.
+    /// The time of the next event, without further requests.
     pub fn next_deadline(&self) -> Option<SimTime> {
         self.agenda.next_time()
     }
@@ -345,7 +345,7 @@ impl Engine {
         self.api.store().list(gvk)
     }
 
-    /// What the cluster autoscaler decided and why, since the last time somebody asked.
+    /// The cluster autoscaler's decisions and reasons since the last call.
     pub fn take_decisions(&mut self) -> Vec<Decision> {
         let mut decisions = Vec::new();
         for member in &mut self.processes[self.places[AUTOSCALER]].components {
@@ -354,7 +354,7 @@ impl Engine {
         decisions
     }
 
-    /// What was said about objects since this was last called; see [`crate::Settings::events`].
+    /// The Events since the last call; see [`crate::Settings::events`].
     pub fn take_events(&mut self) -> Vec<Event> {
         let mut events = Vec::new();
         self.move_events_to(&mut events);
@@ -366,12 +366,12 @@ impl Engine {
         self.events.as_mut().into_iter().for_each(|kept| kept.move_to(events));
     }
 
-    /// How much of what was said was lost because nobody took it for too long.
+    /// How many Events were dropped because they were not taken in time.
     pub fn dropped_events(&self) -> u64 {
         self.events.as_ref().map_or(0, Kept::dropped)
     }
 
-    /// How many decisions were lost because nobody took them for too long.
+    /// How many decisions were dropped because they were not taken in time.
     pub fn dropped_decisions(&self) -> u64 {
         let components = self.processes.iter().flat_map(|process| &process.components);
         components.map(|member| member.component.dropped_decisions()).sum()
@@ -559,7 +559,7 @@ fn processes(settings: &Settings, now: SimTime) -> [Process; 4] {
     ]
 }
 
-/// What is left of a component whose process was replaced: it hears nothing and wants nothing.
+/// The stub of a component whose process was replaced: it ignores everything.
 #[derive(Clone)]
 struct Retired;
 
@@ -586,7 +586,7 @@ fn lanes(processes: &[Process]) -> Vec<Lane> {
     lanes
 }
 
-/// A component that wants to hear of everything.
+/// A component that receives every change.
 pub(crate) const EVERY_KIND: &[KindTag] = KindTag::ALL;
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! What the parts of the control plane say about objects for people: Kubernetes' Events, as `kubectl describe` shows them.
+//! Kubernetes Events: what the control plane reports about objects, as `kubectl describe` shows it.
 //!
-//! They are handed out by [`crate::Engine::take_events`] if [`crate::Settings::events`] asks for them and are no objects of
-//! the store: nobody in a cluster acts on Events, and a run with a million pods would carry five million of them. What is
-//! said follows from a request that went well or was refused, so reconcilers say it in one place ([`crate::controller`]).
+//! [`crate::Engine::take_events`] returns them if [`crate::Settings::events`] is on. They are not objects in the
+//! store: no component acts on Events, and a run with a million pods would store five million of them. An Event
+//! follows from a request that succeeded or failed, so all reconcilers emit them in one place ([`crate::controller`]).
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use sk_core::{SimTime, SmolStr};
 /// At most so many are kept until somebody takes them, which a run does every few thousand changes: some 30 MB.
 const MAX_KEPT: usize = 100_000;
 
-/// What was said and nobody has taken yet.
+/// The Events that were not taken yet.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Kept {
     events: Vec<Event>,
@@ -28,7 +28,7 @@ impl Kept {
         }
     }
 
-    /// Moves what was said behind what is there.
+    /// Appends the Events to what is there.
     pub(crate) fn move_to(&mut self, events: &mut Vec<Event>) {
         events.append(&mut self.events);
     }
@@ -39,7 +39,7 @@ impl Kept {
     }
 }
 
-/// One thing that was said.
+/// One Event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
     /// When.

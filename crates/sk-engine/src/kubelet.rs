@@ -1,11 +1,11 @@
 //! Virtual nodes: the kubelets of a cluster without machines.
 //!
-//! They do what KWOK's stages do on a real cluster: a node becomes ready after a while, a pod bound to it starts after
-//! the delays written on it, ends after the lifetime written on it, and goes when it is deleted. A node that is gone
-//! takes its pods with it at once, where a real cluster waits for its pod garbage collector; a pod bound to a node that is not
-//! there waits for that node, or for the collector (`controllers/pod_gc.rs`). A node whose condition `Ready`
-//! is `Unknown`, and one that is marked as silent before anybody has noticed, is silent: nothing starts, ends or goes on it
-//! until it is heard of again.
+//! They do what KWOK's stages do on a real cluster: a node becomes ready after a delay; a pod bound to it starts after
+//! the delays in its annotations, ends after the lifetime in its annotations, and terminates when it is deleted. When
+//! a node is deleted, its pods are deleted at once, where a real cluster waits for the pod garbage collector. A pod
+//! bound to a node that does not exist waits for that node or for the collector (`controllers/pod_gc.rs`). On a node
+//! whose `Ready` condition is `Unknown`, or that a fault has silenced before the control plane noticed, no pod starts,
+//! ends or terminates until the node is back.
 
 mod admission;
 mod containers;
@@ -54,12 +54,12 @@ struct Kubelets {
     /// Requests without an answer.
     sent: Pending<Step>,
     termination: SimDuration,
-    /// How long a pod of a Job runs when nobody says.
+    /// How long a pod of a Job runs if it is unknown.
     job_duration: SimDuration,
     node_use: NodeUse,
     /// Nodes whose machines are silent, with the steps that would have been taken there.
     silent: BTreeMap<SmolStr, Vec<Step>>,
-    /// Nodes of which it is known that they are not heard of.
+    /// Nodes that are known not to report.
     unheard: BTreeSet<SmolStr>,
 }
 
@@ -81,11 +81,11 @@ enum StepKind {
     PodRejected,
     PodEnds,
     PodRestarts,
-    /// Its node is heard of again, and it is as ready as before.
+    /// Its node reports again, and the pod is as ready as before.
     PodReady,
-    /// It says how it ended before it goes, because somebody still watches it.
+    /// It reports how it ended before it is deleted, because it has a finalizer.
     PodStops,
-    /// Its node is gone, and somebody still watches it: the pod garbage collector's word before it goes.
+    /// Its node is gone, and it has a finalizer: the pod garbage collector writes its status before it is deleted.
     PodLost,
     PodGoes,
 }
@@ -204,7 +204,7 @@ impl Kubelets {
         self.timers.set(ctx, at, Step { id, uid: pod.uid, kind });
     }
 
-    /// Whether a node's machine can be heard. Once it is again, what waited there happens.
+    /// Whether a node's kubelet reports. Once it does again, what waited there happens.
     fn listen(&mut self, event: &WatchEvent, ctx: &mut Context<'_>) {
         let object = &event.object;
         let is_silent = event.change != Change::Deleted && object.meta.annotations.contains_key(&NODE_SILENT);
@@ -215,7 +215,7 @@ impl Kubelets {
         }
     }
 
-    /// A node is heard of again: what should have happened to its pods meanwhile happens now.
+    /// A node reports again: what should have happened to its pods meanwhile happens now.
     fn node_returns(&mut self, node: &SmolStr, ctx: &mut Context<'_>) {
         let mut pods: Vec<_> = ctx.view.pods_on(node).collect();
         pods.sort_by(|(_, one), (_, other)| one.key.cmp(&other.key));
@@ -312,7 +312,7 @@ fn machine_of(object: &Object) -> Option<&SmolStr> {
     }
 }
 
-/// Is a node not heard of?
+/// Has a node stopped reporting?
 fn is_silent(node: &Node) -> bool {
     let ready = node.status.conditions.iter().find(|condition| condition.is("Ready"));
     ready.is_some_and(|ready| ready.status == ConditionStatus::Unknown)
@@ -322,7 +322,7 @@ fn was_silent(event: &WatchEvent) -> bool {
     event.before.as_ref().and_then(|before| before.node()).is_some_and(is_silent)
 }
 
-/// Does somebody wait to hear how a pod ended before it may go? Then its end is written down first.
+/// Does a pod have a finalizer, so that its end is written to its status before it is deleted?
 fn must_tell(object: &Object) -> bool {
     let ended = object.pod().is_none_or(|pod| pod.status.phase.is_final());
     !ended && !object.meta.finalizers.is_empty()

@@ -1,7 +1,7 @@
 //! The embedded cluster: a deterministic Kubernetes control plane in virtual time, in one process.
 //!
-//! A discrete-event simulator: what is to happen stands on an agenda, time jumps from one entry to the next, and
-//! every part is a state machine that is told what happened and asks for what it wants.
+//! It is a discrete-event simulator: future events wait on an agenda, time jumps from one to the next, and every
+//! component is a state machine that receives events and sends requests.
 //!
 //! ```text
 //!                 ┌────────────────── Engine ──────────────────┐
@@ -12,8 +12,8 @@
 //!                 └─────────────────────────────────────────────┘
 //! ```
 //!
-//! Start with [`Engine`] in `engine.rs`, then `component.rs` (what a part is), `controller.rs` (how a reconciler runs),
-//! and any file of `controllers/`. [`Settings`] is all that can be set.
+//! Start with [`Engine`] in `engine.rs`, then `component.rs` (the interface of a component), `controller.rs` (how a
+//! reconciler runs), and any file of `controllers/`. [`Settings`] has all that can be configured.
 
 mod agenda;
 mod autoscaler;

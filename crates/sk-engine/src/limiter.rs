@@ -1,4 +1,4 @@
-//! A client's own rate limit: the token bucket of client-go (`util/flowcontrol`, QPS and burst).
+//! A client's rate limit: client-go's token bucket (`util/flowcontrol`, QPS and burst).
 
 use sk_core::{SimDuration, SimTime};
 

@@ -1,8 +1,8 @@
-//! kube-scheduler as a component: informers feed the library, its decisions become requests.
+//! kube-scheduler as a component: informers feed the scheduler library, and its decisions become requests.
 //!
-//! A decision counts at once, before its binding is committed (the *assumed* pod), so that the next pod sees it. A pod that
-//! preempts others is nominated for their node, its victims are told why and deleted, and it is tried again when they are
-//! gone.
+//! The scheduler *assumes* a pod on its node as soon as it decides, before the binding is committed, so that the next
+//! pod sees it. A pod that preempts others is nominated for their node; the scheduler writes the reason into its
+//! victims' status, deletes them, and tries the pod again when they are gone.
 
 mod budgets;
 mod decide;

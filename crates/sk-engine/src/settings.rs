@@ -1,4 +1,4 @@
-//! What a simulated cluster is made of and how fast its parts are.
+//! The settings of a simulated cluster: its components and their speed.
 
 use std::collections::BTreeMap;
 
@@ -51,7 +51,7 @@ impl Default for Explain {
 /// How fast the parts of the control plane are.
 #[derive(Clone, Debug)]
 pub struct Timing {
-    /// From a commit until an informer's handlers hear of it.
+    /// From a commit until an informer's handlers run.
     pub watch_latency: SimDuration,
     /// From sending a request until it is committed.
     pub request_latency: SimDuration,
@@ -73,7 +73,7 @@ pub struct Timing {
     pub autoscaler_loop: SimDuration,
 }
 
-/// [`Timing::job_duration`] unless somebody says otherwise.
+/// [`Timing::job_duration`] by default.
 pub const ASSUMED_JOB_DURATION: SimDuration = SimDuration::from_mins(1);
 
 impl Timing {

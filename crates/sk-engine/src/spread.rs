@@ -1,13 +1,14 @@
-//! A spread of durations that is known by its median and its 99th percentile.
+//! A distribution of durations, given by its median and its 99th percentile.
 //!
-//! Times until something is ready lean to the right: half of them lie close together, a few take several times as long. A
-//! log-normal distribution has that shape and is settled by two percentiles. Here it stands as six of its quantiles, joined
-//! by straight lines: they need nothing but a square root, which every machine computes to the same bits.
+//! Times until something is ready are skewed to the right: half of them lie close together, a few take several times
+//! as long. A log-normal distribution has that shape and is determined by two percentiles. This file stores six of its
+//! quantiles and interpolates linearly, which needs nothing but a square root, and every machine computes that to the
+//! same bits.
 
 use sk_core::SimDuration;
 use sk_core::rng::Stream;
 
-/// One in a million is as fine as anybody can tell.
+/// One in a million is precise enough.
 const STEPS: u64 = 1_000_000;
 /// Which share of a log-normal distribution lies below its median times the n-th power of √(p99/p50), n from −2 to 3: the
 /// normal distribution's share below n × 1.1632, where 2 × 1.1632 is its 99th percentile. The last is cut off at 1.

@@ -1,5 +1,5 @@
-//! client-go's work queue: every key at most once in the queue, never twice at work, backoff after failures
-//! (`util/workqueue`, 1.36).
+//! client-go's work queue: a key is in the queue at most once and never processed twice at a time, with backoff after
+//! failures (`util/workqueue`, 1.36).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

@@ -1,8 +1,8 @@
 //! A run record as one stream of bytes: how it travels from the driver to the controller and from there to skctl.
 //!
-//! A tar of plain files, without folders, times or owners, so that the same record makes the same bytes. What comes in is
-//! not trusted: names that are paths, anything but regular files, too many files or too many bytes are refused, and
-//! nothing takes the record's name before all of it was read and found whole.
+//! It is a tar of plain files, without folders, times or owners, so that the same record makes the same bytes.
+//! Incoming archives are not trusted: paths as names, anything but regular files, too many files and too many bytes
+//! are refused, and the record gets its name only when all of it was read and is complete.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};

@@ -1,7 +1,8 @@
-//! Columns: the few types a table knows, the buffers rows are gathered in, and the way into and out of Parquet.
+//! Columns: the few types of a table, the buffers that collect rows, and the conversion to and from Parquet.
 //!
-//! Parquet stores column by column, people think row by row; this file is the only place where the two meet. It uses
-//! the `parquet` crate's column API directly, because the arrow layer would triple what we compile for five flat tables.
+//! Parquet stores columns, the rest of the code works with rows; this file is the only place where the two meet. It
+//! uses the `parquet` crate's column API directly, because the arrow layer would triple what we compile for six flat
+//! tables.
 
 use std::ops::Range;
 
@@ -20,7 +21,7 @@ pub const TEXT_MAX_BYTES: usize = 1024;
 
 /// One table's row: its columns, and how to put and take them in that order.
 pub trait Row: Sized {
-    /// The row with texts that are somebody else's: as it is written, and as it stands in what was read.
+    /// The row with borrowed strings: as it is written, and as it is read.
     type Borrowed<'a>;
     /// The table's name; its file is `<TABLE>.parquet`.
     const TABLE: &'static str;
@@ -88,7 +89,7 @@ impl Column {
         Self { spread: Spread::Distinct, ..self }
     }
 
-    /// Words of a small vocabulary.
+    /// Strings from a small vocabulary.
     pub(crate) const fn words(self) -> Self {
         Self { spread: Spread::Words, ..self }
     }
@@ -148,7 +149,7 @@ enum Values {
 #[derive(Clone, Debug, Default)]
 struct Texts {
     bytes: Vec<u8>,
-    /// From where to where each stands; a row group's texts are far below 4 GiB.
+    /// The byte range of each; a row group's texts are far below 4 GiB.
     places: Vec<(u32, u32)>,
 }
 

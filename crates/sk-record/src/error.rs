@@ -1,4 +1,4 @@
-//! What can go wrong with a run record, by the step that failed, each with what to do next.
+//! Errors of run records, by the step that failed, each with what to do next.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ pub enum Error {
     Write {
         /// Which one.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         #[source]
         source: std::io::Error,
     },
@@ -21,14 +21,14 @@ pub enum Error {
     Encode {
         /// Which table.
         table: &'static str,
-        /// What Parquet said.
+        /// Parquet's error.
         #[source]
         source: ParquetError,
     },
     /// `run.json` could not be made.
     #[error("cannot write run.json: {source}")]
     EncodeMeta {
-        /// What the JSON writer said.
+        /// The JSON writer's error.
         #[source]
         source: serde_json::Error,
     },
@@ -52,7 +52,7 @@ pub enum Error {
         /// As given.
         path: PathBuf,
     },
-    /// Something that is no run record stands where the record should go.
+    /// Something that is not a run record has the record's name.
     #[error("{} exists and is not a run record, so it is not replaced: remove it or choose another place", path.display())]
     Occupied {
         /// Where.
@@ -74,7 +74,7 @@ pub enum Error {
     Read {
         /// Which one.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         #[source]
         source: std::io::Error,
     },
@@ -123,7 +123,7 @@ pub enum Error {
     Pack {
         /// Which record.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         #[source]
         source: std::io::Error,
     },

@@ -1,8 +1,8 @@
-//! The folder that a record is written in, and the one it becomes.
+//! The folder of a record: written under a temporary name and renamed.
 //!
-//! A record takes the place of an older record and of nothing else. `run.json` lists the files of its record, so a
-//! folder that holds any other file, another folder or a `run.json` that is not ours is refused by that name, and what
-//! is removed is removed file by file: somebody's notes beside a run are never in the way of a recursive deletion.
+//! A record replaces an older record and nothing else. `run.json` lists the files of its record. A folder with any
+//! other file, another folder or a `run.json` that is not ours is refused by that name, and files are removed one by
+//! one: a recursive deletion can never hit notes that a user keeps beside a run.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -57,7 +57,7 @@ impl Folder {
         write_file(&self.staging.join(name), content)
     }
 
-    /// Copies what stands beside the tables into another folder.
+    /// Copies the files besides the tables into another folder.
     pub(crate) fn copy_files_to(&self, other: &Self) -> Result<(), Error> {
         for name in entries(&self.staging)? {
             if !TABLES.iter().any(|table| table_file(table) == name) {
@@ -158,11 +158,13 @@ fn remove_record(dir: &Path) -> Result<(), Error> {
     if dir.is_symlink() {
         return fs::remove_file(dir).map_err(failed(dir));
     }
-    // An empty folder was in the place: it has no run.json and nothing to remove.
-    let files = if dir.join(META_FILE).exists() { made_by_a_run(dir)? } else { BTreeSet::new() };
-    // run.json goes last: as long as it is there, what is left can be told from somebody's folder.
-    let (last, first): (Vec<_>, Vec<_>) = files.into_iter().partition(|name| name == META_FILE);
-    for path in first.into_iter().chain(last).map(|name| dir.join(name)).filter(|path| path.exists()) {
+    // Somebody else may have written run.json, and a name in it may be a path: only what is in the folder is removed.
+    // An empty folder has no run.json and nothing to remove.
+    let made = if dir.join(META_FILE).exists() { made_by_a_run(dir)? } else { BTreeSet::new() };
+    let files = entries(dir)?.into_iter().filter(|name| made.contains(name));
+    // run.json is removed last: as long as it is there, the rest can be told from a user's folder.
+    let (last, first): (Vec<_>, Vec<_>) = files.partition(|name| name == META_FILE);
+    for path in first.into_iter().chain(last).map(|name| dir.join(name)) {
         fs::remove_file(&path).map_err(failed(&path))?;
     }
     fs::remove_dir(dir).map_err(failed(dir))

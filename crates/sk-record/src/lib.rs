@@ -1,11 +1,11 @@
 //! Run records: what a simulation did, on disk, the same for both engines.
 //!
-//! A record is a folder: `run.json` (what was asked and how far to trust it), six Parquet tables (what happened) and
-//! whatever files the caller adds beside them. The tables stream: memory does not grow with the length of a run. A
-//! record holds no wall time, host or path, so the same question gives the same bytes; and it appears under its name
-//! only when it is whole, because it is written aside and renamed.
+//! A record is a folder: `run.json` (the inputs and how far to trust the result), six Parquet tables (what happened)
+//! and the files that the caller adds. The tables stream: memory does not grow with the length of a run. A record
+//! holds no wall time, host or path, so the same inputs give the same bytes. It is written under a temporary name and
+//! renamed, so it appears only when it is complete.
 //!
-//! Nothing here computes a figure or prints a report: that is sk-report's work, from the record alone.
+//! Nothing here computes a figure or prints a report: sk-report does, from the record alone.
 //!
 //! | module | what it owns |
 //! |---|---|

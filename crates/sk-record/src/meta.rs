@@ -1,7 +1,7 @@
-//! `run.json`: what was asked, of which trace, under which rules, and how far to trust the answer.
+//! `run.json`: the inputs, the trace, the settings, and how far to trust the result.
 //!
-//! It holds no wall time, host or path: two machines that ask the same question write the same bytes. Times are
-//! RFC 3339 in UTC, lengths end in `_s` and are seconds.
+//! It holds no wall time, host or path: two machines with the same inputs write the same bytes. Times are RFC 3339 in
+//! UTC; durations end in `_s` and are seconds.
 
 use std::collections::BTreeMap;
 
@@ -106,7 +106,7 @@ pub struct Group {
 pub struct Autoscaler {
     /// How often it looks.
     pub scan_interval_s: f64,
-    /// How long a node stands unneeded before it is removed.
+    /// How long a node is unneeded before it is removed.
     pub scale_down_unneeded_time_s: f64,
     /// Below which share of requests a node counts as unneeded.
     pub scale_down_utilization_threshold: f64,
@@ -125,7 +125,7 @@ pub struct Warning {
     pub count: u64,
 }
 
-/// The sorts of limits, in the order in which a reader should hear of them.
+/// The sorts of limits, in the order in which reports list them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WarningKind {
@@ -146,12 +146,12 @@ pub struct Missing {
     pub why: MissingWhy,
     /// What it is, as a scenario's `accept` names it: `apps/StatefulSet`, `argoproj.io/Rollout`, `Pod`.
     pub kind: String,
-    /// Which one, `namespace/Kind/name`; the last entries of a kind may stand for [`Self::objects`] others.
+    /// Which one, `namespace/Kind/name`; the last entries of a kind may represent [`Self::objects`] others.
     pub object: String,
-    /// How many objects this entry stands for.
+    /// How many objects this entry represents.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub objects: u64,
-    /// Pods that it would have had; nothing where nobody can tell.
+    /// Pods that it would have had; nothing if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pods: Option<i64>,
     /// The most CPU that these pods would have requested at one moment, in thousandths.
@@ -159,7 +159,7 @@ pub struct Missing {
     pub cpu_m: Option<i64>,
     /// Where the numbers come from.
     pub basis: Basis,
-    /// What was said about it, e.g. by the API server that refused it.
+    /// The message about it, e.g. of the API server that refused it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }
@@ -231,12 +231,12 @@ pub(crate) struct Manifest {
     #[serde(flatten)]
     pub(crate) meta: RunMeta,
     pub(crate) tables: BTreeMap<String, TableFile>,
-    /// Every file of the record, written when it is published: whatever else lies in its folder is somebody else's.
+    /// Every file of the record, written when it is published: any other file in its folder is a user's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) files: Vec<String>,
 }
 
-/// Size and digest of one table's file: a truncated or changed table is told before Parquet has to cope with it.
+/// Size and digest of one table's file: a truncated or changed table is detected before Parquet reads it.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct TableFile {
     pub(crate) rows: u64,

@@ -1,7 +1,7 @@
-//! Reading a record: `run.json`, and the rows of each table one after the other.
+//! Reads a record: `run.json`, and the rows of each table one after the other.
 //!
-//! Size and digest of every table are checked before Parquet sees a byte of it, so a truncated or edited file is told
-//! by name. Rows come in batches; memory does not grow with the run.
+//! Size and digest of every table are checked before Parquet reads a byte of it, so a truncated or edited file is
+//! reported by name. Rows come in batches; memory does not grow with the run.
 
 use std::fs::File;
 use std::hash::Hasher;
@@ -85,7 +85,7 @@ impl Run {
         self.rows()
     }
 
-    /// All that was said about objects, in the order it was pushed; none in a record of an earlier version.
+    /// All Events, in the order in which they were written; none in a record of an earlier version.
     pub fn events(&self) -> Result<Rows<EventRow>, Error> {
         self.rows()
     }
@@ -106,7 +106,7 @@ impl Run {
     }
 }
 
-/// Only `run.json`, for listing runs: the tables are not looked at.
+/// Only `run.json`, for listing runs: the tables are not read.
 pub(crate) fn read_manifest(dir: &Path) -> Result<Manifest, Error> {
     let path = dir.join("run.json");
     let file = match File::open(&path) {
@@ -172,7 +172,7 @@ pub struct Rows<R> {
     path: PathBuf,
     /// Nothing: the record has no such table.
     file: Option<SerializedFileReader<File>>,
-    /// Where in the file each of the row's columns stands.
+    /// The position of each of the row's columns in the file.
     places: Vec<usize>,
     next_group: usize,
     readers: Vec<ColumnReader>,
@@ -241,7 +241,7 @@ impl<R: Row> Rows<R> {
         }
     }
 
-    /// The next row as it stands in the columns that were read: without an allocation, and only until the one after it.
+    /// The next row, borrowed from the columns that were read: without an allocation, and valid until the one after it.
     pub fn next_borrowed(&mut self) -> Result<Option<R::Borrowed<'_>>, Error> {
         if self.ended {
             return Ok(None);

@@ -1,6 +1,6 @@
-//! What a RUN word means: a folder, a name under the runs folder, `@` for the newest, `@2` for the one before.
+//! Resolves a RUN argument: a folder, a name under the runs folder, `@` for the newest run, `@2` for the one before.
 //!
-//! "Newest" is the modification time of `run.json`: records themselves hold no wall time, so this is the one place
+//! "Newest" is the modification time of `run.json`: records themselves hold no wall time, so this is the only place
 //! that asks the file system for one.
 
 use std::fs;
@@ -65,7 +65,7 @@ fn back_reference(text: &str) -> Option<usize> {
 fn newest_first(runs_dir: &Path) -> Result<Vec<PathBuf>, Error> {
     let folders = folders_in(runs_dir)?;
     let (records, others): (Vec<PathBuf>, Vec<PathBuf>) = folders.into_iter().partition(|folder| is_record(folder));
-    // A folder that somebody else put there and that cannot be read holds no runs of ours.
+    // An unreadable folder of another user holds none of our runs.
     let nested = others.iter().flat_map(|folder| folders_in(folder).unwrap_or_default()).filter(|path| is_record(path));
     let mut runs: Vec<(SystemTime, PathBuf)> = records
         .into_iter()

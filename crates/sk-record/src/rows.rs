@@ -1,12 +1,12 @@
-//! One row of each table, as the recorder pushes it and the report reads it.
+//! One row of each table, as the recorder writes it and the report reads it.
 //!
-//! Every table also has a first column `run_id`, which the writer adds: with it `runs/*/pods.parquet` can be told apart
-//! in one query. Columns ending in `_s` are lengths in seconds, derived from the times beside them for people who
-//! query by hand; they are written and never read back. A group's column is called `node_group`, because `group` is a
-//! word of SQL. Text longer than [`crate::TEXT_MAX_BYTES`] is cut.
+//! Every table also has a first column `run_id`, which the writer adds, so that one query over `runs/*/pods.parquet`
+//! can tell runs apart. Columns ending in `_s` are durations in seconds, derived from the times beside them for people
+//! who query by hand; they are written and never read back. A group's column is called `node_group`, because `group`
+//! is an SQL keyword. Text longer than [`crate::TEXT_MAX_BYTES`] is cut.
 //!
-//! Of pods, decisions and events there are many, so their rows come in two sorts: `PodRow` has texts of its own, `PodRow<&str>`
-//! shows somebody else's, and neither writing nor looking at it allocates.
+//! There are many pods, decisions and events, so their rows are generic: `PodRow` owns its strings, `PodRow<&str>`
+//! borrows them, and neither writing nor reading the latter allocates.
 
 mod autoscaler;
 mod event;
@@ -18,7 +18,7 @@ use crate::column::{Column, Kind, Malformed, Row, RowReader, RowWriter};
 pub use autoscaler::{AutoscalerRow, Decided, Trigger};
 pub use event::EventRow;
 
-/// The life of one pod, from creation to removal; pushed once, when the pod is gone or the run ends.
+/// The life of one pod, from creation to deletion; written once, when the pod is deleted or the run ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PodRow<Text = String> {
     /// The original namespace, without any prefix a cluster run adds.
@@ -83,7 +83,7 @@ pub struct NodeRow {
     pub created: SimTime,
     /// When pods could first be placed on it.
     pub ready: Option<SimTime>,
-    /// When it was gone.
+    /// When it was deleted.
     pub deleted: Option<SimTime>,
     /// Allocatable CPU in thousandths.
     pub cpu_m: i64,
@@ -106,7 +106,7 @@ pub struct SeriesRow {
     pub series: String,
     /// Of what.
     pub key: String,
-    /// The value from `time` on; nothing if the thing is gone.
+    /// The value from `time` on; nothing if the object was deleted.
     pub value: Option<f64>,
 }
 
@@ -130,7 +130,7 @@ pub struct DecisionRow<Text = String> {
     pub outcome: Outcome,
     /// The chosen node.
     pub node: Option<Text>,
-    /// Why not, in the scheduler's words.
+    /// Why not: the scheduler's message.
     pub message: Option<Text>,
     /// Why so, as far as the scheduler was asked.
     pub explained: Explained<Text>,
@@ -139,9 +139,9 @@ pub struct DecisionRow<Text = String> {
 /// What a scheduler can say of a decision beyond its outcome. A real one is not asked.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Explained<Text = String> {
-    /// How many nodes were looked at.
+    /// How many nodes were evaluated.
     pub evaluated: Option<i64>,
-    /// How many of them the pod could have gone to.
+    /// How many of them were feasible.
     pub feasible: Option<i64>,
     /// The best nodes with their scores, plugin by plugin.
     pub scores: Option<Text>,

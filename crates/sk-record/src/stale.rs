@@ -1,19 +1,19 @@
-//! Folders beside a record that killed runs left behind, and how they are told from those of running ones.
+//! Finds and removes the temporary folders of killed runs, and tells them from those of running ones.
 //!
-//! A record is made in `.NAME.new-PID`, and one that is being replaced waits as `.NAME.old-PID`. A process that is
-//! killed can remove neither; the next run of that name does. Whoever works in such a folder holds a lock on it, which
-//! the system releases when the process ends, however it ends: what nobody holds belongs to nobody. The process id does
-//! not tell, because ids are used again, and containers that share a volume count each their own. Where folders cannot
-//! be locked, nothing is removed.
+//! A record is written in `.NAME.new-PID`, and a record that is being replaced waits as `.NAME.old-PID`. A killed
+//! process removes neither; the next run of that name does. A running process holds a lock on its folder, which the
+//! system releases when the process ends, however it ends: a folder without a lock is stale. The process id does not
+//! tell, because ids are reused, and containers that share a volume each count their own. Where folders cannot be
+//! locked, nothing is removed.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// How often a folder is made again that somebody else removed between its making and its locking.
+/// How often a folder is created again that another process removed before it was locked.
 const ATTEMPTS: usize = 8;
 
-/// A folder that nobody else removes while this is kept.
+/// A locked folder, which no other process removes.
 #[derive(Debug)]
 pub(crate) struct Held(#[expect(dead_code, reason = "closing the file releases the lock")] Option<File>);
 

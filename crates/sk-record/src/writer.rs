@@ -1,8 +1,8 @@
-//! Writing a record: rows stream into a folder aside, which takes its name only when it is whole.
+//! Writes a record: rows stream into a temporary folder, which gets its name only when it is complete.
 //!
-//! [`Writer`] takes rows, [`Writer::finish`] closes the tables and gives a [`Staged`] record that can already be read
-//! (figures and the report are computed from it and added as files), and [`Staged::publish`] renames it into place.
-//! Whatever is dropped before that leaves nothing behind. Nothing is synced to the disk platter: a run can be repeated.
+//! [`Writer`] takes rows, [`Writer::finish`] closes the tables and returns a [`Staged`] record that can already be
+//! read (figures and the report are computed from it and added as files), and [`Staged::publish`] renames it into
+//! place. Dropping any of them before that leaves nothing behind. Nothing is fsynced: a run can be repeated.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -67,7 +67,7 @@ impl Writer {
     }
 
     /// A second record that begins with all that this one holds and will be published as the folder `dir`. From here on
-    /// each goes its own way.
+    /// each continues on its own.
     pub fn fork(&mut self, dir: &Path, run_id: &str) -> Result<Self, Error> {
         let folder = Folder::create(dir)?;
         self.folder.copy_files_to(&folder)?;
@@ -108,7 +108,7 @@ impl Writer {
         self.autoscaler.push::<AutoscalerRow>(row)
     }
 
-    /// Adds what somebody said about an object.
+    /// Adds a Kubernetes Event.
     pub fn push_event(&mut self, row: &EventRow<impl AsRef<str>>) -> Result<(), Error> {
         self.events.push::<EventRow>(&row.borrowed())
     }
@@ -321,7 +321,7 @@ fn new_parquet(
     let schema = Type::group_type_builder(table).with_fields(fields).build()?;
     let mut properties = WriterProperties::builder()
         .set_statistics_enabled(EnabledStatistics::Chunk)
-        // Nobody looks for single pages, and a fork could not copy the index.
+        // No reader looks for single pages, and a fork could not copy the index.
         .set_offset_index_disabled(true)
         // The quickest level. What that costs in size has not been measured.
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(1)?))
@@ -329,7 +329,7 @@ fn new_parquet(
         .set_key_value_metadata(Some(vec![KeyValue::new(RUN_ID.into(), run_id.to_owned())]));
     for column in columns {
         let path = ColumnPath::from(column.name);
-        // Nobody asks which files hold a certain text: the least and the greatest of them are not worth looking for.
+        // No reader searches files by string, so the minimum and maximum are not worth computing.
         if column.kind == Kind::Text {
             properties = properties.set_column_statistics_enabled(path.clone(), EnabledStatistics::None);
         }

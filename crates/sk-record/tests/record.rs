@@ -291,6 +291,26 @@ fn a_record_with_somebodys_notes_beside_it_is_not_replaced() {
     assert_eq!(Run::open(&dir).unwrap().pods().unwrap().count(), 5);
 }
 
+/// A record may come from somebody else, and its run.json says which files are its own.
+#[test]
+fn a_run_json_that_names_files_elsewhere_has_none_of_them_removed() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path().join("nginx");
+    write(&dir, 3);
+    let (beside, far) = (temp.path().join("thesis.txt"), temp.path().join("far.parquet"));
+    fs::write(&beside, "years of work").unwrap();
+    fs::write(&far, "years of work").unwrap();
+    let path = dir.join("run.json");
+    let mut json: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    json["files"].as_array_mut().unwrap().extend(["../thesis.txt".into(), beside.to_str().unwrap().into()]);
+    let table = json["tables"]["pods"].clone();
+    json["tables"]["../far"] = table;
+    fs::write(&path, json.to_string()).unwrap();
+    write(&dir, 5);
+    assert_eq!(Run::open(&dir).unwrap().pods().unwrap().count(), 5);
+    assert!(beside.exists() && far.exists(), "only files of the folder itself are removed");
+}
+
 #[test]
 fn notes_that_come_while_a_run_goes_on_are_left_alone_too() {
     let temp = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! What the engine decided without knowing, in warnings for people.
+//! Warnings about what the engine assumed because the trace does not say.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use sk_record::{Warning, WarningKind};
 /// How many service accounts or definitions a warning names; the others are counted.
 const NAMED: usize = 5;
 
-/// A warning for each, but one for all service accounts, and one for all definitions with rules that nobody asks.
+/// A warning for each, but one for all service accounts, and one for all definitions with rules that are not evaluated.
 pub(crate) fn assumptions(notices: &BTreeMap<Notice, u64>, job_duration: SimDuration) -> Vec<Warning> {
     let warning = |kind, code: &str, message, count| Warning { code: code.to_owned(), kind, message, count };
     let (mut warnings, mut accounts, mut definitions) = (Vec::new(), Vec::new(), Vec::new());

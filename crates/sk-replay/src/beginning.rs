@@ -1,4 +1,4 @@
-//! How a run begins: which nodes stand, which pods stand on them, and how long before the clock all of that is made.
+//! The start of a run: the nodes that exist, the pods on them, and how long before the clock starts they are created.
 
 use std::collections::BTreeMap;
 
@@ -43,7 +43,7 @@ impl Beginning {
         Ok(Self { at: start.at - lead, nodes, standing, warnings })
     }
 
-    /// The cluster, with the nodes that stand. A group that has recorded nodes begins with as many fewer of its own.
+    /// The cluster, with its existing nodes. A group that has recorded nodes begins with as many fewer of its own.
     pub(crate) fn engine(&self, request: &RunRequest<'_>) -> Result<Engine, RunError> {
         let settings = Settings { rules: crate::refusals::rules_of(request.trace), ..request.setup.settings.clone() };
         let mut engine = Engine::new(&settings, self.at);

@@ -1,5 +1,5 @@
-//! What the cluster autoscaler decided, as rows of the run record: one per decision and object that it was about, and the
-//! Kubernetes events that it writes.
+//! The cluster autoscaler's decisions as rows of the run record: one per decision and object, and the Kubernetes
+//! Events that it writes.
 
 use std::collections::BTreeMap;
 
@@ -209,7 +209,7 @@ fn listed(
     (!said.is_empty()).then(|| said.join("; "))
 }
 
-/// Why a group was chosen, as the end of what is said of it.
+/// Why a group was chosen, as the end of its message.
 fn chosen(because: &Because) -> String {
     match because {
         Because::OnlyOption => ", chosen as the only option".to_owned(),

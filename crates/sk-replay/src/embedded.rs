@@ -32,10 +32,10 @@ const CHANGES_PER_STEP: u64 = (sk_engine::api::store::LOG_CAPACITY / 2) as u64;
 /// Progress is reported at least this often in simulated time, so that a quiet night can still be interrupted.
 pub const LONGEST_STEP: SimDuration = SimDuration::from_mins(30);
 /// How long an operation waits for a namespace that is going, and how often it looks. Emptying one takes seconds; a
-/// finalizer of somebody else's could hold it for ever.
+/// finalizer of another controller could hold it for ever.
 const NAMESPACE_PATIENCE: SimDuration = SimDuration::from_mins(2);
 const NAMESPACE_LOOK: SimDuration = SimDuration::from_millis(100);
-/// How many different deletions that failed are told apart; the rest is counted as one.
+/// How many different failed deletions are listed; the rest is counted as one.
 const MAX_REFUSALS: usize = 20;
 
 /// What is replayed, and what to call it.
@@ -52,13 +52,13 @@ pub struct RunRequest<'a> {
     pub name: &'a str,
     /// The program's version; part of the run's identity.
     pub version: &'a str,
-    /// What the caller assumed because nobody said it.
+    /// What the caller assumed because neither trace nor scenario says it.
     pub assumptions: Vec<Warning>,
     /// Manifests that are laid over the trace.
     pub overlay: &'a Overlay,
     /// The nodes of the file that the scenario names, if it names one.
     pub nodes: &'a [Value],
-    /// Progress is reported at least this often in simulated time; [`LONGEST_STEP`] unless somebody watches.
+    /// Progress is reported at least this often in simulated time; [`LONGEST_STEP`] unless a user watches.
     pub longest_step: SimDuration,
 }
 
@@ -90,7 +90,7 @@ pub enum RunError {
     Node {
         /// Which.
         node: String,
-        /// What the API server said.
+        /// The API server's error.
         problem: String,
     },
     /// The record could not be written.
@@ -152,9 +152,9 @@ pub struct Running<'a> {
     run_id: String,
     plan: Plan<'a, Records<'a>>,
     replay: Replay,
-    /// Nothing is left to do; broken off if somebody wanted it to end early.
+    /// Nothing is left to do; partial if the user ended it early.
     ended: Option<ControlFlow<()>>,
-    /// What is to be said of how it began.
+    /// Warnings about its start.
     warnings: Vec<Warning>,
 }
 
@@ -263,14 +263,14 @@ struct Replay {
     refusals: BTreeMap<String, u64>,
     /// Operations that came later than they were recorded.
     late: u64,
-    /// How long pods of Jobs run when nobody says.
+    /// How long pods of Jobs run if it is unknown.
     job_duration: SimDuration,
     longest_step: SimDuration,
     /// What happens to nodes that no group makes.
     nodes: Inventory,
     /// What else happens.
     disruptions: Disruptions,
-    /// Reused: what was said since the recorder last listened.
+    /// Reused: Events and decisions since the recorder last read them.
     said: Vec<Event>,
 }
 

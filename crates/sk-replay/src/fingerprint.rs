@@ -1,4 +1,4 @@
-//! A hash over parts: the same question has the same name.
+//! A run's id: a hash of everything that determines its result, so the same run has the same id.
 
 use std::fmt;
 

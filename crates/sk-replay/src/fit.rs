@@ -1,7 +1,9 @@
-//! Groups fitted to recorded nodes: what a scenario leaves to the recording (`match`, `reserved: recorded`) is filled in.
+//! Fits node groups to recorded nodes: fills in what a scenario leaves to the recording (`match`, `reserved:
+//! recorded`).
 //!
-//! What a person wrote stays. A group becomes the most common of the nodes that its labels match: their size, the labels and
-//! taints that all of them share. The filled-in scenario is what the run keeps, so that it can be run without the recording.
+//! What the user wrote stays. A group takes the most common size of the nodes that its labels match, and the labels
+//! and taints that all of them share. The run keeps the scenario with these values filled in, so that it can be run
+//! without the recording.
 
 use std::collections::BTreeMap;
 

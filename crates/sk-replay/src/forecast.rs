@@ -1,9 +1,8 @@
-//! What can be said of a run before it is made: which pods no node of the cluster could take, what is not modelled, and what
-//! is not simulated at all.
+//! What is known before a run: which pods fit on no node, what is not modelled, and what is not simulated at all.
 //!
-//! Each pod template of the trace is put, alone, before the engine's own scheduler on a cluster with one empty node of each
-//! group, or with the nodes that stand at the start. What does not fit there will not fit later; what fits alone may still
-//! have to wait.
+//! The engine's own scheduler gets each pod template of the trace alone, on a cluster with one empty node of each
+//! group, or with the nodes that exist at the start. A template that does not fit there will not fit later; one that
+//! fits alone may still have to wait.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,10 +25,10 @@ const PATIENCE: SimDuration = SimDuration::from_secs(5);
 /// How many different templates are tried. One takes about a millisecond.
 const MAX_TEMPLATES: usize = 100_000;
 
-/// What can be said beforehand.
+/// What is known before a run.
 #[derive(Debug, Default)]
 pub struct Forecast {
-    /// Pods that fit on no node, by the object that makes them, with the scheduler's words.
+    /// Pods that fit on no node, by the object that makes them, with the scheduler's message.
     pub misfits: BTreeMap<ObjectRef, String>,
     /// What the engine does not model.
     pub unmodelled: Vec<Warning>,
@@ -91,7 +90,7 @@ fn look_at_templates(request: &RunRequest<'_>, found: &mut Forecast) -> Result<(
     Ok(())
 }
 
-/// A cluster with one empty node of each group, or with the nodes that stand at the start.
+/// A cluster with one empty node of each group, or with the nodes that exist at the start.
 fn empty_cluster(request: &RunRequest<'_>) -> Result<Engine, RunError> {
     let mut setup = request.setup.clone();
     for group in &mut setup.settings.groups {
@@ -126,8 +125,8 @@ fn pods_of(object: &sk_store::trace::Object, request: &RunRequest<'_>) -> Vec<Va
 /// What the pod that is tried is called.
 const NAME: &str = "forecast";
 
-/// The scheduler's words about a pod that fits nowhere; nothing if it fits, or if the API server would not take it, which
-/// is told elsewhere.
+/// The scheduler's message about a pod that fits nowhere; nothing if it fits, or if the API server would not take it, which
+/// is reported elsewhere.
 fn misfit(cluster: &Engine, pod: Value) -> Option<String> {
     let mut engine = cluster.clone();
     let pod = Object::from_json(pod).ok()?;

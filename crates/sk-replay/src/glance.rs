@@ -1,4 +1,4 @@
-//! What somebody who waits for a run is shown of it while it goes on.
+//! The progress of a run, for whoever waits for it.
 
 use sk_core::SimTime;
 use sk_engine::Engine;

@@ -1,4 +1,4 @@
-//! Replays a trace and records what comes of it: the half that knows no cluster client.
+//! Replays a trace and records the result: everything that needs no cluster client.
 //!
 //! ```text
 //! trace ──► plan (pure) ──► target: engine or cluster ──► watch ──► record ──► run folder
@@ -11,17 +11,17 @@
 //!
 //! | module | what it owns |
 //! |---|---|
-//! | [`plan`] | records → timed operations |
+//! | [`plan`] | trace records → timed operations |
 //! | [`mutate`] | what every new pod gets: delays, and a recorded life |
 //! | [`record`] | changes → rows of the run record |
-//! | [`nodes`], [`standing`] | nodes that no group makes, and the pods that stand on them at the start |
-//! | [`fit`] | groups from recorded nodes |
-//! | [`forecast`] | what can be said of a run before it is made |
+//! | [`nodes`], [`standing`] | nodes that no group creates, and the pods on them at the start |
+//! | [`fit`] | node groups from recorded nodes |
+//! | [`forecast`] | what is known before a run |
 //! | [`timeline`] | faults and changes during a run |
 //! | [`setup`], [`scheduler`] | the scenario → the engine's settings |
 //! | [`embedded`] | the replay in virtual time |
-//! | [`glance`] | what a run shows of itself while it goes on |
-//! | [`fingerprint`] | the same question has the same name |
+//! | [`glance`] | the progress of a run |
+//! | [`fingerprint`] | the id of a run |
 
 mod assumptions;
 mod beginning;

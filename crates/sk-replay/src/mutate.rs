@@ -1,10 +1,10 @@
-//! What the driver writes on every new pod: how long it takes to start and how long it lives.
+//! What the driver writes on every new pod: its start delays and its lifetime.
 //!
-//! [`Mutator::decide`] decides from what the plan stamped on a pod's template, and knows no engine. The embedded engine
-//! calls it in the process, through [`AdmitPod`] below; on a real cluster a mutating webhook does. Lives come from the
-//! trace: the n-th pod of a template gets that template's n-th recorded life, in the order of their starts, beginning
-//! again after the last. Where the template is not known (traces of format v2, changed templates), all lives of the owner
-//! stand in for its own.
+//! [`Mutator::decide`] decides from what the plan stamped on a pod's template, and knows no engine. The embedded
+//! engine calls it in the process, through [`AdmitPod`] below; on a real cluster a mutating webhook does. Lifetimes
+//! come from the trace: the n-th pod of a template gets the template's n-th recorded life, in order of their starts,
+//! and after the last one again the first. Where the template is unknown (traces of format v2, changed templates), all
+//! lives of the owner are used.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -1,7 +1,8 @@
-//! Nodes that no group makes: those of a recording, which come and go as they did, and those of a file, which stay.
+//! Nodes that no group creates: recorded nodes, which come and go as they did, and nodes from a file, which stay.
 //!
-//! A node is what placement needs of it: name, labels, taints, size, images. What it belongs to is told by the groups'
-//! `match`, for prices and figures; what pods outside the trace took from it (`reserved`) is taken off what it has to give.
+//! A node has what placement needs: name, labels, taints, resources, images. The groups' `match` says which group it
+//! belongs to, for prices and figures; `reserved`, what pods outside the trace used, is subtracted from its
+//! allocatable resources.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -14,7 +15,7 @@ use sk_store::trace::{NodeEvent, Reserved, Trace, TraceError};
 /// Labels of nodes, by group: whose nodes have them.
 pub type Matches = BTreeMap<SmolStr, BTreeMap<SmolStr, SmolStr>>;
 
-/// How a node that never became ready is told from one that will.
+/// Marks a node that never became ready.
 const NEVER: SimDuration = SimDuration::from_mins(400 * 24 * 60);
 /// Taints that say how a node is and not what it is.
 const PASSING: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
@@ -60,7 +61,7 @@ impl Inventory {
         Ok(Self { first, later: VecDeque::new() })
     }
 
-    /// The nodes of a recording: those that stood at `start`, and what happened to nodes until `end`.
+    /// The nodes of a recording: those that existed at `start`, and the changes until `end`.
     pub fn recorded(
         trace: &Trace,
         (start, end): (SimTime, SimTime),
@@ -131,12 +132,12 @@ impl Inventory {
         self.later.extend(change.map(|change| (event.at, change)));
     }
 
-    /// The names of the nodes that stand when the clock begins.
+    /// The names of the nodes that exist when the clock starts.
     pub fn names(&self) -> BTreeSet<SmolStr> {
         self.first.iter().map(|node| node.key.name.clone()).collect()
     }
 
-    /// The nodes that stand when the clock begins, in the order in which they are made.
+    /// The nodes that exist when the clock starts, in the order of their creation.
     pub fn first(&self) -> impl Iterator<Item = &Object> {
         self.first.iter()
     }
@@ -159,7 +160,7 @@ impl Inventory {
         self.first.is_empty() && self.later.is_empty()
     }
 
-    /// Only the nodes that stand at the start and belong to a group: from then on the group decides about them.
+    /// Only the nodes that exist at the start and belong to a group: from then on the group decides about them.
     pub(crate) fn of_groups(mut self) -> Self {
         self.first.retain(|node| node.meta.labels.contains_key(&NODE_GROUP));
         self.later.clear();
@@ -196,7 +197,7 @@ impl ReservedBy {
         Ok(reserved)
     }
 
-    /// What is taken from a node at a moment; before the first word on it, that word.
+    /// What is reserved on a node at a time; before the first record of it, that record.
     fn of(&self, node: &str, at: SimTime) -> BTreeMap<SmolStr, Quantity> {
         let Some(rows) = self.rows.get(node) else { return self.fixed.clone() };
         let latest = rows.iter().rev().find(|(since, _)| *since <= at).or_else(|| rows.first());

@@ -1,9 +1,9 @@
-//! From watched changes to the rows of a run record: the same for both engines.
+//! Turns watched changes into rows of a run record: the same for both engines.
 //!
-//! A change is a [`Seen`]: the embedded engine has them in its log; for a live cluster they are made from what its
-//! watches say, with original names and times on the trace's clock. Holds what a row needs of each pod and node that is
-//! alive, and of a pod only what its object does not say; a row is written when its pod or node is gone, or when the run
-//! ends.
+//! A change is a [`Seen`]: the embedded engine has them in its log; for a live cluster they are made from its watches,
+//! with original names and times on the trace's clock. The recorder holds what a row needs of each existing pod and
+//! node, and of a pod only what its object does not say. It writes a row when its pod or node is deleted, or when the
+//! run ends.
 
 mod live_pods;
 mod names;
@@ -185,7 +185,7 @@ impl Recorder {
         Ok(())
     }
 
-    /// Takes in what somebody said about an object.
+    /// Takes in an Event about an object.
     pub fn tell(&mut self, event: &sk_engine::Event) -> Result<(), Error> {
         self.event_rows += 1;
         if self.event_rows > MAX_EVENT_ROWS {

@@ -1,7 +1,7 @@
-//! A trace with observations read as a run: what really happened, in the rows of a run record.
+//! Reads a trace with observations as a run: what really happened, in the rows of a run record.
 //!
-//! So reality can stand beside simulations of it. What a recording does not say stays unknown and is not made up: prices,
-//! and whether a pod that went was evicted, preempted or deleted by its owner ([`UNKNOWN`]).
+//! So a recording can be compared with simulations of it. What a recording does not say stays unknown: prices, and
+//! whether a deleted pod was evicted, preempted or deleted by its owner ([`UNKNOWN`]).
 
 use std::collections::BTreeMap;
 
@@ -51,7 +51,7 @@ pub struct Recorded {
     pub nodes: Vec<NodeRow>,
     /// Desired replicas.
     pub series: Vec<SeriesRow>,
-    /// What the scheduler said, as far as pods' conditions tell.
+    /// The scheduler's messages, as far as pods' conditions have them.
     pub decisions: Vec<DecisionRow>,
 }
 

@@ -1,7 +1,7 @@
-//! Which objects of a trace the API server would refuse: what `validate` asks, so that it and a run refuse the same.
+//! Which objects of a trace the API server would refuse, for `validate`, so that it and a run refuse the same objects.
 //!
-//! Every operation of the plan goes to an API server alone, without controllers and without time. What is refused for
-//! reasons of time (a namespace that is going) is not found here.
+//! Every operation of the plan goes to an API server alone, without controllers and without time. Refusals that depend
+//! on time (a terminating namespace) are not found here.
 
 use std::collections::BTreeMap;
 
@@ -15,10 +15,10 @@ use crate::plan::{Action, Operation, Plan, Window};
 
 /// How many refused objects are named; the rest is counted. 1,000 × 1 KiB of words are 1 MiB.
 const MAX_NAMED: usize = 1_000;
-/// Whatever it is: uids and names are made and looked at by nobody.
+/// Any seed does: nothing reads the uids and names.
 const SEED: u64 = 1;
 
-/// Objects that would be refused, each with the server's words about its first version that is.
+/// Objects that would be refused, each with the server's message about its first refused version.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Refusals {
     /// By object.
@@ -49,7 +49,7 @@ pub fn refusals(trace: &Trace) -> Result<Refusals, TraceError> {
     let mut plan = Plan::new(trace.records()?, trace.config(), window).judged_by(rules_of(trace)).for_engine();
     for operation in plan.by_ref() {
         let Operation { at, action, .. } = operation?;
-        // Nobody reads the log here.
+        // Nothing reads the log here.
         server.reclaim(server.store().resource_version());
         match action {
             Action::Apply { object: target, content } => {

@@ -1,7 +1,7 @@
-//! The KubeSchedulerConfiguration that a scenario asks for, read and checked before a run.
+//! The scenario's KubeSchedulerConfiguration, read and checked before a run.
 //!
-//! Whatever is wrong is named with file, line and column, wherever it stands: in a file of its own or in the scenario.
-//! Files are read by the caller; nothing here touches a disk.
+//! Errors name file, line and column, whether the configuration is a file of its own or part of the scenario. The
+//! caller reads files; nothing here touches a disk.
 
 use std::fmt;
 
@@ -21,7 +21,7 @@ pub struct SchedulerError {
     problem: String,
 }
 
-/// A place, and what stands between it and what follows.
+/// A position, and the separator after it.
 #[derive(Debug)]
 struct Shown(Option<String>);
 

@@ -1,4 +1,4 @@
-//! From the scenario people write to what the engine is set up with.
+//! Turns a user's scenario into the engine's settings.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,10 @@ use crate::mutate::StartDelays;
 use crate::nodes::Matches;
 use crate::timeline::Timeline;
 
-/// The scenario of a run whose nodes nobody has described, and by which nothing must hold.
+/// The scenario of a run without node groups and assertions.
 pub const ASSUMED: &str = include_str!("assumed.yaml");
 
-/// A scenario beside one that says nothing, both as trees: where they differ, somebody has decided something.
+/// A scenario and the default one, both as trees: where they differ, the user has decided something.
 pub fn beside_defaults(scenario: &Scenario) -> Result<(serde_json::Value, serde_json::Value), serde_json::Error> {
     let assumed = Scenario::parse("the assumed scenario", ASSUMED).expect("the assumed scenario is one");
     let mut defaults = serde_json::to_value(assumed)?;

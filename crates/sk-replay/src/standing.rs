@@ -1,27 +1,27 @@
-//! Pods that stand when the clock begins: each on the node that it was recorded on.
+//! Pods that exist when the clock starts, each on the node on which it was recorded.
 //!
-//! The controllers of the engine make the pods, as they make all others; before the clock begins, each new pod of an owner
-//! takes the place of one that the owner really had at that moment. A pod on a node that the simulated cluster does not
-//! have, and one that nothing was recorded of, is placed by the scheduler; both are counted.
+//! The engine's controllers create these pods like all others; before the clock starts, each new pod of an owner takes
+//! the place of one that the owner really had then. The scheduler places a pod whose node the simulated cluster does
+//! not have, and a pod without a recording; both are counted.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use sk_core::{ObjectKey, ObjectRef, SimTime, SmolStr};
 use sk_store::trace::{Observation, Trace, TraceError};
 
-/// Where pods stood at one moment.
+/// The nodes of pods at one time.
 #[derive(Clone, Debug, Default)]
 pub struct Standing {
     /// By owner and template, in the order in which they started. Pods without a known template are under nothing.
     owners: BTreeMap<ObjectRef, BTreeMap<Option<String>, VecDeque<SmolStr>>>,
-    /// Pods that belong to nobody.
+    /// Pods without an owner.
     bare: BTreeMap<ObjectKey, SmolStr>,
-    /// Pods that stood on nodes that the simulated cluster does not have.
+    /// Pods on nodes that the simulated cluster does not have.
     pub(crate) elsewhere: u64,
 }
 
 impl Standing {
-    /// The pods of a trace that stood at `at` on one of these nodes.
+    /// The pods of a trace that were on one of these nodes at `at`.
     pub fn of(trace: &Trace, at: SimTime, nodes: &BTreeSet<SmolStr>) -> Result<Self, TraceError> {
         let mut standing = Vec::new();
         for observation in trace.observations()? {
@@ -67,7 +67,7 @@ impl Standing {
         if let Some(place) = own.and_then(VecDeque::pop_front) {
             return Some(place);
         }
-        // A pod whose template nobody could tell may have been of this one.
+        // A pod whose template is unknown may have been of this one.
         templates.get_mut(&None).and_then(VecDeque::pop_front)
     }
 }

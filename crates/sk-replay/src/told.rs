@@ -1,4 +1,4 @@
-//! What the control plane said since the recorder last listened: decisions of the autoscaler and events, in the order of time.
+//! What the control plane reported since the recorder last read it: autoscaler decisions and Events, in order of time.
 
 use std::iter::Peekable;
 use std::slice::Iter;
@@ -24,7 +24,7 @@ impl<'a> Told<'a> {
         Self { decisions: engine.take_decisions().into_iter().peekable(), events: events.iter().peekable() }
     }
 
-    /// Records what was said before `until`, or all that is left. Of what was said at one moment decisions come first.
+    /// Records everything before `until`, or all that is left. At the same time decisions come first.
     pub(crate) fn before(&mut self, until: Option<SimTime>, recorder: &mut Recorder) -> Result<(), Error> {
         let is_due = |at: SimTime| until.is_none_or(|until| at < until);
         loop {

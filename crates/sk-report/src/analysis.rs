@@ -1,4 +1,4 @@
-//! From rows to everything a report shows: read the record once or twice, keep what the pictures need, bounded.
+//! Rows → everything a report shows: reads the record once or twice and keeps what the charts need, bounded.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ use crate::step::{Step, Window, hours};
 
 /// Nodes whose load is shown: 200 rows of [`LOADS`] shares are 77 KB.
 pub const NODES_MAX: usize = 200;
-/// Nodes that are told one by one: 20,000 × 60 bytes are 1.2 MB.
+/// Nodes that are listed one by one: 20,000 × 60 bytes are 1.2 MB.
 pub const NODES_TOLD_MAX: usize = 20_000;
 /// Parts of the window in which a node's load is shown.
 pub const LOADS: usize = 96;
@@ -43,17 +43,17 @@ pub struct Analysis {
     pub changes: Vec<Change>,
     /// Why pods waited, most pods first.
     pub pending_causes: Vec<PendingCause>,
-    /// Why nodes stood empty, most hours first.
+    /// Why nodes were empty, most hours first.
     pub empty_causes: Vec<EmptyCause>,
     /// The longest waits, longest first; at most [`crate::incidents::INCIDENTS_MAX`].
     pub incidents: Vec<Incident>,
     /// How many incidents there were to choose from.
     pub incidents_total: usize,
-    /// What happened to pods, and what the scheduler said, as far as a page can hold it.
+    /// What happened to pods, and the scheduler's messages, as far as a page can hold them.
     pub events: Events,
     /// What the autoscaler decided, as far as a page can hold it.
     pub scalings: Scalings,
-    /// The nodes that stood empty longest, in order of creation; at most [`NODES_TOLD_MAX`].
+    /// The nodes that were empty longest, in order of creation; at most [`NODES_TOLD_MAX`].
     pub nodes: Vec<NodeStory>,
     /// How many nodes there were to choose from.
     pub nodes_total: usize,
@@ -61,7 +61,7 @@ pub struct Analysis {
     pub missing: Vec<Missing>,
     /// What was recorded meanwhile, if the trace holds observations.
     pub recorded: Option<RecordedCurves>,
-    /// Pods that a scheduler looked at. A run without any is no simulation.
+    /// Pods that the scheduler tried. A run without any is no simulation.
     pub simulated_pods: i64,
     /// How many pods had not run yet when the run ended, though nothing held them up.
     pub starting_pods: i64,
@@ -69,7 +69,7 @@ pub struct Analysis {
     pub latency_percentiles: Vec<SimDuration>,
 }
 
-/// What ran, waited and stood when.
+/// Running pods, waiting pods and nodes over time.
 #[derive(Debug)]
 pub struct Curves {
     /// Running pods.
@@ -98,7 +98,7 @@ pub struct Marks {
 pub struct NodeStory {
     /// Its row.
     pub row: NodeRow,
-    /// Hours it stood empty.
+    /// Hours it was empty.
     pub empty_hours: f64,
     /// Mean share of its CPU asked for, in each of [`LOADS`] parts of the window; nothing while it was not ready. Empty
     /// for all but [`NODES_MAX`] nodes.

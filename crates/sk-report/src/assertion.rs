@@ -1,13 +1,14 @@
-//! Assertions: CEL expressions over the figures, checked before a run and judged after it.
+//! Assertions: CEL expressions over the figures, checked before a run and evaluated after it.
 //!
 //! The `cel` crate checks no types, and evaluation stops at the first `||` that is true, so a misspelt figure could
-//! pass for years. Therefore every path in an expression is looked up by name in the tree of figures, and every
-//! comparison is evaluated by itself on a made-up summary, before anything is simulated.
+//! pass for years. Therefore every path in an expression is looked up in the tree of figures, and every comparison is
+//! evaluated by itself on an example summary, before the simulation starts.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use cel::extractors::This;
 use cel::objects::{Key, Map};
 use cel::{Context, ExecutionError, Program, Value};
 use serde::{Deserialize, Serialize};
@@ -50,7 +51,7 @@ pub struct AssertionError {
 #[derive(Debug)]
 pub struct Checked(Vec<(Assertion, Program)>);
 
-/// What became of one assertion, whatever the rest of the run is worth.
+/// The result of one assertion, regardless of the rest of the run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {
     /// What a person calls it.
@@ -71,7 +72,7 @@ pub enum Evaluated {
     Held,
     /// It does not.
     Failed,
-    /// Nobody can tell, and why: it names what the run does not have, or evaluating it took too much.
+    /// Unknown, and why: it names what the run does not have, or evaluating it exceeded a limit.
     Unknown(String),
 }
 
@@ -175,7 +176,7 @@ fn reserved_word(text: &str) -> Option<String> {
 
 /// Looks up every path of the expression in a tree that has every figure.
 fn check_names(text: &str, program: &Program, groups: &[Group], scope: Scope) -> Result<(), AssertionError> {
-    // Of another run's groups nobody knows before it is looked at.
+    // The groups of another run are unknown until it is read.
     let tree = if scope.compared { compared(every_figure(groups), &every_figure(&[])) } else { every_figure(groups) };
     for path in paths(program.expression()) {
         let column = program.source_info().offset_for(path.id).map(|(start, _)| start as usize + 1);
@@ -248,7 +249,7 @@ fn no_figure(path: &str, known: &[impl AsRef<str>]) -> String {
     }
 }
 
-/// The entry that stands for any: present in every map of the tree that names are checked against.
+/// The entry that represents any: present in every map of the tree that names are checked against.
 const ANY: &str = "any";
 
 /// A tree with every figure there can be.
@@ -321,7 +322,7 @@ fn ones(figure: Figure) -> Figure {
     }
 }
 
-/// Names were checked before: whatever is missing now is missing for want of a price.
+/// Names were checked before: what is missing now is missing because a price is missing.
 fn trial_problem(error: &ExecutionError) -> String {
     match error {
         ExecutionError::NoSuchKey(name) | ExecutionError::UndeclaredReference(name) if name.as_str() == "cost" => {
@@ -386,10 +387,12 @@ fn refuse(text: &str, column: Option<usize>, problem: String) -> AssertionError 
     AssertionError { text: text.to_owned(), column, problem }
 }
 
-/// The variables that an expression uses, and of a run's namespaces and owners only those that it names: a run may have a
-/// hundred thousand.
+/// The variables that an expression uses, and of a run's namespaces and owners only those that it names: a run may have
+/// a hundred thousand.
 fn context<'v>(figures: &Figure, paths: &[Path]) -> Context<'v, 'v> {
     let mut context = Context::default();
+    // Without its feature `regex`, the `cel` crate has no function of that name.
+    context.add_function("matches", matches).expect("no other function is called `matches`");
     let Figure::Fields(fields) = figures else { return context };
     for (name, figure) in fields.iter().filter(|(_, figure)| *figure != Figure::Absent) {
         let used: Vec<&Path> = paths.iter().filter(|path| path.root == name.as_ref()).collect();
@@ -398,6 +401,15 @@ fn context<'v>(figures: &Figure, paths: &[Path]) -> Context<'v, 'v> {
         }
     }
     context
+}
+
+/// CEL's `matches`. regex-lite has no Unicode classes such as `\p{L}`; the `cel` crate's own choice takes six times as
+/// long to compile.
+#[allow(clippy::needless_pass_by_value, reason = "a function of CEL takes its arguments by value")]
+fn matches(This(text): This<Arc<String>>, pattern: Arc<String>) -> Result<bool, ExecutionError> {
+    let pattern = regex_lite::Regex::new(&pattern)
+        .map_err(|error| ExecutionError::function_error("matches", format!("{pattern:?} is not a pattern: {error}")))?;
+    Ok(pattern.is_match(&text))
 }
 
 /// A figure with those entries alone that are named, unless a path may go to any of them.

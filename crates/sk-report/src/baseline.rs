@@ -1,6 +1,7 @@
-//! A run beside another one, and several runs as one: the trees that `baseline`, `ratio` and `for: mean` are judged by.
+//! The figures of a run with those of a baseline, and the mean of several runs: the trees that `baseline`, `ratio` and
+//! `for: mean` read.
 //!
-//! Everything here works on the tree of figures, so a figure that is added is compared without a line of its own.
+//! Everything here works on the tree of figures, so a new figure is compared without further code.
 
 use serde::{Deserialize, Serialize};
 use sk_core::SimDuration;
@@ -52,8 +53,8 @@ fn ratio(figures: &Figure, baseline: &Figure) -> Figure {
     }
 }
 
-/// The mean of each figure over several runs. What one of them does not have is left out, because a mean over some of the
-/// runs is none over all.
+/// The mean of each figure over several runs. What one of them does not have is left out, because a mean over some of
+/// the runs is none over all.
 pub fn mean(runs: &[Figure]) -> Figure {
     let Some(first) = runs.first() else { return Figure::Absent };
     let average = |sum: f64| sum / runs.len() as f64;

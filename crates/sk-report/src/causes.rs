@@ -1,4 +1,4 @@
-//! Why pods waited and why nodes stood empty, in plain words and few groups.
+//! Why pods waited and why nodes were empty, in plain words and few groups.
 
 use std::collections::BTreeMap;
 
@@ -101,7 +101,7 @@ impl Wait {
 pub(crate) struct PendingCauses(BTreeMap<(String, Ending), (i64, SimDuration)>);
 
 impl PendingCauses {
-    /// How many different causes are told apart; messages hold names, so a trace could have one per pod. Later ones
+    /// How many different causes are kept; messages hold names, so a trace could have one per pod. Later ones
     /// are counted together.
     const MAX: usize = 1_000;
     const OTHER: &str = "other reasons";
@@ -137,15 +137,15 @@ pub fn plain_reason(message: &str) -> String {
     reasons.join(", ")
 }
 
-/// Of a wait for a node that came: Kubernetes 1.36 does not name taints, and those of the nodes that were on their way are
-/// no reason for it.
+/// Of a wait for a node that came: Kubernetes 1.36 does not name taints, and those of the nodes that were on their way
+/// are no reason for it.
 fn taints_last(reason: &str) -> String {
     let mut reasons: Vec<&str> = reason.split(", ").collect();
     reasons.sort_by_key(|reason| reason.starts_with("untolerated taint(s)"));
     reasons.join(", ")
 }
 
-/// Taints of nodes that are on their way: whoever waits for one has another reason first.
+/// Taints of nodes that are still starting: a pod that waits for one has another reason first.
 const STARTING: [&str; 3] = [
     "node.kubernetes.io/not-ready",
     "node.cloudprovider.kubernetes.io/uninitialized",
@@ -166,14 +166,14 @@ fn without_count(reason: &str) -> &str {
     reason.strip_prefix("had ").unwrap_or(reason)
 }
 
-/// Why nodes stood empty: one reason, and the stretches it explains.
+/// Why nodes were empty: one reason, and the periods it explains.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EmptyCause {
-    /// In plain words, with the setting that decides it.
+    /// In plain English, with the setting that decides it.
     pub reason: String,
     /// Node-hours it explains.
     pub hours: f64,
-    /// Nodes that stood empty at about the same time, in order of time.
+    /// Nodes that were empty at about the same time, in order of time.
     pub stretches: Vec<Stretch>,
 }
 

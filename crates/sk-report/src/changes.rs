@@ -1,7 +1,7 @@
-//! What was done to workloads, where it is large enough to explain the curves.
+//! Changes to workloads that are large enough to explain the curves.
 //!
-//! Every step of every autoscaled Deployment would hide the one rollout that matters: a change is told if it asks for at
-//! least a tenth as many pods as ever ran at once, and of those the largest.
+//! Every step of every autoscaled Deployment would hide the one rollout that matters. A change is shown if it asks for
+//! at least a tenth as many pods as ever ran at once; of those, the largest.
 
 use std::collections::BTreeMap;
 
@@ -11,9 +11,9 @@ use sk_record::{Error, SeriesRow};
 use crate::source::Source;
 use crate::step::Window;
 
-/// Changes that are told.
+/// Changes that are shown.
 pub const CHANGES_MAX: usize = 100;
-/// A change is told if it is at least this share of the most pods that ran at once.
+/// A change is shown if it is at least this share of the most pods that ran at once.
 const SHARE: f64 = 0.1;
 
 /// One change of an owner's desired replicas.
@@ -25,7 +25,7 @@ pub struct Change {
     pub owner: String,
     /// Before; nothing if it was not there.
     pub old: Option<f64>,
-    /// From then on; nothing if it is gone.
+    /// The value from then on; nothing if the object was deleted.
     pub new: Option<f64>,
 }
 

@@ -1,7 +1,7 @@
-//! Assertions evaluated at arm's length: questions and answers as bytes, for a process with limits.
+//! Assertions as requests and responses in bytes, for a process with limits.
 //!
-//! The process is not made here: this module only says what is asked and answers it, so sk-report stays pure. An
-//! [`Evaluator`] keeps the figures that it was told, because several assertions are judged by the same ones.
+//! This module does not start the process: it defines the messages and evaluates them, so sk-report stays pure. An
+//! [`Evaluator`] keeps the figures it received, because several assertions use the same ones.
 
 use serde::{Deserialize, Serialize};
 use sk_record::Group;
@@ -10,55 +10,57 @@ use crate::assertion::{Assertion, AssertionError, Evaluated, Verdict, check, com
 use crate::baseline::Scope;
 use crate::figure::{Figure, Typed};
 
-/// What is asked about assertions.
+/// A request about assertions.
 #[derive(Debug, Serialize, Deserialize)]
-pub enum Question {
+pub enum Request {
     /// Is this assertion well-formed, and does it name only figures that exist? The groups are the scenario's.
     Check(Assertion, Vec<Group>, Scope),
-    /// These are the figures of the run that is judged next.
+    /// The figures of the run that the next assertions are evaluated for.
     Figures(Typed),
-    /// Does this assertion hold for them?
+    /// Does this assertion hold for these figures?
     Judge(Assertion),
 }
 
-/// What is answered.
+/// The response to a [`Request`].
 #[derive(Debug, Serialize, Deserialize)]
-pub enum Answer {
-    /// Whether it is well-formed.
+pub enum Response {
+    /// Whether the assertion is well-formed.
     Checked(Result<(), AssertionError>),
-    /// The figures are there.
+    /// The figures were received.
     Kept,
-    /// What became of it.
+    /// The verdict of an assertion.
     Judged(Verdict),
-    /// The question could not be read.
+    /// The request could not be decoded.
     NotUnderstood(String),
 }
 
-/// Answers one question after the other.
+/// Answers one request after the other.
 #[derive(Debug, Default)]
 pub struct Evaluator {
     figures: Option<Figure>,
 }
 
 impl Evaluator {
-    /// Answers a question, both as bytes.
-    pub fn answer(&mut self, question: &[u8]) -> Vec<u8> {
-        let answer = match decode(question) {
-            Ok(question) => self.reply(question),
-            Err(error) => Answer::NotUnderstood(error),
+    /// Answers a request; both are bytes.
+    pub fn answer(&mut self, request: &[u8]) -> Vec<u8> {
+        let response = match decode(request) {
+            Ok(request) => self.reply(request),
+            Err(error) => Response::NotUnderstood(error),
         };
-        // An answer is texts, numbers and lists, which any encoding holds; an empty one is not understood by the asker.
-        encode(&answer).unwrap_or_default()
+        // A response is strings, numbers and lists, which always encode; the caller cannot decode an empty one.
+        encode(&response).unwrap_or_default()
     }
 
-    fn reply(&mut self, question: Question) -> Answer {
-        match question {
-            Question::Check(assertion, groups, scope) => Answer::Checked(check(&[assertion], &groups, scope).map(drop)),
-            Question::Figures(figures) => {
-                self.figures = Some(figures.into());
-                Answer::Kept
+    fn reply(&mut self, request: Request) -> Response {
+        match request {
+            Request::Check(assertion, groups, scope) => {
+                Response::Checked(check(&[assertion], &groups, scope).map(drop))
             }
-            Question::Judge(assertion) => Answer::Judged(self.judge(&assertion)),
+            Request::Figures(figures) => {
+                self.figures = Some(figures.into());
+                Response::Kept
+            }
+            Request::Judge(assertion) => Response::Judged(self.judge(&assertion)),
         }
     }
 
@@ -78,12 +80,12 @@ impl Evaluator {
     }
 }
 
-/// A question or an answer as bytes.
+/// Encodes a request or a response.
 pub fn encode(message: &impl Serialize) -> Result<Vec<u8>, String> {
     rmp_serde::to_vec(message).map_err(|error| error.to_string())
 }
 
-/// A question or an answer from bytes.
+/// Decodes a request or a response.
 pub fn decode<'a, M: Deserialize<'a>>(bytes: &'a [u8]) -> Result<M, String> {
     rmp_serde::from_slice(bytes).map_err(|error| error.to_string())
 }

@@ -1,6 +1,6 @@
-//! Figures for spreadsheets: every figure of a run, or what a comparison shows, one to a line (RFC 4180).
+//! Figures for spreadsheets: every figure of a run, or the rows of a comparison, one per line (RFC 4180).
 //!
-//! Both come from the declarations in [`crate::figures`], so a new figure is here without a word about it. Numbers are plain:
+//! Both come from the declarations in [`crate::figures`], so a new figure appears here by itself. Numbers are plain:
 //! seconds, counts, shares and money without units, as in summary.json.
 
 use crate::analysis::Analysis;
@@ -8,8 +8,8 @@ use crate::compare::Comparison;
 use crate::compare::rows::Judged;
 use crate::figure::{Figure, ToFigure};
 
-/// Every figure of a run: `run_id,of,name,figure,value`. `of` and `name` say of which group, namespace or owner it is; both are
-/// empty where it is the whole run's.
+/// Every figure of a run: `run_id,of,name,figure,value`. `of` and `name` say of which group, namespace or owner it is;
+/// both are empty where it is the whole run's.
 pub fn render(analysis: &Analysis) -> String {
     let mut text = String::from("run_id,of,name,figure,value\n");
     let of = Of { run_id: &analysis.meta.run_id, of: "", name: "" };
@@ -50,8 +50,8 @@ fn write_line(text: &mut String, of: &Of<'_>, path: &str, value: &str) {
     text.push('\n');
 }
 
-/// What a comparison shows: a line for each figure and run, with the difference from the first run, the half width of its
-/// 95 % interval where there are repetitions, and what that means.
+/// What a comparison shows: a line for each figure and run, with the difference from the first run, the half width of
+/// its 95 % interval where there are repetitions, and what that means.
 pub fn render_comparison(comparison: &Comparison) -> String {
     let mut text = String::from("figure,label,run,value,difference,noise,judged\n");
     for row in &comparison.rows {

@@ -1,4 +1,5 @@
-//! Text from a trace is anyone's text: made harmless for HTML, XML, Markdown, terminals and JSON inside a script.
+//! Escapes text from a trace, which anyone may have written, for HTML, XML, Markdown, terminals and JSON inside a
+//! script.
 
 /// Characters that are not seen themselves but change how what is around them is seen: marks of direction, which turn
 /// text around, separators of lines and paragraphs, and the byte order mark. Controls are not among them.
@@ -25,8 +26,8 @@ pub(crate) fn markup(text: &str) -> String {
     safe
 }
 
-/// JSON that can stand inside `<script>`: no `<` means no `</script>` and no `<!--`. Deceptive characters, which can only
-/// stand in its texts, are shown as `�` there.
+/// JSON that is safe inside `<script>`: no `<` means no `</script>` and no `<!--`. Deceptive characters, which can only
+/// occur in its strings, are shown as `�` there.
 pub(crate) fn json_in_script(json: &str) -> String {
     let safe = json.replace('<', "\\u003c");
     if safe.contains(is_deceptive) { safe.replace(is_deceptive, "\u{fffd}") } else { safe }

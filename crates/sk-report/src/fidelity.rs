@@ -1,9 +1,9 @@
-//! How close a simulation comes to what was recorded.
+//! How close a simulation comes to the recording.
 //!
-//! Pods of a simulation have other names than the recorded ones, so the pods of one owner are matched in the order of
-//! their creation: the third pod of a Deployment with the third. What one side has more of is not matched, and counted.
-//! Where pods ran is compared owner by owner as counts per node, because which of ten equal pods is on which node means
-//! nothing.
+//! A simulation's pods have other names than the recorded ones, so the pods of one owner are matched in order of
+//! creation: the third pod of a Deployment with the third. Surplus pods of either side are not matched, and counted.
+//! Placement is compared owner by owner as counts per node, because which of ten equal pods is on which node does not
+//! matter.
 
 use std::collections::BTreeMap;
 
@@ -115,7 +115,8 @@ pub struct Recording {
     curves: RecordedCurves,
 }
 
-/// What was recorded to run, wait and stand when: microseconds since the epoch, and the value from then on.
+/// The recorded running pods, waiting pods and nodes over time: microseconds since the epoch, and the value from then
+/// on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordedCurves {
     /// Running pods.

@@ -122,7 +122,7 @@ impl From<Typed> for Figure {
     }
 }
 
-/// What can stand in the tree.
+/// A value in the tree.
 pub trait ToFigure {
     /// As a part of the tree.
     fn figure(&self) -> Figure;

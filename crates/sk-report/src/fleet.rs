@@ -1,4 +1,4 @@
-//! The nodes of a run: how many stood when, what pods asked of them, when they had nothing to do, what they cost.
+//! The nodes of a run: how many existed when, what pods requested of them, when they were idle, what they cost.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ pub(crate) struct Fleet {
     nodes: Vec<Node>,
     /// The nodes of each name, one after the other.
     namesakes: Vec<Vec<usize>>,
-    /// Where the nodes of a name stand in `namesakes`.
+    /// The index in `namesakes` of the nodes with a name.
     names: Lookup<usize>,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct Node {
     asked: (i128, i128),
 }
 
-/// A pod comes to a node, or goes: what is asked for from then on, more or less than before.
+/// A pod is bound to a node or leaves it: the change of the node's requests from then on.
 #[derive(Clone, Copy, Debug)]
 struct Change {
     at: SimTime,
@@ -80,13 +80,13 @@ impl Fleet {
         fleet
     }
 
-    /// Where the nodes of a name stand.
+    /// The indexes of the nodes with a name.
     fn namesakes(&self, name: &str) -> Option<usize> {
         let is_it = |place: &usize| self.nodes[self.namesakes[*place][0]].row.name == name;
         self.names.find(hash_of(name), is_it).copied()
     }
 
-    /// The node of that name that stood at that moment.
+    /// The node of that name that existed at that time.
     pub(crate) fn node_at(&self, name: &str, time: SimTime) -> Option<&Node> {
         self.index_at(name, time).map(|index| &self.nodes[index])
     }
@@ -140,12 +140,12 @@ impl Fleet {
         indexes.iter().rev().find(stood).copied()
     }
 
-    /// Nodes that stood in the window, in the order of the record.
+    /// Nodes that existed in the window, in the order of the record.
     pub(crate) fn nodes(&self) -> impl Iterator<Item = &Node> {
         self.nodes.iter().filter(|node| self.window.clip(node.row.created, node.row.deleted).is_some())
     }
 
-    /// How many nodes stood, of all or of one group.
+    /// How many nodes existed, of all or of one group.
     pub(crate) fn curve(&self, group: Option<&str>) -> Step {
         let mut changes = Changes::default();
         for node in self.nodes().filter(|node| node.is_of(group)) {

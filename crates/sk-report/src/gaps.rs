@@ -1,6 +1,6 @@
-//! What of the trace was not simulated, gathered by kind and told with numbers, worst first.
+//! What of the trace was not simulated, grouped by kind with numbers, worst first.
 //!
-//! Worst is the most CPU, then the most pods. Every kind is told; of one kind's objects as many as there is room for.
+//! Worst is the most CPU, then the most pods. Every kind is listed; of one kind's objects as many as fit.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -32,7 +32,7 @@ pub struct Size {
     pub pods: i64,
     /// CPU of these pods in thousandths, each object's at its largest moment.
     pub cpu_m: i64,
-    /// Objects of which nobody can tell how many pods they would have had.
+    /// Objects with an unknown number of pods.
     pub unknown: i64,
     /// Is some of this estimated from the objects, and not recorded?
     pub estimated: bool,
@@ -82,14 +82,14 @@ impl Gap {
         }
     }
 
-    /// Each object in a few words, worst first: `data/kafka 3 pods 12 CPU`.
+    /// Each object in short, worst first: `data/kafka 3 pods 12 CPU`.
     pub fn examples(&self) -> impl Iterator<Item = String> {
         let alone = self.objects.len() == 1;
         self.objects.iter().map(move |missing| example(missing, alone))
     }
 }
 
-/// An object without its kind, which stands before it; how much it is, unless the whole line is about it alone.
+/// An object without its kind, which comes before it; with its size, unless the whole line is about it alone.
 fn example(missing: &Missing, alone: bool) -> String {
     let mut text = words::without_kind(&missing.object);
     if !alone && missing.basis != Basis::Unknown {

@@ -1,7 +1,7 @@
-//! Waits that belong together: pods of one owner, refused for one reason, waiting at the same time.
+//! Waits that belong together: pods of one owner, rejected for one reason, waiting at the same time.
 //!
-//! Ten thousand pods that wait for the same nodes are one thing that happened; showing the longest waits pod by pod
-//! would hide everything else behind it.
+//! Ten thousand pods that wait for the same nodes are one incident; the longest waits pod by pod would hide everything
+//! else.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! summary.json: the judgement, the figures under their own names, and what was not simulated.
+//! summary.json: the verdict, the figures under their own names, and what was not simulated.
 
 use serde_json::{Map, Value, json};
 

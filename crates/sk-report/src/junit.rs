@@ -1,7 +1,8 @@
-//! junit.xml: each assertion a test case, so that any CI system shows which one failed and by how much.
+//! junit.xml: each assertion is a test case, so that any CI system shows which one failed and by how much.
 //!
-//! What holds on a run that is not whole is `skipped`, what could not be evaluated an `error`. That the whole trace was
-//! simulated is a case of its own where it was not, so that a run without assertions is not an empty, green suite.
+//! An assertion that holds on an incomplete run is `skipped`, one that could not be evaluated an `error`. If a part of
+//! the trace was not simulated, that is a test case of its own, so that a run without assertions is not an empty,
+//! green suite.
 
 use crate::analysis::Analysis;
 use crate::assertion::Verdict;
@@ -31,7 +32,7 @@ pub fn suite(analysis: &Analysis, judgement: &Judgement) -> Suite {
     Suite { name: analysis.meta.name.clone(), properties, cases }
 }
 
-/// A test suite: its name, and each case with what is to be said of it.
+/// A test suite: its name, and each case with its message.
 #[derive(Clone, Debug)]
 pub struct Suite {
     /// What it is called: the scenario's or variant's name, which stays the same from run to run.
@@ -88,7 +89,7 @@ fn properties(suite: &Suite) -> String {
     if all.is_empty() { all } else { format!("    <properties>\n{all}    </properties>\n") }
 }
 
-/// Was all of the trace simulated, to its end? Only said where it was not.
+/// Was the whole trace simulated, to its end? A case only if it was not.
 fn wholeness(judgement: &Judgement) -> Option<(String, String, Judged)> {
     let why = judgement.why_not_whole()?;
     let name = "all of the trace was simulated".to_owned();

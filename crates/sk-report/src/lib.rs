@@ -1,7 +1,7 @@
-//! From a run record to what people see of it: figures, judgement, terminal, JSON, HTML.
+//! From a run record to what people see: figures, verdict, terminal, JSON, HTML.
 //!
 //! Pure: rows come in through [`Source`], text goes out. No clock, no file, no network; the same record gives the same
-//! bytes. Start with [`Summary`] (what is measured), then [`Analysis`] (how it is read from the rows).
+//! bytes. Start with [`Summary`] (the figures), then [`Analysis`] (how they are computed from the rows).
 //!
 //! | module | what it owns |
 //! |---|---|
@@ -10,23 +10,23 @@
 //! | [`source`] | where rows come from |
 //! | [`step`] | step functions of time |
 //! | [`analysis`] | rows → figures, curves, causes |
-//! | [`assertion`] | CEL over the figures: checked before a run, judged after |
-//! | [`baseline`] | a run beside another, and the mean of several |
-//! | [`changes`] | what was done to workloads, where it explains the curves |
-//! | [`confined`] | assertions as questions and answers, for a process with limits |
-//! | [`causes`] | why pods waited, why nodes stood empty |
-//! | [`incidents`] | the longest waits, pods that waited together taken together |
+//! | [`assertion`] | CEL over the figures: checked before a run, evaluated after |
+//! | [`baseline`] | a run with a baseline, and the mean of several |
+//! | [`changes`] | changes to workloads that explain the curves |
+//! | [`confined`] | assertions as requests and responses, for a process with limits |
+//! | [`causes`] | why pods waited, why nodes were empty |
+//! | [`incidents`] | the longest waits, grouped |
 //! | [`events`] | everything that happened to pods, small enough for a page |
-//! | [`fidelity`] | a run beside the recording that it replays |
+//! | [`fidelity`] | a run compared with the recording that it replays |
 //! | [`gaps`] | what was not simulated, by kind, worst first |
-//! | [`verdict`] | the one judgement that terminal, page, JSON, JUnit and exit code show, and how far to trust it |
-//! | [`compare`] | several runs side by side, and what is more than noise |
-//! | [`why`] | why a pod waited, a node stood, a group did not grow |
+//! | [`verdict`] | the one verdict of terminal, page, JSON, JUnit and exit code, and how far to trust it |
+//! | [`compare`] | several runs compared, and what is more than noise |
+//! | [`why`] | why a pod waited, a node existed, a group did not grow |
 //! | [`terminal`] | the summary that ends a run |
-//! | [`shown`] | which figures people are shown, under which label, in which unit |
+//! | [`shown`] | which figures are shown, under which label, in which unit |
 //! | [`side_by_side`] | several runs of one command in a table |
 //! | [`html`] | report.html |
-//! | [`escape`] | text that comes from others, made harmless |
+//! | [`escape`] | escapes text from others |
 //! | [`json`], [`csv`], [`markdown`], [`junit`] | summary.json, spreadsheets, pull requests, CI |
 
 pub mod analysis;

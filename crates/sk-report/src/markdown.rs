@@ -1,4 +1,4 @@
-//! A summary for a pull request or a CI job's page.
+//! A summary in Markdown, for a pull request or a CI job's page.
 
 use crate::analysis::Analysis;
 use crate::escape::markdown;

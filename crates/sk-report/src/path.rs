@@ -1,5 +1,5 @@
-//! Which figures an expression is about: paths like `nodes.max` and `owners["ns/Kind/name"].pending.longest`, found
-//! in the syntax tree.
+//! Which figures an expression reads: paths like `nodes.max` and `owners["ns/Kind/name"].pending.longest`, found in
+//! the syntax tree.
 
 use std::fmt;
 
@@ -59,7 +59,7 @@ impl Path {
         None
     }
 
-    /// What the figure is, as a person reads it. Where the path stands for many, the largest and whose it is.
+    /// The figure as text. If the path matches many, the largest and its owner.
     pub(crate) fn value_in(&self, figures: &Figure) -> Option<String> {
         let (largest, whose) = largest(figures.get(&self.root)?, &self.steps)?;
         let text = leaf_text(largest)?;
@@ -189,7 +189,7 @@ fn entry_parts(entry: &EntryExpr) -> Vec<&IdedExpr> {
     }
 }
 
-/// The parts of a logical expression that stand by themselves: what `&&`, `||`, `!` and `?:` connect.
+/// The operands of a logical expression: what `&&`, `||`, `!` and `?:` connect.
 pub(crate) fn comparisons(expression: &IdedExpr) -> Vec<&IdedExpr> {
     const LOGICAL: [&str; 4] =
         [operators::LOGICAL_AND, operators::LOGICAL_OR, operators::LOGICAL_NOT, operators::CONDITIONAL];

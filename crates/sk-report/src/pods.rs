@@ -1,4 +1,4 @@
-//! One reading of the pod table: figures, curves, causes and incidents, gathered pod by pod.
+//! One pass over the pod table: figures, curves, causes and incidents, collected pod by pod.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::step::{Changes, Step, Window};
 use crate::tally::{Tally, end_of, is_left_waiting, percentile, wait_end};
 
 /// What the bare pods of a namespace are called among the owners, behind the namespace: one entry for all, because a
-/// hundred thousand owners of one pod each are no figures that anybody reads.
+/// hundred thousand owners of one pod each are figures that no user reads.
 pub(crate) const BARE_PODS: &str = "Pod/*";
 
 /// What the pod table tells.
@@ -31,7 +31,7 @@ pub(crate) struct Pods {
     /// What happened to them, one by one as far as a page can hold it.
     pub(crate) events: Events,
     pub(crate) latency_percentiles: Vec<SimDuration>,
-    /// Pods that the scheduler looked at: what was simulated.
+    /// Pods that the scheduler tried: what was simulated.
     pub(crate) simulated: i64,
     /// Pods that were on their way to run when the window ended.
     pub(crate) starting: i64,
@@ -180,7 +180,7 @@ fn is_starting(pod: &PodRow<&str>) -> bool {
     !is_over && (pod.scheduled.is_some() || pod.waited_for.is_none())
 }
 
-/// Nobody made it but a person: its owner is `ns/Pod/` and its own name.
+/// A bare pod: its owner is `ns/Pod/` and its own name.
 pub(crate) fn owns_itself(pod: &PodRow<&str>) -> bool {
     let kind_and_name = pod.owner.strip_prefix(pod.namespace);
     kind_and_name.and_then(|rest| rest.strip_prefix("/Pod/")) == Some(pod.name)

@@ -1,8 +1,8 @@
-//! How a figure is shown to people: its label, how it is written, and which way is better.
+//! How a figure is shown: its label, its unit, and which direction is better.
 //!
-//! Which figures are shown, and in which order, is said once, beside the figures ([`crate::figures::SHOWN`] and the two
-//! lists of columns); the comparison, Markdown, CSV and the tables of the page come from there. A value is looked up in the
-//! tree of figures by its path.
+//! [`crate::figures::SHOWN`] and the two lists of columns say once which figures are shown and in which order; the
+//! comparison, Markdown, CSV and the page's tables all read them. A value is looked up in the tree of figures by its
+//! path.
 
 use sk_core::SimDuration;
 
@@ -44,7 +44,7 @@ pub enum Unit {
     Number,
     /// In the scenario's currency.
     Money,
-    /// Money over the run's window, told for this many hours.
+    /// Money over the run's window, shown for this many hours.
     MoneyPer(f64),
     /// Of a whole; 0.58 is 58 %.
     Share,
@@ -118,7 +118,7 @@ impl Unit {
         }
     }
 
-    /// A difference, or a bound of one, without its sign. Times and counts are told as such, hours and money as shares
+    /// A difference, or a bound of one, without its sign. Times and counts are shown as such, hours and money as shares
     /// of the baseline.
     pub(crate) fn size(self, size: f64, baseline: Option<f64>, currency: &str) -> String {
         match (self, baseline) {

@@ -1,6 +1,6 @@
-//! Several runs of one command side by side: a row for each with the figures that decide, and the mean of repetitions.
+//! Several runs of one command in a table: a row for each with its main figures, and the mean of repetitions.
 //!
-//! It compares nothing by itself: no run is called better or worse, and no difference a difference.
+//! It does not compare: it calls no run better or worse.
 
 use anstyle::{AnsiColor, Style};
 
@@ -50,8 +50,8 @@ pub struct Across {
 const HEAD: [&str; 9] =
     ["RUN", "VERDICT", "START P99", "LONGEST WAIT", "UNSCHED", "NODES MAX", "NODE-HOURS", "COST", "EVICTED"];
 
-/// The table, what did not hold, and where the runs lie. What a terminal of so many columns has no room for is left out from
-/// the right; `skctl compare` has it.
+/// The table, what did not hold, and where the runs lie. What a terminal of so many columns has no room for is left out
+/// from the right; `skctl compare` has it.
 pub fn render(runs: &[Beside], across: &[Across], columns: usize) -> String {
     let rows: Vec<[String; 9]> = runs.iter().map(row).collect();
     let widths: [usize; 9] = std::array::from_fn(|column| {
@@ -66,12 +66,12 @@ pub fn render(runs: &[Beside], across: &[Across], columns: usize) -> String {
     text.push('\n');
     for run in runs {
         for verdict in &run.bad {
-            text.push_str(&complaint(&run.label, verdict, columns));
+            text.push_str(&verdict_line(&run.label, verdict, columns));
         }
     }
     for Across { label, how, verdict } in across {
         let label = if label.is_empty() { format!("for: {how}") } else { format!("{label}, for: {how}") };
-        text.push_str(&complaint(&label, verdict, columns));
+        text.push_str(&verdict_line(&label, verdict, columns));
     }
     for run in runs {
         text.push_str(&format!("run  {}\n", run.dir));
@@ -122,7 +122,7 @@ fn painted(text: &str, style: Style) -> String {
     format!("{style}{text}{style:#}")
 }
 
-pub(crate) fn complaint(label: &str, verdict: &Verdict, columns: usize) -> String {
+pub(crate) fn verdict_line(label: &str, verdict: &Verdict, columns: usize) -> String {
     let (word, style, text) = match &verdict.result {
         Evaluated::Held => ("PASS", GOOD, verdict.with_values()),
         Evaluated::Failed => ("FAIL", BAD, verdict.with_values()),

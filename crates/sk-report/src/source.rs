@@ -1,4 +1,4 @@
-//! Where rows come from: a run record, or tables in memory (tests, and later a recorded trace read as a run).
+//! The source of rows: a run record, or tables in memory (tests, and traces read as runs).
 
 use sk_record::{AutoscalerRow, DecisionRow, Error, NodeRow, PodRow, Run, RunMeta, SeriesRow};
 

@@ -1,4 +1,4 @@
-//! Pictures in text: bars, a time axis, marks above it, all on the same columns.
+//! Charts in text: bars, a time axis, marks above it, all on the same columns.
 
 use sk_core::{SimDuration, SimTime};
 

@@ -1,4 +1,4 @@
-//! Step functions of time: how many pods run, how many nodes stand, from one change to the next.
+//! Step functions of time: how many pods run, how many nodes exist, from one change to the next.
 //!
 //! Integers throughout: sums are exact in 128 bits and become floating point once, at the end.
 
@@ -51,7 +51,7 @@ pub(crate) fn hours(micros: i128) -> f64 {
     micros as f64 / 3_600_000_000.0
 }
 
-/// Gathers what comes and goes, in any order.
+/// Collects increments and decrements, in any order.
 #[derive(Clone, Debug, Default)]
 pub struct Changes(Vec<(SimTime, i64)>);
 
@@ -112,7 +112,7 @@ impl Step {
         changes.into_step(window)
     }
 
-    /// Its changes: from when on, which value. The first stands at the window's start.
+    /// Its changes: from when on, which value. The first is at the window's start.
     pub fn points(&self) -> &[(SimTime, i64)] {
         &self.points
     }
@@ -166,8 +166,9 @@ impl Step {
         peaks
     }
 
-    /// About `most` points that tell the same: in each part of the window its largest and its smallest value, each for as long
-    /// as keeps the integral. A short peak stays visible, does not look like a plateau, and sums over parts stay true.
+    /// About `most` points that tell the same: in each part of the window its largest and its smallest value, each for
+    /// as long as keeps the integral. A short peak stays visible, does not look like a plateau, and sums over parts
+    /// stay true.
     pub(crate) fn reduced(&self, window: Window, most: usize) -> Vec<(SimTime, i64)> {
         if self.points.len() <= most {
             return self.points.clone();
@@ -206,8 +207,8 @@ impl Step {
     }
 }
 
-/// How long a part is at its largest value if it is at its smallest otherwise and has this integral; at least a millisecond,
-/// which is what a page tells apart.
+/// How long a part is at its largest value if it is at its smallest otherwise and has this integral; at least a
+/// millisecond, which is what a page tells apart.
 fn high_for(integral: i128, low: i64, high: i64, part: Window) -> SimDuration {
     let length = i128::from(part.length().as_micros());
     let (low, high) = (i128::from(low), i128::from(high));

@@ -6,7 +6,7 @@ use sk_record::{EndedBy, PodRow};
 use crate::figures::{Counted, Latency, Pending, PodCounts, PodFigures, Pods, Waits};
 use crate::step::{Step, Window};
 
-/// When a pod let go of its node, or of its place in the queue.
+/// When a pod left its node, or the queue.
 pub(crate) fn end_of<Text>(pod: &PodRow<Text>) -> Option<SimTime> {
     match (pod.finished, pod.deleted) {
         (Some(finished), Some(deleted)) => Some(finished.min(deleted)),
@@ -14,7 +14,7 @@ pub(crate) fn end_of<Text>(pod: &PodRow<Text>) -> Option<SimTime> {
     }
 }
 
-/// When a pod stopped waiting for a node: bound, gone, or not before the run's end.
+/// When a pod stopped waiting for a node: bound, deleted, or not before the run's end.
 pub(crate) fn wait_end<Text>(pod: &PodRow<Text>) -> Option<SimTime> {
     pod.scheduled.or_else(|| end_of(pod))
 }

@@ -1,10 +1,10 @@
-//! The summary that ends a run: as wide as the terminal, at most 80 columns, and 24 lines there, the same with and without
-//! colour. What was not simulated, what limits trust and lines that have to be broken come on top of that: nothing of them
-//! is cut short. Neither is what somebody may copy: the run's id, the report's path and the commands to try go beyond the
-//! last column where they must. A narrow terminal has a smaller picture.
+//! The summary that ends a run: as wide as the terminal, at most 80 columns, and 24 lines at 80 columns, the same with
+//! and without colour. What was not simulated, what limits trust and wrapped lines come on top of that and are never
+//! cut. Nor is what a user may copy: the run's id, the report's path and the suggested commands exceed the last column
+//! if they must. A narrow terminal gets a smaller chart.
 //!
-//! Order: verdict, how far to trust it, the picture, the five deciding figures, the causes, where to go next. Colour
-//! comes as escape codes around whole words; whoever prints decides (anstream) whether they stay.
+//! Order: verdict, how far to trust it, the chart, the five main figures, the causes, next commands. Colour is escape
+//! codes around whole words; the caller (anstream) decides whether they stay.
 
 use anstyle::{AnsiColor, Style};
 
@@ -18,7 +18,7 @@ use crate::step::{Step, Window};
 use crate::verdict::{Judgement, Mark, Trust};
 use crate::words::{self, fit, fit_middle, grouped, plural, width};
 
-/// Columns of a line at most, and where nobody says how wide the terminal is.
+/// The most columns of a line, and the default if the terminal's width is unknown.
 pub const COLUMNS: usize = 80;
 /// A terminal that is narrower breaks the lines itself.
 const LEAST_COLUMNS: usize = 30;
@@ -43,7 +43,7 @@ pub struct Occasion<'a> {
     pub report: Option<&'a str>,
     /// Commands worth trying next.
     pub tries: &'a [String],
-    /// How wide the terminal is; [`COLUMNS`] unless told.
+    /// The terminal's width; [`COLUMNS`] by default.
     pub columns: Option<usize>,
 }
 
@@ -75,9 +75,9 @@ pub fn render(analysis: &Analysis, judgement: &Judgement, occasion: &Occasion<'_
     lines.iter().map(|line| line.styled(columns)).collect()
 }
 
-/// Header 1, headline 1, trust 1, picture 5, figures 5, blank lines between the sections 5. Of the 24, up to two assertions that
-/// failed take 3 with who was never placed, and the causes at most 2, so at least 1 is left for where to go next. More
-/// failures and more to trust less are told all the same, in lines beyond the 24.
+/// Header 1, headline 1, trust 1, picture 5, figures 5, blank lines between the sections 5. Of the 24, up to two
+/// assertions that failed take 3 with who was never placed, and the causes at most 2, so at least 1 is left for where
+/// to go next. More failures and further limits of trust are shown all the same, in lines beyond the 24.
 const FIXED_LINES: usize = 18;
 
 fn header(analysis: &Analysis, occasion: &Occasion<'_>, columns: usize) -> Line {
@@ -202,7 +202,7 @@ fn picture(analysis: &Analysis, columns: usize) -> Vec<Line> {
     const NAME: usize = 9;
     /// A picture of fewer columns shows nothing.
     const LEAST: usize = 8;
-    /// What stands beside the widest picture, and the longest name of an owner that is shown whole.
+    /// The columns beside the widest chart, and the longest name of an owner that is shown whole.
     const BESIDE: usize = COLUMNS - NAME - spark::COLUMNS - 2;
     let (curves, window) = (&analysis.curves, analysis.window);
     // Running and pending are both pods: on one scale their heights can be compared.
@@ -285,7 +285,7 @@ fn used(summary: &Summary) -> String {
     format!("{requested} of allocatable; {empty} node-hours ({share}) stood empty")
 }
 
-/// At most two lines of [`COLUMNS`], which a narrow terminal breaks: why pods waited and why nodes stood empty, or twice the one that there is.
+/// At most two lines of [`COLUMNS`], which a narrow terminal wraps: why pods waited and why nodes were empty.
 fn causes(analysis: &Analysis) -> Vec<Line> {
     let pending = analysis.pending_causes.iter().map(why_pending);
     let empty = analysis.empty_causes.iter().map(|cause| why_empty(cause, analysis.window));
@@ -306,7 +306,8 @@ fn why_pending(cause: &PendingCause) -> Line {
     labelled("why pending", &format!("{pods}   {reason}{ending}"))
 }
 
-/// As many items of a list as fit whole, but at least the first, on a line of its own if it must be. The report has them all.
+/// As many items of a list as fit whole, but at least the first, on a line of its own if it must be. The report has
+/// them all.
 fn fit_list(list: &str, columns: usize) -> String {
     const FIRST_COLUMNS: usize = 40;
     let ends = list.match_indices(", ").map(|(end, _)| end).chain([list.len()]);
@@ -350,11 +351,11 @@ fn labelled(label: &str, text: &str) -> Line {
 /// A space at which no line is broken: it ties a figure to its name.
 const TIE: char = '\u{a0}';
 
-/// One line in parts of different colour. Where the terminal is too narrow for it, it goes on below.
+/// One line in parts of different colour. If the terminal is too narrow, it continues below.
 #[derive(Debug, Default)]
 struct Line {
     parts: Vec<Part>,
-    /// The column at which it goes on.
+    /// The column at which it continues.
     indent: usize,
 }
 
@@ -362,7 +363,7 @@ struct Line {
 struct Part {
     style: Style,
     text: String,
-    /// Somebody may copy it, so it is neither broken nor cut.
+    /// A user may copy it, so it is neither wrapped nor cut.
     is_whole: bool,
 }
 
@@ -375,7 +376,7 @@ impl Line {
         self.with(Part { style, text: words::printable(text), is_whole: false })
     }
 
-    /// The same for what somebody may copy.
+    /// The same for text that a user may copy.
     fn and_whole(self, style: Style, text: &str) -> Self {
         self.with(Part { style, text: text.to_owned(), is_whole: true })
     }

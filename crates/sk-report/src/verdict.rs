@@ -1,8 +1,8 @@
-//! The first two things anyone reads: how it went, and how far to trust that.
+//! The verdict: how the run went, and how far to trust that.
 //!
-//! [`Judgement`] is made once. The headline of the terminal, the page, Markdown, summary.json, JUnit and the exit code
-//! all come from it, so that none of them can be green where another is not. What was not simulated is never green: a
-//! run is PASS only for what it simulated, and not even that unless its scenario accepts the rest by name.
+//! [`Judgement`] is computed once. The headline of the terminal, the page, Markdown, summary.json, JUnit and the exit
+//! code all come from it, so that none of them can be green where another is not. What was not simulated is never
+//! green: a run is PASS only for what it simulated, and not even that unless its scenario accepts the rest by name.
 
 use std::cmp::Reverse;
 
@@ -97,7 +97,7 @@ impl Judged {
     }
 }
 
-/// How a run went, all told.
+/// How a run went.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Judgement {
     /// In a word.

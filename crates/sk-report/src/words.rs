@@ -1,4 +1,4 @@
-//! Numbers, money and names as people read them, and text that fits where it is put.
+//! Formats numbers, money and names for people, and text that must fit a width.
 
 use sk_core::{SimDuration, SimTime};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
@@ -56,7 +56,7 @@ pub(crate) fn money(amount: f64, currency: &str) -> String {
     }
 }
 
-/// A moment of the run, counted from its start: `15:00` in runs of up to two hours, else `14h20m` or `2d 14:20`.
+/// A time of the run, counted from its start: `15:00` in runs of up to two hours, else `14h20m` or `2d 14:20`.
 pub(crate) fn moment(time: SimTime, start: SimTime, length: SimDuration) -> String {
     let secs = time.since(start).as_micros() / 1_000_000;
     let (days, hours, mins) = (secs / 86_400, secs / 3_600 % 24, secs / 60 % 60);
@@ -67,7 +67,7 @@ pub(crate) fn moment(time: SimTime, start: SimTime, length: SimDuration) -> Stri
     }
 }
 
-/// A moment by the trace's own clock, in UTC: `14:05:10`, with the day where the window has several.
+/// A time on the trace's own clock, in UTC: `14:05:10`, with the day where the window has several.
 pub(crate) fn clock(time: SimTime, window: Window) -> String {
     let (start, end, text) = (window.start.to_rfc3339_secs(), window.end.to_rfc3339_secs(), time.to_rfc3339_secs());
     let day = |text: &str| text.get(..10).unwrap_or_default().to_owned();
@@ -84,7 +84,7 @@ pub(crate) fn owner_name(owner: &str) -> String {
     }
 }
 
-/// `data/kafka` of `data/StatefulSet/kafka`: which object, where its kind is said already.
+/// `data/kafka` of `data/StatefulSet/kafka`: the object without its kind.
 pub(crate) fn without_kind(object: &str) -> String {
     let mut parts = object.splitn(3, '/');
     match (parts.next(), parts.next(), parts.next()) {
@@ -133,8 +133,8 @@ pub(crate) fn fit(text: &str, columns: usize) -> String {
     if columns > 0 { kept.trim_end().to_owned() + "…" } else { String::new() }
 }
 
-/// The text in lines that fit, each but the first moved in; it is broken between words. One with a word that is wider than
-/// that, such as a long path, stays as it is: a terminal breaks it anyway, and then it can still be copied whole.
+/// The text in lines that fit, each but the first moved in; it is broken between words. One with a word that is wider
+/// than that, such as a long path, stays as it is: a terminal breaks it anyway, and then it can still be copied whole.
 pub(crate) fn wrapped(text: &str, columns: usize, indent: usize) -> String {
     let room = columns.saturating_sub(indent);
     if width(text) <= columns || text.split(' ').any(|word| width(word) > room) {

@@ -38,6 +38,8 @@ fn claims_that_hold_pass() {
         "owners[\"default/Deployment/nginx\"].pods.created == 10",
         "warnings.total == 0 || warnings.assumed > 0",
         "has(cost.total)",
+        "owners.exists(o, o.matches(\"^default/.*/ngin[x]$\"))",
+        "!owners.exists(o, o.matches(\"redis\"))",
     ] {
         let verdict = judge(text).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(verdict.result, Evaluated::Held, "{}", verdict.with_values());
@@ -107,6 +109,16 @@ fn wrong_types_are_refused_before_the_run() {
         let error = refused(text);
         assert!(error.contains(expected), "{text}: {error}");
     }
+}
+
+#[test]
+fn a_pattern_that_is_none_is_an_error_with_its_cause() {
+    let error = judge("owners.exists(o, o.matches(\"ng(inx\"))").map(|verdict| verdict.result);
+    let text = match error {
+        Err(error) => error.to_string(),
+        Ok(result) => format!("{result:?}"),
+    };
+    assert!(text.contains("is not a pattern") && text.contains("ng(inx"), "{text}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The child's side: sets its limits, then answers requests until the parent closes the pipe.
+//! The child process: sets its limits, then answers requests until the parent closes the pipe.
 
 use std::io::{self, BufReader, Write};
 use std::process::ExitCode;
@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use crate::frame;
 
-/// The first argument of a program that was started to evaluate; its role, memory and stack follow. Nobody types it.
+/// The first argument of a program that was started to evaluate; its role, memory and stack follow. Users never type
+/// it.
 pub const ARGUMENT: &str = "__evaluate";
 
 /// How often a child looks whether its parent is still there.
@@ -35,7 +36,7 @@ pub fn serve(answer: impl FnMut(&[u8]) -> Vec<u8> + Send + 'static) -> ExitCode 
     match started.map(thread::JoinHandle::join) {
         Ok(Ok(Ok(()))) => ExitCode::SUCCESS,
         Ok(Ok(Err(error))) | Err(error) => fail(&error),
-        // The panic has said on standard error what it was about.
+        // The panic has written its message to standard error.
         Ok(Err(_)) => ExitCode::from(101),
     }
 }
@@ -72,7 +73,7 @@ fn limit_memory(_bytes: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// A parent that was killed leaves a child to somebody else, and the child goes.
+/// When its parent is killed, the child gets a new parent, and exits.
 #[cfg(unix)]
 fn end_with_the_parent() {
     let parent = rustix::process::getppid();

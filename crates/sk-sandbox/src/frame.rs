@@ -1,4 +1,4 @@
-//! Bytes with their length before them, on a pipe.
+//! Length-prefixed messages on a pipe.
 
 use std::io::{self, Read, Write};
 

@@ -1,20 +1,20 @@
-//! Evaluates what others wrote (an assertion, a jq program) in a child process with limits.
+//! Evaluates expressions and programs of others (an assertion, a jq program) in a child process with limits.
 //!
 //! Assertions and programs may come from a pull request. Their interpreters cannot be interrupted, and a thread cannot
 //! bound memory, so they run in a process of their own: this program again, started with [`ARGUMENT`] and a role. The
-//! binary's `main` asks [`role`] first and hands over to [`serve`]; everybody else talks to a [`Worker`].
+//! binary's `main` calls [`role`] first and hands over to [`serve`]; everything else uses a [`Worker`].
 //!
-//! | bound | who enforces it |
+//! | limit | who enforces it |
 //! |---|---|
-//! | time of one answer | the parent, which kills the child; by the wall clock, because an interpreter never waits |
+//! | time of one response | the parent, which kills the child; by the wall clock, because an interpreter never waits |
 //! | memory | the kernel: `RLIMIT_AS`, set by the child before it reads anything. macOS does not enforce it |
-//! | stack | the child answers on a thread of that stack; an overflow ends the child and not its parent |
-//! | length of an answer | the parent |
-//! | life | a child ends with its parent: it looks for it, because an endless program reads no end of file |
+//! | stack | the child evaluates on a thread with that stack; an overflow ends the child and not its parent |
+//! | length of a response | the parent |
+//! | lifetime | the child ends with its parent: it checks for it, because an endless program never reads the end of the pipe |
 //!
-//! Requests and responses are bytes with a length before them; callers define what they mean. This is not a
-//! security boundary against native code: the child keeps the rights of whoever started it. Neither interpreter has a
-//! way to a file, a clock or the network.
+//! Requests and responses are length-prefixed bytes; callers define what they mean. This is not a security boundary
+//! against native code: the child has the rights of the user who started it. Neither interpreter can reach a file, a
+//! clock or the network.
 
 mod child;
 mod frame;

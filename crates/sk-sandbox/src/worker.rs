@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use crate::child::ARGUMENT;
 use crate::{Limits, frame};
 
-/// How often the parent looks at the clock and at its caller.
+/// How often the parent checks the clock and for an interruption.
 const LOOK: Duration = Duration::from_millis(20);
 /// Of what a child says when it ends, so much is read: a panic with its place.
 const MAX_LAST_WORDS: u64 = 4 << 10;
@@ -31,7 +31,7 @@ pub enum Stopped {
     /// The caller does not want the answer any more.
     #[error("interrupted")]
     Interrupted,
-    /// The interpreter broke: a bug, of which nobody but the child has suffered.
+    /// The interpreter crashed: a bug, which ended only the child.
     #[error("evaluating it broke off: {0}; please report this")]
     Broke(String),
     /// The child could not be started or talked to.
@@ -49,7 +49,7 @@ pub struct Worker {
     watcher: Option<JoinHandle<()>>,
 }
 
-/// What the watching thread looks at.
+/// What the watchdog thread reads.
 struct Watched {
     child: Child,
     deadline: Option<Instant>,
@@ -90,7 +90,7 @@ impl Worker {
         Ok(Self { limits, to, from: BufReader::new(from), last_words, watched, watcher: Some(watcher) })
     }
 
-    /// Sends a request and returns the response. After an error the child is gone.
+    /// Sends a request and returns the response. After an error the child has ended.
     pub fn ask(&mut self, request: &[u8]) -> Result<Vec<u8>, Stopped> {
         lock(&self.watched).deadline = Some(Instant::now() + self.limits.time);
         // A child that ends while it is asked breaks the pipe; why it ended is the better answer.
@@ -158,12 +158,12 @@ fn lock(watched: &Mutex<Watched>) -> MutexGuard<'_, Watched> {
     watched.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The running program's own file, also when its name stands for a newer one meanwhile.
+/// The running program's own file, also if its path has been replaced since.
 fn this_program() -> io::Result<PathBuf> {
     if cfg!(target_os = "linux") { Ok("/proc/self/exe".into()) } else { std::env::current_exe() }
 }
 
-/// Ctrl-C in a terminal goes to the child too.
+/// Ctrl-C in a terminal also reaches the child.
 #[cfg(unix)]
 fn is_interrupted(status: ExitStatus) -> bool {
     use std::os::unix::process::ExitStatusExt;

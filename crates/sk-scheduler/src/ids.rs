@@ -1,4 +1,4 @@
-//! Dense ids: an index, never a name. Handed out by [`super::Cluster`], stable while the thing lives.
+//! Dense ids: indexes, never names. [`super::Cluster`] assigns them; an id is stable for as long as its object exists.
 
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {

@@ -1,4 +1,4 @@
-//! Names to small integers.
+//! Interns names as small integers.
 
 use sk_core::SmolStr;
 use sk_core::lookup::Keyed;

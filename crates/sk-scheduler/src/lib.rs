@@ -1,8 +1,9 @@
-//! kube-scheduler 1.36.4 as a pure library, as it behaves with `parallelism: 1`: a cluster and a pod in, a decision with its
-//! reasons out.
+//! kube-scheduler 1.36.4 as a pure library, as it behaves with `parallelism: 1`: a cluster and a pod in, a decision
+//! with its reasons out.
 //!
-//! It knows no API, no clock and no queue worker: the engine feeds it what its informers saw, asks for one pod at a time
-//! and carries the answer out; the autoscaler asks it what would fit where. Nodes, pods and classes of pods have dense ids.
+//! It knows no API, no clock and no queue worker: the engine passes in what its informers saw, asks for one pod at a
+//! time and carries out the decision; the autoscaler asks what would fit where. Nodes, pods and pod classes have dense
+//! ids.
 //!
 //! | module | what it owns |
 //! |---|---|

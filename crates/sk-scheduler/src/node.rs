@@ -1,4 +1,4 @@
-//! Everything that scheduling looks at in a node, without the pods on it.
+//! Everything that scheduling reads in a node, without the pods on it.
 
 use std::collections::BTreeMap;
 

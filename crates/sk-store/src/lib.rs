@@ -19,6 +19,7 @@
 
 pub mod disk_space;
 pub mod location;
+#[cfg(feature = "log")]
 pub mod log;
 mod msgpack;
 pub mod trace;

@@ -1,7 +1,7 @@
-//! What the real cluster-autoscaler was seen to do, one scenario per file of `fixtures/autoscaler`.
+//! Recorded decisions of the real cluster-autoscaler, one scenario per file of `fixtures/autoscaler`.
 //!
-//! `tools/observations/autoscaler` makes these files from recordings. A test plays them on the engine in virtual time and
-//! compares. The flags' defaults, as the real one prints them, lie beside them.
+//! `tools/observations/autoscaler` makes these files from recordings. A test plays them on the engine in virtual time
+//! and compares. The default flags, as the real autoscaler prints them, are in the same folder.
 
 use std::collections::BTreeMap;
 use std::fs;

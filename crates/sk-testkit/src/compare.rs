@@ -1,9 +1,9 @@
 //! What two recordings of one scenario must agree on, and where they do not.
 //!
-//! Compared are the last states of all objects, without the fields that the scenario calls incomparable. A
-//! controller makes, and unmakes, the pods of one batch in any order, so `Pod#3` of one run may be `Pod#5` of another:
-//! the pods of one owner are compared as a bag, their ordinals written `Pod#*`. Intermediate states are not
-//! compared: which of them a watch gets to see is a race.
+//! It compares the last states of all objects, without the fields that the scenario calls incomparable. A controller
+//! creates and deletes the pods of one batch in any order, so `Pod#3` of one run may be `Pod#5` of another: the pods
+//! of one owner are compared as a bag, with their ordinals written `Pod#*`. Intermediate states are not compared:
+//! which of them a watch sees is a race.
 
 use std::collections::BTreeMap;
 
@@ -63,7 +63,7 @@ fn differences_of(name: &str, ours: &[Value], theirs: &[Value]) -> Vec<String> {
     changed.chain(only_ours).chain(only_theirs).collect()
 }
 
-/// Removes the field at a path in which `*` stands for every element of a list.
+/// Removes the field at a path in which `*` matches every element of a list.
 pub(crate) fn remove(value: &mut Value, path: &[&str]) {
     let (Some((first, rest)), value) = (path.split_first(), value) else { return };
     let key = first.replace("~1", "/").replace("~0", "~");

@@ -1,9 +1,9 @@
-//! Recorded answers of the real thing, as they lie in `fixtures/`: read here by hermetic tests, written by the recorder.
+//! Recorded results of the real control plane in `fixtures/`: hermetic tests read them, the recorder writes them.
 //!
-//! Four sorts. A [`Fixture`] is what the real control plane did with a scenario. An [`OracleFixture`] is a table of
-//! questions and of what Kubernetes' own Go libraries answer. [`Discovery`] is which kinds it serves, [`OpenApi`] of which
-//! types they are. All say which version answered and when;
-//! a test fails when that is not the version pinned in `tools/control-plane/go.mod`.
+//! There are four sorts. A [`Fixture`] is what the real control plane did with a scenario. An [`OracleFixture`] is a
+//! table of questions with the answers of Kubernetes' own Go libraries. [`Discovery`] lists the kinds that it serves,
+//! [`OpenApi`] their types. All name the version and the date; a test fails when the version is not the one pinned in
+//! `tools/control-plane/go.mod`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -28,7 +28,7 @@ const MAX_FIXTURE_BYTES: u64 = 5 << 20;
 pub struct Fixture {
     /// The scenario, whole, as it was when it was recorded.
     pub scenario: Value,
-    /// What the API server said its version is, such as `v1.36.4`.
+    /// The API server's version, such as `v1.36.4`.
     pub kubernetes: String,
     /// The day, in UTC.
     pub recorded: String,
@@ -40,7 +40,7 @@ pub struct Fixture {
     pub objects: Vec<History>,
 }
 
-/// A request that was refused, in the server's words.
+/// A refused request, with the server's message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Refusal {
@@ -71,7 +71,7 @@ pub struct OracleFixture<Case> {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Discovery {
-    /// What the API server said its version is, such as `v1.36.4`.
+    /// The API server's version, such as `v1.36.4`.
     pub kubernetes: String,
     /// The day, in UTC.
     pub recorded: String,
@@ -110,7 +110,7 @@ impl Discovery {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OpenApi {
-    /// What the API server said its version is, such as `v1.36.4`.
+    /// The API server's version, such as `v1.36.4`.
     pub kubernetes: String,
     /// The day, in UTC.
     pub recorded: String,

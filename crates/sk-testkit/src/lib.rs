@@ -1,25 +1,25 @@
-//! For tests only: object builders, recorded answers of a real Kubernetes, and a real control plane to start.
+//! For tests only: object builders, recorded results of a real Kubernetes, and a real control plane to start.
 //!
-//! Two tiers. Without features this crate is data and pure functions, so that hermetic tests can build objects and
-//! compare with what the real thing answered. With the feature `control-plane` it starts the real thing.
-//! Start with [`objects`] to build, [`Fixture`] to compare; docs/testing.md tells how both tiers are run.
+//! There are two tiers. Without features this crate is data and pure functions, so that hermetic tests can build
+//! objects and compare with recordings. With the feature `control-plane` it starts a real control plane. Start with
+//! [`objects`] to build, [`Fixture`] to compare; docs/testing.md says how to run both tiers.
 //!
 //! | module | what it owns |
 //! |---|---|
 //! | [`objects`] | Kubernetes objects built by chaining |
-//! | [`scenario`] | what is done to a cluster, when, and what is waited for |
-//! | [`autoscaling`] | what the real cluster-autoscaler was seen to do |
-//! | [`canonical`] | what happened, told so that two clusters can be compared |
+//! | [`scenario`] | steps on a cluster, their times, and conditions to wait for |
+//! | [`autoscaling`] | recorded decisions of the real cluster-autoscaler |
+//! | [`canonical`] | histories in a form in which two clusters can be compared |
 //! | [`compare`] | what two recordings must agree on |
-//! | [`fixture`] | recorded answers on disk |
-//! | [`api`] | requests to an API server, and what a real one answered |
-//! | [`options`] | how a control plane is to be started (sk-lab's) |
+//! | [`fixture`] | recorded results on disk |
+//! | [`api`] | requests to an API server, and the recorded responses of a real one |
+//! | [`options`] | options of a control plane (sk-lab's) |
 //! | [`states`] | what the engine and a recording must agree on |
-//! | [`scheduling`] | scenarios for the scheduler alone, and what the real one answered |
-//! | [`versions`] | which Kubernetes the project is checked against |
-//! | `control_plane` | starting the real thing (with the feature) |
-//! | `process_runner` | running chosen pods as local processes, in place of a kubelet (sk-lab's, with the feature) |
-//! | `recorder` | playing a scenario against it and keeping what happened (with the feature) |
+//! | [`scheduling`] | scenarios for the scheduler alone, and what the real one did |
+//! | [`versions`] | the Kubernetes version that the project is checked against |
+//! | `control_plane` | starts a real control plane (with the feature) |
+//! | `process_runner` | runs chosen pods as local processes, in place of a kubelet (sk-lab's, with the feature) |
+//! | `recorder` | plays a scenario on it and records the result (with the feature) |
 
 pub mod api;
 pub mod autoscaling;

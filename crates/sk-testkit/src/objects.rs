@@ -1,9 +1,9 @@
 //! Kubernetes objects for tests, built by chaining: `pod().name("a").owned_by(&rs).requests("1", "1Gi")`.
 //!
-//! An [`Object`] is plain JSON, so it serves the engine, the real API server and a comparison alike. The builders make
+//! An [`Object`] is plain JSON, so the engine, the real API server and a comparison can all use it. The builders make
 //! the smallest object that a real API server accepts and leave the rest to it. They validate nothing: a test must be
-//! able to build what a server refuses. Asking a builder for what its kind does not have (the requests of a Node)
-//! is a mistake in the test and panics with a sentence.
+//! able to build what a server refuses. Asking a builder for what its kind does not have (the requests of a Node) is a
+//! mistake in the test and panics with a sentence.
 
 use serde_json::{Map, Value, json};
 use sk_core::{Gvk, ObjectKey};
@@ -99,7 +99,7 @@ impl Object {
         self.set("/metadata/name", name)
     }
 
-    /// Its namespace, `default` unless told.
+    /// Its namespace; `default` by default.
     pub fn namespace(self, namespace: &str) -> Self {
         self.set("/metadata/namespace", namespace)
     }

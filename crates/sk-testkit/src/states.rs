@@ -1,11 +1,12 @@
-//! What the engine and the real control plane must agree on when both have played a scenario: states, not just names.
+//! What the engine and the real control plane must agree on after a scenario: states, not just names.
 //!
-//! Compared of every object: whether it is gone, and its last state: labels, annotations, owners and generation, the spec as
-//! far as the engine's says something (a real API server fills in defaults), the whole status with conditions, reasons
-//! and messages. Of workloads also their counts over time: every turn that each takes ([`counts`]). Times are scrubbed by [`canonical`](crate::canonical); pods of one batch come in any order
-//! and are compared as a bag. Where a scenario watches Events, what was said of each object is compared too. What is left
-//! out stands in [`LEFT_OUT`] with its reason, or in the scenario under `incomparable` (where `/counts/…` names one of the
-//! counts, `/events` what was said, and `/deleted` objects that are gone, however many they were).
+//! Compared of every object: whether it is deleted, and its last state: labels, annotations, owners and generation,
+//! the spec as far as the engine's has it (a real API server fills in defaults), the whole status with conditions,
+//! reasons and messages. Of workloads also their counts over time, turning point by turning point ([`counts`]).
+//! [`canonical`](crate::canonical) scrubs times; pods of one batch come in any order and are compared as a bag. Where
+//! a scenario watches Events, the Events of each object are compared too. [`LEFT_OUT`] lists with reasons what is not
+//! compared, and so does the scenario under `incomparable` (where `/counts/…` names one of the counts, `/events` the
+//! Events, and `/deleted` deleted objects, however many they were).
 
 mod counts;
 
@@ -78,7 +79,7 @@ pub const LEFT_OUT: &[(&str, &str, &str)] = &[
 /// Reasons of Events that are not compared: the words of the one hang on the moment, the other names no uid.
 const UNSAID: [&str; 2] = ["FailedScheduling", "TaintManagerEviction"];
 
-/// Who says nothing in a recording, because KWOK stands in for it.
+/// The component that writes no Events in a recording, because KWOK replaces it.
 const KUBELET: &str = "kubelet";
 
 /// Scenarios that are not compared by state: tests of their own compare what these are about.
@@ -159,7 +160,7 @@ fn outcome(history: &History, incomparable: &[Incomparable]) -> Value {
     outcome
 }
 
-/// What was said of an object, each thing once.
+/// The Events of an object, each once.
 fn events(history: &History) -> Value {
     let is_compared = |event: &&EventLine| !UNSAID.contains(&event.reason.as_str()) && event.from != KUBELET;
     let said = history.events.iter().filter(is_compared).map(|event| {

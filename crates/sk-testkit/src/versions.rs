@@ -1,6 +1,6 @@
-//! Which Kubernetes, etcd and KWOK the project is checked against.
+//! The versions of Kubernetes, etcd and KWOK that the project is checked against.
 //!
-//! `tools/control-plane/go.mod` is the only place that says it; this reads that file at compile time, so that the
+//! `tools/control-plane/go.mod` is the only place that sets them; this file reads it at compile time, so that the
 //! binaries, the recorded fixtures and the tests cannot disagree unnoticed.
 
 use std::fmt;

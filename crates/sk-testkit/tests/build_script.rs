@@ -81,7 +81,7 @@ impl Day {
         self.command().args(arguments).output().expect("bash runs")
     }
 
-    fn complaint(&self) -> String {
+    fn message(&self) -> String {
         let output = self.build(&[]);
         assert!(!output.status.success(), "the script is content");
         String::from_utf8(output.stderr).expect("plain words")
@@ -93,51 +93,51 @@ const OUTPUT_FILE: &str = r#"while [[ $1 != -o ]]; do shift; done; out="$2""#;
 
 #[test]
 fn missing_go_is_said_with_where_to_get_it() {
-    let complaint = Day::new().complaint();
-    assert!(complaint.contains("Go is not installed") && complaint.contains("https://go.dev/dl"), "{complaint}");
-    assert!(complaint.contains("KUBEBUILDER_ASSETS"), "{complaint}");
+    let message = Day::new().message();
+    assert!(message.contains("Go is not installed") && message.contains("https://go.dev/dl"), "{message}");
+    assert!(message.contains("KUBEBUILDER_ASSETS"), "{message}");
 }
 
 #[test]
 fn an_old_go_is_said_with_the_version_that_is_needed() {
     for old in ["go1.25.9", "go1.9", "go1.25rc1"] {
-        let complaint = Day::new().with("go", &format!("echo go version {old} linux/amd64")).complaint();
-        assert!(complaint.contains("is too old") && complaint.contains("needs Go 1.26.0"), "{old}: {complaint}");
-        assert!(complaint.contains("GOTOOLCHAIN=auto"), "{complaint}");
+        let message = Day::new().with("go", &format!("echo go version {old} linux/amd64")).message();
+        assert!(message.contains("is too old") && message.contains("needs Go 1.26.0"), "{old}: {message}");
+        assert!(message.contains("GOTOOLCHAIN=auto"), "{message}");
     }
     // Karpenter asks for more than Kubernetes does.
-    let complaint = Day::new().with("go", "echo go version go1.26.0 linux/amd64").complaint();
-    assert!(complaint.contains("Karpenter") && complaint.contains("GOTOOLCHAIN=auto"), "{complaint}");
+    let message = Day::new().with("go", "echo go version go1.26.0 linux/amd64").message();
+    assert!(message.contains("Karpenter") && message.contains("GOTOOLCHAIN=auto"), "{message}");
 }
 
 #[test]
 fn a_full_disk_is_said_with_place_and_need_before_building() {
     let day = Day::new().with_go("echo built anyway; exit 1").with("df", "echo head; echo disk 9 9 2048 99% /");
-    let complaint = day.complaint();
-    assert!(complaint.contains("not enough disk") && complaint.contains("2 MB free"), "{complaint}");
-    assert!(complaint.contains(day.cache().to_str().unwrap()) && complaint.contains("SIMKUBE_CACHE"), "{complaint}");
-    assert!(!complaint.contains("built anyway"), "{complaint}");
+    let message = day.message();
+    assert!(message.contains("not enough disk") && message.contains("2 MB free"), "{message}");
+    assert!(message.contains(day.cache().to_str().unwrap()) && message.contains("SIMKUBE_CACHE"), "{message}");
+    assert!(!message.contains("built anyway"), "{message}");
 }
 
 #[test]
 fn a_disk_that_fills_up_while_building_is_said_too() {
     let build = "echo 'write /tmp/x: no space left on device'; exit 1";
-    let complaint = Day::new().with_go(build).with("df", ENOUGH_DISK).complaint();
-    assert!(complaint.contains("building etcd failed") && complaint.contains("The disk is full"), "{complaint}");
+    let message = Day::new().with_go(build).with("df", ENOUGH_DISK).message();
+    assert!(message.contains("building etcd failed") && message.contains("The disk is full"), "{message}");
 }
 
 #[test]
 fn a_silent_module_proxy_is_told_apart_from_a_broken_build() {
     let build = "echo 'dial tcp: lookup proxy.example.com: no such host'; exit 1";
-    let complaint = Day::new().with_go(build).with("df", ENOUGH_DISK).complaint();
-    assert!(complaint.contains("Check the network"), "{complaint}");
+    let message = Day::new().with_go(build).with("df", ENOUGH_DISK).message();
+    assert!(message.contains("Check the network"), "{message}");
 }
 
 #[test]
 fn a_build_that_is_cut_short_leaves_nothing_half_made() {
     let half = format!("{OUTPUT_FILE}; echo half > \"$out\"; exit 1");
     let day = Day::new().with_go(&half).with("df", ENOUGH_DISK);
-    day.complaint();
+    day.message();
     let where_to = String::from_utf8(day.build(&["where"]).stdout).unwrap();
     let left: Vec<_> = fs::read_dir(where_to.trim()).unwrap().flatten().map(|entry| entry.file_name()).collect();
     let unfinished: Vec<_> = left.iter().filter(|name| *name != ".lock" && *name != "etcd.log").collect();
@@ -161,7 +161,7 @@ fn what_is_built_is_not_built_again_until_its_sources_change() {
     let kinds = fs::read_to_string(Path::new(folder.trim()).join("karpenter-crds.yaml")).unwrap();
     assert_eq!(kinds, "---\nof: kwok/charts/crds\n---\nof: kwok/apis/crds\n");
     fs::write(Path::new(folder.trim()).join("guard.recipe"), "of other sources\n").unwrap();
-    assert!(day.complaint().contains("building guard failed"));
+    assert!(day.message().contains("building guard failed"));
 }
 
 #[test]

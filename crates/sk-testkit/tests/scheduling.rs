@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use sk_testkit::Versions;
-use sk_testkit::scheduling::answer::{Outcome, name_of};
+use sk_testkit::scheduling::attempt::{Outcome, name_of};
 use sk_testkit::scheduling::{Family, Recorded, SchedulingScenario, Step};
 
 /// How many scenarios the hermetic suite compares with, at least.

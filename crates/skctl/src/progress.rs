@@ -3,6 +3,8 @@
 //! [`Bar`] is for work that reports no progress, [`Progress`] for work that does and can be stopped, [`Lines`] for several
 //! simulations at a time. Nothing is drawn if standard error is not a terminal, or with `-q`.
 
+#[cfg(unix)]
+mod interruption;
 mod lines;
 
 use std::io::{self, IsTerminal};
@@ -14,7 +16,6 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use signal_hook::consts::{SIGINT, SIGTERM};
 
 pub(crate) use lines::Lines;
 
@@ -105,11 +106,22 @@ fn interruption() -> io::Result<Arc<AtomicBool>> {
         return Ok(interrupted.clone());
     }
     let interrupted = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
+    watch(&interrupted)?;
+    Ok(INTERRUPTION.get_or_init(|| interrupted).clone())
+}
+
+#[cfg(unix)]
+fn watch(interrupted: &Arc<AtomicBool>) -> io::Result<()> {
+    interruption::watch(interrupted)
+}
+
+#[cfg(not(unix))]
+fn watch(interrupted: &Arc<AtomicBool>) -> io::Result<()> {
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         signal_hook::flag::register_conditional_default(signal, interrupted.clone())?;
         signal_hook::flag::register(signal, interrupted.clone())?;
     }
-    Ok(INTERRUPTION.get_or_init(|| interrupted).clone())
+    Ok(())
 }
 
 /// The interruption was what somebody meant to do, as the end of a recording is: what follows is ended by another one.

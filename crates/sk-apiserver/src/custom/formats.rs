@@ -1,8 +1,9 @@
-//! Formats of texts in the schemas of custom kinds (`kube-openapi/pkg/validation/strfmt`, 1.36): dates and times, addresses,
-//! names, identifiers.
+//! String formats in the schemas of custom resources (`kube-openapi/pkg/validation/strfmt`, 1.36): dates and times,
+//! addresses, names, identifiers.
 //!
-//! `email` and `uri` are judged by their shape, not letter by letter as Go's parsers do. Not judged: `isbn`, `creditcard`, `ssn`,
-//! `rgbcolor`, `bsonobjectid`. A server ignores formats that it does not know, and so does this.
+//! `email` and `uri` get a check of their shape; Go's parsers check every character. `isbn`, `creditcard`, `ssn`,
+//! `rgbcolor` and `bsonobjectid` get no check. Like a real API server, this code ignores formats that it does not
+//! know.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 

@@ -1,8 +1,8 @@
-//! Custom kinds by their definitions: where objects live, what is served below them, what a server makes of them and what it
-//! refuses (`apiextensions-apiserver/pkg`, 1.36).
+//! Custom resources as their CustomResourceDefinition declares them: scope, subresources, defaults, pruning and
+//! validation (`apiextensions-apiserver/pkg`, 1.36).
 //!
-//! A definition is read once, when it is stored. A kind without one is kept as it came. Not here: conversion between
-//! versions, and rules in CEL (`x-kubernetes-validations`), which are not asked.
+//! The server reads a definition once, when it stores it. It keeps objects of a kind without a definition unchanged.
+//! Not modelled: conversion between versions, and CEL rules (`x-kubernetes-validations`).
 
 mod formats;
 mod structural;
@@ -18,6 +18,7 @@ use sk_core::{Gvk, ObjectKey, SmolStr};
 
 use crate::error::Invalid;
 use crate::kinds::Body;
+#[cfg(feature = "rest")]
 use crate::managed::Kind;
 use crate::{Object, schema};
 
@@ -69,7 +70,7 @@ impl Definitions {
         }
     }
 
-    /// A definition is gone.
+    /// A definition was deleted.
     pub(crate) fn gone(&mut self, object: &Object) {
         if let Some((group, definition)) = read(object) {
             self.0.remove(&(group, definition.kind));
@@ -87,6 +88,7 @@ impl Definitions {
     }
 
     /// A kind as field managers see it.
+    #[cfg(feature = "rest")]
     pub(crate) fn managed<'s>(&'s self, gvk: &'s Gvk) -> Kind<'s> {
         Kind::new(gvk, self.find(gvk).map(|(_, version)| version))
     }
@@ -134,7 +136,7 @@ impl Version {
         structural::default(object, &self.schema, 0);
     }
 
-    /// Takes out `null` where it may not stand.
+    /// Removes `null` where it is not allowed.
     pub(crate) fn drop_nulls(&self, object: &mut Value) {
         structural::drop_nulls(object, &self.schema, 0);
     }
@@ -160,7 +162,7 @@ impl Version {
     }
 }
 
-/// What is wrong with a number of replicas (`ValidateScaleSpec`), which stands at a JSON pointer.
+/// Validates the replicas at a JSON pointer (`ValidateScaleSpec`).
 fn size_at(object: &Value, pointer: &str) -> Option<Invalid> {
     let field = pointer.replace('/', ".");
     let mut at = object;
@@ -250,7 +252,8 @@ fn read_version(version: &Value) -> Version {
     }
 }
 
-/// Writes the defaults of a definition itself (`SetDefaults_CustomResourceDefinitionSpec`), and the status that it begins with.
+/// Writes the defaults of a definition itself (`SetDefaults_CustomResourceDefinitionSpec`), and the status that it
+/// begins with.
 pub(crate) fn complete(definition: &mut Value) {
     let kind = definition.pointer("/spec/names/kind").and_then(Value::as_str).unwrap_or_default().to_owned();
     let fill = |parent: &mut Value, name: &str, value: Value| {
@@ -265,7 +268,7 @@ pub(crate) fn complete(definition: &mut Value) {
     fill(&mut definition["spec"], "conversion", json!({"strategy": "None"}));
 }
 
-/// The status of a definition that nobody has looked at yet.
+/// The status of a new definition.
 pub(crate) fn first_status(definition: &Value) -> Value {
     let versions = definition.pointer("/spec/versions").and_then(Value::as_array).into_iter().flatten();
     let stored: Vec<&Value> =

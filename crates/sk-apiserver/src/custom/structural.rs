@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::MAX_DEPTH;
 
-/// What every object has, whatever its schema says.
+/// The fields that every object has besides those of its schema.
 const OF_ROOT: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
 /// Takes out of an object what its schema does not know.
@@ -57,7 +57,7 @@ fn prune_fields(fields: &mut Map<String, Value>, schema: &Value, depth: usize) {
     }
 }
 
-/// Writes defaults where nothing is said. `null` is as good as nothing where a value may not be `null`.
+/// Writes defaults into missing fields. Where `null` is not allowed, it counts as missing.
 pub(super) fn default(value: &mut Value, schema: &Value, depth: usize) {
     if depth > MAX_DEPTH {
         return;
@@ -89,8 +89,8 @@ fn default_fields(fields: &mut Map<String, Value>, schema: &Value, depth: usize)
     }
 }
 
-/// Takes out `null` where it may not stand and nothing stands for it (`PruneNonNullableNullsWithoutDefaults`). A server does so with
-/// what it reads, and not with what it applies.
+/// Removes `null` where it is not allowed and has no default (`PruneNonNullableNullsWithoutDefaults`). A server does so
+/// with what it reads, and not with what it applies.
 pub(super) fn drop_nulls(value: &mut Value, schema: &Value, depth: usize) {
     if depth > MAX_DEPTH {
         return;

@@ -1,6 +1,7 @@
-//! What is wrong with an object by its schema, in the words of `kube-openapi/pkg/validation` (1.36).
+//! Validates a custom resource against its schema, with the messages of `kube-openapi/pkg/validation` (1.36).
 //!
-//! A server names errors of an object's properties in any order; here they come by the order of the schema.
+//! A real API server reports the errors of an object's properties in random order; this code reports them in schema
+//! order.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +23,7 @@ pub(super) fn check(object: &Value, schema: &Value, patterns: &Patterns) -> Erro
     errors
 }
 
-/// Compiles the patterns that stand anywhere in a schema.
+/// Compiles all patterns of a schema.
 pub(super) fn collect_patterns(schema: &Value, patterns: &mut Patterns, depth: usize) {
     if depth > MAX_DEPTH {
         return;
@@ -90,7 +91,7 @@ impl Checker<'_> {
         }
     }
 
-    /// What is neither of the type nor of the format of its schema is told of by its format.
+    /// A value with the wrong type and the wrong format gets the error of the format.
     fn refuse_by_format(&mut self, value: &Value, schema: &Value, format: &str, path: &str) -> bool {
         let (found, of_type) = (type_name(value), schema["type"].as_str().unwrap_or_default());
         let found_format = match value {
@@ -211,7 +212,7 @@ impl Checker<'_> {
         }
     }
 
-    /// `allOf`, `anyOf`, `oneOf` and `not`. What is wrong with them is said of no field.
+    /// `allOf`, `anyOf`, `oneOf` and `not`. Their errors name no field.
     fn combinations(&mut self, value: &Value, schema: &Value, path: &str, depth: usize) {
         let schemas = |name: &str| schema[name].as_array().map_or(&[][..], Vec::as_slice);
         let found = |of: &Value| {
@@ -315,7 +316,7 @@ fn is_safe_integer(number: f64) -> bool {
     number.fract() == 0.0 && number.abs() <= 9_007_199_254_740_991.0
 }
 
-/// The format of a value, if it is one that a server looks at for its type.
+/// The format of a value, if the server checks it for the value's type.
 fn format_of(schema: &Value) -> Option<&str> {
     let format = schema["format"].as_str().filter(|format| !format.is_empty())?;
     let is_known = match schema["type"].as_str() {

@@ -1,4 +1,4 @@
-//! Conditions: what holds of an object, since when and why.
+//! Status conditions: type, status, reason, message and last transition.
 
 use std::fmt;
 use std::sync::Arc;
@@ -67,7 +67,7 @@ pub enum ConditionStatus {
     True,
     /// It does not.
     False,
-    /// Nobody can say.
+    /// Unknown.
     #[default]
     Unknown,
 }
@@ -116,7 +116,7 @@ impl Condition {
         self
     }
 
-    /// When it was last written, if that is said.
+    /// When it was last written, if known.
     pub fn last_update_time(&self) -> Option<SimTime> {
         let text = self.why.as_ref()?.rest.get(LAST_UPDATE_TIME)?.as_str()?;
         SimTime::parse_rfc3339(text).ok()
@@ -127,12 +127,12 @@ impl Condition {
         self.status == ConditionStatus::True
     }
 
-    /// Why, in a word; empty if nobody said.
+    /// The reason, one CamelCase word; may be empty.
     pub fn reason(&self) -> &str {
         self.why.as_ref().map_or("", |why| &why.reason)
     }
 
-    /// Why, in a sentence; empty if nobody said.
+    /// The message, a sentence; may be empty.
     pub fn message(&self) -> &str {
         self.why.as_ref().map_or("", |why| &why.message)
     }

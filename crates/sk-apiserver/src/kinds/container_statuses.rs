@@ -1,5 +1,5 @@
-//! Container statuses, made from a pod's compact status when somebody asks for JSON: in a simulation all main containers of
-//! a pod start and end together, init containers before them, sidecars around them.
+//! Container statuses, derived from a pod's compact status when a client asks for JSON. In a simulation all main
+//! containers of a pod start and end together; init containers run before them, sidecars around them.
 
 use serde_json::{Value, json};
 use sk_core::SimTime;

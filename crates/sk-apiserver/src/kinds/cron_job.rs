@@ -1,4 +1,4 @@
-//! CronJobs: Jobs that are made when a schedule says so.
+//! CronJobs: create Jobs on a schedule.
 
 use std::sync::Arc;
 

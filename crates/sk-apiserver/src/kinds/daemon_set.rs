@@ -1,4 +1,4 @@
-//! DaemonSets: one pod on every node that will have it.
+//! DaemonSets: one pod on every node that accepts it.
 
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ pub struct DaemonSetSpec {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DaemonSetStrategy {
-    /// By itself or when somebody deletes a pod.
+    /// `RollingUpdate`, or `OnDelete`: only when a user deletes a pod.
     #[serde(rename = "type")]
     pub kind: SetStrategyType,
     /// The size of the steps.

@@ -1,7 +1,7 @@
-//! Jobs: pods that run to their end, and how many of them may fail before that.
+//! Jobs: pods that run to completion, and how many of them may fail.
 //!
-//! Defaults are written where an object is read, as the API server does; selector and labels follow from the uid and are
-//! made when a Job is created ([`Job::generate_selector`]). What a server refuses stands in `job_validation`.
+//! Reading a Job writes its defaults, as the API server does. The selector and labels depend on the uid, so they are
+//! made when a Job is created ([`Job::generate_selector`]). `job_validation` has the validation rules.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::{Labels, Uid};
 pub static JOB_TRACKING: SmolStr = SmolStr::new_static("batch.kubernetes.io/job-tracking");
 /// Annotation and label of a pod of an indexed Job: which index it is.
 pub static COMPLETION_INDEX: SmolStr = SmolStr::new_static("batch.kubernetes.io/job-completion-index");
-/// Who reconciles Jobs that name nobody else in `managedBy`.
+/// The `managedBy` of the built-in Job controller.
 pub const JOB_CONTROLLER: &str = "kubernetes.io/job-controller";
 
 static JOB_NAME_LABELS: [SmolStr; 2] =
@@ -49,7 +49,7 @@ pub struct JobSpec {
     /// So many pods must succeed; `None`: any one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub completions: Option<i32>,
-    /// Seconds after which it fails, whatever its pods do.
+    /// Seconds after which the Job fails, whatever its pods do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub active_deadline_seconds: Option<i64>,
     /// What becomes of the Job when a pod fails in a certain way.
@@ -78,16 +78,16 @@ pub struct JobSpec {
     /// Seconds after which a finished Job is deleted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ttl_seconds_after_finished: Option<i32>,
-    /// Whether pods are told apart; set once it is read.
+    /// The completion mode; set once it is read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub completion_mode: Option<CompletionMode>,
     /// No pods while true; set once it is read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub suspend: Option<bool>,
-    /// When a pod that goes is replaced; set once it is read.
+    /// The pod replacement policy; set once it is read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pod_replacement_policy: Option<PodReplacementPolicy>,
-    /// Somebody else reconciles it.
+    /// Another controller reconciles it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub managed_by: Option<SmolStr>,
     /// All other fields.
@@ -95,7 +95,7 @@ pub struct JobSpec {
     pub rest: Map<String, Value>,
 }
 
-/// Whether pods of a Job are told apart.
+/// The completion mode: whether each pod of a Job has an index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CompletionMode {
     /// One success is like any other.
@@ -105,7 +105,7 @@ pub enum CompletionMode {
     Indexed,
 }
 
-/// When a pod that goes is replaced.
+/// The pod replacement policy: when a terminating pod is replaced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PodReplacementPolicy {
     /// As soon as it is asked to go.
@@ -169,7 +169,7 @@ pub struct UncountedTerminatedPods {
     pub failed: Vec<Uid>,
 }
 
-/// A condition of a Job. Unlike others it says when somebody last looked, which is when it last changed.
+/// A condition of a Job. Unlike others it has `lastProbeTime`, which is when it last changed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct JobCondition {
@@ -178,7 +178,7 @@ pub struct JobCondition {
     pub kind: SmolStr,
     /// Whether it holds.
     pub status: ConditionStatus,
-    /// When somebody last looked.
+    /// `lastProbeTime`.
     #[serde(with = "crate::json::optional_time", skip_serializing_if = "Option::is_none")]
     pub last_probe_time: Option<SimTime>,
     /// When it last changed.
@@ -194,7 +194,7 @@ pub struct JobCondition {
 
 impl Job {
     /// Fills selector and labels so that they select this Job's pods and no others, unless `manualSelector` says that
-    /// somebody has done that by hand (`registry/batch/job/strategy.go`, 1.36). Labels that are there are left alone:
+    /// the user has set them by hand (`registry/batch/job/strategy.go`, 1.36). Labels that are there are left alone:
     /// validation refuses those that contradict.
     pub(crate) fn generate_selector(&mut self, name: &SmolStr, uid: Uid, own_labels: &mut Labels) {
         let spec = Arc::make_mut(&mut self.spec);
@@ -220,7 +220,7 @@ impl Job {
 }
 
 impl Job {
-    /// What the server generated stays when somebody leaves it out, as in a server-side apply.
+    /// Keeps what the server generated if an update leaves it out, as server-side apply does.
     pub(super) fn keep_generated(&mut self, stored: &Self) {
         let spec = Arc::make_mut(&mut self.spec);
         if spec.selector.is_null() {
@@ -237,7 +237,7 @@ impl Job {
 }
 
 impl JobSpec {
-    /// What the API server fills in where nothing is said.
+    /// The API server's defaults.
     pub(super) fn set_defaults(&mut self) {
         if self.completions.is_none() && self.parallelism.is_none() {
             self.completions = Some(1);
@@ -254,7 +254,7 @@ impl JobSpec {
         });
     }
 
-    /// Are its pods told apart?
+    /// Do its pods have completion indexes?
     pub fn is_indexed(&self) -> bool {
         self.completion_mode == Some(CompletionMode::Indexed)
     }

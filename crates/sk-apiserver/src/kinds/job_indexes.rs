@@ -1,6 +1,6 @@
-//! Sets of indexes of an indexed Job, as their status writes them: `1,3-5,7` (`indexed_job_utils.go`, 1.36).
+//! Sets of completion indexes as an indexed Job's status writes them: `1,3-5,7` (`indexed_job_utils.go`, 1.36).
 //!
-//! A set is a row of intervals in order, so that a Job of 100,000 indexes costs what its gaps cost.
+//! A set is a sorted list of intervals, so a Job with 100,000 indexes costs as much as its gaps.
 
 use std::fmt;
 

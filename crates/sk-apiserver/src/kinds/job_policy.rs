@@ -1,4 +1,4 @@
-//! The policies of a Job: which failures of pods count, and which successes are enough.
+//! A Job's pod failure policy and success policy.
 
 use serde::{Deserialize, Serialize};
 use sk_core::SmolStr;

@@ -1,6 +1,7 @@
-//! What a Job must look like to be taken, in the API server's words (`pkg/apis/batch/validation`, 1.36).
+//! Validation of Jobs, with the API server's messages (`pkg/apis/batch/validation`, 1.36).
 //!
-//! The rules that bound what a controller has to do. The first that is broken is told; a real server lists all.
+//! These are the rules that bound what the Job controller has to do. They report the first error only; a real server
+//! lists all.
 
 use sk_core::selector::LabelSelector;
 
@@ -27,7 +28,7 @@ pub(crate) fn invalid_job(spec: &JobSpec) -> Option<Invalid> {
     validate(spec, "spec").err()
 }
 
-/// The spec of a Job, or of a CronJob's template; `at` is where it stands.
+/// The spec of a Job, or of a CronJob's template; `at` is the path of the field.
 pub(super) fn validate(spec: &JobSpec, at: &str) -> Checked {
     let numbers = [
         ("parallelism", spec.parallelism.map(i64::from)),
@@ -213,8 +214,8 @@ fn validate_restart_policy(spec: &JobSpec, at: &str) -> Checked {
     }
 }
 
-/// Whether generated or written by hand, the selector must match the pods that the Job makes. Before it is generated there
-/// is none, which is fine.
+/// Whether generated or written by hand, the selector must match the pods that the Job makes. Before it is generated
+/// there is none, which is fine.
 pub(super) fn validate_selector(spec: &JobSpec) -> Checked {
     if spec.selector.is_null() {
         return if spec.manual_selector == Some(true) { refuse("spec", "selector", "Required value") } else { Ok(()) };

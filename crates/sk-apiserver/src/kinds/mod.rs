@@ -1,9 +1,9 @@
-//! The kinds whose insides the engine understands.
+//! The kinds that the engine understands.
 //!
-//! A kind is one entry in the list below, with a body that implements [`Kind`]: how it reads and writes, what of it is
-//! status, what of it is desired, what is valid. There is no wildcard arm anywhere: a kind that is listed has all of it, and
-//! every other kind is kept whole as [`Other`]. A typed body holds the fields that the engine reads and, beside them, all
-//! the others as they came (`rest`), so nothing a trace holds is lost.
+//! A kind is one entry in the list below, with a body that implements [`Kind`]: how to read and write it, which part
+//! is status, which part is spec, what is valid. No `match` on kinds has a wildcard arm, so a listed kind implements
+//! all of it; [`Other`] stores every other kind whole. A typed body holds the fields that the engine reads and, in
+//! `rest`, all other fields as they came, so nothing from a trace is lost.
 
 mod condition;
 mod container_statuses;
@@ -72,13 +72,13 @@ pub(crate) trait Kind: PartialEq + Sized {
     /// Writes its sections.
     fn write(&self, fields: &mut Map<String, Value>);
 
-    /// Makes the body of a new object ready to be stored: nobody creates an object with a status.
+    /// Prepares the body of a new object for storage: creating an object resets its status.
     fn prepare_for_create(&mut self);
 
     /// Makes the status what it is in `other`.
     fn set_status(&mut self, other: &Self);
 
-    /// After an update: takes over from what is `stored` whatever an update cannot change.
+    /// After an update: restores from the `stored` object what an update cannot change.
     fn prepare_for_update(&mut self, stored: &Self);
 
     /// Do both desire the same? Then the generation stays.
@@ -98,7 +98,8 @@ pub(crate) trait Kind: PartialEq + Sized {
     }
 }
 
-/// Declares the typed kinds: the body enum, the tag that tells bodies apart, and every question that is asked of a body.
+/// Declares the typed kinds: the body enum, the tag that tells bodies apart, and every question that is asked of a
+/// body.
 macro_rules! kinds {
     ($($(#[doc = $doc:literal])+ $kind:ident($constant:ident = $group:literal, $name:literal)),+ $(,)?) => {
         $($(#[doc = $doc])+ pub static $constant: Gvk = Gvk::new_static($group, "v1", $name);)+
@@ -262,7 +263,7 @@ impl Body {
         }
     }
 
-    /// Whoever applies an object leaves out what the server generated for it.
+    /// An applied configuration leaves out what the server generated.
     pub(crate) fn keep_generated(&mut self, stored: &Self) {
         if let (Self::Job(job), Self::Job(stored)) = (self, stored) {
             job.keep_generated(stored);

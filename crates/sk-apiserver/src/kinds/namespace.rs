@@ -1,4 +1,4 @@
-//! Namespaces: what the namespace controller needs to empty and remove one.
+//! Namespaces: the fields that the namespace controller needs to empty and remove one.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::{Kind, read};
 use crate::error::Invalid;
 use crate::object::Rest;
 
-/// The finalizer every namespace has until its content is gone.
+/// The finalizer of every namespace until its objects are deleted.
 pub(crate) const KUBERNETES_FINALIZER: SmolStr = SmolStr::new_static("kubernetes");
 
 /// A namespace's spec and status.

@@ -1,4 +1,4 @@
-//! Nodes: size, labels and taints are what placement needs.
+//! Nodes: the fields that placement needs, which are resources, labels and taints.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -66,7 +66,7 @@ impl Node {
 }
 
 impl Node {
-    /// What nobody says to be kept back is left for pods (`SetDefaults_NodeStatus`).
+    /// Allocatable defaults to capacity (`SetDefaults_NodeStatus`).
     pub(crate) fn default_allocatable(&mut self) {
         if self.status.allocatable.is_empty() && !self.status.capacity.is_empty() {
             let status = Arc::make_mut(&mut self.status);

@@ -1,4 +1,4 @@
-//! Kinds the engine stores, serves and collects, but does not act on.
+//! Kinds that the engine stores, serves and garbage-collects, and that no controller acts on.
 
 use std::sync::Arc;
 

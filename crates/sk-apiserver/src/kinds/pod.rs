@@ -1,4 +1,4 @@
-//! Pods: the part of the spec that placement and lifecycle read, and a compact status.
+//! Pods: the part of the spec that scheduling and lifecycle read, and a compact status.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -111,7 +111,7 @@ pub struct ResourceRequirements {
     /// At least this.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub requests: BTreeMap<SmolStr, Quantity>,
-    /// Claims and whatever else.
+    /// Claims and all other sources.
     #[serde(flatten)]
     pub rest: Map<String, Value>,
 }
@@ -163,8 +163,8 @@ impl PodPhase {
     }
 }
 
-/// How a pod is doing. Container statuses are made from it when somebody asks for JSON: in a simulation all containers of
-/// a pod start and end together.
+/// A pod's status. Container statuses are derived from it when a client asks for JSON: in a simulation all containers
+/// of a pod start and end together.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PodStatus {
     /// Where it is in its life.
@@ -183,7 +183,7 @@ pub struct PodStatus {
     pub restarts: i32,
     /// How its containers ended before they were started again.
     pub last_run: Option<Arc<LastRun>>,
-    /// Where it is to go once its victims are gone.
+    /// The node it will get once its victims are deleted.
     pub nominated_node_name: Option<SmolStr>,
     /// Why it failed.
     pub why: Option<Arc<Why>>,
@@ -304,7 +304,7 @@ impl Kind for Pod {
 }
 
 impl PodSpec {
-    /// Requests and limits that are not negative; `field` is where the spec stands.
+    /// Requests and limits that are not negative; `field` is the path of the spec.
     pub(super) fn validate(&self, field: &str) -> Result<(), Invalid> {
         let containers = self.containers.iter().chain(&self.init_containers).map(|container| &container.resources);
         for resources in containers.chain(&self.resources) {

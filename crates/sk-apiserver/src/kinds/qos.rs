@@ -1,4 +1,4 @@
-//! The quality-of-service class that a pod's requests and limits make (`ComputePodQOS`, 1.36).
+//! The QoS class of a pod, from its requests and limits (`ComputePodQOS`, 1.36).
 
 use std::sync::{Arc, LazyLock};
 
@@ -9,7 +9,7 @@ use super::{Container, Pod, PodSpec};
 
 type Status = Arc<Map<String, Value>>;
 
-/// Where the class of pods that ask for nothing stands in [`STATUSES`].
+/// The index of BestEffort, the class of pods without requests, in [`STATUSES`].
 const BEST_EFFORT: usize = 2;
 
 /// The three statuses that there are, each shared by all pods that have it.

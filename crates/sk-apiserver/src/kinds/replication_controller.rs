@@ -1,7 +1,7 @@
-//! ReplicationControllers: replica sets of an older shape, whose selector is a plain map of labels.
+//! ReplicationControllers: like ReplicaSets, with a plain map of labels as selector.
 //!
-//! Kubernetes runs both by one controller and turns the one into the other on the way in and out
-//! (`pkg/controller/replication/conversion.go`, 1.36); so does this body.
+//! Kubernetes runs both with one controller and converts between them (`pkg/controller/replication/conversion.go`,
+//! 1.36); so does this body.
 
 use serde_json::{Map, Value, json};
 

@@ -1,4 +1,4 @@
-//! What a pod asks for in all, to fit on a node and to score it.
+//! A pod's total resource requests, for the scheduler's fit and for its scores.
 
 use sk_core::resources::{Amounts, pod_requests};
 use sk_core::{Quantity, Resources, SmolStr};

@@ -1,7 +1,7 @@
-//! StatefulSets: pods with names, an order and claims of their own.
+//! StatefulSets: pods with stable names, an order and their own PersistentVolumeClaims.
 //!
-//! `maxUnavailable` of a rolling update is kept among the other fields and not read: its feature gate is off in 1.36.4
-//! (`MaxUnavailableStatefulSet`), and the API server drops it.
+//! The body keeps `maxUnavailable` of a rolling update among the other fields and does not read it: its feature gate
+//! `MaxUnavailableStatefulSet` is off in 1.36.4, and the API server drops the field.
 
 use std::sync::Arc;
 
@@ -78,7 +78,7 @@ pub enum PodManagementPolicy {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct StatefulSetStrategy {
-    /// By itself or when somebody deletes a pod.
+    /// `RollingUpdate`, or `OnDelete`: only when a user deletes a pod.
     #[serde(rename = "type")]
     pub kind: SetStrategyType,
     /// Where a rollout stops.
@@ -86,13 +86,13 @@ pub struct StatefulSetStrategy {
     pub rolling_update: Option<Partition>,
 }
 
-/// Who replaces old pods of a stateful set or a daemon set.
+/// The update strategy of a StatefulSet or a DaemonSet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SetStrategyType {
-    /// The controller does.
+    /// The controller replaces old pods.
     #[default]
     RollingUpdate,
-    /// Somebody who deletes them does.
+    /// The controller replaces a pod only after a user has deleted it.
     OnDelete,
 }
 
@@ -107,7 +107,7 @@ pub struct Partition {
     pub rest: Map<String, Value>,
 }
 
-/// What becomes of the claims of pods that are gone.
+/// The retention policy for the claims of deleted pods.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ClaimRetention {
@@ -123,7 +123,7 @@ pub enum Retention {
     /// It stays.
     #[default]
     Retain,
-    /// It goes with its pod or its set.
+    /// The claim is deleted with its pod or its StatefulSet.
     Delete,
 }
 
@@ -159,7 +159,7 @@ pub struct StatefulSetStatus {
     /// The newest revision.
     #[serde(skip_serializing_if = "SmolStr::is_empty")]
     pub update_revision: SmolStr,
-    /// How often the name of a revision was taken; there once the controller has looked at the set.
+    /// How often the name of a revision was taken; set once the controller has synced the StatefulSet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub collision_count: Option<i32>,
     /// Pods ready for long enough.
@@ -170,7 +170,7 @@ pub struct StatefulSetStatus {
 }
 
 impl StatefulSetSpec {
-    /// What becomes of its claims; they stay unless told.
+    /// The retention policy of its claims; `Retain` by default.
     pub fn claim_retention(&self) -> ClaimRetention {
         self.persistent_volume_claim_retention_policy.unwrap_or_default()
     }

@@ -159,7 +159,7 @@ pub struct DeploymentStatus {
     /// Pods still missing.
     #[serde(skip_serializing_if = "is_zero")]
     pub unavailable_replicas: i32,
-    /// Pods that are going; there once its replica sets have said.
+    /// Terminating pods; set once its ReplicaSets have reported theirs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub terminating_replicas: Option<i32>,
     /// Available, Progressing and the like.

@@ -1,4 +1,4 @@
-//! Sets of fields, as field managers own them: a tree of steps, and the JSON that `fieldsV1` holds.
+//! Field sets, as field managers own them: a tree of path elements, and its `fieldsV1` JSON.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -53,7 +53,8 @@ impl Fields {
         Self::combine(Some(self), Some(other), |one, two| one && two)
     }
 
-    /// The fields that `keep` says of both: is it in the one, is it in the other? Branches without members are left out.
+    /// The fields that `keep` says of both: is it in the one, is it in the other? Branches without members are left
+    /// out.
     fn combine(one: Option<&Self>, two: Option<&Self>, keep: fn(bool, bool) -> bool) -> Self {
         let is_member = keep(one.is_some_and(|one| one.is_member), two.is_some_and(|two| two.is_member));
         let steps = [one, two].into_iter().flatten().flat_map(|fields| fields.inside.keys());

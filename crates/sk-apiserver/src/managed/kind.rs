@@ -1,4 +1,5 @@
-//! A kind as field managers see it: what its objects look like, and which of their fields a request at some place can change.
+//! A kind as field managers see it: the shape of its objects, and which fields a request to each subresource can
+//! change.
 
 use serde_json::{Value, json};
 use sk_core::{Gvk, SmolStr, registry};
@@ -28,12 +29,12 @@ impl<'s> Kind<'s> {
         if *self.gvk == DEFINITION { Some(schema::CUSTOM_RESOURCE_DEFINITION) } else { schema::find(self.gvk) }
     }
 
-    /// Does anybody say which fields it has?
+    /// Is there a schema for it?
     pub(super) fn is_declared(&self) -> bool {
         self.version.is_some() || schema::find(self.gvk).is_some()
     }
 
-    /// Is it noted when somebody writes there? Whoever scales a custom object has no time.
+    /// Does a write to this subresource record a time? Scaling a custom resource does not.
     pub(super) fn is_timed(&self, below: Option<Subresource>) -> bool {
         self.version.is_none() || below != Some(Subresource::Scale)
     }
@@ -45,7 +46,7 @@ impl<'s> Kind<'s> {
         }
     }
 
-    /// An object of the kind before anybody has written anything.
+    /// An empty object of the kind.
     pub(super) fn nothing(&self) -> Value {
         json!({"apiVersion": self.gvk.api_version(), "kind": self.gvk.kind.as_str()})
     }
@@ -62,7 +63,7 @@ impl<'s> Kind<'s> {
         object
     }
 
-    /// What a request at this place can change: what it sends of the rest is not looked at (`GetResetFields`).
+    /// Only the fields that a request to this subresource can change; it ignores the others (`GetResetFields`).
     pub(super) fn relevant(&self, found: Difference, below: Option<Subresource>) -> Difference {
         Difference {
             removed: self.relevant_fields(found.removed, below),

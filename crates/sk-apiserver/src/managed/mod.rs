@@ -1,13 +1,14 @@
-//! Field managers: who owns which field of an object, and what server-side apply makes of that.
+//! Field managers: who owns which field of an object, and server-side apply.
 //!
-//! An object that clients write over [`crate::rest`] says in `metadata.managedFields` who wrote which of its fields. Applying
-//! takes what a manager wants (`walk::merge`), takes away what it no longer wants and nobody else does, and is
-//! refused if somebody else wants another value, unless it is forced. Requests of the engine's own components have no
-//! manager: they cost nothing here, and their objects hold nothing of it. Follows `apimachinery/pkg/util/managedfields` and
-//! `structured-merge-diff`, as of 1.36.
+//! An object that clients write through [`crate::rest`] lists in `metadata.managedFields` who wrote which field. Apply
+//! merges the manager's fields (`walk::merge`), removes fields that the manager dropped and nobody else owns, and
+//! returns a conflict when another manager owns a field with a different value, unless the request forces it. Requests
+//! from the engine's own components have no field manager: they cost nothing here, and their objects have no
+//! `managedFields`. Follows `apimachinery/pkg/util/managedfields` and `structured-merge-diff`, as of 1.36.
 
 mod fields;
 mod kind;
+mod server;
 mod shape;
 mod walk;
 
@@ -23,13 +24,13 @@ use walk::Difference;
 
 /// The field of metadata that says who manages what.
 pub(crate) const MANAGED_FIELDS: &str = "managedFields";
-/// Who wrote an object before anybody applied it.
+/// The manager of fields that were written before the first apply.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 /// Who wrote what the oldest of too many writers wrote.
 const ANCIENT_CHANGES: &str = "ancient-changes";
-/// How many writers are told apart (`DefaultMaxUpdateManagers`); the oldest become one.
+/// How many update managers are kept (`DefaultMaxUpdateManagers`); the oldest are merged.
 const MAX_WRITERS: usize = 10;
-/// Metadata that nobody manages (`stripSet`).
+/// Metadata without managers (`stripSet`).
 const UNMANAGED: [&str; 9] = [
     "name",
     "namespace",
@@ -156,7 +157,7 @@ pub(crate) fn apply(
 }
 
 impl Manager {
-    /// Appliers are one whatever version they apply; writers are told apart by it.
+    /// Apply managers are one for all API versions; update managers are separate per version.
     fn is_same(&self, other: &Self) -> bool {
         let is_same_version = self.operation == Operation::Apply || self.api_version == other.api_version;
         self.operation == other.operation
@@ -178,7 +179,7 @@ impl Manager {
     }
 }
 
-/// What was written or removed belongs to nobody else any more.
+/// Takes fields that were written or removed away from all other managers.
 fn take_away(managers: &mut Vec<Manager>, found: &Difference) {
     for known in managers.iter_mut() {
         known.fields = known.fields.without(&found.written).without(&found.removed);

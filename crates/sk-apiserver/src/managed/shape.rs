@@ -1,8 +1,9 @@
-//! What a value is to field managers: one field, fields of its own, or a list whose items are known by keys or by value.
+//! What a value is to field managers: atomic, a struct or map with fields of its own, or a list whose items have keys
+//! or count by value.
 //!
-//! For the kinds of Kubernetes that stands in the type table (`schema`); for custom kinds in the schema of their definition, read
-//! as `kube-openapi/pkg/schemaconv` reads it (1.36): lists are one field unless they say otherwise, and a field that the schema
-//! does not have belongs to nobody.
+//! Built-in kinds take this from the type table (`schema`). Custom resources take it from their schema, read as
+//! `kube-openapi/pkg/schemaconv` reads it (1.36): a list is atomic unless the schema says otherwise, and no manager
+//! owns a field that the schema does not have.
 
 use serde_json::{Map, Value};
 
@@ -12,7 +13,7 @@ use crate::schema::{CUSTOM, Field, Lists, Struct, Type};
 /// What a value is to field managers.
 #[derive(Clone, Copy)]
 pub(super) enum Shape<'s> {
-    /// One field, whatever is in it.
+    /// Atomic: one field, whatever is in it.
     Leaf,
     /// Fields of its own, those that the struct declares.
     Struct(&'static Struct),
@@ -283,7 +284,7 @@ impl<'s> Part<'s> {
 }
 
 impl Shape<'_> {
-    /// Why an item cannot stand in a list whose items are known by keys or by value.
+    /// Why an item is not allowed in an associative list or a set.
     pub(super) fn misfit(self, item: &Value) -> Option<String> {
         let keys: Vec<&str> = match self {
             Self::Keyed(keys, _) => keys.to_vec(),

@@ -1,5 +1,5 @@
-//! Objects as field managers see them: which fields one has, how two differ, what applying one to another makes, and what is
-//! left without some fields. What is one field and what has fields of its own is in `shape`.
+//! Set operations on objects, as field managers need them: the fields of an object, the difference of two objects, the
+//! merge of an applied configuration, and an object without some of its fields. `shape` says which values are atomic.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -134,7 +134,7 @@ pub(super) fn merge(live: Option<&Value>, config: Option<&Value>, shape: Shape<'
     }
 }
 
-/// Where each step stands first.
+/// The first position of each path element.
 fn places(steps: &[Option<Step>]) -> BTreeMap<&Option<Step>, usize> {
     steps.iter().enumerate().rev().map(|(place, step)| (step, place)).collect()
 }
@@ -230,7 +230,7 @@ pub(super) fn with_parents(fields: &Fields, shape: Shape<'_>) -> Fields {
     all
 }
 
-/// What of a configuration its type does not take, in a server's words.
+/// The errors of an applied configuration against its type, with the server's messages.
 pub(super) fn unreadable(value: &Value, shape: Shape<'_>, path: &str) -> Vec<String> {
     let why = match shape {
         Shape::Custom(part) => part.unfit(value),
@@ -253,7 +253,7 @@ pub(super) fn unreadable(value: &Value, shape: Shape<'_>, path: &str) -> Vec<Str
 fn unreadable_items(items: &[Value], shape: Shape<'_>, path: &str) -> Vec<String> {
     let (mut all, mut seen) = (Vec::new(), BTreeSet::new());
     for (index, item) in items.iter().enumerate() {
-        // Behind an item that cannot stand there a server does not look.
+        // A server does not look past an item that is not allowed.
         let Some(step) = shape.step(item) else {
             all.extend(shape.misfit(item).map(|why| format!("{path}: element {index}: {why}")));
             return all;

@@ -1,4 +1,5 @@
-//! JSON patches (RFC 6902), with the words of the library that API servers use (`evanphx/json-patch`, as of 1.36).
+//! JSON patches (RFC 6902), with the error messages of the library that the API server uses (`evanphx/json-patch`, as
+//! of 1.36).
 
 use serde_json::Value;
 

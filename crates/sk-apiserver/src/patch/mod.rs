@@ -1,7 +1,7 @@
-//! The three patches of JSON that an API server takes besides apply.
+//! The three patch types besides apply: JSON patch, merge patch and strategic merge patch.
 //!
-//! A patch is applied to an object's JSON, and what comes out is stored as an update would be. What cannot be applied is
-//! refused in the server's words.
+//! The server applies a patch to the object's JSON and stores the result as an update. A patch that cannot be applied
+//! is refused with the API server's message.
 
 mod json;
 mod merge;

@@ -1,9 +1,9 @@
-//! Strategic merge patches: lists merge by the key that the type table names, and directives say what goes
+//! Strategic merge patch: lists merge by the merge key in the type table, and directives remove or replace
 //! (`apimachinery/pkg/util/strategicpatch`, 1.36).
 //!
-//! Directives are `$patch` (replace, delete), `$retainKeys`, `$deleteFromPrimitiveList/<list>` and
-//! `$setElementOrder/<list>`. The order of a merged list follows the patch where it says something, and otherwise the
-//! list that was there; where nobody says, Kubernetes puts what is new first.
+//! The directives are `$patch` (replace, delete), `$retainKeys`, `$deleteFromPrimitiveList/<list>` and
+//! `$setElementOrder/<list>`. A merged list follows the patch's order where the patch gives one, else the order of the
+//! stored list; where neither decides, Kubernetes puts new items first.
 
 use serde_json::{Map, Value};
 
@@ -219,7 +219,7 @@ fn in_order(
     }
 }
 
-/// `$retainKeys`: what the list does not name goes, and the patch may set nothing else.
+/// `$retainKeys`: removes keys that are not in the list; the patch may set no others.
 fn retain_keys(original: &mut Fields, patch: &mut Fields) -> Merged<()> {
     const REFUSED: &str = "invalid patch format of retainKeys";
     let Some(retained) = patch.remove(RETAIN_KEYS) else { return Ok(()) };
@@ -275,7 +275,7 @@ fn set_element_orders(original: &mut Fields, patch: &mut Fields, of: Option<&'st
     Ok(())
 }
 
-/// What the patch changes must stand in the order, and in the same order.
+/// The items that the patch changes must be in `$setElementOrder`, in the same order.
 fn check_order(change: &[Value], order: &[Value], key: &str) -> Merged<()> {
     if change.is_empty() || order.is_empty() {
         return Ok(());

@@ -1,14 +1,14 @@
-//! ResourceQuota: how much a namespace may use, and what is refused beyond it
-//! (`apiserver/pkg/admission/plugin/resourcequota`, `pkg/quota/v1`, 1.36).
+//! The ResourceQuota admission plugin: charges new objects to the quotas of their namespace and refuses what exceeds
+//! them (`apiserver/pkg/admission/plugin/resourcequota`, `pkg/quota/v1`, 1.36).
 //!
-//! A new object is charged to every quota of its namespace that it falls under, and the charge stands in the quota's status
+//! The plugin charges a new object to every quota that matches it, and writes the charge into the quota's status
 //! before the object is stored. A quota limits nothing until the quota controller has written its status once; that
-//! controller also takes off what is gone.
+//! controller also subtracts deleted objects.
 //!
-//! Of updates, those of Services and claims are charged for what they use more than before: a Service may become a load
-//! balancer, a claim may grow. What they use less is given back by the controller.
+//! Of updates, the plugin charges those of Services and PersistentVolumeClaims for what they use more than before: a
+//! Service may become a load balancer, a claim may grow. The controller gives back what they use less.
 //!
-//! Simplified: a pod that outlives its grace counts until it is gone.
+//! Simplified: a pod that outlives its grace period counts until it is deleted.
 
 mod usage;
 
@@ -28,8 +28,8 @@ pub use usage::usage_of;
 /// `v1.ResourceQuota`
 pub static RESOURCE_QUOTA: Gvk = Gvk::new_static("", "v1", "ResourceQuota");
 
-/// If a quota limits one of these, every container must say how much it wants. Kubernetes calls it a mistake that it will
-/// not repeat for others (`validationSet`).
+/// If a quota limits one of these, every container must say how much it wants. Kubernetes calls it a mistake that it
+/// will not repeat for others (`validationSet`).
 const MUST_BE_SAID: [&str; 6] = ["cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"];
 
 /// What a quota limits, and of which objects.
@@ -93,8 +93,8 @@ impl ApiServer {
         self.charge_all(now, object, Charge::New)
     }
 
-    /// Charges an object for what it uses more than `before`, or refuses the change. `is_status`: what is only known now has
-    /// happened already, and is charged whether there is room or not.
+    /// Charges an object for what it uses more than `before`, or refuses the change. `is_status`: what is only known
+    /// now has happened already, and is charged whether there is room or not.
     pub(crate) fn charge_change(
         &mut self,
         now: SimTime,

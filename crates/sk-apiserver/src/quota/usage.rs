@@ -1,4 +1,4 @@
-//! What one object counts for, by the names that quotas use (`pkg/quota/v1/evaluator/core`, 1.36).
+//! What one object uses of each quota resource (`pkg/quota/v1/evaluator/core`, 1.36).
 
 use serde_json::Value;
 use sk_core::resources::Amounts;

@@ -1,6 +1,6 @@
-//! Server-side apply: a `PATCH` that says what a manager wants of an object.
+//! Server-side apply: a `PATCH` with the fields that one manager wants.
 //!
-//! The body is read as JSON, which clients send; YAML that is no JSON is refused.
+//! The body must be JSON, which clients send; the server refuses other YAML.
 
 use serde_json::{Value, json};
 use sk_core::{Gvk, SimTime, SmolStr};
@@ -13,7 +13,7 @@ use crate::request::Subresource;
 use crate::server::ApiServer;
 use crate::{ApiError, Object, Request};
 
-/// Who writes, if nobody says (`managerOrUserAgent` without a user agent).
+/// The default field manager (`managerOrUserAgent` without a user agent).
 const UNKNOWN_MANAGER: &str = "unknown";
 
 /// The client of a call, as the manager of what it writes.

@@ -1,4 +1,4 @@
-//! Deleting one object or many, with the options that stand in the body or, without one, in the query.
+//! Delete and deletecollection, with DeleteOptions from the body or, without a body, from the query.
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ use crate::{ApiError, DeleteOptions, Propagation, Reason, kinds, schema};
 /// What options of a deletion say that the server itself does not know.
 pub(super) struct Deletion {
     options: DeleteOptions,
-    /// What becomes of dependents, if it is said.
+    /// The propagation policy, if given.
     policy: Option<Propagation>,
     /// A uid or a version that no object has.
     impossible: Option<Precondition>,
@@ -28,7 +28,7 @@ enum Precondition {
     Version(String),
 }
 
-/// Namespaces that nobody deletes (NamespaceLifecycle).
+/// Namespaces that cannot be deleted (NamespaceLifecycle).
 const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
 
 impl ApiServer {
@@ -60,7 +60,7 @@ impl ApiServer {
         Ok(Reply::success(200, Some(details)))
     }
 
-    /// The options for one object. Where nothing is said of dependents, its finalizers and its kind say it
+    /// The options for one object. Without a propagation policy, its finalizers and its kind decide
     /// (`deletionFinalizersForGarbageCollection`).
     fn settled(&self, target: &ObjectRef, deletion: &Deletion) -> Result<DeleteOptions, ApiError> {
         let stored = self.get(target)?;
@@ -166,7 +166,7 @@ impl Deletion {
     }
 }
 
-/// What becomes of dependents, if it is said.
+/// The propagation policy, if given.
 fn policy(read: &Value) -> Result<Option<Propagation>, ApiError> {
     let (policy, orphan) = (read["propagationPolicy"].as_str(), read["orphanDependents"].as_bool());
     if let (Some(policy), Some(_)) = (policy, orphan) {

@@ -1,8 +1,8 @@
 //! The API as HTTP clients see it: a method, a path and a body in, a status code and JSON out.
 //!
-//! No socket and no thread: whoever has a connection hands over what came and sends back what is answered. Paths are read
-//! in [`path`], answers are written in [`reply`]; this file decides which verb a call means. Everything that changes
-//! something goes through [`ApiServer::handle`].
+//! There is no socket and no thread here: the caller has the connection, passes in the request and sends the response.
+//! [`path`] parses paths and [`reply`] writes responses; this file maps a request to a verb. Every write goes through
+//! [`ApiServer::handle`].
 
 mod apply;
 mod delete;
@@ -10,27 +10,22 @@ mod options;
 mod path;
 mod reply;
 mod strict;
-pub(crate) mod syntax;
 mod verbs;
 
 use serde_json::Value;
 use sk_core::SimTime;
 
 pub use reply::Reply;
-pub(crate) use reply::written;
 
-use crate::ApiError;
 use crate::managed::Writing;
 use crate::server::ApiServer;
+use crate::{ApiError, syntax};
 
 /// The largest body that is read: what a real server takes (3 MiB, `DefaultMaxRequestSizeBytes`).
 pub const MAX_BODY_BYTES: usize = 3 << 20;
 
-/// The largest object that is stored: what etcd takes (1.5 MiB, `DefaultMaxRequestBytes`), counted as JSON.
-pub(crate) const MAX_STORED_BYTES: usize = 3 << 19;
-
-/// How deep a body may be nested. A real server reads 10,000 levels; this one stops where the parser of JSON does, far from the
-/// end of a stack.
+/// How deep a body may be nested. A real server reads 10,000 levels; this one stops where the parser of JSON does, far
+/// from the end of a stack.
 pub const MAX_DEPTH: usize = 127;
 
 /// What a client wants done.
@@ -70,7 +65,7 @@ impl ApiServer {
         };
         let query = path::Query::read(query);
         match options::write_is_trial(call, &query) {
-            // What is only tried is done to a copy, which nobody looks at again.
+            // A dry run changes a copy, which is then dropped.
             Ok(true) => self.clone().serve_at(now, call, &place, &query),
             Ok(false) => self.serve_at(now, call, &place, &query),
             Err(error) => Reply::refused(&error, &place),
@@ -102,7 +97,7 @@ fn parse_error(error: &serde_json::Error, body: &[u8]) -> String {
         let opened = if body.get(error.column().saturating_sub(1)) == Some(&b'{') { '{' } else { '[' };
         return format!("invalid character '{opened}' exceeded max depth");
     }
-    syntax::complaint(body).unwrap_or_else(|| error.to_string())
+    syntax::syntax_error(body).unwrap_or_else(|| error.to_string())
 }
 
 fn refuse_large(call: &Call) -> Result<(), ApiError> {

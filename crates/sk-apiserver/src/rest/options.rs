@@ -1,6 +1,6 @@
-//! What clients say beside the object: only to try it, who they are, how strictly to read, which version to list.
+//! Request options from the query: dry run, field manager, field validation, and the resource version of a list.
 //!
-//! Options are judged before anything is read (`ValidateCreateOptions`, `ValidateListOptions` and their like in
+//! The server validates options before it reads the body (`ValidateCreateOptions`, `ValidateListOptions` and others in
 //! `apimachinery/pkg/apis/meta`, 1.36).
 
 use sk_core::Gvk;
@@ -149,7 +149,7 @@ fn list_version(query: &Query) -> Result<Option<u64>, ApiError> {
     Ok(Some(version).filter(|version| *version != 0))
 }
 
-/// The version that a watch goes on from.
+/// The version from which a watch continues.
 pub(super) fn watch_version(query: &Query) -> Result<u64, ApiError> {
     let Some(version) = query.get("resourceVersion") else { return Ok(0) };
     version.parse().map_err(|_| {

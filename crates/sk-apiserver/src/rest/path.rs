@@ -1,4 +1,4 @@
-//! From a path to the kind and the object that it names.
+//! Parses a request path into the kind and the object that it names.
 
 use sk_core::registry::{KINDS, Scope};
 use sk_core::{Gvk, ObjectKey, ObjectRef, SmolStr};
@@ -24,7 +24,7 @@ impl Place {
     }
 }
 
-/// Reads `/api/v1/namespaces/shop/pods/a/status` and its like; `None`: nothing is served there.
+/// Parses paths such as `/api/v1/namespaces/shop/pods/a/status`; `None` if nothing is served there.
 pub(super) fn find(server: &ApiServer, path: &str) -> Option<Place> {
     let parts: Vec<SmolStr> = path.split('/').filter(|part| !part.is_empty()).map(decoded).collect();
     let (group, version, rest) = match parts.as_slice() {

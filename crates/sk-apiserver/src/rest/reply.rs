@@ -1,10 +1,11 @@
-//! What goes back to a client.
+//! HTTP responses: status code and JSON body.
 
 use serde_json::{Map, Value, json};
 
 use super::path::Place;
 use crate::error::FIELD_MANAGER_CONFLICT;
 use crate::read::{Page, Watched};
+use crate::schema::written_object;
 use crate::store::Change;
 use crate::{ApiError, Object, Reason};
 
@@ -19,7 +20,7 @@ pub struct Reply {
 
 impl Reply {
     pub(super) fn object(code: u16, object: &Object) -> Self {
-        Self { code, body: written(object) }
+        Self { code, body: written_object(object) }
     }
 
     /// Nothing is served at the path: a server answers with a plain page.
@@ -63,7 +64,7 @@ impl Reply {
         }
         // The items of a list do not say again what they are.
         let item = |object: &Object| {
-            let mut json = written(object);
+            let mut json = written_object(object);
             if let Some(fields) = json.as_object_mut().filter(|_| sk_core::registry::find(&place.gvk).is_some()) {
                 fields.retain(|name, _| name != "apiVersion" && name != "kind");
             }
@@ -84,24 +85,24 @@ impl Reply {
                 Change::Modified => "MODIFIED",
                 Change::Deleted => "DELETED",
             };
-            json!({"type": change, "object": written(&event.object)})
+            json!({"type": change, "object": written_object(&event.object)})
         };
         Self { code: 200, body: events.iter().map(event).collect() }
     }
 
-    /// A watch that cannot go on is taken, and told so by its only event.
+    /// A watch that cannot continue is accepted, and its only event is the error.
     pub(super) fn expired(error: &ApiError) -> Self {
         Self { code: 200, body: json!([{"type": "ERROR", "object": error.to_json()}]) }
     }
 
-    /// The event that tells a watcher how far it has come, or that it has been told what there was at first.
+    /// A bookmark: the resource version that a watcher has reached, or the end of its initial events.
     pub(super) fn bookmark(mut self, place: &Place, version: u64, is_initial: bool) -> Self {
         let mut metadata = json!({"resourceVersion": version.to_string()});
         if is_initial {
             metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }
         let mut object = json!({"kind": place.gvk.kind, "apiVersion": place.gvk.api_version(), "metadata": metadata});
-        // It is an object of the kind of which nothing else is said.
+        // It is an object of the kind with nothing but a resource version.
         if let Some(of) = crate::schema::find(&place.gvk) {
             object = crate::schema::decode(&place.gvk, of, object.clone()).unwrap_or(object);
         }
@@ -109,15 +110,6 @@ impl Reply {
             events.push(json!({"type": "BOOKMARK", "object": object}));
         }
         self
-    }
-}
-
-/// An object as a server writes it: every field as its type says.
-pub(crate) fn written(object: &Object) -> Value {
-    let json = object.to_json();
-    match crate::schema::find(&object.gvk) {
-        Some(of) => crate::schema::written(&object.gvk, of, json.clone()).unwrap_or(json),
-        None => json,
     }
 }
 
@@ -130,7 +122,7 @@ fn details(error: &ApiError, place: &Place) -> Option<Value> {
         | Reason::RequestEntityTooLarge
         | Reason::InternalError
         | Reason::Unknown => return None,
-        // Custom kinds refuse a strategic merge patch in words of their own.
+        // Custom resources refuse a strategic merge patch with their own message.
         Reason::UnsupportedMediaType if sk_core::registry::find(&place.gvk).is_none() => return None,
         Reason::MethodNotAllowed | Reason::UnsupportedMediaType => return Some(json!({})),
         Reason::Forbidden

@@ -1,6 +1,7 @@
-//! Reading strictly (`fieldValidation=Strict`): fields that the type does not have, and fields that stand twice.
+//! Strict decoding (`fieldValidation=Strict`): reports unknown fields and duplicate fields.
 //!
-//! A server without it drops the former and takes the last of the latter, and says so in a header that nobody here sends.
+//! Without it the server drops unknown fields, takes the last of duplicate fields, and warns in a header that this
+//! server does not send.
 
 use std::fmt;
 
@@ -9,8 +10,8 @@ use serde_json::Value;
 
 use crate::schema::{Struct, Type};
 
-/// What is wrong with a body, as a server lists it; `None`: nothing.
-pub(super) fn complaints(
+/// The error of strict decoding, which lists every unknown and duplicate field; `None` if there is none.
+pub(super) fn decoding_error(
     body: &[u8],
     value: &Value,
     of: Option<&'static Struct>,
@@ -81,7 +82,7 @@ fn lost(value: &Value, kept: &Value, path: &str, found: &mut Vec<String>) {
     }
 }
 
-/// The fields that stand twice in a text.
+/// Duplicate fields in the body.
 fn twice(body: &[u8]) -> Vec<String> {
     let mut found = Vec::new();
     let mut reader = serde_json::Deserializer::from_slice(body);

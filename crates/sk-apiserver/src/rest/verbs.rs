@@ -1,4 +1,4 @@
-//! Which verb a call means, and what is answered.
+//! The verbs of the REST API and their responses.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -15,7 +15,7 @@ use crate::{ApiError, Labels, Object, Patch, Reason, Request, schema};
 
 pub(super) type Answered = Result<Reply, ApiError>;
 
-/// Kinds that are only replaced in a version that is said (`AllowUnconditionalUpdate`, 1.36), besides custom ones.
+/// Kinds, besides custom resources, whose updates must name a resource version (`AllowUnconditionalUpdate`, 1.36).
 const CONDITIONAL: [&str; 17] = [
     "CSIDriver",
     "CSINode",
@@ -145,14 +145,14 @@ impl ApiServer {
         if query.get("fieldValidation") == Some("Strict") {
             let of = schema::find(&place.gvk);
             let kept = self.admission.definitions.find(&place.gvk).map(|_| &value);
-            if let Some(why) = strict::complaints(&call.body, &original, of, kept) {
+            if let Some(why) = strict::decoding_error(&call.body, &original, of, kept) {
                 return Err(ApiError::in_kind(&place.gvk, &why));
             }
         }
         self.placed(Object::read(value, place.namespace.as_ref())?, place)
     }
 
-    /// The object in the body of a status: what it says beside its status is not looked at.
+    /// The object in the body of a status update; only its status counts.
     fn decoded_status(&self, call: &Call, place: &Place, query: &Query) -> Result<Object, ApiError> {
         let Ok(stored) = self.get(&target(place)?) else { return self.decoded(call, place, query) };
         let (Ok(Value::Object(mut fields)), Some(of)) = (body_of(call), schema::find(&place.gvk)) else {
@@ -201,7 +201,7 @@ impl ApiServer {
         self.handle(now, Request::update(object)).map(|object| Reply::object(200, &object))
     }
 
-    /// Whoever replaces an object of a custom kind must say which version of it (`AllowUnconditionalUpdate`).
+    /// An update of a custom resource must name a resource version (`AllowUnconditionalUpdate`).
     fn refuse_unconditional(&self, place: &Place, object: &Object) -> Result<(), ApiError> {
         let needs_version =
             sk_core::registry::find(&place.gvk).is_none() || CONDITIONAL.contains(&place.gvk.kind.as_str());
@@ -258,7 +258,7 @@ impl ApiServer {
     fn refuse_unknown(&self, target: &sk_core::ObjectRef, patch: &Patch) -> Result<(), ApiError> {
         let Some(of) = schema::find(&target.gvk) else { return Ok(()) };
         let stored = self.get(target)?;
-        let patched = patch.apply(&target.gvk, super::written(&stored))?;
+        let patched = patch.apply(&target.gvk, schema::written_object(&stored))?;
         let mut found = Vec::new();
         strict::unknown(&patched, of, &mut found);
         if found.is_empty() {
@@ -370,7 +370,7 @@ impl ApiServer {
             return Ok(self.page(place, &page));
         }
         let (version, is_initial) = (watch_version(query)?, query.is_true("sendInitialEvents"));
-        // Version 0 is "whatever there is": what is there comes first, as if it were new.
+        // Version 0 means any version: existing objects come first, as ADDED.
         let events = if version == 0 || is_initial {
             let page = self.list(&place.gvk, &options)?;
             let new = |object: &std::sync::Arc<Object>| crate::read::Watched {
@@ -407,7 +407,7 @@ fn other_name(given: &str, name: &str) -> ApiError {
     ApiError::bad_request(format!("the name of the object ({given}) does not match the name on the URL ({name})"))
 }
 
-/// A body that is no object at all: the parser's words, and the beginning of the body.
+/// A body that is not an object: the parser's message, and the start of the body.
 fn unrecognized(call: &Call, place: &Place, why: &str) -> ApiError {
     unrecognized_kind(call, &place.gvk.kind, why)
 }

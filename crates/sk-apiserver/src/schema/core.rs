@@ -1,4 +1,4 @@
-//! The fields of the core group's other kinds, by type (`k8s.io/api/core/v1`, 1.36).
+//! Type table: the core group without pods and volumes (`k8s.io/api/core/v1`, 1.36).
 
 use super::meta::{CONDITION, OBJECT_META};
 use super::pod::{POD_SPEC, POD_STATUS};

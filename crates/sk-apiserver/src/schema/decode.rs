@@ -1,8 +1,8 @@
-//! Reads JSON as Go's decoder reads it into a struct, and writes it as the struct would be written again.
+//! Decodes JSON as Go decodes it into a struct, and encodes it as Go encodes the struct.
 //!
-//! Fields that the type does not have are dropped, as a server without strict validation drops them; `null` is as good as
-//! not there; quantities get their canonical form; empty fields go or stay as their declaration says. What does not fit
-//! is refused with the sentence that the decoder has for it.
+//! Decoding drops unknown fields, as a server without strict validation does; it treats `null` as absent, writes
+//! quantities in canonical form, and keeps or drops empty fields as `omitempty` says. A value of the wrong type is
+//! refused with Go's message.
 
 use serde_json::{Map, Value};
 use sk_core::{Gvk, SimTime, quantity};

@@ -1,4 +1,4 @@
-//! The fields of metadata that every kind shares, of label selectors and of options to delete (`apimachinery/pkg/apis/meta/v1`, 1.36).
+//! Type table: ObjectMeta, label selectors and DeleteOptions (`apimachinery/pkg/apis/meta/v1`, 1.36).
 
 use super::{Struct, Type as T, always, nullable, omitted, pointer};
 

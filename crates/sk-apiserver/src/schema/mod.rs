@@ -1,8 +1,9 @@
-//! The type table: which fields the kinds of Kubernetes have, of what type, and how lists of them merge.
+//! The type table: the fields of Kubernetes' kinds, their types, and how their lists merge.
 //!
-//! One table drives decoding (a text where a number belongs is refused in the server's own words), normalisation (what
-//! goes in and what comes out of a Go struct), and strategic merge. It holds names and types as Kubernetes 1.36
-//! declares them; defaults and rules stand elsewhere. A kind that is not here is kept as it came.
+//! One table drives decoding (a string where a number belongs is refused with the server's message), normalisation
+//! (what a Go struct changes between decoding and encoding) and strategic merge. It holds names and types as
+//! Kubernetes 1.36 declares them; `defaults` and `validation` have the rest. Objects of a kind that is not in the
+//! table stay as they came.
 
 mod core;
 mod decode;
@@ -12,9 +13,14 @@ mod pod;
 mod volume;
 mod workloads;
 
+use serde_json::Value;
 use sk_core::Gvk;
 
-pub(crate) use decode::{decode, decode_part, in_order, written};
+#[cfg(feature = "rest")]
+pub(crate) use decode::decode_part;
+pub(crate) use decode::{decode, in_order, written};
+
+use crate::Object;
 
 /// The type of a field.
 #[derive(Clone, Copy)]
@@ -28,7 +34,7 @@ pub(crate) enum Type {
     Quantity,
     IntOrString,
     Time,
-    /// Whatever JSON there is.
+    /// Any JSON.
     Any,
     Struct(&'static Struct),
     List(&'static Type),
@@ -39,7 +45,7 @@ pub(crate) enum Type {
 pub(crate) struct Struct {
     pub(crate) name: &'static str,
     pub(crate) fields: &'static [Field],
-    /// One field to field managers, whatever is in it (`x-kubernetes-map-type: atomic`).
+    /// Atomic for field managers (`x-kubernetes-map-type: atomic`).
     pub(crate) is_atomic: bool,
 }
 
@@ -197,6 +203,15 @@ pub(crate) static SCALE: &Struct = &others::SCALE;
 pub(crate) static POD_SPEC: &Struct = &pod::POD_SPEC;
 /// How to delete.
 pub(crate) static DELETE_OPTIONS: &Struct = &meta::DELETE_OPTIONS;
+
+/// An object as a server writes it: every field as its type says.
+pub(crate) fn written_object(object: &Object) -> Value {
+    let json = object.to_json();
+    match find(&object.gvk) {
+        Some(of) => written(&object.gvk, of, json.clone()).unwrap_or(json),
+        None => json,
+    }
+}
 
 /// The fields of a kind, if they are in the table. Other versions of a kind than the preferred one are not.
 pub(crate) fn find(gvk: &Gvk) -> Option<&'static Struct> {

@@ -1,4 +1,4 @@
-//! The fields of autoscalers, priority classes, roles and webhooks, by type (`k8s.io/api`, 1.36).
+//! Type table: autoscalers, priority classes, RBAC and webhooks (`k8s.io/api`, 1.36).
 
 use super::meta::{LABEL_SELECTOR, OBJECT_META};
 use super::{Struct, Type as T, always, nullable, omitted, pointer};

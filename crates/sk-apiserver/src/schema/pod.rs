@@ -1,4 +1,4 @@
-//! The fields of pods, by type (`k8s.io/api/core/v1`, 1.36).
+//! Type table: pods (`k8s.io/api/core/v1`, 1.36).
 
 use super::meta::LABEL_SELECTOR;
 use super::volume::{

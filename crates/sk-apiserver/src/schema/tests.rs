@@ -59,7 +59,7 @@ fn own_type(of: Type) -> String {
     }
 }
 
-/// What a strategic merge patch is told: strategies and key.
+/// The strategies and the key for strategic merge patches.
 fn served_merge(field: &Value) -> (BTreeSet<String>, String) {
     let strategy = field["x-kubernetes-patch-strategy"].as_str().unwrap_or_default();
     let key = field["x-kubernetes-patch-merge-key"].as_str().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The fields of volumes, claims of volumes and what they point to, by type (`k8s.io/api/core/v1`, 1.36).
+//! Type table: volumes, PersistentVolumes, PersistentVolumeClaims and their sources (`k8s.io/api/core/v1`, 1.36).
 
 use super::meta::{LABEL_SELECTOR, OBJECT_META};
 use super::{Struct, Type as T, always, nullable, omitted, pointer};

@@ -1,4 +1,4 @@
-//! The fields of workloads and disruption budgets, by type (`k8s.io/api/{apps,batch,policy}/v1`, 1.36).
+//! Type table: workloads and PodDisruptionBudgets (`k8s.io/api/{apps,batch,policy}/v1`, 1.36).
 
 use super::core::{PERSISTENT_VOLUME_CLAIM, POD_TEMPLATE_SPEC};
 use super::meta::{CONDITION, DELETE_OPTIONS, LABEL_SELECTOR, OBJECT_META};

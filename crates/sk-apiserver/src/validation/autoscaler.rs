@@ -5,7 +5,7 @@ use sk_core::Quantity;
 
 use super::{Errors, forbidden, invalid, items, not_supported, required, text, text_of};
 
-/// Where each type of metric says what it measures, in the order in which a server looks at them.
+/// The field of each metric type, in the order in which the server checks them.
 const SOURCES: [(&str, &str); 5] = [
     ("Object", "object"),
     ("External", "external"),

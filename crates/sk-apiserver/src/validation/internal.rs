@@ -1,8 +1,8 @@
-//! Pod specs as Kubernetes' own program prints them in a refusal: by the names that its internal types have in Go, with
-//! every field that nobody set, and two of them as a difference.
+//! Prints pod specs as the API server prints them in an error: with the Go names of the internal types and all unset
+//! fields, and two specs as a diff.
 //!
-//! The internal types follow the type table but for the order of a pod spec's fields and for what shares the network and
-//! the processes of the host, which stands in the security context (`pkg/apis/core/types.go`, 1.36).
+//! The internal types follow the type table, except for the order of a pod spec's fields and for `hostNetwork`,
+//! `hostPID` and the like, which the internal types keep in the security context (`pkg/apis/core/types.go`, 1.36).
 
 use serde_json::{Map, Value};
 
@@ -78,7 +78,7 @@ const NAMES: [(&str, &str); 26] = [
     ("targetPortal", "TargetPortal"),
     ("iqn", "IQN"),
 ];
-/// So many lines of context stand around a difference.
+/// Lines of context around a difference.
 const CONTEXT: usize = 3;
 /// A difference of more lines than this is cut: a message is no place for it.
 const MAX_DIFFERENCE: usize = 400;

@@ -1,5 +1,5 @@
-//! What a Job says of failed pods, of success and of who manages it (`pkg/apis/batch/validation`, 1.36). Its other rules bound what
-//! the controller has to do, and stand with the kind (`kinds::invalid_job`).
+//! Jobs: pod failure policy, success policy and `managedBy` (`pkg/apis/batch/validation`, 1.36). The other rules bound
+//! what the Job controller has to do and are part of the kind (`kinds::invalid_job`).
 
 use serde_json::{Value, json};
 

@@ -1,12 +1,14 @@
-//! What a server finds wrong with an object, in Kubernetes' words and with its field paths (`pkg/apis/*/validation`, 1.36).
+//! Validation with Kubernetes' messages and field paths (`pkg/apis/*/validation`, 1.36).
 //!
-//! Rules read JSON that has its defaults. All that is wrong is named at once, in the order in which a server names it.
-//! A pod's spec is looked at once per template, not once per pod.
+//! The rules read JSON that has its defaults. They report every error, in the order in which the API server reports
+//! them. A pod spec is validated once per template, not once per pod.
 
 mod autoscaler;
+mod containers;
 mod internal;
 mod job;
 mod others;
+mod placement;
 mod pod;
 mod quota;
 mod service;
@@ -20,7 +22,7 @@ use crate::Object;
 use crate::error::Invalid;
 use crate::kinds::{Node, Pod, PodSpec};
 
-/// What is wrong so far.
+/// The errors so far.
 pub(crate) type Errors = Vec<Invalid>;
 
 /// All annotations of an object together (`TotalAnnotationSizeLimitB`).
@@ -28,7 +30,7 @@ const MAX_ANNOTATION_BYTES: usize = 256 << 10;
 
 #[cfg(test)]
 thread_local! {
-    /// How often an object or a pod's spec was looked at: what was seen before must not be looked at again.
+    /// How often an object or a pod spec was validated: one that passed must not be validated again.
     pub(crate) static LOOKED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
@@ -37,7 +39,7 @@ fn count_look() {
     LOOKED.set(LOOKED.get() + 1);
 }
 
-/// What is wrong with an object, or with a change of the object `before`.
+/// Validates an object, or an update of the object `before`.
 pub(crate) fn check(gvk: &Gvk, object: &Value, before: Option<&Value>) -> Errors {
     #[cfg(test)]
     count_look();
@@ -64,7 +66,7 @@ pub(crate) fn check(gvk: &Gvk, object: &Value, before: Option<&Value>) -> Errors
     errors
 }
 
-/// What is wrong with a pod's spec.
+/// Validates a pod spec.
 pub(crate) fn pod_spec(spec: &Value) -> Errors {
     #[cfg(test)]
     count_look();
@@ -73,7 +75,7 @@ pub(crate) fn pod_spec(spec: &Value) -> Errors {
     errors
 }
 
-/// What of a pod may not change: all but images, a shorter deadline and more tolerations (`ValidatePodUpdate`).
+/// Refuses changes to a pod spec other than images, a shorter deadline and more tolerations (`ValidatePodUpdate`).
 pub(crate) fn fixed(pod: &Pod, known: &Pod) -> Option<Invalid> {
     let mut allowed = PodSpec::clone(&pod.spec);
     let pairs = allowed.containers.iter_mut().zip(&known.spec.containers);
@@ -108,7 +110,7 @@ pub(crate) fn fixed(pod: &Pod, known: &Pod) -> Option<Invalid> {
     Some(forbidden("spec", &format!("{why}{changed}")))
 }
 
-/// What is wrong with a node: its taints.
+/// Validates a node: taints, pod CIDR, resources.
 pub(crate) fn node(node: &Node) -> Errors {
     let mut errors = Errors::new();
     let mut seen: Vec<(&str, String)> = Vec::new();
@@ -138,14 +140,14 @@ pub(crate) fn node(node: &Node) -> Errors {
     errors
 }
 
-/// An address and how many of its bits are the network's.
+/// Is the text a CIDR?
 fn is_network(text: &str) -> bool {
     let Some((address, bits)) = text.split_once('/') else { return false };
     let most = if address.contains(':') { 128 } else { 32 };
     address.parse::<std::net::IpAddr>().is_ok() && bits.parse::<u32>().is_ok_and(|bits| bits <= most)
 }
 
-/// What is wrong with the counts that the status of a workload has (`ValidateDeploymentStatus` and its like).
+/// Validates the counts in a workload's status (`ValidateDeploymentStatus` and others).
 pub(crate) fn status(gvk: &Gvk, status: &Value) -> Errors {
     let mut errors = Errors::new();
     let count = |name: &str| status[name].as_i64().unwrap_or(0);
@@ -191,11 +193,11 @@ pub(crate) fn status(gvk: &Gvk, status: &Value) -> Errors {
     errors
 }
 
-/// Kinds whose update is judged as a new object and as a change: what is wrong with their metadata is named once more.
+/// Kinds whose updates are also validated as new objects, so that metadata errors appear once more.
 const JUDGED_ANEW: [&str; 4] = ["ConfigMap", "Secret", "Service", "Job"];
 
-/// What is wrong with an object's name, labels and annotations, and with a change of those of the object `stored`. A server
-/// looks at them several times, and names each time what it finds (`rest.BeforeUpdate`).
+/// Validates an object's name, labels and annotations, and their change from the object `stored`. A server
+/// validates them several times and reports the errors each time (`rest.BeforeUpdate`).
 pub(crate) fn metadata(object: &Object, stored: Option<&Object>) -> Errors {
     let once = new_metadata(object);
     let Some(stored) = stored else { return once };
@@ -214,11 +216,11 @@ fn new_metadata(object: &Object) -> Errors {
     errors
 }
 
-/// What is wrong with an object's name, or with the prefix that it is to be made from.
+/// Validates an object's name or `generateName`.
 pub(crate) fn names(object: &Object) -> Errors {
     let mut errors = Errors::new();
     if let Some(prefix) = object.generate_name.as_deref() {
-        // What stands at its end is not the end of the name.
+        // The end of the prefix is not the end of the name.
         let masked = prefix.strip_suffix('-').map_or_else(|| prefix.to_owned(), |begin| format!("{begin}a"));
         object_name(object, &masked, "metadata.generateName", &mut errors);
     }
@@ -271,7 +273,7 @@ fn labels_and_owners(object: &Object) -> Errors {
     errors
 }
 
-/// What is wrong with a reference to an owner (`validateOwnerReference`).
+/// Validates an owner reference (`validateOwnerReference`).
 fn owner_errors(owner: &Value) -> Errors {
     let mut errors = Errors::new();
     for name in ["apiVersion", "kind", "name", "uid"] {
@@ -288,7 +290,7 @@ fn owner_errors(owner: &Value) -> Errors {
     errors
 }
 
-/// An object has one controller (`ValidateOwnerReferences`).
+/// An object has at most one controller (`ValidateOwnerReferences`).
 fn one_controller(owners: &Value) -> Option<Invalid> {
     let controllers: Vec<&Value> =
         items(owners).map(|(_, owner)| owner).filter(|owner| owner["controller"] == true).collect();
@@ -302,7 +304,7 @@ fn one_controller(owners: &Value) -> Option<Invalid> {
     Some(invalid("metadata.ownerReferences", owners, &why))
 }
 
-/// What is wrong with an object that cannot be read into the type of its kind: a word that a field does not have, a uid
+/// Validates an object that cannot be decoded into the type of its kind: an unknown enum value, a uid
 /// that is none. The JSON has its defaults.
 pub(crate) fn unreadable(gvk: &Gvk, object: &Value) -> Errors {
     let owners = &object["metadata"]["ownerReferences"];
@@ -321,7 +323,7 @@ pub(crate) fn unreadable(gvk: &Gvk, object: &Value) -> Errors {
     errors
 }
 
-/// What a server says of a label selector with a key or a value that no label has.
+/// The server's message about a label selector with an invalid key or value.
 pub(crate) fn selector_words(error: &sk_core::selector::SelectorError) -> Option<String> {
     use sk_core::selector::SelectorError;
     let mut errors = Errors::new();
@@ -333,7 +335,7 @@ pub(crate) fn selector_words(error: &sk_core::selector::SelectorError) -> Option
     errors.first().map(ToString::to_string)
 }
 
-/// What is wrong with the node that a pod names.
+/// Validates a pod's `nodeName`.
 pub(crate) fn node_name(pod: &Pod) -> Errors {
     let mut errors = Errors::new();
     if let Some(name) = &pod.node_name {
@@ -345,7 +347,7 @@ pub(crate) fn node_name(pod: &Pod) -> Errors {
     errors
 }
 
-/// What is wrong with the name of an object whose kind is defined: it is one that DNS has.
+/// Validates the name of a custom resource: a DNS subdomain.
 pub(crate) fn custom_name(object: &Object) -> Errors {
     let mut errors = Errors::new();
     text::dns_subdomain(&object.key.name, "metadata.name", &mut errors);
@@ -355,7 +357,7 @@ pub(crate) fn custom_name(object: &Object) -> Errors {
 fn object_name(object: &Object, name: &str, field: &str, errors: &mut Errors) {
     match object.gvk.kind.as_str() {
         "Namespace" | "Service" => text::dns_label(name, field, errors),
-        // A StatefulSet's name stands in its pods' names, and those are host names.
+        // A StatefulSet's name is part of its pods' names, and those are host names.
         "StatefulSet" if object.gvk.group == "apps" => text::dns_label(name, field, errors),
         _ if object.body.is_typed() || sk_core::registry::find(&object.gvk).is_some_and(is_named_by_dns) => {
             text::dns_subdomain(name, field, errors);
@@ -368,12 +370,12 @@ fn object_name(object: &Object, name: &str, field: &str, errors: &mut Errors) {
     }
 }
 
-/// Roles and bindings may be called almost anything, as a segment of a path may.
+/// RBAC names can be any path segment.
 fn is_named_by_dns(info: &sk_core::registry::KindInfo) -> bool {
     info.group != "rbac.authorization.k8s.io"
 }
 
-/// The fields of a JSON object; of anything else none.
+/// The fields of a JSON object; none for any other value.
 fn fields(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
     value.as_object().into_iter().flat_map(Map::iter)
 }
@@ -409,7 +411,7 @@ fn duplicate(field: impl Into<String>, value: &Value) -> Invalid {
     Invalid::new(field, format!("Duplicate value: {}", shown(value)))
 }
 
-/// A value in a sentence: texts in quotes, everything else as JSON.
+/// A value in a message: strings in quotes, everything else as JSON.
 fn shown(value: &Value) -> String {
     value.to_string()
 }
@@ -420,7 +422,7 @@ fn not_negative(parent: &Value, name: &str, at: &str, errors: &mut Errors) {
     }
 }
 
-/// One of a few words.
+/// An enum field.
 fn one_of(parent: &Value, name: &str, at: &str, words: &[&str], errors: &mut Errors) {
     match &parent[name] {
         Value::String(word) if words.contains(&word.as_str()) => {}

@@ -1,9 +1,9 @@
-//! Budgets, priority classes, claims, config maps and secrets.
+//! PodDisruptionBudgets, PriorityClasses, PersistentVolumeClaims, ConfigMaps and Secrets.
 
 use serde_json::{Value, json};
 use sk_core::Quantity;
 
-use super::pod::label_selector;
+use super::placement::label_selector;
 use super::workloads::{at_most_all, count_or_share};
 use super::{Errors, fields, forbidden, internal, invalid, items, not_supported, one_of, required, text, text_of};
 use crate::base64;

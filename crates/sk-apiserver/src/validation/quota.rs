@@ -1,9 +1,9 @@
-//! Quotas and limit ranges (`pkg/apis/core/validation`, 1.36).
+//! ResourceQuotas and LimitRanges (`pkg/apis/core/validation`, 1.36).
 
 use serde_json::{Value, json};
 use sk_core::Quantity;
 
-use super::pod::resource_name;
+use super::containers::resource_name;
 use super::{Errors, duplicate, fields, forbidden, invalid, items, required, text, text_of};
 
 const SCOPES: [&str; 7] = [

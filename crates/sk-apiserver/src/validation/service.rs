@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::pod::port_name;
+use super::containers::port_name;
 use super::{Errors, duplicate, fields, invalid, items, not_supported, one_of, required, text, text_of};
 
 const PORT_RANGE: &str = "must be between 1 and 65535, inclusive";
@@ -73,7 +73,7 @@ fn ports(spec: &Value, errors: &mut Errors) {
     same_ports(&spec["ports"], errors);
 }
 
-/// A number of one protocol stands once.
+/// Each pair of port and protocol is unique.
 fn same_ports(ports: &Value, errors: &mut Errors) {
     let mut seen: Vec<(&str, i64)> = Vec::new();
     for (index, port) in items(ports) {

@@ -1,4 +1,4 @@
-//! Names, labels and their like: what texts must look like, in Kubernetes' words.
+//! Names, label keys and label values: their syntax, with Kubernetes' messages.
 
 use serde_json::Value;
 

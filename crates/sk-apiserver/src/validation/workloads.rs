@@ -1,9 +1,10 @@
-//! Deployments and their like, Jobs and CronJobs (`pkg/apis/{apps,batch}/validation`, 1.36).
+//! Deployments, ReplicaSets, StatefulSets, DaemonSets, Jobs and CronJobs (`pkg/apis/{apps,batch}/validation`, 1.36).
 
 use serde_json::{Value, json};
 use sk_core::LabelSelector;
 
-use super::pod::{label_selector, selects, template};
+use super::placement::label_selector;
+use super::pod::{selects, template};
 use super::{Errors, forbidden, internal, invalid, items, not_negative, not_supported, required, text, text_of};
 use crate::kinds::{self, CronJobSpec, JobSpec};
 
@@ -298,7 +299,7 @@ fn job_spec(spec: &Value, has_selector: bool, errors: &mut Errors) {
     }
 }
 
-/// A selector that nobody wrote by hand is the one that the server generates, and so are the labels that it selects
+/// Without `manualSelector` the selector is the generated one, and so are the labels that it selects
 /// (`validateGeneratedSelector`).
 fn generated_selector(job: &Value, errors: &mut Errors) {
     const UID_LABEL: &str = "batch.kubernetes.io/controller-uid";

@@ -1,8 +1,8 @@
-//! The walk from a moment to the next one that a schedule means, field by field as robfig/cron v3 walks (`spec.go`).
+//! Finds the next time of a schedule, field by field as robfig/cron v3 does (`spec.go`).
 //!
-//! Nights when clocks change come out as there: an hour that does not exist is passed over, one that comes twice is met
-//! twice. That follows from walking in hours of real time and from how Go's `time.Date` chooses between two offsets, which
-//! [`Walk::at`] does the same.
+//! At daylight saving changes the result is the same: an hour that does not exist is skipped, one that comes twice
+//! matches twice. That follows from stepping in hours of real time and from how Go's `time.Date` chooses between two
+//! offsets, which [`Walk::at`] imitates.
 
 use jiff::Timestamp;
 use jiff::civil::{Date, DateTime, date};
@@ -13,11 +13,11 @@ use crate::SimTime;
 
 /// A walk looks so many years ahead.
 const YEARS: i16 = 5;
-/// And takes at most so many steps: five years of days, hours of one day, minutes of one hour, each met again a few times
-/// over, are below 10,000.
+/// And takes at most so many steps: five years of days, hours of one day, minutes of one hour, each met again a few
+/// times over, are below 10,000.
 const MAX_STEPS: usize = 100_000;
 
-/// A moment, and how its zone's clocks show it.
+/// A time, and the local time of its zone.
 #[derive(Clone, Copy)]
 struct Walk<'a> {
     zone: &'a TimeZone,
@@ -27,12 +27,13 @@ struct Walk<'a> {
 
 /// The first moment after `after`.
 ///
-/// The loops are robfig's own, one within the other: each moves its field until it fits, and begins anew at the top only when
-/// the field came round. Where clocks skip midnight or half an hour, that is what makes the answer what it is there.
+/// The loops are robfig's own, one within the other: each moves its field until it fits, and starts again at the top
+/// only when the field came round. Where clocks skip midnight or half an hour, that is what makes the answer what it is
+/// there.
 pub(super) fn next(fields: &Fields, zone: &TimeZone, after: SimTime) -> Option<SimTime> {
     let mut walk = Walk::new(zone, after.as_secs().checked_add(1)?)?;
     let last_year = walk.local.year().checked_add(YEARS)?;
-    // Has a field been changed? Then everything below it stands at its beginning.
+    // If a field was changed, everything below it is at its minimum.
     let mut moved = false;
     let mut steps = 0..MAX_STEPS;
     'again: loop {
@@ -82,7 +83,7 @@ pub(super) fn next(fields: &Fields, zone: &TimeZone, after: SimTime) -> Option<S
     }
 }
 
-/// A moment as RFC 3339 in its zone.
+/// A time as RFC 3339 in its zone.
 pub(super) fn written(zone: &TimeZone, time: SimTime) -> String {
     let Ok(moment) = Timestamp::from_second(time.as_secs()) else { return time.to_rfc3339_secs() };
     let offset = zone.to_offset(moment);

@@ -1,4 +1,4 @@
-//! Spans of time as Go's `time.ParseDuration` reads them, in nanoseconds.
+//! Durations as Go's `time.ParseDuration` parses them, in nanoseconds.
 
 const UNITS: [(&str, i128); 8] = [
     ("ns", 1),

@@ -1,8 +1,8 @@
-//! Which fields a pod's spec had in Kubernetes 1.30, and nothing else about them.
+//! The fields of a pod spec in Kubernetes 1.30.
 //!
-//! Pod hashes in SimKube 2 traces were made from specs that had passed through the types of Kubernetes 1.30, so that a
-//! field born later did not take part. This table says which fields those types had. It is frozen: a newer Kubernetes
-//! must not change the hash of an old trace. Types with the same fields share an entry.
+//! SimKube 2 computed pod hashes from specs that had passed through the types of Kubernetes 1.30, so later fields did
+//! not take part. This table lists the fields of those types. It is frozen: a newer Kubernetes must not change the
+//! hash of an old trace. Types with the same fields share an entry.
 
 use serde_json::Value;
 

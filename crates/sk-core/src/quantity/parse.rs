@@ -1,7 +1,7 @@
-//! Reading a quantity's text, with every oddity of the original: `.`, `+` and `Ki` alone are zero (but not `Pi`), `1.`
-//! is one, `1E` is an exa but `1E3` an exponent, and whatever is finer than a nano rounds up, away from zero.
+//! Parses quantities, with every oddity of the original: `.`, `+` and `Ki` alone are zero (but not `Pi`), `1.` is one,
+//! `1E` is an exa but `1E3` an exponent, and anything finer than a nano rounds up, away from zero.
 //!
-//! Works on the digits as written, so nothing is lost before the one rounding at the end.
+//! It works on the digits as written, so nothing is lost before the one rounding at the end.
 
 use std::borrow::Cow;
 use std::str::FromStr;

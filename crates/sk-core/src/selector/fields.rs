@@ -1,7 +1,7 @@
 //! Field selectors: `metadata.name=x,status.phase!=Running`.
 //!
-//! Fields are looked up by the caller, who knows what a kind offers; an absent field is the empty text, as in
-//! Kubernetes. In a value `\`, `,` and `=` are written with a backslash before them.
+//! The caller looks fields up, because it knows what a kind supports; a missing field is the empty string, as in
+//! Kubernetes. In a value `\`, `,` and `=` are escaped with a backslash.
 
 use std::fmt;
 use std::str::FromStr;

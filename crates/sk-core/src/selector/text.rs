@@ -1,7 +1,7 @@
-//! Label selectors as people and query parameters write them: `app=web,tier in (front,back),!legacy,cores>4`.
+//! The text form of label selectors: `app=web,tier in (front,back),!legacy,cores>4`.
 //!
-//! The grammar's corners are Kubernetes' own: `in` and `notin` are also names, `key=` asks for the empty value,
-//! `(a,,b)` and `()` hold the empty value, and white space may stand between any two words.
+//! The grammar's corner cases are Kubernetes' own: `in` and `notin` are also names, `key=` matches the empty value,
+//! `(a,,b)` and `()` contain the empty value, and white space is allowed between any two tokens.
 
 use std::str::FromStr;
 

@@ -1,6 +1,7 @@
-//! What the autoscaler knows besides nodes and pods: disruption budgets, DaemonSets, and how many replicas an owner wants.
+//! What the autoscaler reads besides nodes and pods: PodDisruptionBudgets, DaemonSets, and the desired replicas of a
+//! pod's owner.
 //!
-//! Read from the objects' JSON, because nobody but the autoscaler needs them often and they change rarely.
+//! It reads the objects' JSON, because they change rarely and only the autoscaler reads them often.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,8 @@
-//! What the autoscaler decided and why, as data: one entry per loop and matter in which it did or refused something.
+//! The autoscaler's decisions and their reasons as data: one entry per loop and subject for which it did or refused
+//! something.
 //!
-//! A loop that only repeats what the one before said is not recorded again. The list is bounded; what did not fit is
-//! counted.
+//! A loop that repeats the decision of the loop before adds no entry. The list is bounded, and entries that did not
+//! fit are counted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -68,9 +69,9 @@ pub enum Verdict {
     NoScaleUp {
         /// For whom: those that had not been told before.
         pods: Vec<ObjectKey>,
-        /// In the words of the event `NotTriggerScaleUp`: how many groups said what.
+        /// The message of the Event `NotTriggerScaleUp`: the count of groups per reason.
         reason: String,
-        /// What each group said; none where nobody was asked.
+        /// The reason of each group; empty if no group was considered.
         groups: Vec<(SmolStr, String)>,
     },
     /// A group did not make the nodes that were asked of it, and is left alone for a while.
@@ -96,7 +97,7 @@ pub enum Verdict {
     Unremovable {
         /// Which.
         node: SmolStr,
-        /// In cluster-autoscaler's words.
+        /// cluster-autoscaler's message.
         reason: String,
     },
     /// A node could go from now on.
@@ -115,7 +116,7 @@ pub enum Verdict {
         /// How much of it was asked for.
         utilization: Utilization,
     },
-    /// The pods of a node that is being removed are told to go. No decision of a loop's: a step of the removal.
+    /// The pods of a node that is being removed are evicted. Not a decision of a loop, but a step of the removal.
     Evicts {
         /// Which.
         node: SmolStr,
@@ -133,7 +134,7 @@ pub enum Verdict {
     ScaleDownFailed {
         /// Which.
         node: SmolStr,
-        /// In cluster-autoscaler's words.
+        /// cluster-autoscaler's message.
         reason: String,
     },
 }
@@ -268,16 +269,16 @@ pub(super) fn named(pods: &[PodView], told: &[ObjectKey]) -> (Vec<ObjectKey>, us
     (names, more)
 }
 
-/// The decisions that nobody has taken yet.
+/// The decisions that were not taken yet.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Decisions {
     kept: Vec<Decision>,
     dropped: u64,
     /// The number of the loop that decides now.
     loop_number: u64,
-    /// Why each node could not go, when that was last said.
+    /// The last reported reason why each node could not be removed.
     unremovable: BTreeMap<SmolStr, String>,
-    /// The pods that were told that no group grows for them, and those that were told that one does.
+    /// The pods with `NotTriggerScaleUp`, and those with `TriggeredScaleUp`.
     told: [BTreeSet<ObjectKey>; 2],
     cooling: bool,
     sick: bool,
@@ -298,7 +299,7 @@ impl Decisions {
         }
     }
 
-    /// Says of a node that it cannot go, unless that was said before.
+    /// Reports that a node cannot be removed, unless that was reported before.
     pub(super) fn unremovable(&mut self, at: SimTime, trigger: Trigger, node: &SmolStr, reason: String) {
         if self.unremovable.get(node) != Some(&reason) {
             self.unremovable.insert(node.clone(), reason.clone());

@@ -1,5 +1,5 @@
-//! Which pods keep their node, and why: cluster-autoscaler's drainability rules in their order
-//! (`simulator/drainability/rules/rules.go`), each with the words that its log has for it.
+//! Which pods block the removal of their node: cluster-autoscaler's drainability rules in their order
+//! (`simulator/drainability/rules/rules.go`), each with the reason that its log gives.
 
 use serde_json::Value;
 use sk_apiserver::Object;

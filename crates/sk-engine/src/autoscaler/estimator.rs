@@ -1,7 +1,7 @@
 //! How many nodes of a group some pods need: first fit, largest pods first (`estimator/binpacking_estimator.go`).
 //!
-//! Pods that are alike are tried together: on the new nodes that there are, in turns, then each on the newest node alone,
-//! and where that is full on one more. A pod that does not fit onto an empty node ends the turn of its like.
+//! The estimator tries equal pods together: first in turn on the new nodes so far, then each on the newest node alone,
+//! and when that is full on one more node. A pod that does not fit on an empty node ends the round for its equals.
 
 use std::cmp::Reverse;
 

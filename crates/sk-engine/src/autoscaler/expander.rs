@@ -1,7 +1,8 @@
-//! Which of several groups grows.
+//! Chooses the node group to grow.
 //!
-//! Each expander of the chain keeps the options that are best by its own measure; among those that are left at the end one
-//! is drawn, as cluster-autoscaler does (`expander/factory/chain.go`). Refused elsewhere: `grpc`.
+//! Each expander of the chain keeps the options that are best by its own measure; among the options that remain, the
+//! seed draws one, as cluster-autoscaler does (`expander/factory/chain.go`). `grpc` is refused when a scenario is
+//! read.
 
 use std::cmp::Reverse;
 

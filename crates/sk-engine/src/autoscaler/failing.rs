@@ -1,11 +1,11 @@
-//! Groups that fail to make the nodes that they are asked for, and how long they are left alone then
-//! (`clusterstate/clusterstate.go`, `utils/backoff/exponential_backoff.go`).
+//! Node groups that fail to create nodes, and their backoff (`clusterstate/clusterstate.go`,
+//! `utils/backoff/exponential_backoff.go`).
 //!
-//! A group fails when the cloud has no nodes of it ([`Failing::stock_out`]), when its node cannot be made, and when nodes
-//! are still awaited after `max-node-provision-time`. It then waits for `initial-node-group-backoff-duration`, twice as
-//! long each time it fails again, and at most `max-node-group-backoff-duration`; a scale-up that ends well, or
-//! `node-group-backoff-reset-timeout` without a failure, makes it forget. None of this was recorded from the real
-//! autoscaler, whose KWOK provider never fails.
+//! A group fails when the cloud has no capacity for it ([`Failing::stock_out`]), when its node cannot be created, and
+//! when nodes are still missing after `max-node-provision-time`. It then backs off for
+//! `initial-node-group-backoff-duration`, doubling with each further failure up to `max-node-group-backoff-duration`.
+//! A successful scale-up, or `node-group-backoff-reset-timeout` without a failure, resets it. None of this was
+//! recorded from the real autoscaler, whose KWOK provider never fails.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! Would a new node take a pod? Asked of the scheduler's own filters, one by one where a test leaves one out.
+//! Does a pod fit on a new node? Runs the scheduler's own filters, without those that a test leaves out.
 
 use sk_scheduler::NodeId;
 use sk_scheduler::framework::plugin::PluginId;

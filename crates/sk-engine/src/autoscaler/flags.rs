@@ -1,7 +1,8 @@
-//! cluster-autoscaler's flags as the model knows them: the names are its own, the defaults are those that
+//! cluster-autoscaler's flags, as far as the model knows them: the names are its own, the defaults are those that
 //! cluster-autoscaler 1.36.1 prints with `--help`.
 //!
-//! Not here: flags about logging, leader election, credentials and the autoscaler's own speed, which change no decision.
+//! Left out: flags for logging, leader election, credentials and the autoscaler's own speed, because they change no
+//! decision.
 
 use std::collections::BTreeMap;
 

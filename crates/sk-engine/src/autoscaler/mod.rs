@@ -1,17 +1,17 @@
-//! The cluster autoscaler: more nodes when pods fit nowhere, fewer when nodes stand idle.
+//! The cluster autoscaler: adds nodes for unschedulable pods and removes nodes that are little used.
 //!
 //! Follows cluster-autoscaler 1.36.1 as it was observed, decision by decision (docs/fidelity.md lists the scenarios).
 //!
 //! | file | what it owns |
 //! |---|---|
-//! | this one | the component: what is seen, asked for and carried out |
+//! | this one | the component: reads the cluster, runs loops, sends requests |
 //! | `schedule` | when a loop runs |
-//! | `view`, `beside` | the cluster as it is known, kept change by change |
+//! | `view`, `beside` | the autoscaler's snapshot of the cluster, updated change by change |
 //! | `template`, `filters`, `estimator`, `expander`, `price`, `similar`, `scale_up` | which group grows and by how much: pure |
-//! | `utilization`, `drain`, `scale_down` | which nodes could go and which go now: pure |
-//! | `removal` | the steps in which a node goes |
-//! | `failing` | groups that do not make the nodes they are asked for, and their back-off |
-//! | `flags`, `rules`, `decisions` | what can be set, what was observed, what is handed out |
+//! | `utilization`, `drain`, `scale_down` | which nodes are unneeded and which to remove now: pure |
+//! | `removal` | the steps of removing a node |
+//! | `failing` | groups that fail to create nodes, and their backoff |
+//! | `flags`, `rules`, `decisions` | flags, observed rules by name, recorded decisions |
 //!
 //! Not modelled: the grpc expander, provisioning requests, and what `sk_api` lists as such.
 

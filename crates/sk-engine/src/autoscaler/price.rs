@@ -1,12 +1,13 @@
-//! What the price expander measures (cluster-autoscaler's `expander/price/price.go` and `preferred.go`): how well the
-//! money is spent, times how far a node is from the size that suits the cluster. The least wins.
+//! The price expander (cluster-autoscaler's `expander/price/price.go` and `preferred.go`): cost efficiency times the
+//! distance from the preferred node size. The lowest value wins.
 //!
-//! `(nodes' price + s) / (pods' price + s) × unfitness`, where `s` is the price of a pod of 500m and 500 MiB. *Nodes' price*
-//! is the scenario's price of the group times the nodes. *Pods' price* is by CPU and memory: cluster-autoscaler asks its
-//! cloud for these two prices; a scenario has none, so their ratio is that of the GCE provider
-//! (`cloudprovider/gce/gce_price_info.go`) and their height such that the cheapest group of the scenario costs what its CPU
-//! and memory do. *Unfitness* is the ratio of the node's CPU to the preferred node's, which grows with the cluster; it
-//! counts the less the more nodes are added. For nodes with GPUs it is 1,000, so that nobody gets them without need.
+//! `(nodes' price + s) / (pods' price + s) × unfitness`, where `s` is the price of a pod with 500m and 500 MiB.
+//! *Nodes' price* is the scenario's price of the group times the number of nodes. *Pods' price* is by CPU and memory.
+//! cluster-autoscaler asks its cloud provider for these two prices; a scenario has none, so their ratio is that of the
+//! GCE provider (`cloudprovider/gce/gce_price_info.go`), scaled so that the cheapest group of the scenario costs what
+//! its CPU and memory do. *Unfitness* is the ratio of the node's CPU to the preferred node's, which grows with the
+//! cluster; it counts less the more nodes are added. For nodes with GPUs it is 1,000, so that pods without need of a
+//! GPU do not get them.
 
 use sk_core::SmolStr;
 use sk_scheduler::NodeSpec;

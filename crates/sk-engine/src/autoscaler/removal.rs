@@ -1,5 +1,5 @@
-//! How a node goes: marked and cordoned, some seconds later emptied, looked at every five seconds, deleted; or, if its
-//! pods do not go in time, given back (`core/scaledown/actuation`).
+//! Removes a node: taint and cordon it, evict its pods some seconds later, check every five seconds, delete it; or, if
+//! its pods do not end in time, uncordon it (`core/scaledown/actuation`).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

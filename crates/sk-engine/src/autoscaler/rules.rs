@@ -1,5 +1,5 @@
-//! The rules that were observed, by name, so that a test can leave one out and see that the comparison with the real
-//! autoscaler notices. Without the feature `rule-switches` every rule holds.
+//! The observed rules by name, so that a test can switch one off and see that the comparison with the real autoscaler
+//! fails. Without the feature `rule-switches` every rule is on.
 
 use super::flags::Autoscaler;
 
@@ -74,9 +74,9 @@ rules! {
     NominatedPodsWait,
     /// Expendable pods call for no nodes and keep none.
     ExpendablePods,
-    /// A pod is told once that no group grows for it.
+    /// A pod gets `NotTriggerScaleUp` once.
     ToldOnce,
-    /// A pod that made a group grow is told if none grows for it later.
+    /// A pod that triggered a scale-up gets `NotTriggerScaleUp` later, if no group grows for it then.
     RefusedAfterScaleUp,
     /// Of CPU and memory the larger share counts.
     LargerShareCounts,
@@ -88,7 +88,7 @@ rules! {
     MinimumStays,
     /// Nodes with the annotation against scale-down stay.
     MarkedNodesStay,
-    /// Pods that nobody would make again keep their node.
+    /// Pods without a controller keep their node.
     BarePodsBlock,
     /// Pods that are marked as not safe to evict keep their node.
     UnsafePodsBlock,
@@ -136,7 +136,7 @@ rules! {
     RemovalsCountForParallelism,
     /// Empty nodes go beside a drain.
     EmptyBesideDrain,
-    /// The time of a node that is needed again starts anew.
+    /// The unneeded time of a node that is needed again starts again.
     UnneededTimeRestarts,
     /// The time of a node that could go runs on while none may.
     TimeRunsInCooldown,
@@ -156,7 +156,7 @@ rules! {
     DrainPolls,
     /// A drain that takes too long is taken back.
     DrainFails,
-    /// The time of a node whose drain failed starts anew.
+    /// The unneeded time of a node whose drain failed starts again.
     FailedDrainStartsAnew,
     /// A drain that failed holds scale-down back no longer.
     FailureHoldsNothingBack,

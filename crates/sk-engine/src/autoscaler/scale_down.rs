@@ -1,8 +1,9 @@
-//! Which nodes could go, since when, and which of them go now (`core/scaledown/planner`, `eligibility`, `unneeded`).
+//! Which nodes are unneeded, since when, and which to remove now (`core/scaledown/planner`, `eligibility`,
+//! `unneeded`).
 //!
-//! Decides only. A loop looks at each node that is little used, tries in simulation to move its pods elsewhere, one node
-//! after the other, and remembers since when a node could go. What was found unremovable in simulation is not looked at
-//! again for a while, even if it becomes empty meanwhile.
+//! Decides only. A loop simulates, for one node after the other with low utilization, whether its pods fit elsewhere,
+//! and remembers since when a node is unneeded. A node that the simulation found unremovable is not simulated again
+//! for a while, even if it becomes empty in the meantime.
 
 use std::collections::BTreeMap;
 
@@ -111,7 +112,7 @@ impl Planner {
         self.resumed.insert(node.clone(), since);
     }
 
-    /// The times of all nodes that could go start anew.
+    /// The unneeded times of all nodes start again.
     pub(super) fn begin_again(&mut self, now: SimTime) {
         self.unneeded.values_mut().for_each(|node| node.since = now);
     }
@@ -157,7 +158,7 @@ impl Planner {
             } else if node.stays && look.flags.follows(Rule::MarkedNodesStay) {
                 reasons.push((node.name.clone(), "the node is marked as no scale down".to_owned()));
             } else if self.unremovable.contains_key(&node.name) && look.flags.follows(Rule::RecheckTimeout) {
-                // Said when it was found.
+                // Reported when it was found.
             } else {
                 let utilization = Utilization::of(node, look.view, look.flags);
                 match utilization.is_too_high(look.flags) {

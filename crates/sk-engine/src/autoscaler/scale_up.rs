@@ -1,7 +1,7 @@
-//! Which group grows, by how many nodes, for whom; and where none does, why (`core/scaleup/orchestrator`).
+//! Which group grows, by how many nodes, for which pods; and if none grows, why (`core/scaleup/orchestrator`).
 //!
-//! Decides only: what comes out is a plan. The pods that fit onto nodes that are there or on their way are packed there
-//! anew in every loop, in any order, so that pods of different sizes may call for a node more than the estimate said.
+//! Decides only: the result is a plan. Every loop packs the pods that fit on existing and upcoming nodes again, in any
+//! order, so pods of different sizes may need one node more than the estimate said.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -44,9 +44,9 @@ pub(super) struct ScaleUp {
 #[derive(Clone, Debug)]
 pub(super) struct Refused {
     pub(super) pods: Vec<PodView>,
-    /// How many groups said what.
+    /// The count of groups per reason.
     pub(super) reason: String,
-    /// What each group said.
+    /// The reason of each group.
     pub(super) groups: Vec<(SmolStr, String)>,
 }
 

@@ -1,7 +1,7 @@
-//! When a loop runs (`loop/trigger.go`): when the scan interval since the last loop is over, when a pod is found to be
+//! When a loop runs (`loop/trigger.go`): when the scan interval since the last loop has passed, when a pod becomes
 //! unschedulable, and right after a loop that did something.
 //!
-//! While nothing can happen, the timer is not set at all; a change sets it to where it would have stood.
+//! While nothing can happen, no timer is set; a change sets it to the time at which it would have fired.
 
 use sk_core::{SimDuration, SimTime};
 

@@ -1,4 +1,4 @@
-//! Groups that are alike but for their zone, among which a scale-up is spread
+//! Similar node groups, which differ only in their zone, and how a scale-up is balanced among them
 //! (`processors/nodegroupset/compare_nodegroups.go`, `balancing_processor.go`).
 
 use sk_apiserver::directives::NODE_GROUP;

@@ -1,9 +1,9 @@
-//! What a new node of a group would be like.
+//! The template of a group's next node.
 //!
-//! Until a node of the group has been ready for a minute it is what the provider describes, with the DaemonSet pods that
-//! would run there; from then on it is that node, cleaned of the autoscaler's own marks, with the DaemonSet and mirror pods
-//! that do run there (`processors/nodeinfosprovider/mixed_nodeinfos_processor.go`). These pods stand on the copies that are
-//! asked what would fit, so that their ports and labels count like their requests.
+//! Until a node of the group has been ready for a minute, the template is what the provider describes, plus the
+//! DaemonSet pods that would run there. From then on it is a copy of that node without the autoscaler's own taints,
+//! plus the DaemonSet and mirror pods that run there (`processors/nodeinfosprovider/mixed_nodeinfos_processor.go`).
+//! The template carries these pods, so their ports and labels count like their requests.
 
 use sk_core::{SimDuration, SimTime, SmolStr};
 use sk_scheduler::{ClassId, NodeId, NodeSpec, PodClass, PodId};

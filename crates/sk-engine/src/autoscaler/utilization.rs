@@ -1,5 +1,5 @@
-//! How much of a node is asked for (`simulator/utilization/info.go`): the larger share of CPU and memory; of a node with
-//! GPUs their share alone.
+//! A node's utilization (`simulator/utilization/info.go`): the larger of the requested shares of CPU and memory; for a
+//! node with GPUs, the share of its GPUs alone.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ use super::{drain, price};
 /// What is asked for of a node, in shares of what it has.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Utilization {
-    /// Of CPU; 0 for nodes with GPUs, where nobody asks.
+    /// Of CPU; 0 for nodes with GPUs, where it does not count.
     pub cpu: f64,
     /// Of memory, likewise.
     pub memory: f64,

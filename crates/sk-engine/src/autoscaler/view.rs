@@ -1,10 +1,10 @@
-//! The cluster as the autoscaler sees it: nothing is looked at again in a loop that cannot have changed since the last.
+//! The autoscaler's snapshot of the cluster. A loop reads only what changed since the loop before.
 //!
-//! Nodes are taken in change by change. Of pods it is only noted that they changed ([`Unread`]); how they are is looked at
-//! when somebody needs to know ([`View::catch_up`]), so a pod that came and went between two loops costs next to nothing.
+//! Nodes are updated change by change. For pods the view only notes that they changed ([`Unread`]) and reads them when
+//! a loop needs them ([`View::catch_up`]), so a pod that came and went between two loops costs almost nothing.
 //!
-//! Nodes and pods also stand in a scheduler of the autoscaler's own, which is asked what would fit where. Expendable pods
-//! do not stand there: they neither take room nor keep their node.
+//! The view also keeps nodes and pods in a scheduler of its own, which answers what would fit where. It leaves out
+//! expendable pods: they neither use capacity nor block the removal of their node.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -449,7 +449,7 @@ impl PodView {
 pub(super) enum Likeness {
     /// The same owner, and the same to scheduling.
     Of(api::Uid, ClassId),
-    /// Nobody's pod is like no other.
+    /// A pod without an owner is like no other.
     Alone(PodId),
 }
 

@@ -1,9 +1,9 @@
-//! Which pods a set takes in, which replica sets a deployment does, and which they let go of
-//! (`controller_ref_manager.go`, 1.36). A replica set is to its deployment what is said of pods here.
+//! Adoption and release: which pods a ReplicaSet, and which ReplicaSets a Deployment, adopts and releases
+//! (`controller_ref_manager.go`, 1.36).
 //!
-//! A set adopts pods without a controller that its selector matches, and releases pods of its own that it no longer
-//! matches. Kubernetes lists a namespace's pods in every sync; here both sorts are found as pods change, so a sync looks
-//! only at those that are in the wrong hands, which are almost always none.
+//! A controller adopts objects without a controller that its selector matches, and releases its own objects that the
+//! selector no longer matches. Kubernetes lists the namespace's pods in every sync; here both sorts are found as pods
+//! change, so a sync looks only at objects to adopt or release, of which there are almost always none.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -43,7 +43,7 @@ impl Adoption {
                 self.wanted.remove(&event.id);
                 self.strangers.remove(&event.id);
             }
-            // The API server lets nobody change a selector.
+            // The API server refuses changes to a selector.
             Change::Modified => {}
             Change::Added => {
                 // One that is no selector was refused by the API server.
@@ -61,7 +61,7 @@ impl Adoption {
         }
     }
 
-    /// A pod came, changed or went: sets that might want it, or no longer want it, are to look.
+    /// A pod was created, changed or deleted: queues the sets that may adopt or release it.
     pub(crate) fn child_seen(&mut self, event: &WatchEvent, view: View<'_>, queue: &mut WorkQueue<ObjectId>) {
         let is_there = event.change != Change::Deleted;
         let before = event.before.as_ref();

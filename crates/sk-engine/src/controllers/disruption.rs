@@ -1,9 +1,10 @@
-//! The disruption controller: how many pods of a budget may be evicted now (`pkg/controller/disruption`, 1.36).
+//! The disruption controller: computes how many pods of a budget may be evicted now (`pkg/controller/disruption`,
+//! 1.36).
 //!
-//! Which pods a budget selects is kept as pods change, so a sync looks at those and at no others.
+//! It tracks which pods a budget selects as pods change, so a sync reads only those pods.
 //!
-//! Simplified: the size of a custom resource that controls pods is not asked for; like a DaemonSet's or a Job's it is not
-//! known, and then nothing may be evicted, as in Kubernetes.
+//! Simplified: it does not ask for the `scale` of a custom resource that controls pods. The expected count is then
+//! unknown, as for a DaemonSet or a Job, and no pod may be evicted, as in Kubernetes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -146,7 +147,7 @@ fn disrupted(known: &Value, pods: &[&Arc<Object>], now: SimTime) -> (Map<String,
     (kept, recheck)
 }
 
-/// `(expected pods, healthy pods that are wanted)`; `None` where nobody can say how many there should be.
+/// `(expected pods, healthy pods that are wanted)`; `None` if the expected count is unknown.
 fn expected(spec: &Value, pods: &[&Arc<Object>], view: View<'_>) -> Option<(i32, i32)> {
     let read = |name: &str| serde_json::from_value::<IntOrPercent>(spec.get(name)?.clone()).ok();
     if let Some(unavailable) = read("maxUnavailable") {

@@ -1,7 +1,7 @@
-//! What a controller still expects to see of what it did.
+//! ControllerExpectations: creations and deletions that a controller has sent and not yet seen in its cache.
 //!
-//! A cache lags behind. Without this a controller that has just created three pods would, seeing none of them yet, create
-//! three more (`controller_utils.go`, `ControllerExpectations`, 1.36).
+//! Informer caches lag behind. Without expectations, a controller that has just created three pods and sees none of
+//! them would create three more (`controller_utils.go`, `ControllerExpectations`, 1.36).
 
 use std::collections::BTreeMap;
 

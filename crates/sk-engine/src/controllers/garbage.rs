@@ -1,4 +1,4 @@
-//! The garbage collector: what nobody owns any more goes, in the way its owner's deletion asked for
+//! The garbage collector: deletes objects whose owners are gone, with the propagation policy of the owner's deletion
 //! (`pkg/controller/garbagecollector`, 1.36).
 
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! The controllers of kube-controller-manager: one process, one view, a client with its own rate limit each.
+//! The controllers of kube-controller-manager: they share one process and one view, and each has a client with its own
+//! rate limit.
 
 mod adoption;
 mod cron_job;

@@ -1,8 +1,9 @@
-//! The namespace controller: empties a namespace that is to go, then lets it go (`pkg/controller/namespace`, 1.36).
+//! The namespace controller: deletes the objects of a terminating namespace, then the namespace
+//! (`pkg/controller/namespace`, 1.36).
 //!
-//! What is left is counted as it goes, so that a namespace is looked through once and not after every object.
+//! It counts the remaining objects as they are deleted, so it lists a namespace once and not after every object.
 //!
-//! Simplified: it looks again when the namespace is empty or something came, instead of after an estimate.
+//! Simplified: it syncs again when the namespace is empty or a new object appears, instead of after an estimated time.
 
 use std::collections::BTreeMap;
 

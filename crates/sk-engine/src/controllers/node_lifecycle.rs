@@ -1,10 +1,10 @@
-//! The node lifecycle controller: what a node's conditions and its cordon say becomes taints, so that scheduler and taint
-//! eviction hear it, and the pods of a node that is ready no longer are not ready either (`pkg/controller/nodelifecycle`,
-//! 1.36).
+//! The node lifecycle controller: turns a node's conditions and cordon into taints, which the scheduler and the taint
+//! eviction controller read, and marks the pods of a node that is no longer ready as not ready
+//! (`pkg/controller/nodelifecycle`, 1.36).
 //!
-//! Simplified: nodes send no heartbeats, so nobody finds out that one has fallen silent; a condition `Ready: Unknown` has to
-//! be written. Evictions are not slowed down when many nodes of a zone are sick. A node without a condition `Ready` has not
-//! reported yet and is left alone.
+//! Simplified: nodes have no Leases, so the controller does not detect missing heartbeats; a scenario's timeline
+//! writes `Ready: Unknown`. Evictions are not slowed down when many nodes of a zone are unhealthy. A node without a
+//! `Ready` condition has not reported yet and is left alone.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

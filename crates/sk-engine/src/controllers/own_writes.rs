@@ -1,8 +1,8 @@
-//! What a controller wrote and has not seen yet (`consistency` in `pkg/controller/util`, on by default in 1.36 for
-//! StatefulSets, DaemonSets, ReplicaSets and Jobs).
+//! A controller's own writes that its cache does not show yet (`consistency` in `pkg/controller/util`, on by default
+//! in 1.36 for StatefulSets, DaemonSets, ReplicaSets and Jobs).
 //!
-//! A sync from a cache that does not show the controller's own last writes would decide on what is no longer so. Kubernetes
-//! tries again a moment later; here nothing is tried, because the change that is waited for brings the key back itself.
+//! A sync from a cache without the controller's own last writes would decide on outdated state. Kubernetes retries a
+//! moment later; here no retry is needed, because the awaited change itself queues the key again.
 
 use std::collections::BTreeMap;
 

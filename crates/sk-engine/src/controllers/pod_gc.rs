@@ -1,8 +1,9 @@
-//! The pod garbage collector: pods that have ended and are too many, pods that are deleted before they had a node, and pods
-//! bound to a node that is not there (`pkg/controller/podgc`, 1.36).
+//! The pod garbage collector: deletes surplus terminated pods, terminating pods that were never scheduled, and pods
+//! bound to a node that does not exist (`pkg/controller/podgc`, 1.36).
 //!
-//! Kubernetes looks at all pods every 20 s. Here what it would find is kept by observing, and it acts at the same moments.
-//! Pods whose node goes are the virtual nodes' own affair (`kubelet.rs`), and gone before this looks.
+//! Kubernetes lists all pods every 20 s. Here the collector tracks the pods that such a list would find, and acts at
+//! the same times. When a node is deleted, its virtual kubelet removes its pods at once (`kubelet.rs`), so the
+//! collector never sees them.
 
 use std::collections::BTreeSet;
 
@@ -36,7 +37,7 @@ type Ended = (bool, SimTime, ObjectKey, ObjectId);
 pub(crate) enum Key {
     /// Pods that have ended, all of them.
     Ended,
-    /// A pod that is going and never had a node: nobody else will let it go.
+    /// A terminating pod that never had a node: no kubelet will delete it.
     Unscheduled(ObjectId),
     /// A pod whose node is not there.
     Orphaned(ObjectId),
@@ -119,7 +120,7 @@ fn ended(id: ObjectId, object: &Object) -> Option<Ended> {
     Some((!evicted, object.created, object.key.clone(), id))
 }
 
-/// What is said of a pod whose node is gone, before it goes too (`gcOrphaned`). Nobody knows how its containers ended.
+/// The status of a pod whose node is gone, before it is deleted (`gcOrphaned`). How its containers ended is unknown.
 pub(crate) fn lost(pod: &mut Pod, now: SimTime) {
     pod.status.phase = PodPhase::Failed;
     let condition = Condition::new("DisruptionTarget", true, now);

@@ -1,4 +1,4 @@
-//! What controllers ask of pods, and the requests that several of them send.
+//! Questions about pods and requests that several controllers share.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
-//! The replica set controller: as many pods as desired, no more and no fewer (`pkg/controller/replicaset`, 1.36). A second
-//! one works on replication controllers, as in Kubernetes (`pkg/controller/replication`).
+//! The ReplicaSet controller: keeps as many pods as desired (`pkg/controller/replicaset`, 1.36). A second instance
+//! works on ReplicationControllers, as in Kubernetes (`pkg/controller/replication`).
 //!
-//! How many pods a set has is counted as they change, not anew in every sync; they are listed only when some must go.
+//! It counts a set's pods as they change instead of in every sync, and lists them only to choose pods to delete.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::workqueue::WorkQueue;
 
 /// The condition of a set whose pods were refused.
 pub(super) const REPLICA_FAILURE: &str = "ReplicaFailure";
-/// Where a set's conditions stand in its status.
+/// The path of a set's conditions in its status.
 pub(super) const CONDITIONS: &str = "conditions";
 
 /// At most this many creations or deletions in one go (`BurstReplicas`).
@@ -282,7 +282,7 @@ impl ReplicaSets {
 }
 
 impl ReplicaSets {
-    /// The conditions: whether pods were refused in this sync. One that stands there already keeps its words.
+    /// The conditions: whether pods were refused in this sync. An existing one keeps its message.
     fn told(&self, id: ObjectId, rest: &Map<String, Value>, now: SimTime) -> Map<String, Value> {
         let refusal = self.refusals.get(&id);
         if refusal.is_none() && !rest.contains_key(CONDITIONS) {

@@ -1,7 +1,8 @@
-//! The quota controller: how much of each quota is used (`pkg/controller/resourcequota`, 1.36).
+//! The ResourceQuota controller: computes the usage of each quota (`pkg/controller/resourcequota`, 1.36).
 //!
-//! What is new the API server charges itself; this controller writes a quota's limits into its status, which makes them
-//! hold, and takes off what is gone or has ended. How much is used is kept as objects change, not counted anew in every sync.
+//! The API server charges new objects itself. This controller writes a quota's limits into its status, which puts them
+//! into force, and subtracts deleted and finished objects. It updates usage as objects change instead of recounting in
+//! every sync.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
-//! ControllerRevisions: the templates that a StatefulSet or DaemonSet had (`pkg/controller/history`, 1.36).
+//! ControllerRevisions: the template history of a StatefulSet or DaemonSet (`pkg/controller/history`, 1.36).
 //!
-//! A revision is told by the hash of its template. Kubernetes' hash has 32 bits and a counter for collisions; ours has 47,
-//! and among the dozen revisions of one set none collide, so the counter stays 0.
+//! The hash of its template identifies a revision. Kubernetes' hash has 32 bits and a collision counter; ours has 47,
+//! and the dozen revisions of one set do not collide, so the counter stays 0.
 
 use std::sync::Arc;
 
@@ -99,7 +99,7 @@ fn number(revision: &Object) -> i64 {
     other.fields.get("revision").and_then(Value::as_i64).unwrap_or(0)
 }
 
-/// The template that a revision keeps; `None` for one that somebody else wrote.
+/// The template that a revision keeps; `None` for one that another client wrote.
 pub(crate) fn template(revision: &Object) -> Option<PodTemplate> {
     let Body::Other(other) = &revision.body else { return None };
     let template = other.fields.get("data")?.pointer("/spec/template")?;
@@ -112,7 +112,7 @@ pub(crate) fn template_hash(template: &PodTemplate) -> SmolStr {
     name_safe(StableHash::of(&json!(template)).get())
 }
 
-/// A number as ten letters and digits that may stand in names and labels.
+/// A number as ten letters and digits that are valid in names and labels.
 pub(crate) fn name_safe(mut number: u64) -> SmolStr {
     const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
     let digit = |_| {

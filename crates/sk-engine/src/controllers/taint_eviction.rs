@@ -1,5 +1,5 @@
-//! The taint eviction controller: pods leave a node with a `NoExecute` taint that they do not tolerate, at once or when the
-//! seconds for which they tolerate it are over (`pkg/controller/tainteviction`, 1.36).
+//! The taint eviction controller: deletes pods from a node with a `NoExecute` taint that they do not tolerate, at once
+//! or after their `tolerationSeconds` (`pkg/controller/tainteviction`, 1.36).
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use crate::workqueue::WorkQueue;
 pub(crate) struct TaintEviction {
     /// Pods that are to leave unless the taint goes: when.
     leaving: BTreeMap<ObjectId, SimTime>,
-    /// How many nodes have a taint that pods may have to leave for. While none has, nobody needs to look at pods.
+    /// How many nodes have a taint that pods may have to leave for. While none has, no pod needs a check.
     tainted_nodes: usize,
 }
 
@@ -108,7 +108,7 @@ fn stay(spec: &PodSpec, taints: &[&Taint]) -> Stay {
     shortest.map_or(Stay::ForEver, |secs| Stay::For(SimDuration::from_secs(secs.max(0))))
 }
 
-/// What decides whether a pod has to look at its node's taints anew.
+/// The fields whose change makes a pod's tolerations be checked again.
 fn place(object: &Object) -> Option<(Option<&SmolStr>, &[Toleration])> {
     object.pod().map(|pod| (pod.node_name.as_ref(), pod.spec.tolerations.as_slice()))
 }

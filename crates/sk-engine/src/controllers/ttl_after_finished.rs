@@ -1,4 +1,5 @@
-//! TTL after finished: a finished Job goes when its time is up (`pkg/controller/ttlafterfinished`, 1.36).
+//! The TTL-after-finished controller: deletes a finished Job when its TTL expires (`pkg/controller/ttlafterfinished`,
+//! 1.36).
 
 use sk_apiserver::kinds::Job;
 use sk_apiserver::{Change, DeleteOptions, KindTag, ObjectId, Propagation, Request, View, WatchEvent};

@@ -1,8 +1,8 @@
-//! Which pods go first when a replica set shrinks (`ActivePodsWithRanks`, `controller_utils.go`, 1.36).
+//! Which pods a ReplicaSet deletes first when it scales down (`ActivePodsWithRanks`, `controller_utils.go`, 1.36).
 //!
-//! Kubernetes compares ages by order of magnitude and then by uid, but only where they differ by a second at least, which
-//! is no total order. Here magnitudes always come before uids; where the two differ, Kubernetes' own result depends on
-//! its sorting algorithm.
+//! Kubernetes compares ages by order of magnitude and then by uid, but only where they differ by at least a second,
+//! which is not a total order. Here magnitudes always come before uids; where the two differ, Kubernetes' own result
+//! depends on its sorting algorithm.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

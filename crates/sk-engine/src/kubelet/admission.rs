@@ -1,7 +1,7 @@
-//! A kubelet's last word: a pod that its node has no room for fails there (`pkg/kubelet/lifecycle/predicate.go`, 1.36).
+//! Kubelet admission: a pod that does not fit on its node fails there (`pkg/kubelet/lifecycle/predicate.go`, 1.36).
 //!
-//! The scheduler leaves no such pod behind; somebody who writes `spec.nodeName` can. What each node holds is kept by
-//! observing pods come and go, never counted anew.
+//! The scheduler never binds such a pod, but whoever writes `spec.nodeName` can. The requests on each node are updated
+//! as pods come and go, never recounted.
 
 use std::sync::Arc;
 

@@ -1,9 +1,10 @@
-//! What a virtual node does with the containers of a pod: start, end, start again, stop.
+//! The container lifecycle on a virtual node: start, end, restart, stop.
 //!
-//! In a simulation all main containers of a pod start and end together. How long they run and with what they end is, in
-//! this order: the pod's recorded life, its annotations (`static.simkube.io/lifetime`, `static.simkube.io/exit-code`), and
-//! for pods of Jobs the scenario's time; any other pod runs until it is deleted. A recorded life is the whole pod's, restarts
-//! included, so a pod that ends well ends for good whatever its restart policy says.
+//! In a simulation all main containers of a pod start and end together. How long they run and with which exit code
+//! they end comes, in this order, from the pod's recorded life, from its annotations (`static.simkube.io/lifetime`,
+//! `static.simkube.io/exit-code`), and for pods of Jobs from the scenario; any other pod runs until it is deleted. A
+//! recorded life is the life of the whole pod, restarts included, so a pod that ends successfully is not restarted,
+//! whatever its restart policy.
 
 use sk_apiserver::Object;
 use std::sync::Arc;
@@ -21,7 +22,7 @@ const FORGIVEN_AFTER: SimDuration = SimDuration::from_secs(600);
 /// What a container ends with that is told to stop and has not said otherwise: 128 and the number of SIGKILL.
 const KILLED: i32 = 137;
 
-/// What the driver decided for a pod, or what stands on it.
+/// What the driver decided for a pod, or its annotations.
 pub(super) fn directives_of(object: &Object) -> Directives {
     match object.pod().and_then(|pod| pod.directives) {
         // No recorded life was found for it: its own annotation says how long it runs.
@@ -60,7 +61,7 @@ pub(super) fn start(pod: &mut Pod, now: SimTime) {
     }
 }
 
-/// Somebody else said that the pod cannot be reached; it can be. `false`: nobody had said so.
+/// Sets the pod ready again after the node lifecycle controller marked it; `false` if it was not marked.
 pub(super) fn ready_again(pod: &mut Pod, now: SimTime) -> bool {
     let is_unready = pod.status.condition("Ready").is_some_and(|ready| !ready.is_true());
     if is_unready {
@@ -87,7 +88,7 @@ pub(super) fn end(pod: &mut Pod, exit_code: i32, now: SimTime) {
     }
 }
 
-/// The pod is told to stop while somebody still watches it: it says how it ended before it goes.
+/// Stops a pod that has a finalizer: it reports how it ended before it is deleted.
 pub(super) fn stop(pod: &mut Pod, now: SimTime) {
     pod.status.finished = pod.status.started.map(|_| now);
     pod.status.exit_code = KILLED;

@@ -1,8 +1,8 @@
-//! What a kubelet says about a pod for people, in its own words (`pkg/kubelet`, 1.36).
+//! The Events of a kubelet about a pod, with its messages (`pkg/kubelet`, 1.36).
 //!
-//! Only what is out of the ordinary: that containers are stopped, that they fail again and again, that a pod was refused. What
-//! a kubelet says of every start (`Pulled`, `Created`, `Started`, three for each container) tells nothing that the pod's
-//! times do not, and a table that holds a bounded number of Events would hold little else.
+//! Only exceptions: stopped containers, repeated failures, refused pods. The Events of every normal start (`Pulled`,
+//! `Created`, `Started`, three per container) add nothing to the pod's timestamps and would fill the bounded table of
+//! Events.
 
 use sk_apiserver::Object;
 use sk_apiserver::kinds::{Pod, Why};

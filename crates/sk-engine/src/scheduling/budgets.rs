@@ -1,7 +1,7 @@
-//! PodDisruptionBudgets, as preemption asks for them: how many pods of each may go.
+//! PodDisruptionBudgets for preemption: how many pods of each may be disrupted.
 //!
-//! `status.disruptionsAllowed` counts where somebody writes it. Otherwise it is reckoned here as the disruption controller
-//! does (`pkg/controller/disruption/disruption.go`), and only when somebody is about to be preempted.
+//! `status.disruptionsAllowed` counts where a controller writes it. Otherwise this file computes it as the disruption
+//! controller does (`pkg/controller/disruption/disruption.go`), and only when a preemption needs it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -87,7 +87,7 @@ fn allowed(limits: &Limits, namespace: &SmolStr, view: View<'_>) -> i32 {
         (None, Some(share)) => scale(&pods, view).and_then(|expected| share.of(expected, true)),
         (None, None) => Some(0),
     };
-    // A budget that cannot be reckoned lets nobody go (`failSafe`).
+    // A budget that cannot be computed allows no disruption (`failSafe`).
     desired.map_or(0, |desired| (healthy - desired).max(0))
 }
 

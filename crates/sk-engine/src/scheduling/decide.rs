@@ -1,4 +1,5 @@
-//! What becomes of a decision: a binding, or a reason in the pod's status and perhaps room that others have to make.
+//! Carries out a scheduling decision: a binding, or a `PodScheduled` condition with the reason and perhaps a
+//! preemption.
 
 use std::sync::Arc;
 
@@ -14,10 +15,10 @@ use crate::events as said;
 /// How it signs Events.
 const SCHEDULER: &str = "default-scheduler";
 
-/// What is said of a pod that got a node.
+/// The Event of a scheduled pod.
 pub(super) fn assigned(pod: &Object) -> said::Event {
     let node = pod.pod().and_then(|pod| pod.node_name.as_deref()).unwrap_or_default();
-    // Said of every pod, so it is put together without the machinery of `format!`.
+    // Every pod gets it, so it is built without `format!`.
     let message = ["Successfully assigned ", pod.key.namespace_or_empty(), "/", &pod.key.name, " to ", node].concat();
     said::Event::normal(SCHEDULER, pod, "Scheduled", message)
 }

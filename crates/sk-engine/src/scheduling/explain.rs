@@ -1,4 +1,4 @@
-//! Why a pod went where it went, for whoever wants to know: kept only if the settings say so, and only so much.
+//! Why a pod was placed where it was, for `explain`: kept only if the settings ask for it, and bounded.
 
 use sk_apiserver::Uid;
 use sk_core::{ObjectKey, SmolStr};
@@ -8,17 +8,17 @@ use sk_scheduler::framework::{NodeScores, SearchStart};
 use super::{Context, KubeScheduler};
 use crate::settings::Explain;
 
-/// How many of the best nodes are told of.
+/// How many of the best nodes are listed.
 const BEST_NODES: usize = 3;
 
-/// What is to be said of one decision.
+/// The explanation of one decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explained {
     /// The pod.
     pub pod: Uid,
     /// How many nodes were looked at and how many of them would have done, if the pod got one.
     pub counts: Option<(usize, usize)>,
-    /// The best nodes, best first; empty if nobody kept them.
+    /// The best nodes, best first; empty if they were not kept.
     pub scores: Vec<NodeScore>,
     /// The pods that have to make room.
     pub victims: Vec<ObjectKey>,

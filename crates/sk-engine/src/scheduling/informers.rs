@@ -1,4 +1,4 @@
-//! What the scheduler's informers show it: pods, nodes, and the objects beside them.
+//! The scheduler's informers: pods, nodes, and the other objects that scheduling reads.
 
 use std::sync::Arc;
 
@@ -70,7 +70,7 @@ impl KubeScheduler {
         self.queue.happened_to(priority, now, &event, &self.library);
     }
 
-    /// The pod as the library knows it, made known now if it is not; `None`: nobody could schedule it.
+    /// The pod as the library knows it, made known now if it is not; `None` if it cannot be scheduled.
     fn learn(&mut self, event: &WatchEvent, pod: &Pod, ctx: &mut Context<'_>) -> Option<(Known, ClassId)> {
         let object = &event.object;
         if let Some(known) = self.known(event.id).filter(|_| has_class_as_before(event, pod)) {

@@ -1,4 +1,4 @@
-//! Pods that need what a plugin which is passed through would look at: how many, and which.
+//! Counts and names the pods that need a plugin which is not modelled and therefore passed through.
 
 use std::collections::BTreeMap;
 

@@ -1,9 +1,10 @@
-//! Claims, volumes and storage classes: what the trace tells of them restricts pods, and the rest is bound here.
+//! PersistentVolumeClaims, PersistentVolumes and StorageClasses: those in the trace restrict pods, and the engine
+//! binds the rest.
 //!
-//! A claim that names a volume is bound to it, and goes where that volume is reachable, if its object is known. A claim of
-//! a class that waits for its first consumer is bound when its first pod gets a node, to a volume that is made there. Every
-//! other claim, also one that nobody has told of, is bound at once to a volume that all nodes reach. No API object is
-//! made: on a real cluster a provisioner would do that, and pods would wait for it.
+//! A claim that names a volume is bound to it, and its pod goes where that volume is reachable, if the volume is in
+//! the trace. A claim with a `WaitForFirstConsumer` class is bound when its first pod gets a node, to a volume on that
+//! node. Every other claim, also one that is not in the trace, is bound at once to a volume that all nodes reach. No
+//! API object is created: on a real cluster a provisioner would create one, and pods would wait for it.
 
 use std::collections::BTreeMap;
 
@@ -86,7 +87,7 @@ impl KubeScheduler {
         self.queue.happened(now, &Event::Claim { namespace, name }, &self.library);
     }
 
-    /// Tells the library how a claim stands.
+    /// Passes a claim's state to the library.
     fn bind_claim(&mut self, key: &Key) {
         let Some(claim) = self.storage.claims.get(key) else { return };
         let class = claim.class.as_ref().and_then(|name| self.storage.classes.get(name));
@@ -160,7 +161,7 @@ impl KubeScheduler {
         self.queue.happened(now, &event, &self.library);
     }
 
-    /// Claims that pods name and nobody has told of are there, and reachable from everywhere.
+    /// Claims that are not in the trace count as bound and reachable from every node.
     pub(super) fn suppose_claims(&mut self, class: ClassId) {
         for key in self.claims_of(class) {
             if !self.storage.claims.contains_key(&key) {

@@ -1,7 +1,7 @@
-//! One row per decision of the cluster autoscaler and object that it was about.
+//! One row per decision of the cluster autoscaler and object.
 //!
-//! A decision about several pods is several rows with the same `loop`, so that a pod's rows are found by its name and its
-//! owner's by theirs. What Kubernetes would show as an event stands in `event` and `message`, as people know it.
+//! A decision about several pods is several rows with the same `loop`, so that a pod's rows are found by its name and
+//! its owner's by the owner's. `event` and `message` hold the Kubernetes Event of the decision.
 
 use sk_core::SimTime;
 
@@ -38,7 +38,7 @@ pub struct AutoscalerRow {
     pub options: Option<String>,
     /// The reason of the Kubernetes event that says so, if there is one: `TriggeredScaleUp`, `NotTriggerScaleUp`, `ScaleDown`.
     pub event: Option<String>,
-    /// The event's message, or the reason in cluster-autoscaler's words.
+    /// The Event's message, or cluster-autoscaler's reason.
     pub message: Option<String>,
 }
 

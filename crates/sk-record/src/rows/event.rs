@@ -1,12 +1,12 @@
-//! One row per Kubernetes event: what controllers, scheduler and cluster autoscaler said about an object.
+//! One row per Kubernetes Event of the controllers, the scheduler and the cluster autoscaler.
 //!
-//! There are a few for every pod, so its rows come in two sorts, as those of pods and decisions do.
+//! There are a few for every pod, so the rows are generic over their strings, as those of pods and decisions are.
 
 use sk_core::SimTime;
 
 use crate::column::{Column, Kind, Malformed, Row, RowReader, RowWriter};
 
-/// What somebody said about an object, as `kubectl describe` shows it.
+/// A Kubernetes Event, as `kubectl describe` shows it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EventRow<Text = String> {
     /// When.
@@ -21,7 +21,7 @@ pub struct EventRow<Text = String> {
     pub namespace: Option<Text>,
     /// Its name.
     pub name: Text,
-    /// Its top-most owner, as in [`super::PodRow::owner`]; nothing for what nobody owns and for what is gone.
+    /// Its top-most owner, as in [`super::PodRow::owner`]; nothing for objects without an owner and for deleted objects.
     pub owner: Option<Text>,
     /// Who says it, such as `replicaset-controller`.
     pub source: Text,
@@ -33,7 +33,7 @@ const NORMAL: &str = "Normal";
 const WARNING: &str = "Warning";
 
 impl<Text: AsRef<str>> EventRow<Text> {
-    /// The same row, with somebody else's texts.
+    /// The same row, with borrowed strings.
     pub fn borrowed(&self) -> EventRow<&str> {
         EventRow {
             time: self.time,

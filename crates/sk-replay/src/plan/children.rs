@@ -1,8 +1,9 @@
-//! Objects that a controller of the engine makes by itself: replayed too, they would be there twice.
+//! Leaves out objects that the engine's controllers create themselves: if they were replayed too, they would exist
+//! twice.
 //!
-//! A trace may hold the ReplicaSets of a Deployment or the Jobs of a CronJob beside their owners. As long as the owner is
-//! replayed and its kind is acted on, what it controls is left to it, and so is what that controls in turn. A child whose
-//! owner is not in the trace is replayed by itself.
+//! A trace may hold the ReplicaSets of a Deployment or the Jobs of a CronJob beside their owners. As long as the owner
+//! is replayed and the engine acts on its kind, the plan leaves its dependents to it, and their dependents too. A
+//! dependent whose owner is not in the trace is replayed by itself.
 
 use std::collections::BTreeSet;
 

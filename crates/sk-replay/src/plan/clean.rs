@@ -1,4 +1,4 @@
-//! Takes off an object what a server allots by itself: sent back, it would be refused or would point to things that do
+//! Removes the fields that an API server allocates: sent back, they would be refused or would point to objects that do
 //! not exist in the replay.
 
 use serde_json::{Map, Value};

@@ -1,8 +1,8 @@
-//! How many pods an object asks for, and how much CPU they request: told from the object alone.
+//! How many pods an object asks for and how much CPU they request, read from the object alone.
 //!
-//! Kubernetes' own kinds are known by name. Of a custom kind the pod templates are found by their shape (a map under a
-//! key that ends in `template`, with `spec.containers`), and their number is the `replicas` that stands beside each, as
-//! in an Argo Rollout, a Kubeflow training job or a Ray cluster.
+//! Built-in kinds are known by name. In a custom resource the pod templates are found by their shape (a map under a
+//! key that ends in `template`, with `spec.containers`), and their number is the `replicas` beside each, as in an Argo
+//! Rollout, a Kubeflow training job or a Ray cluster.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +25,7 @@ pub(crate) struct Demand {
     pub(crate) cpu_m: Option<i64>,
     /// CPU in thousandths that one of its pods requests, the largest one.
     pub(crate) cpu_m_of_one: i64,
-    /// Does one of its templates ask for a scheduler that nobody runs?
+    /// Does one of its templates name a scheduler without a profile?
     pub(crate) other_scheduler: bool,
 }
 
@@ -53,7 +53,7 @@ impl Demand {
     }
 }
 
-/// Pods in all, and at one moment. `beside` is what the template stands in.
+/// Pods in all, and at one time. `beside` is the parent of the template.
 fn numbers(gvk: &Gvk, object: &Value, beside: &Value) -> Option<(i64, i64)> {
     let flag = |value: &Value| value.as_bool() == Some(true);
     let number = |name: &str, default: Option<i64>| match &beside[name] {
@@ -74,7 +74,7 @@ fn numbers(gvk: &Gvk, object: &Value, beside: &Value) -> Option<(i64, i64)> {
     }
 }
 
-/// Each pod template with what it stands in.
+/// Each pod template with its parent.
 fn templates<'v>(object: &'v Value, paths: &[PointerPattern]) -> Vec<(&'v Value, &'v Value)> {
     let mut found = Vec::new();
     for pattern in paths {

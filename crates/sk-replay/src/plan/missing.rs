@@ -1,8 +1,9 @@
-//! What of a trace a run does not simulate: objects with pods that no controller acts on, objects that the API server
-//! refuses or all of whose pods it refuses, and pods for another scheduler. Counted with names and numbers, so that no verdict can pass over them.
+//! What a run does not simulate: objects with pods that no controller acts on, objects that the API server refuses or
+//! all of whose pods it refuses, and pods for another scheduler. They are counted by name and number, so that no
+//! verdict can ignore them.
 //!
-//! Numbers come from the recorded lives of an object's pods where its own fields do not say, and are told apart from
-//! those that nobody can tell.
+//! Where an object's own fields do not say how many pods it has, the recorded lives of its pods do; numbers that are
+//! unknown are marked as unknown.
 
 use std::collections::BTreeMap;
 
@@ -103,7 +104,7 @@ impl Gaps {
         self.objects.insert(object.clone(), Found { message, ..Found::new(MissingWhy::Refused, demand) });
     }
 
-    /// Workloads all of whose pods a server refuses, each with its words.
+    /// Workloads all of whose pods a server refuses, each with its message.
     pub(crate) fn lacking(&self) -> impl Iterator<Item = (&ObjectRef, String)> {
         self.prerequisites.iter().flat_map(Prerequisites::lacking)
     }

@@ -1,10 +1,10 @@
-//! From a trace to timed operations: pure, the same for both engines.
+//! Turns a trace into timed operations: pure, and the same for both engines.
 //!
-//! Records become operations one by one, so a plan never holds the trace. What a server allots is taken off
-//! ([`clean`]), what the engine does not model is counted ([`unmodelled`]), what it does not simulate at all is named with
-//! its size ([`missing`]), what a replayed owner makes is left to it ([`children`]), manifests are laid over what was recorded
-//! ([`overlay`]), what is there at the start is told from what happens ([`Start`]), and every namespace is created before the
-//! first object in it.
+//! Records become operations one by one, so a plan never holds the trace. The plan removes what a server allocates
+//! ([`clean`]), counts what the engine does not model ([`unmodelled`]), names what the engine does not simulate at all
+//! with its size ([`missing`]), leaves dependents to their replayed owners ([`children`]), overlays manifests on what
+//! was recorded ([`overlay`]), separates what exists at the start from what happens later ([`Start`]), and creates
+//! every namespace before the first object in it.
 
 mod children;
 mod clean;

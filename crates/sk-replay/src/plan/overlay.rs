@@ -1,8 +1,8 @@
-//! Manifests laid over a trace: what would have happened if these objects had been the ones deployed.
+//! Overlays manifests on a trace: what would have happened with these objects instead.
 //!
-//! An object of the same group, kind, namespace and name takes the recorded one's place each time that one is applied:
-//! the new spec, with the recorded number of replicas and at the recorded times. An object that the trace does not have is
-//! added at the start, and the run says so, because that is also what a forgotten namespace looks like.
+//! A manifest with the group, kind, namespace and name of a recorded object replaces it each time it is applied: the
+//! new spec, with the recorded replicas and at the recorded times. An object that the trace does not have is added at
+//! the start, and the run says so, because that is also what a forgotten namespace looks like.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,14 +24,14 @@ pub struct Overlay {
     added: BTreeSet<Place>,
 }
 
-/// What an object is called, whatever the version of its API.
+/// The name of an object in any API version.
 type Place = (SmolStr, SmolStr, ObjectKey);
 
 fn place(object: &ObjectRef) -> Place {
     (object.gvk.group.clone(), object.gvk.kind.clone(), object.key.clone())
 }
 
-/// The same object stands twice in what is laid over a trace.
+/// The same object is in the overlay twice.
 #[derive(Debug, thiserror::Error)]
 #[error("{0} stands twice in the manifests to be laid over the trace; keep one of them")]
 pub struct Twice(ObjectRef);

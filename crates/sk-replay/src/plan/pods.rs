@@ -1,8 +1,8 @@
-//! Pods on their way into the engine: those that are alike are read once, and equal specs and equal labels are one.
+//! Reads pods for the engine: equal pods are decoded once, and equal specs and equal labels are shared.
 //!
-//! What the engine derives from a spec (what it is admitted as, how it is scheduled) it remembers by the addresses of spec
-//! and labels. So it matters that a hundred thousand pods of twenty templates hold twenty specs, also where each pod has
-//! labels of its own, and as few maps of labels as there are different ones.
+//! The engine caches what it derives from a spec (admission, scheduling class) by the addresses of spec and labels. So
+//! a hundred thousand pods of twenty templates must hold twenty specs, also where each pod has labels of its own, and
+//! as few label maps as there are different ones.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
-//! What a server looks for when a pod is made: its service account and its priority class.
+//! The objects that an API server requires when a pod is created: its ServiceAccount and its PriorityClass.
 //!
-//! A workload of plain manifests that lacks one is stored, and none of its pods ever is: a real server refuses each of them.
-//! Nobody would see that in the figures, so it is found here, from the manifests alone, for a run and for `validate` alike.
+//! A workload from plain manifests that lacks one is stored, but a real server refuses each of its pods. The figures
+//! would not show that, so this file finds it from the manifests alone, for a run and for `validate`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,7 +38,7 @@ impl Prerequisites {
         }
     }
 
-    /// Workloads without pods for want of something, each with the words in which a server refuses its pods.
+    /// Workloads whose pods lack a prerequisite, each with the message with which a server refuses its pods.
     pub(super) fn lacking(&self) -> impl Iterator<Item = (&ObjectRef, String)> {
         self.needed.iter().filter_map(|(object, needed)| {
             let missing = needed.iter().find(|one| !self.there.contains(*one))?;

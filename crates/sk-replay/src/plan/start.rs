@@ -1,8 +1,9 @@
-//! The cluster as it is when the clock begins: what of the trace is there already, and not created in a storm.
+//! The cluster when the clock starts: which objects of the trace already exist then and are not created all at once.
 //!
-//! Everything that was applied before the start is. So is everything at the very start of a trace that knows of pods from
-//! before it, or that knows its nodes and of no pods at all: such a trace is of a cluster that was running. So it is of any trace if the scenario says so (`begin.placement`). Otherwise what stands at a trace's first
-//! moment happens at that moment: manifests are deployed.
+//! Everything that was applied before the start exists. So does everything at the first instant of a trace that knows
+//! pods from before it, or that knows nodes but no pods: such a trace is of a running cluster. So it is of any trace
+//! if the scenario says so (`begin.placement`). Otherwise objects at a trace's first instant are created at that
+//! instant: manifests are deployed.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! What in a trace the embedded engine models differently or not at all. Said in every answer, never passed over in
-//! silence. What makes no pods here and would on a cluster is more than that: [`super::missing`] counts it.
+//! What the embedded engine models differently or not at all. Every result says so. [`super::missing`] counts objects
+//! that have pods on a cluster and none here, which is worse.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,9 +1,9 @@
-//! Disruptions, as Kubernetes calls what happens to a cluster from outside: carries a timeline out, moment by moment, and what
-//! follows from each later.
+//! Disruptions: carries out the timeline of a scenario, and what follows from each entry later.
 //!
-//! A machine that falls silent keeps its Node until the control plane has not heard of it for too long; then the Node is
-//! not ready, its taints keep pods away, and its pods leave when their tolerations end. A machine that is gone for good is
-//! besides found missing by the cloud's own controller, which removes the Node. Then its group has another one made.
+//! A node whose kubelet stops reporting keeps its Node object until the control plane has missed its heartbeats for
+//! too long. Then the Node is not ready, its taints keep pods away, and its pods are evicted when their tolerations
+//! end. If the machine is gone for good, the cloud controller also finds it missing and deletes the Node. Then its
+//! group creates another one.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -20,7 +20,7 @@ use super::machines::{self, ZONE, is_silent, listed, set_known, set_silent, succ
 use super::{Change, Deed, Moment, Timeline, has_groups};
 use crate::setup::Setup;
 
-/// A node that has not been heard of for so long is not ready (`--node-monitor-grace-period`, Kubernetes 1.36,
+/// A node that has not reported for so long is not ready (`--node-monitor-grace-period`, Kubernetes 1.36,
 /// pkg/controller/nodelifecycle/config/v1alpha1/defaults.go).
 const FOUND_OUT_AFTER: SimDuration = SimDuration::from_secs(50);
 /// Then the cloud's controller looks whether the machine is there, at its next look (`--node-monitor-period`).
@@ -62,7 +62,7 @@ enum Step {
     FoundOut(Vec<SmolStr>),
     /// The cloud finds out that these are gone.
     Removed(Vec<SmolStr>),
-    /// These are heard again.
+    /// These report again.
     Back(Vec<SmolStr>),
     /// The cloud takes these.
     Taken(Vec<SmolStr>),
@@ -158,7 +158,7 @@ impl Disruptions {
                 groups.iter().for_each(|group| self.stock_out(group, at + length, engine));
                 self.note(entry, names.len() + groups.len());
                 let what = format!("loseZone: {zone}, {} nodes", names.len());
-                self.silence(names, Some(at + length), engine);
+                self.stop_reporting(names, Some(at + length), engine);
                 (Some(at + length), what)
             }
             Deed::LoseNodes(lost) => self.lose_nodes(&lost, entry, at, engine),
@@ -203,7 +203,7 @@ impl Disruptions {
             names => format!("loseNodes: {}", listed(names)),
         };
         match end {
-            Some(_) => self.silence(names, end, engine),
+            Some(_) => self.stop_reporting(names, end, engine),
             None => self.take(names, engine),
         }
         (end, what)
@@ -274,8 +274,8 @@ impl Disruptions {
         }
     }
 
-    /// Nobody hears of these machines any more, perhaps until some time.
-    fn silence(&mut self, names: Vec<SmolStr>, end: Option<SimTime>, engine: &mut Engine) {
+    /// The kubelets of these nodes stop reporting, for good or until `end`.
+    fn stop_reporting(&mut self, names: Vec<SmolStr>, end: Option<SimTime>, engine: &mut Engine) {
         if names.is_empty() {
             return;
         }
@@ -289,7 +289,7 @@ impl Disruptions {
         }
     }
 
-    /// These machines are gone for good. Their groups have others made.
+    /// These machines are gone for good. Their groups create others.
     fn take(&mut self, names: Vec<SmolStr>, engine: &mut Engine) {
         let now = engine.now();
         for name in &names {
@@ -301,7 +301,7 @@ impl Disruptions {
             }
         }
         self.gone.extend(names.iter().cloned());
-        self.silence(names.clone(), None, engine);
+        self.stop_reporting(names.clone(), None, engine);
         if !names.is_empty() {
             self.after(now + REMOVED_AFTER, Step::Removed(names));
         }

@@ -1,6 +1,7 @@
-//! What happens to single machines: they fall silent, are heard again, go for good, are emptied before they go.
+//! What happens to single machines: they stop reporting, report again, disappear, or are drained before they
+//! disappear.
 //!
-//! All of it is requests to the API server, as anybody outside of the cluster could send them.
+//! All of it is requests to the API server that any client could send.
 
 use std::sync::Arc;
 
@@ -14,12 +15,12 @@ fn get(engine: &Engine, name: &SmolStr) -> Option<Arc<Object>> {
     engine.get(&NODE, &ObjectKey::cluster(name.clone())).cloned()
 }
 
-/// Is the machine one that nobody hears?
+/// Has the kubelet stopped reporting?
 pub(super) fn is_silent(engine: &Engine, name: &SmolStr) -> bool {
     get(engine, name).is_some_and(|node| node.meta.annotations.contains_key(&NODE_SILENT))
 }
 
-/// Nobody hears of the machine from now on, or everybody does again.
+/// The kubelet stops reporting, or reports again.
 pub(super) fn set_silent(engine: &mut Engine, name: &SmolStr, is_silent: bool) {
     let Some(node) = get(engine, name) else { return };
     let mut changed = Object::clone(&node);
@@ -32,7 +33,7 @@ pub(super) fn set_silent(engine: &mut Engine, name: &SmolStr, is_silent: bool) {
     let _ = engine.handle(Request::update(changed));
 }
 
-/// The control plane finds out that it has not heard of a node for too long, or that it does again.
+/// The control plane notices that a node has not reported for too long, or that it reports again.
 pub(super) fn set_known(engine: &mut Engine, name: &SmolStr, is_ready: bool) {
     let Some(node) = get(engine, name) else { return };
     let now = engine.now();
@@ -96,7 +97,7 @@ fn stays_with_its_node(pod: &Object) -> bool {
     pod.controller().is_some_and(|owner| matches!(owner.gvk.kind.as_str(), "DaemonSet" | "Node"))
 }
 
-/// The nodes of a group that are there and can be heard, by name.
+/// The nodes of a group whose kubelets report, by name.
 pub(super) fn of_group(engine: &Engine, group: &str) -> Vec<SmolStr> {
     matching(engine, &sk_engine::api::directives::NODE_GROUP, group)
 }
@@ -130,7 +131,7 @@ pub(super) fn successor(name: &str) -> SmolStr {
     format!("{stem}.{}", number.saturating_add(1)).into()
 }
 
-/// The nodes of a moment, for the record.
+/// The nodes at one time, for the record.
 pub(super) fn listed(names: &[SmolStr]) -> String {
     const SHOWN: usize = 3;
     let shown: Vec<&str> = names.iter().take(SHOWN).map(SmolStr::as_str).collect();

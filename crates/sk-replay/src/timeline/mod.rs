@@ -1,9 +1,9 @@
-//! What else happens during a run: faults and changes, at moments of the trace's clock, drawn from the seed.
+//! The timeline: faults and changes during a run, at times of the trace's clock, drawn from the seed.
 //!
-//! [`Timeline::of`] turns a scenario's `timeline` into a list of moments before the run, so that whatever cannot be done is
-//! refused before anything is simulated. `disruptions` then does to the engine what happens to a cluster from outside: machines
-//! fall silent, the cloud takes nodes and brings others, somebody changes a flag. What follows from it, taints, evictions,
-//! new pods and nodes, is the work of the engine's own controllers.
+//! [`Timeline::of`] turns a scenario's `timeline` into a list of entries before the run, so that anything impossible
+//! is refused before the simulation starts. `disruptions` then does to the engine what happens to a cluster from
+//! outside: kubelets stop reporting, the cloud removes and adds nodes, an operator changes a flag. The engine's own
+//! controllers do the rest: taints, evictions, new pods and nodes.
 
 mod disruptions;
 mod machines;
@@ -25,7 +25,7 @@ const MAX_MOMENTS: usize = 86_400;
 /// Why a timeline cannot be carried out.
 #[derive(Debug, thiserror::Error)]
 pub enum TimelineError {
-    /// A moment that depends on something that is not known here.
+    /// A time that depends on something unknown here.
     #[error("timeline[{0}].at: this is no moment of the trace; write one such as +3d or 2026-11-10T14:00:00Z")]
     Moment(usize),
     /// `every` happens too often.
@@ -88,13 +88,13 @@ pub(crate) enum Deed {
     Set(Box<Change>),
 }
 
-/// What somebody changed.
+/// A change to the configuration.
 #[derive(Clone, Debug)]
 pub(crate) struct Change {
     /// Which fields, for the record.
     pub(crate) fields: Vec<String>,
     pub(crate) setup: Setup,
-    /// kube-scheduler has to be started anew.
+    /// kube-scheduler has to be restarted.
     pub(crate) is_of_scheduler: bool,
 }
 

@@ -1,4 +1,4 @@
-//! One column of a comparison: a question, and the runs that answer it.
+//! One column of a comparison: the runs of one trace and scenario.
 
 use serde_json::Value;
 use sk_record::{Engine, RunMeta};
@@ -25,12 +25,12 @@ pub struct Member {
     pub unknown: &'static [&'static str],
     /// The lives of its pods, where a recording is to be compared with.
     pub lives: Option<Lives>,
-    /// For the page: what ran, waited and stood when.
+    /// For the page: running pods, waiting pods and nodes over time.
     pub curves: Option<(Window, Curves)>,
 }
 
 impl Member {
-    /// Is it a recording, read as a run? Only a recording has figures that nobody can tell.
+    /// Is it a recording, read as a run? Only a recording has unknown figures.
     pub fn is_recording(&self) -> bool {
         !self.unknown.is_empty()
     }
@@ -39,7 +39,7 @@ impl Member {
 /// Runs of the same question, which differ in their seed at most.
 #[derive(Debug)]
 pub struct Column {
-    /// What stands above it.
+    /// Its heading.
     pub label: String,
     /// At least one run.
     pub members: Vec<Member>,
@@ -51,7 +51,7 @@ impl Column {
         self.members.iter().map(|member| member.meta.seed).collect()
     }
 
-    /// Why its figures may not stand for the whole.
+    /// Why its figures may not represent the whole.
     pub(super) fn caution(&self) -> Option<String> {
         let is_one_of = |words: [&str; 2]| {
             let verdicts = self.members.iter().filter_map(|member| member.verdict.as_deref());
@@ -101,8 +101,8 @@ fn tell_apart(columns: &mut [Column]) {
 }
 
 impl Member {
-    /// Is it one more run of the question that `known` answer? Embedded runs of one seed are one and the same run, so only
-    /// another seed makes a repetition of them; on a real cluster every run is one.
+    /// Is it one more run of the question that `known` answer? Embedded runs of one seed are one and the same run, so
+    /// only another seed makes a repetition of them; on a real cluster every run is one.
     pub fn repeats(&self, known: &[Self]) -> bool {
         let is_new =
             self.meta.engine == Engine::Cluster || known.iter().all(|member| member.meta.seed != self.meta.seed);

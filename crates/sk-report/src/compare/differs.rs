@@ -1,10 +1,10 @@
-//! How two questions differ: scenario, trace, seed, version.
+//! How two columns differ: scenario, trace, seed, version.
 
 use serde_json::Value;
 
 use super::column::{Column, question};
 
-/// How many differences of two scenarios are told; a whole other scenario is not told field by field.
+/// How many differences of two scenarios are listed; an entirely different scenario is not listed field by field.
 const MOST: usize = 50;
 
 /// One difference.
@@ -85,7 +85,7 @@ fn compare(path: &str, old: &Value, new: &Value, found: &mut Vec<Difference>) {
                 compare(&format!("{path}[{place}]"), a, b, found);
             }
         }
-        // What only one side has is told by its fields too: a whole scheduler configuration says nothing in a line.
+        // What only one side has is listed by its fields too: a whole scheduler configuration says nothing in a line.
         (Value::Null, Value::Object(b)) if !b.is_empty() => {
             compare(path, &Value::Object(serde_json::Map::new()), new, found);
         }
@@ -103,7 +103,7 @@ fn compare(path: &str, old: &Value, new: &Value, found: &mut Vec<Difference>) {
     }
 }
 
-/// A value in a few words.
+/// A value in short.
 fn shown(value: &Value) -> String {
     const COLUMNS: usize = 40;
     let text = match value {

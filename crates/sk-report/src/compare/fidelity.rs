@@ -1,4 +1,4 @@
-//! How close each column comes to the recording, where one of the columns is one.
+//! How close each column comes to the recording, if one of the columns is a recording.
 
 use super::column::{Column, Member};
 use crate::fidelity;

@@ -1,7 +1,7 @@
 //! The comparison as one page: figures, overlaid curves, differences. One file, no network.
 //!
-//! It shares the report's style sheet, so the two read alike. The figures stand in the page as a table and need no
-//! script; the script draws the curves. Everything that comes from a record is escaped.
+//! It shares the report's style sheet. The figures are a plain table and need no script; the script draws the curves.
+//! Everything that comes from a record is escaped.
 
 use serde::Serialize;
 
@@ -17,7 +17,7 @@ use crate::html::{Page, points};
 const STYLE: &str = include_str!("../../assets/compare.css");
 const SCRIPTS: [&str; 2] = [include_str!("../../assets/tables.js"), include_str!("../../assets/compare.js")];
 
-/// Columns that are drawn: eight colours can be told apart. The table has all of them.
+/// Columns that are drawn: eight colours can be distinguished. The table has all of them.
 pub const DRAWN_MAX: usize = 8;
 
 #[derive(Serialize)]

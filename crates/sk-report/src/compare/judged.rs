@@ -1,8 +1,8 @@
-//! Assertions about a comparison: which figures each run is judged by, and what became of them.
+//! Assertions about a comparison: which figures each run is evaluated with, and the result.
 //!
-//! Every run but those of the first column is judged, beside the run of the first column that has its seed, or the one in
-//! the same place. An assertion must hold in each of them. Who judges is the caller: expressions may come from a pull
-//! request and are evaluated in a process with limits.
+//! Every run outside the first column is evaluated, with the run of the first column that has its seed, or the one in
+//! the same position, as baseline. An assertion must hold in each of them. The caller evaluates: expressions may come
+//! from a pull request and run in a process with limits.
 
 use super::column::{Column, Member};
 use super::{Comparison, fidelity};
@@ -97,7 +97,7 @@ fn caution(member: &Member) -> Option<String> {
     word.map(|word| format!("{} is {word}", member.label))
 }
 
-/// Without the figures that a run cannot tell, so that nothing is judged by a zero that nobody measured.
+/// Without the figures that are unknown for a run, so that no assertion reads a zero that was never measured.
 fn known(figures: Figure, member: &Member) -> Figure {
     member.unknown.iter().fold(figures, |figures, path| without(figures, path))
 }

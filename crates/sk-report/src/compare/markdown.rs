@@ -1,4 +1,4 @@
-//! The comparison for a pull request or a CI job's page.
+//! The comparison as Markdown, for a pull request or a CI job's page.
 
 use super::Comparison;
 use super::judged::Asserted;

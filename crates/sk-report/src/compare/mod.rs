@@ -1,8 +1,8 @@
-//! Runs side by side: what changed, by how much, and whether that is more than noise.
+//! Compares runs: what changed, by how much, and whether that is more than noise.
 //!
-//! The first run is the baseline. Runs of the same question under different seeds (repetitions) are one column with the
-//! mean of each figure. Everything here is made of summaries, so a comparison of many large runs stays small; only the
-//! page also draws curves.
+//! The first run is the baseline. Runs of the same trace and scenario under different seeds (repetitions) are one
+//! column with the mean of each figure. Everything here is made of summaries, so a comparison of many large runs stays
+//! small; only the page also draws curves.
 //!
 //! | module | what it owns |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! Which owners, namespaces and groups moved most between two columns.
+//! Which owners, namespaces and groups changed most between two columns.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::noise::mean;
 use crate::figures::Summary;
 use crate::shown::Unit;
 
-/// Entries told of each sort.
+/// Entries shown of each sort.
 const EACH: usize = 3;
 
 /// One entry that moved.

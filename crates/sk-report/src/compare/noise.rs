@@ -1,8 +1,8 @@
-//! How far two means may lie apart by chance alone.
+//! How far two means may differ by chance alone.
 //!
-//! With the same seeds on both sides (the usual case: variants of one scenario) the runs are paired and the bound is the
-//! 95 % confidence interval of the mean difference; pairing takes out what both sides have in common. With other seeds it
-//! is Welch's interval. With a single run on a side nothing is known, and nothing is claimed.
+//! With the same seeds on both sides (the usual case: variants of one scenario) the runs are paired and the bound is
+//! the 95 % confidence interval of the mean difference; pairing removes what both sides have in common. With other
+//! seeds it is Welch's interval. With a single run on a side the noise is unknown, and nothing is claimed.
 
 /// The 97.5 % point of Student's t for 1 to 30 degrees of freedom.
 const T: [f64; 30] = [

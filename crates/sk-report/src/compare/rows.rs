@@ -1,4 +1,4 @@
-//! The figures side by side: which differ, by how much, and whether that is better or worse.
+//! The rows of a comparison: which figures differ, by how much, and whether that is better or worse.
 
 use super::column::Column;
 use super::noise;
@@ -17,7 +17,7 @@ pub enum Judged {
     Better,
     /// It changed for the worse.
     Worse,
-    /// It changed, and nobody can say whether that is good.
+    /// It changed, and neither direction is better.
     Changed,
 }
 
@@ -78,7 +78,7 @@ fn of_one(definition: &Shown, columns: &[Column], trees: &[Vec<Figure>]) -> Opti
     let changes = (1..columns.len()).map(|place| {
         let is_paired = columns[0].seeds() == columns[place].seeds();
         let mut change = change(definition.better, values[0].as_deref()?, values[place].as_deref()?, is_paired)?;
-        // What nobody can see in the table is neither better nor worse.
+        // A difference too small to show in the table is neither better nor worse.
         if change.noise.is_none() && reads_alike(definition.unit, means[0], means[place]) {
             change.judged = if change.difference == 0.0 { Judged::Same } else { Judged::Changed };
         }

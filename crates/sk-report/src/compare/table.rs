@@ -1,7 +1,8 @@
-//! The comparison on a terminal: figures side by side, the difference of each block's last column behind them.
+//! The comparison on a terminal: figures in columns, and after each block's last column its difference from the
+//! baseline.
 //!
-//! As many columns as the terminal is wide; more columns come in further blocks that repeat the baseline, so nothing is
-//! cut that can be copied.
+//! A block has as many columns as the terminal is wide; more columns come in further blocks that repeat the baseline,
+//! so no figure is cut.
 
 use anstyle::{AnsiColor, Style};
 
@@ -48,7 +49,7 @@ struct Block<'a> {
     widths: Vec<usize>,
     /// The longest label of a column that is shown whole.
     label_max: usize,
-    /// The terminal has no room for differences beside the figures: they stand below.
+    /// The terminal has no room for differences beside the figures: they come below.
     is_narrow: bool,
 }
 
@@ -171,7 +172,7 @@ fn styled(judged: Judged) -> String {
 
 /// What became of each assertion, value beside limit; those that did not hold last, where they are seen.
 fn assertions(comparison: &Comparison, columns: usize) -> String {
-    let line = |Asserted { label, verdict }: &Asserted| side_by_side::complaint(&printable(label), verdict, columns);
+    let line = |Asserted { label, verdict }: &Asserted| side_by_side::verdict_line(&printable(label), verdict, columns);
     let (held, open): (Vec<&Asserted>, Vec<&Asserted>) =
         comparison.assertions.iter().partition(|asserted| asserted.verdict.result == Evaluated::Held);
     let text: String = held.into_iter().chain(open).map(line).collect();
@@ -199,8 +200,8 @@ fn notes(comparison: &Comparison, columns: usize) -> String {
     text
 }
 
-/// Pieces with ` · ` between them, in lines no wider than the terminal where they can be; a piece that is wider than a line is
-/// broken between words.
+/// Pieces with ` · ` between them, in lines no wider than the terminal where they can be; a piece that is wider than a
+/// line is broken between words.
 pub(super) fn wrapped(label: &str, lead: &str, pieces: &[String], columns: usize) -> String {
     let indent = width(label) + 2;
     let mut line = format!("{label}  {lead}");

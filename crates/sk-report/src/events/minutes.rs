@@ -1,4 +1,4 @@
-//! Pods counted by owner and minute: what a page tells of a run with more waits than it can hold.
+//! Pods counted by owner and minute, for runs with more waits than a page can hold.
 
 use std::collections::BTreeMap;
 

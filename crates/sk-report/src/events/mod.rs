@@ -1,9 +1,8 @@
-//! Everything that happened to pods, small enough for a page: each wait, answer of the scheduler, eviction and end.
+//! Everything that happened to pods, small enough for a page: each wait, scheduler message, eviction and end.
 //!
-//! What is kept is decided by the bytes that it takes in the page. Pods to which something happened (they waited, were
-//! evicted, preempted, lost their node or failed) come first, and their answers; pods that just ran come where there is
-//! room. Beyond that the eventful ones are counted by owner and minute ([`minutes`]), and the page says so: nothing is
-//! left out in silence.
+//! The bytes that an entry takes in the page decide what is kept. Pods to which something happened (they waited, were
+//! evicted, preempted, lost their node or failed) come first, with their messages; pods that just ran come where there
+//! is room. Beyond that, pods with events are counted by owner and minute ([`minutes`]), and the page says so.
 
 mod minutes;
 mod names;
@@ -50,7 +49,7 @@ pub struct PodLine {
     pub scheduled: Option<SimTime>,
     /// When it ran.
     pub started: Option<SimTime>,
-    /// When it let go of its node, or of its place in the queue.
+    /// When it left its node, or the queue.
     pub ended: Option<SimTime>,
     /// Among [`Events::nodes`].
     pub node: Option<u32>,
@@ -84,7 +83,7 @@ pub struct Answer {
     pub pod: u32,
     /// The node that it got, among [`Events::nodes`]; nothing if none fits.
     pub node: Option<u32>,
-    /// Why not, in the scheduler's words, or the scores of the nodes it could have had; among [`Events::texts`].
+    /// The scheduler's message, or the scores of the feasible nodes; an index into [`Events::texts`].
     pub text: Option<u32>,
 }
 
@@ -108,15 +107,15 @@ pub struct Events {
     pub nodes: Names,
     /// Reasons, messages, scores.
     pub texts: Names,
-    /// The pods that are told one by one, in the order of the record.
+    /// The pods that are listed one by one, in the order of the record.
     pub pods: Vec<PodLine>,
     /// The answers about them that say more than the pods' own times, in order of time.
     pub answers: Vec<Answer>,
     /// The pods that are only counted.
     pub minutes: Minutes,
-    /// Pods that are neither told nor counted, because nothing happened to them.
+    /// Pods that are neither listed nor counted, because nothing happened to them.
     pub quiet: u64,
-    /// Answers that are not told.
+    /// Messages that are left out.
     pub answers_left_out: u64,
     bytes: usize,
     quiet_bytes: usize,
@@ -184,7 +183,7 @@ impl Events {
         }
     }
 
-    /// There are too many to be told one by one: from now on they are counted.
+    /// There are too many to list one by one: from now on they are counted.
     fn count_all(&mut self, window: Window) {
         self.is_counting = true;
         self.is_without_quiet = true;
@@ -220,7 +219,7 @@ impl Events {
         }
     }
 
-    /// Reads the answers about the pods that are told one by one.
+    /// Reads the messages about the pods that are listed one by one.
     pub(crate) fn read_answers(&mut self, source: &impl Source) -> Result<(), Error> {
         let mut places: Option<Places> = None;
         let mut bytes = 0;
@@ -273,7 +272,7 @@ impl Events {
         less
     }
 
-    /// Is every pod told one by one?
+    /// Is every pod listed?
     pub fn is_whole(&self) -> bool {
         self.quiet == 0 && self.minutes.is_empty()
     }

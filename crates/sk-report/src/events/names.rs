@@ -1,4 +1,4 @@
-//! Texts that repeat, each kept once, and no more of them than a page can hold.
+//! Interns repeated strings, and bounds how many a page holds.
 
 use sk_core::lookup::{Lookup, hash_of};
 
@@ -14,7 +14,7 @@ pub struct Names {
 }
 
 impl Names {
-    /// Stands for a text for which there was no room.
+    /// Replaces a string for which there was no room.
     pub const OTHER: u32 = u32::MAX;
 
     pub(super) fn of_at_most(bytes_max: usize) -> Self {

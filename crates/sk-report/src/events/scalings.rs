@@ -1,4 +1,4 @@
-//! What the autoscaler did and refused, small enough for a page: one row per decision and owner, node or group.
+//! The autoscaler's decisions, small enough for a page: one row per decision and owner, node or group.
 
 use sk_core::SimTime;
 use sk_record::{AutoscalerRow, Decided, Error};
@@ -11,7 +11,7 @@ use crate::step::Window;
 const ROWS_MAX_BYTES: usize = 500_000;
 /// What a row takes: four numbers and a word.
 const ROW_BYTES: usize = 45;
-/// What the names and words of the rows may take, each.
+/// The bytes that names and messages of the rows may take, each.
 const TEXTS_MAX_BYTES: usize = 250_000;
 
 /// One decision about one owner, node or group, or about the whole cluster.
@@ -25,7 +25,7 @@ pub struct Scaling {
     pub about: Option<u32>,
     /// How many pods of that owner it is about.
     pub pods: i64,
-    /// In the autoscaler's words, among [`Scalings::texts`].
+    /// The autoscaler's message, an index into [`Scalings::texts`].
     pub text: Option<u32>,
 }
 
@@ -34,16 +34,16 @@ pub struct Scaling {
 pub struct Scalings {
     /// Owners, nodes and groups.
     pub subjects: Names,
-    /// The autoscaler's words.
+    /// The autoscaler's messages.
     pub texts: Names,
     /// Its decisions, in order of time.
     pub rows: Vec<Scaling>,
-    /// Decisions that are not told.
+    /// Decisions that are left out.
     pub left_out: u64,
 }
 
 impl Scalings {
-    /// Reads the decisions of a run. Pods of one owner that were told the same in one loop are one row.
+    /// Reads the decisions of a run. Pods of one owner with the same decision in one loop are one row.
     pub(crate) fn read(source: &impl Source, window: Window) -> Result<Self, Error> {
         let mut scalings = Self {
             subjects: Names::of_at_most(TEXTS_MAX_BYTES),

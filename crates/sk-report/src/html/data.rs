@@ -1,7 +1,7 @@
-//! What the page's script draws from: times in milliseconds since the run's start, everything bounded.
+//! The data for the page's script: times in milliseconds since the run's start, everything bounded.
 //!
-//! Pods, answers and nodes come as columns with texts kept once, which is a third of the bytes of a list of objects and
-//! is read faster.
+//! Pods, messages and nodes are columns with interned strings, which take a third of the bytes of a list of objects
+//! and load faster.
 
 use serde::Serialize;
 use sk_core::{SimDuration, SimTime};
@@ -117,7 +117,7 @@ struct ScalingColumns<'a> {
     subjects: Vec<&'a str>,
     texts: Vec<&'a str>,
     at: Vec<i64>,
-    /// In words: `scale-up`.
+    /// The kind of decision: `scale-up`.
     what: Vec<&'static str>,
     about: Vec<i64>,
     pods: Vec<i64>,

@@ -1,8 +1,9 @@
-//! report.html: one file, no network, at most [`BYTES_MAX`] bytes; the first screen answers without scrolling.
+//! report.html: one file, no network, at most [`BYTES_MAX`] bytes; the first screen shows the result without
+//! scrolling.
 //!
-//! Words and tables are written here and can be read without JavaScript; pictures, and the tables of pods, decisions and
-//! nodes, are made by the scripts in assets/ from the JSON in the page. Everything that comes from a trace is escaped, and
-//! the page forbids itself any connection.
+//! Text and tables are written here and readable without JavaScript; the scripts in assets/ draw the charts, and the
+//! tables of pods, decisions and nodes, from the JSON in the page. Everything that comes from a trace is escaped, and
+//! the page's Content-Security-Policy forbids any connection.
 
 mod data;
 mod page;
@@ -22,9 +23,9 @@ use crate::verdict::{Judged, Judgement, Mark, Trust};
 use crate::words::{self, grouped, plural};
 
 /// What a report may weigh. Its parts are bounded one by one: pods 6 MB, answers of the scheduler 1.5, texts 1.2, names
-/// 0.8, nodes 0.7, decisions of the autoscaler 1, curves 0.5, tables 600 rows of about 1 KB, scenario 0.3. Where all of them come to their bounds, or text
-/// is made of nothing but `<`, which is six times as long when escaped, pods that just ran are left out, and then pods are
-/// counted by owner and minute.
+/// 0.8, nodes 0.7, decisions of the autoscaler 1, curves 0.5, tables 600 rows of about 1 KB, scenario 0.3. Where all of
+/// them come to their bounds, or text is made of nothing but `<`, which is six times as long when escaped, pods that
+/// just ran are left out, and then pods are counted by owner and minute.
 pub const BYTES_MAX: usize = 10_000_000;
 
 /// Scenario text shown in the page; the rest stays in scenario.yaml.

@@ -1,4 +1,4 @@
-//! The frame that report and comparison share: one file, no network, one look.
+//! The frame of report and comparison: one file, no network, one style.
 
 use crate::escape::{json_in_script, markup};
 
@@ -11,7 +11,7 @@ pub(crate) struct Page<'a> {
     pub(crate) title: &'a str,
     /// The run that commands name.
     pub(crate) run: &'a str,
-    /// What stands in it, as markup.
+    /// Its content, as markup.
     pub(crate) body: &'a str,
     /// What its script draws from, as JSON.
     pub(crate) data: &'a str,

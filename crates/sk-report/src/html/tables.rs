@@ -19,7 +19,7 @@ pub(super) fn showing(shown: usize, total: usize, what: &str) -> String {
     if shown >= total { grouped(total as i64) } else { format!("showing {shown} of {} {what}", grouped(total as i64)) }
 }
 
-/// What was not simulated, object by object, worst first; the totals of each kind stand before its objects.
+/// What was not simulated, object by object, worst first; the totals of each kind come before its objects.
 pub(super) fn not_simulated(judgement: &Judgement) -> String {
     let all =
         || judgement.gaps.iter().map(|gap| (gap, "")).chain(judgement.accepted.iter().map(|gap| (gap, "accepted")));

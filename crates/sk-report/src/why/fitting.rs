@@ -1,8 +1,8 @@
-//! What would have fitted: how many more nodes of which group would have taken the pods that waited.
+//! How many more nodes of which group would have fitted the waiting pods.
 //!
-//! By requests of CPU and memory, because that is what a record knows of groups. Of taints, affinity and the like the
-//! autoscaler's own decisions tell: a group that it found not to suit the pods is left out, and where none suits them, whatever
-//! the number of nodes, that is told instead.
+//! Computed from requests of CPU and memory, because that is what a record knows of groups. For taints, affinity and
+//! the like it uses the autoscaler's own decisions: a group that the autoscaler rejected for the pods is left out, and
+//! if every group was rejected, the output says that instead.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use super::Said;
 use super::options::{self, Stance};
 use crate::words;
 
-/// Groups that are told.
+/// Groups that are shown.
 const GROUPS_MAX: usize = 5;
 
 /// For each group how many more nodes the pods would have needed, the fewest first; or why none would do.
@@ -52,7 +52,7 @@ fn repelling(considered: &[Said]) -> BTreeSet<&str> {
     repel
 }
 
-/// Why no group's nodes suit a pod, if that is what the autoscaler said: `2 node(s) didn't match Pod's node
+/// Why no group fits a pod, if that is the autoscaler's message: `2 node(s) didn't match Pod's node
 /// affinity/selector` of two groups. A group that is full or is given a rest would suit it.
 fn unsuited(message: &str, groups: usize) -> Option<&str> {
     let (_, reasons) = message.split_once("pod didn't trigger scale-up: ")?;

@@ -1,4 +1,4 @@
-//! What the run's components said about what is asked: the scheduler's answers and the autoscaler's decisions.
+//! What the scheduler and the autoscaler reported about the object in question.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use super::{ANSWERS_MAX, Said, Subject};
 use crate::source::Source;
 use crate::step::Window;
 
-/// Everything that was said, in order of time, up to the window's end.
+/// All messages, in order of time, up to the window's end.
 #[derive(Debug, Default)]
 pub(super) struct Heard {
     pub(super) answers: Vec<DecisionRow>,
@@ -63,8 +63,8 @@ impl Heard {
         self.is_cut
     }
 
-    /// What the autoscaler decided about these pods of one owner between two moments. It names a hundred pods of a decision;
-    /// where none of these is among them, what it decided about their owner's pods is told.
+    /// What the autoscaler decided about these pods of one owner between two moments. It names a hundred pods of a
+    /// decision; if it names none of these, its decisions about their owner's pods are shown.
     pub(super) fn autoscaler_on(
         &self,
         owner: &str,
@@ -108,7 +108,7 @@ fn is_about(row: &AutoscalerRow, subject: &Subject, owners: &BTreeSet<&str>) -> 
     }
 }
 
-/// A decision about pods in the autoscaler's own words: the event that Kubernetes would show, or what was done.
+/// The message of a decision about pods: the Kubernetes Event, or what was done.
 pub(super) fn in_words(row: &AutoscalerRow) -> String {
     match (&row.event, &row.message) {
         (Some(event), Some(message)) => format!("{event}: {message}"),
@@ -140,7 +140,7 @@ fn size(row: &AutoscalerRow) -> String {
     }
 }
 
-/// What a decision without words of its own says.
+/// The text for a decision without a message.
 fn decided(decision: Decided) -> String {
     match decision {
         Decided::Cooldown => "cooldown, nodes that could go stay because the cluster has just changed".to_owned(),
@@ -168,7 +168,7 @@ pub(super) fn tally(told: impl Iterator<Item = (String, SimTime)>) -> Vec<Said> 
     said
 }
 
-/// The refusals among the answers, with what was said.
+/// The failed attempts, with their messages.
 pub(super) fn refusals<'a>(
     answers: &'a [DecisionRow],
     members: &[&PodRow],

@@ -1,9 +1,8 @@
-//! Why did a pod wait, why is it there, why did it go, why was this node there and idle, why did this group not grow:
-//! answered from a run's rows, in Kubernetes' and the autoscaler's own words.
+//! `why`: why a pod waited, was placed or was deleted, why a node existed and was idle, why a group did not grow, from
+//! a run's rows, with the messages of Kubernetes and the autoscaler.
 //!
-//! A run is read once for what the object is and once more for what the scheduler and the
-//! autoscaler said about it. What is kept is bounded
-//! ([`PODS_MAX`], [`ANSWERS_MAX`]); what is left out is counted and said.
+//! It reads a run once to find the object and once more for what the scheduler and the autoscaler reported about it.
+//! The output is bounded ([`PODS_MAX`], [`ANSWERS_MAX`]); what is left out is counted and shown.
 
 mod fitting;
 mod heard;
@@ -25,13 +24,13 @@ use heard::Heard;
 pub use subject::Subject;
 pub use text::render;
 
-/// Pods that are looked at; a Deployment of more is told by its first ones.
+/// Pods that are read; of a Deployment with more, the first ones.
 pub const PODS_MAX: usize = 10_000;
 /// Answers of the scheduler that are kept: 50,000 × 300 bytes are 15 MB.
 pub const ANSWERS_MAX: usize = 50_000;
-/// Pods whose whole story is told when several are asked for.
+/// Pods whose whole history is shown if the question is about several.
 const STORIES_MAX: usize = 5;
-/// Stretches told of one node or group.
+/// Periods shown for one node or group.
 const STRETCHES_MAX: usize = 20;
 
 /// Why nothing can be answered.
@@ -60,7 +59,7 @@ pub struct Why {
     /// The time it is about.
     #[serde(skip)]
     pub window: Window,
-    /// Who waited, when, and what the scheduler said; longest first.
+    /// Which pods waited, when, and the scheduler's messages; longest first.
     pub waits: Vec<Waited>,
     /// What happened to single pods.
     pub pods: Vec<PodStory>,
@@ -68,7 +67,7 @@ pub struct Why {
     pub nodes: Vec<NodeStory>,
     /// What happened to a node group.
     pub groups: Vec<GroupStory>,
-    /// Pods that were looked at.
+    /// Pods that were read.
     pub pods_total: usize,
     /// Some pods or answers were left out: the bounds were reached.
     pub is_cut: bool,
@@ -90,13 +89,14 @@ pub struct Waited {
     /// The longest wait of one of them, in seconds.
     #[serde(serialize_with = "seconds")]
     pub longest: SimDuration,
-    /// What the scheduler said, in its own words, with how often; most often first.
+    /// The scheduler's messages with their counts; most frequent first.
     pub said: Vec<Said>,
-    /// What the autoscaler said about them meanwhile, in its own words, with how often; most often first.
+    /// The autoscaler's messages about them in the meantime with their counts; most frequent first.
     pub autoscaler: Vec<Said>,
-    /// Which groups it considered for them, each with its scores or its reason, which it chose and why; most often first.
+    /// Which groups it considered for them, each with its scores or its reason, which it chose and why; most often
+    /// first.
     pub considered: Vec<Said>,
-    /// Node groups that stood at their maximum meanwhile, and since when: the autoscaler could not add to them.
+    /// Node groups that were at their maximum in the meantime, and since when: the autoscaler could not add to them.
     pub at_max: Vec<AtMax>,
     /// How many more nodes of which group would have taken them, by CPU and memory.
     pub would_have_fitted: Vec<String>,
@@ -119,7 +119,7 @@ pub struct AtMax {
 /// One message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Said {
-    /// In the scheduler's words.
+    /// The scheduler's message.
     pub message: String,
     /// How often.
     pub times: usize,
@@ -171,8 +171,8 @@ pub struct GroupStory {
 }
 
 impl Why {
-    /// Answers about `subject` inside `window`, which lies in the run's. A pod that only a recording or another run has is
-    /// answered by what happened to its owner here.
+    /// Answers about `subject` inside `window`, which lies in the run's. A pod that only a recording or another run has
+    /// is answered by what happened to its owner here.
     pub fn of(source: &impl Source, subject: &Subject, window: Window) -> Result<Self, WhyError> {
         let run = Window::new(source.meta().start, source.meta().end);
         let mut fleet = Fleet::new(source.nodes()?.collect::<Result<_, _>>()?, run);

@@ -1,5 +1,5 @@
-//! What the autoscaler said of each group when it decided about pods: `small: 3 nodes for 7 pods, waste 0.24, chosen by
-//! least-waste; gpu: node(s) had untolerated taint(s)`, as the record has it.
+//! What the autoscaler reported of each group when it decided about pods: `small: 3 nodes for 7 pods, waste 0.24,
+//! chosen by least-waste; gpu: node(s) had untolerated taint(s)`, as the record has it.
 
 /// A group as a decision saw it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub(super) enum Stance<'a> {
 /// Reasons of groups that may not grow now and whose nodes may suit all the same.
 const HELD: [&str; 4] = ["max ", "in backoff", "not ready for scale-up", "exceeded quota"];
 
-/// The groups of a decision, each with what it said.
+/// The groups of a decision, each with its message.
 pub(super) fn read(options: &str) -> impl Iterator<Item = (&str, Stance<'_>)> {
     options.split("; ").filter_map(|said| {
         let (group, words) = said.split_once(": ")?;

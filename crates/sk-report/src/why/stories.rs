@@ -1,4 +1,4 @@
-//! What happened to single pods, nodes and groups, event by event.
+//! The history of single pods, nodes and groups, event by event.
 
 use std::collections::BTreeSet;
 
@@ -41,7 +41,7 @@ pub(super) fn pod(pod: &PodRow, heard: &Heard, fleet: &Fleet) -> PodStory {
     PodStory { pod: format!("{}/{}", pod.namespace, pod.name), owner: pod.owner.clone(), events }
 }
 
-/// The same words again and again are one event.
+/// The same message several times is one event.
 fn refusals(own: &[&DecisionRow]) -> Vec<Event> {
     let mut events = Vec::new();
     let mut last: Option<&str> = None;
@@ -73,7 +73,7 @@ fn why_there(own: &[&DecisionRow], at: SimTime) -> Vec<Event> {
     events
 }
 
-/// How it ended, and who did it where that can be told.
+/// How it ended, and who ended it if that is known.
 fn ended(pod: &PodRow, at: SimTime, heard: &Heard, fleet: &Fleet) -> String {
     let how = pod.ended_by.map_or("ended", EndedBy::as_str).replace('_', " ");
     let own = format!("{}/{}", pod.namespace, pod.name);
@@ -135,7 +135,7 @@ fn one_node(node: &Node, pods: &[PodRow], heard: &Heard, window: Window) -> Node
     NodeStory { node: row.name.clone(), events }
 }
 
-/// What the autoscaler said, as events: the same words again and again are one, and at most [`STRETCHES_MAX`] are told.
+/// The autoscaler's messages as events: the same message several times is one, and at most [`STRETCHES_MAX`] are shown.
 fn by_the_autoscaler<'a>(
     rows: impl Iterator<Item = &'a AutoscalerRow>,
     in_words: impl Fn(&AutoscalerRow) -> String,
@@ -153,7 +153,7 @@ fn by_the_autoscaler<'a>(
     said
 }
 
-/// How the group that is asked for grew and shrank, and what the autoscaler said of it.
+/// How the group in question grew and shrank, and the autoscaler's messages about it.
 pub(super) fn groups(
     subject: &Subject,
     fleet: &Fleet,

@@ -1,4 +1,4 @@
-//! What is asked about: everything, an object with pods, a node, or a node group.
+//! The object in question: the whole run, an object with pods, a node, or a node group.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! The answer on a terminal.
+//! The output of `why` on a terminal.
 
 use sk_core::SimTime;
 
@@ -8,13 +8,13 @@ use crate::words::{self, plural, printable};
 
 /// Waits shown; the rest is counted. `-s` and `-t` ask for less time, an object for less of the run.
 const WAITS_SHOWN: usize = 20;
-/// Where a sentence goes on: behind `  simulated  `.
+/// The column at which a sentence continues: behind `  simulated  `.
 const MOVED_IN: usize = 13;
 /// Messages shown of one wait.
 const SAID_SHOWN: usize = 4;
 
-/// The whole text, with a newline after each line. `columns`: how wide the terminal is; longer lines go on below, and nothing
-/// is cut.
+/// The whole text, with a newline after each line. `columns`: how wide the terminal is; longer lines go on below, and
+/// nothing is cut.
 pub fn render(why: &Why, columns: usize) -> String {
     let whole = whole(why);
     whole
@@ -73,7 +73,7 @@ fn waits(why: &Why, clock: Clock) -> String {
     text
 }
 
-/// What one of them said, with how often.
+/// A message of one of them, with its count.
 fn said(whose: &str, all: &[Said]) -> String {
     let mut text = String::new();
     for said in all.iter().take(SAID_SHOWN) {

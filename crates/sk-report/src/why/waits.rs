@@ -1,4 +1,4 @@
-//! Who waited together, what was said to them, and what would have helped.
+//! Pods that waited together, the scheduler's messages about them, and what would have helped.
 
 use sk_core::SimTime;
 use sk_record::{PodRow, RunMeta};
@@ -69,10 +69,10 @@ fn complete(waited: Waited, members: &[&PodRow], heard: &Heard, full: &[Full], m
     }
 }
 
-/// A group, its maximum, and from when to when it stood there.
+/// A group, its maximum, and from when to when it was at the maximum.
 type Full = (String, i64, SimTime, SimTime);
 
-/// When each group stood at its maximum.
+/// When each group was at its maximum.
 fn full_stretches(fleet: &Fleet, meta: &RunMeta) -> Vec<Full> {
     let mut stretches = Vec::new();
     for group in meta.groups.iter().filter(|group| group.max > 0) {
@@ -94,7 +94,7 @@ fn at_max(full: &[Full], waited: &Waited) -> Vec<AtMax> {
     found
 }
 
-/// What the scheduler said to these pods; where its answers were not kept, the last words that the pods bear.
+/// The scheduler's messages about these pods; if they were not kept, the last message in the pods' conditions.
 fn said(waited: &Waited, members: &[&PodRow], heard: &Heard) -> Vec<Said> {
     let told = tally(refusals(&heard.answers, members));
     if !told.is_empty() {

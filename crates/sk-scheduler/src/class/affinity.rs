@@ -1,4 +1,4 @@
-//! Terms of node affinity and of pod affinity, and what they match.
+//! Terms of node affinity and pod affinity, and what they match.
 
 use std::collections::BTreeMap;
 

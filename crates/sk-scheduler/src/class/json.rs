@@ -1,7 +1,8 @@
-//! From a pod's JSON.
+//! Reads a pod class from a pod's JSON.
 //!
-//! Reading is strict where a wrong guess would place the pod elsewhere (a quantity or a selector that does not parse) and
-//! bounded: a pod with more terms than [`MAX_TERMS`] is refused, because every one is compared with every other pod.
+//! Reading is strict where a wrong guess would place the pod elsewhere (a quantity or a selector that does not parse),
+//! and bounded: a pod with more than [`MAX_TERMS`] terms is refused, because every term is compared with every other
+//! pod.
 
 use std::collections::BTreeMap;
 
@@ -244,7 +245,7 @@ fn preferred_node_affinity(affinity: &Value) -> Read<Vec<(i32, NodeSelectorTerm)
     Ok(terms.filter(|(weight, term)| *weight != 0 && !term.matches_nothing).collect())
 }
 
-/// A term that asks for too much is an error: without it the pod would fit nowhere, and nobody would know why.
+/// A term that asks for too much is an error: without it the pod would fit nowhere, without a reason.
 fn bounded_term(term: &Value) -> Read<()> {
     let length = |field: &str| term.get(field).and_then(Value::as_array).map_or(0, Vec::len);
     bounded("matchExpressions", length("matchExpressions"))?;

@@ -1,12 +1,12 @@
-//! Everything that scheduling looks at in a pod, parsed once.
+//! Everything that scheduling reads in a pod, parsed once.
 //!
-//! Pods made from one template are alike to every plugin, so a pod is a [`ClassId`](super::ClassId) and a name. A class
-//! has two halves. The *shape* is what plugins need that compare one pod with one node (requests, node affinity,
-//! tolerations, ports, images): its results are kept per node. The rest (namespace, labels, affinity to other pods,
-//! spreading, claims, priority) is compared with other pods and objects.
+//! Pods of one template are equal to every plugin, so a pod is a [`ClassId`](super::ClassId) and a name. A class has
+//! two halves. The *shape* is what those plugins need that compare one pod with one node (requests, node affinity,
+//! tolerations, ports, images): its results are kept per node. The rest (namespace, labels, pod affinity, topology
+//! spread, claims, priority) is compared with other pods and objects.
 //!
-//! [`PodClass::from_json`] reads a pod as an API server answers it. It applies those defaults of the API server that
-//! change placement, so a pod straight from a manifest is read alike.
+//! [`PodClass::from_json`] reads a pod as an API server returns it. It applies those defaults of the API server that
+//! change placement, so it reads a pod from a plain manifest in the same way.
 
 mod affinity;
 mod json;

@@ -1,7 +1,7 @@
 //! What a pod needs that its placement does not take into account.
 //!
-//! The plugins that would look at it are passed through. A run counts and names the pods that need them, so that nobody
-//! takes their placement for more than it is.
+//! The scheduler passes through the plugins that would check it. A run counts and names the pods that need them, so
+//! that nobody trusts their placement too much.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! What a pod asks for (component-helpers `resource/helpers.go`; `framework/types.go`, `CalculateResource`).
+//! A pod's resource requests (component-helpers `resource/helpers.go`; `framework/types.go`, `CalculateResource`).
 
 use sk_core::resources::{Amounts, pod_requests};
 use sk_core::{Quantity, SmolStr};

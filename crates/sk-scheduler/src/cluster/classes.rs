@@ -1,4 +1,4 @@
-//! Classes and shapes, each once.
+//! Pod classes and shapes, each stored once.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -1,7 +1,7 @@
-//! What is counted on nodes, indexed by [`NodeId`].
+//! Per-node numbers, indexed by [`NodeId`].
 //!
-//! The numbers that every filter and score reads lie side by side; what only some pods need (ports, extended resources)
-//! has columns of its own that stay empty where nobody asks.
+//! The numbers that every filter and score reads lie side by side; those that only some pods need (ports, extended
+//! resources) have columns of their own that stay empty until a pod needs them.
 
 use std::sync::Arc;
 

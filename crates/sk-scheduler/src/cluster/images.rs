@@ -1,7 +1,7 @@
-//! Which images lie on how many nodes (`backend/cache/cache.go`, `addNodeImageStates`).
+//! Images and the number of nodes that have them (`backend/cache/cache.go`, `addNodeImageStates`).
 //!
-//! A node remembers for each of its images on how many nodes it was when the node was last looked at afresh: Kubernetes
-//! copies that number into the node's snapshot and renews it only when that node itself changes.
+//! A node keeps, for each of its images, the number of nodes that had the image when the node was last updated:
+//! Kubernetes copies that number into the node's snapshot and refreshes it only when that node itself changes.
 
 use crate::intern::Interner;
 use crate::node::NodeSpec;
@@ -27,7 +27,7 @@ impl Images {
         self.known[image as usize].0
     }
 
-    /// Has any node told of an image?
+    /// Has any node reported an image?
     pub(crate) fn is_empty(&self) -> bool {
         self.on.is_empty()
     }

@@ -1,10 +1,10 @@
-//! What changed on which node, in order.
+//! The log of changes to nodes, in order.
 //!
 //! Everything that is derived from the cluster (a score per node, a count per zone) remembers how far it has read and
-//! goes on from there, so a change costs nothing until somebody needs what depends on it. Each change of a pod also knows
-//! where the one before it of the same class stands, so a reader that cares about a few classes reads theirs alone. Entries
-//! older than [`MIN_KEPT`] are dropped; a reader that far behind starts anew from the columns, which then is cheaper
-//! anyway.
+//! continues from there, so a change costs nothing until something that depends on it is needed. Each change of a pod
+//! also links to the previous change of the same class, so a reader that needs a few classes reads only theirs. The
+//! log drops entries older than [`MIN_KEPT`]; a reader that is further behind starts again from the columns, which is
+//! cheaper by then.
 
 use crate::ids::{ClassId, NodeId};
 
@@ -75,7 +75,7 @@ impl Log {
         }
     }
 
-    /// Where a reader that has read everything stands.
+    /// The position of a reader that has read everything.
     pub(crate) fn end(&self) -> u64 {
         self.start + self.entries.len() as u64
     }

@@ -1,11 +1,11 @@
-//! The cluster as the scheduler's cache has it: nodes, the pods on them, and the objects beside them.
+//! The scheduler's cache: nodes, the pods on them, and the other objects that scheduling reads.
 //!
-//! The caller tells what its informers saw; nothing here decides. Ids are dense and the numbers lie in columns. Whatever
-//! is derived from them elsewhere reads the [`log`] to keep up.
+//! The caller passes in what its informers saw; nothing here decides. Ids are dense and the numbers lie in columns.
+//! Whatever is derived from them elsewhere follows the [`log`].
 //!
-//! *What if?* [`Cluster::checkpoint`], place and remove pods at will, [`Cluster::rollback`]: the cluster is as before, to
-//! the order of the pods on each node. For hypothetical nodes clone the cluster: it is columns, a few bytes per pod and
-//! node.
+//! What-if questions: [`Cluster::checkpoint`], place and remove pods at will, [`Cluster::rollback`]; the cluster is
+//! then as before, including the order of the pods on each node. For hypothetical nodes clone the cluster: it is
+//! columns, a few bytes per pod and node.
 
 pub(crate) mod classes;
 pub(crate) mod columns;

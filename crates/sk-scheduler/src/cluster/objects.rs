@@ -1,5 +1,5 @@
-//! The objects beside nodes and pods that decide about placement: namespaces, Services and controllers (default
-//! spreading), disruption budgets (preemption), claims, volumes and storage classes.
+//! The objects besides nodes and pods that affect placement: Namespaces, Services and controllers (default spreading),
+//! PodDisruptionBudgets (preemption), PersistentVolumeClaims, PersistentVolumes and StorageClasses.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

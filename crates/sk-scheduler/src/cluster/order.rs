@@ -1,10 +1,10 @@
-//! The nodes in the order in which a search looks at them.
+//! The order in which a search visits nodes.
 //!
-//! Kubernetes keeps a list of zones in first-seen order with the nodes of each, and walks them round-robin, so that a
-//! search cut short has seen all zones (`backend/cache/node_tree.go`). The walk is taken down as a *snapshot* at the
-//! start of a cycle, and only when a node is new to it or one has gone (`cache.go`, `UpdateSnapshot`): a node whose zone
-//! label changes keeps its place until then, and so does one that went and came back between two cycles. The order
-//! decides between equal scores, so that is part of being right.
+//! Kubernetes keeps a list of zones in first-seen order with the nodes of each, and visits them round-robin, so that a
+//! search that ends early has seen all zones (`backend/cache/node_tree.go`). It takes a *snapshot* of this order at
+//! the start of a cycle, but only when a node was added or removed (`cache.go`, `UpdateSnapshot`): a node whose zone
+//! label changes keeps its position until then, and so does one that was deleted and recreated between two cycles. The
+//! order breaks ties between equal scores, so it must be the same.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub(crate) struct Order {
     zones: Vec<(SmolStr, Vec<NodeId>)>,
     count: usize,
     walk: Arc<Vec<NodeId>>,
-    /// Where a node stands in the walk, by node.
+    /// The position of each node in the order.
     position: Vec<u32>,
     version: u64,
     has_new: bool,
@@ -45,7 +45,7 @@ impl Order {
         self.version
     }
 
-    /// Where the node stands in the walk.
+    /// The position of the node in the order.
     pub(crate) fn position(&self, node: NodeId) -> Option<usize> {
         self.position.get(node.index()).filter(|at| **at != ABSENT).map(|at| *at as usize)
     }

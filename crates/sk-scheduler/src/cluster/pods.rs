@@ -1,4 +1,4 @@
-//! Pods, where they are, and for which node some of them are nominated.
+//! Pods, their nodes, and nominations.
 
 use std::collections::BTreeMap;
 
@@ -114,10 +114,10 @@ impl Pods {
         self.on_nodes -= 1;
     }
 
-    /// Where in the list of its node a pod stands.
+    /// The index of a pod in the list of its node.
     fn place_on(&self, pod: PodId, node: NodeId) -> usize {
         let on = &self.on[node.index()];
-        // The newest stand at the end, and they are asked for most often.
+        // The newest are at the end, and they are looked up most often.
         on.iter().rposition(|other| *other == pod).expect("a pod that has a node is listed there")
     }
 

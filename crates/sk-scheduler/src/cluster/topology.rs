@@ -1,4 +1,4 @@
-//! The domains that nodes belong to: per label key that some pod cares about, the value of each node as a number.
+//! Topology domains: for each label key that some pod uses, the value of each node as a number.
 
 use std::sync::Arc;
 
@@ -67,7 +67,7 @@ impl Topology {
         &self.domains[key.index()]
     }
 
-    /// A key by name, if somebody asked for it before.
+    /// A key by name, if it was used before.
     pub(crate) fn id(&self, name: &str) -> Option<KeyId> {
         self.keys.get(name).map(KeyId)
     }

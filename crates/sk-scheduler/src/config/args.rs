@@ -1,4 +1,4 @@
-//! Arguments of plugins (`apis/config/v1/defaults.go`, `apis/config/validation/validation_pluginargs.go`).
+//! Plugin arguments (`apis/config/v1/defaults.go`, `apis/config/validation/validation_pluginargs.go`).
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
-//! A user's own KubeSchedulerConfiguration (`kubescheduler.config.k8s.io/v1`), as it is.
+//! Reads a user's KubeSchedulerConfiguration (`kubescheduler.config.k8s.io/v1`).
 //!
-//! Everything that changes a decision is taken over: profiles, plugins on and off at every extension point, weights,
-//! arguments, `percentageOfNodesToScore`, backoffs, the client's rate. What has no meaning here (leader election,
-//! profiling, `parallelism`) is listed in [`Configuration::ignored`]. What would change decisions and is not built in
+//! It takes over everything that changes a decision: profiles, plugins enabled and disabled at every extension point,
+//! weights, arguments, `percentageOfNodesToScore`, backoffs, the client's rate. [`Configuration::ignored`] lists what
+//! has no meaning here (leader election, profiling, `parallelism`). What would change decisions and is not built in
 //! (extenders, other plugins) is refused by name, with path, line and column.
 
 mod args;

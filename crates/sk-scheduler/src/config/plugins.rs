@@ -1,5 +1,5 @@
-//! Plugins on and off at every extension point, and their weights (`apis/config/v1/default_plugins.go`, `mergePluginSet`;
-//! `framework/runtime/framework.go`, `expandMultiPointPlugins`).
+//! Plugins enabled and disabled at every extension point, and their weights (`apis/config/v1/default_plugins.go`,
+//! `mergePluginSet`; `framework/runtime/framework.go`, `expandMultiPointPlugins`).
 
 use super::reader::{At, Read};
 use crate::framework::Profile;

@@ -1,4 +1,4 @@
-//! A value and the path to it, so that every refusal says where.
+//! A value with its path, so that every error names its position.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ pub enum Step {
     Index(usize),
 }
 
-/// Where a value stands in a configuration.
+/// The path of a value in a configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Path(pub Vec<Step>);
 
@@ -36,7 +36,7 @@ impl fmt::Display for Path {
     }
 }
 
-/// A value and where it stands.
+/// A value and its path.
 #[derive(Clone, Debug)]
 pub(super) struct At<'a> {
     pub(super) value: &'a Value,

@@ -1,6 +1,7 @@
-//! YAML text as a tree, and where in the text a path leads.
+//! YAML text as a tree, and the line and column of a path.
 //!
-//! The text is read twice only if there is something to refuse: first as a plain tree, then as one with places.
+//! Only an error needs positions, so the text is parsed first as a plain tree, and a second time with positions if
+//! there is an error.
 
 use std::fmt;
 
@@ -29,7 +30,7 @@ pub(super) fn read(text: &str) -> Result<Value, ConfigError> {
     })
 }
 
-/// Line and column of what stands at a path, or of the nearest thing around it.
+/// Line and column of a path, or of its nearest parent.
 pub(super) fn place(text: &str, path: &Path) -> Option<(u64, u64)> {
     let root: Spanned<Tree> = serde_saphyr::from_str(text).ok()?;
     let mut at = &root;

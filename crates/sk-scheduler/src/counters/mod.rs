@@ -1,13 +1,13 @@
-//! How many pods of which kind are in which domain of nodes, kept by deltas.
+//! Counts pods per topology domain, updated by deltas.
 //!
-//! Spreading and affinity between pods both ask for sums over all pods on all nodes. A [`Counter`] keeps one such sum per
-//! domain (a zone, a host) or per node. It reads the cluster's log from where it stopped, so a pod that was placed costs
-//! one addition in each counter that cares, when it is next asked. What a pod is worth to a counter depends on its class
-//! alone and is worked out once per class. A counter that was not asked for long reads only the changes of the classes that
-//! it cares about: among a thousand Deployments those of one. Which these are, a selector by a label's value finds without
-//! a look at the other classes.
+//! Topology spread and pod affinity both need sums over all pods on all nodes. A [`Counter`] keeps one such sum per
+//! domain (a zone, a host) or per node. It reads the cluster's log from where it stopped, so a placed pod costs one
+//! addition in each counter that matches it, when the counter is next read. A pod's weight in a counter depends on its
+//! class alone and is computed once per class. A counter that was not read for long reads only the changes of the
+//! classes that it matches: among a thousand Deployments those of one. A selector on a label value finds these classes
+//! without visiting the others.
 //!
-//! Bounded: past [`MAX_BYTES`] the counter that was asked least lately goes; it is made anew when asked again.
+//! Bounded: above [`MAX_BYTES`] the least recently read counter is dropped and rebuilt when it is read again.
 
 mod weigh;
 
@@ -200,7 +200,7 @@ impl Counter {
         self.topology_version = cluster.topology.version;
         self.counts.fill(0);
         (self.total, self.highest) = (0, 0);
-        // The first pod of a new Deployment: nobody is there yet.
+        // The first pod of a new Deployment: there are no others yet.
         if cluster.classes.len() - self.sorted <= cluster.pods.on_nodes {
             self.sort_classes(cluster);
             if self.cares.iter().all(|(class, _)| cluster.pods.of_class(*class) == 0) {

@@ -1,4 +1,4 @@
-//! What one pod is worth to a counter.
+//! The weight of one pod in a counter.
 
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};

@@ -1,8 +1,8 @@
-//! The choice where soft topology spread is the only score that looks at other pods.
+//! Chooses a node where soft topology spread is the only score that depends on other pods.
 //!
-//! What that score says of a node depends on how many pods of the kind are in its domains, and on nothing else. So the
-//! feasible nodes fall into a few groups (so many pods on the host, this zone), each group is scored once, and of each
-//! group only the nodes with the best local score can win.
+//! That score depends only on the number of matching pods in a node's domains. So the feasible nodes fall into a few
+//! groups (so many pods on the host, this zone), each group is scored once, and in each group only the nodes with the
+//! best local score can win.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ struct Best {
     place: u32,
 }
 
-/// Nobody feasible is in the group. The local score of a node that is out is as low.
+/// No feasible node is in the group. The local score of a node that is out is as low.
 const NOBODY: i32 = -1;
 
 impl Grouping {

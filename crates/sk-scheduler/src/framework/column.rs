@@ -1,12 +1,12 @@
-//! For a shape that comes again and again: what the local filters and scores say of every node, kept.
+//! Cached results of the local filters and scores for every node, for shapes that recur.
 //!
-//! A column is indexed by the node's place in the search order and re-made only for nodes that changed. A shape gets one
-//! when it is seen for the second time; before, a search simply evaluates the nodes it looks at. So a workload of one-off
-//! pods pays for no columns, and one of Deployments pays for each node once per change.
+//! A column is indexed by the node's position in the search order and recomputed only for nodes that changed. A shape
+//! gets a column when it is seen for the second time; before that, a search evaluates the nodes that it visits. So a
+//! workload of one-off pods pays for no columns, and one of Deployments pays for each node once per change.
 //!
-//! A column also counts its rejections, so that a pod that is out everywhere needs no look at the nodes to say why.
+//! A column also counts its rejections, so the reason why a pod fits nowhere is known without visiting the nodes.
 //!
-//! Bounded by [`MAX_BYTES`]; the column that was used least lately goes first.
+//! Bounded by [`MAX_BYTES`]; the least recently used column is dropped first.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What one cycle knows, and what is kept between cycles because it is dear to make.
+//! The state of one scheduling cycle, and the parts of it that are kept between cycles because they are expensive.
 
 use super::profile::Compiled;
 use crate::Cluster;

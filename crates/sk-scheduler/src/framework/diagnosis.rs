@@ -1,6 +1,6 @@
-//! Why a pod cannot be placed, in kube-scheduler's words (`framework/types.go`, `FitError.Error`).
+//! Why a pod cannot be scheduled, with kube-scheduler's messages (`framework/types.go`, `FitError.Error`).
 //!
-//! The cycle keeps codes and counts; the sentence is made when somebody reads it.
+//! The cycle keeps codes and counts; the message is made when it is read.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,18 +18,18 @@ pub struct Diagnosis {
     pub(crate) nodes: usize,
     /// How many nodes were rejected for what.
     pub(crate) rejections: BTreeMap<Rejection, usize>,
-    /// PreFilter said so of all nodes.
+    /// PreFilter rejected all nodes.
     pub(crate) pre_filter: Option<String>,
     /// Nodes that were not looked at, because these plugins named the only ones worth it.
     pub(crate) named_by: PluginSet,
     /// Who rejected: what may help later.
     pub(crate) plugins: PluginSet,
-    /// What PostFilter plugins said, in their order.
+    /// The messages of PostFilter plugins, in their order.
     pub(crate) post_filter: Vec<PostFilter>,
     sentence: Sentence,
 }
 
-/// The sentence, once somebody has read it. It follows from the rest and plays no part in comparisons.
+/// The message, once it was read. It follows from the rest and plays no part in comparisons.
 #[derive(Clone, Debug, Default)]
 struct Sentence(OnceLock<Box<str>>);
 
@@ -41,7 +41,7 @@ impl PartialEq for Sentence {
 
 impl Eq for Sentence {}
 
-/// What a PostFilter plugin said.
+/// The message of a PostFilter plugin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum PostFilter {
     /// DynamicResources, of a pod without claims.
@@ -107,7 +107,7 @@ impl Diagnosis {
         self.post_filter.iter().any(|said| matches!(said, PostFilter::NotEligible(_) | PostFilter::NoState))
     }
 
-    /// How many nodes each plugin rejected, with its own words for it.
+    /// How many nodes each plugin rejected, with its message.
     pub fn reasons(&self) -> Vec<(PluginId, String, usize)> {
         let mut reasons: BTreeMap<(PluginId, String), usize> = BTreeMap::new();
         for (rejection, count) in &self.rejections {

@@ -1,4 +1,4 @@
-//! Why this node: the scores of every plugin on the best nodes. Made only when somebody asks.
+//! Why this node: every plugin's scores on the best nodes. Computed only on request.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Which plugins there are at which extension point, in kube-scheduler's order: the one table that the default profile and
-//! a user's configuration are made from (`apis/config/v1/default_plugins.go`, 1.36).
+//! The plugins of each extension point, in kube-scheduler's order: the one table that the default profile and a user's
+//! configuration are made from (`apis/config/v1/default_plugins.go`, 1.36).
 
 use super::plugin::PluginId;
 

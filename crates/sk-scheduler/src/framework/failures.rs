@@ -1,15 +1,16 @@
-//! What is remembered of pods that found no node, so that the next pod of the class is not compared with every node.
+//! Remembers pods that did not fit, so that the next pod of the class is not compared with every node.
 //!
-//! A waiting pod is tried again whenever something may have helped it, and mostly that was something else. A class's
-//! failure stands as long as nothing has changed that it came from: the order of nodes, nominations, namespaces' labels,
-//! what the local filters say of each node (a kept [column](super::column)), and the pods that its own affinity and hard
-//! spread constraints count or that keep it away. Then its next pod fails in the same words, and nothing is looked at.
+//! A waiting pod is retried whenever something may have helped it, and usually that helped another pod. A class's
+//! failure stands until something changes that it was derived from: the order of nodes, nominations, namespace labels,
+//! the local filters' results for each node (a cached [column](super::column)), and the pods that its own affinity and
+//! hard spread constraints count or that repel it. Until then its next pod fails with the same message, and no node is
+//! visited.
 //!
-//! Where only the local filters' verdicts have moved and still rule out every node, the column's tally is the new
+//! Where only the local filters' results have changed and still reject every node, the column's tally is the new
 //! diagnosis ([`Found::Nowhere`](super::search::Found::Nowhere)).
 //!
-//! Never remembered: failures of pods with claims, which are named after the pod, and of nominated pods. One in which
-//! preemption looked for victims stands only until the next change of any kind.
+//! Never remembered: failures of pods with claims, whose names come from the pod, and of nominated pods. A failure in
+//! which preemption searched for victims stands only until the next change of any kind.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -174,7 +175,7 @@ impl Scheduler {
     }
 }
 
-/// Is anybody on a node whom the pod may preempt?
+/// Is there a pod on a node that this pod may preempt?
 pub(super) fn has_victims(cluster: &Cluster, attempt: &Attempt) -> bool {
     let lower = cluster.pods.lowest_priority().is_some_and(|lowest| lowest < attempt.class.priority);
     lower && !attempt.class.never_preempts

@@ -1,6 +1,6 @@
 //! The plugins that compare one pod with one node, as one loop over columns.
 //!
-//! Built once per cycle for a shape: filters that cannot object to this pod on this cluster are left out, so a plain pod
+//! Built once per cycle for a shape. It leaves out filters that cannot reject this pod on this cluster, so a plain pod
 //! on a cluster without taints costs four comparisons per node.
 
 use super::plugin::{PluginId, Rejection};

@@ -1,7 +1,7 @@
-//! One scheduling cycle (`schedule_one.go`): PreFilter, Filter, PostFilter, PreScore, Score, choose.
+//! One scheduling cycle (`schedule_one.go`): PreFilter, Filter, PostFilter, PreScore, Score, select host.
 //!
-//! [`Scheduler`] holds the cluster, the profiles and where the last search ended. Assuming and binding are the caller's:
-//! it counts a placed pod with [`Cluster::add_pod`](super::Cluster::add_pod) and takes it back if the binding fails.
+//! [`Scheduler`] holds the cluster, the profiles and where the last search ended. The caller assumes and binds: it
+//! adds a placed pod with [`Cluster::add_pod`](super::Cluster::add_pod) and removes it if the binding fails.
 
 mod alike;
 mod column;

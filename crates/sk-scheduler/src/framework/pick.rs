@@ -1,9 +1,9 @@
-//! Which of the feasible nodes it is to be.
+//! Selects one of the feasible nodes.
 //!
 //! Kubernetes puts the list of feasible nodes into a binary heap (Go's container/heap, `Init` and one `Pop`) with the
-//! higher total on top (`schedule_one.go`, `newSortedNodeScores`). What comes out is, among the highest totals, the first
-//! in *pre-order* of the tree that the list is: a node, then what hangs on its left, then on its right. So one pass for
-//! the maximum and a look at the ties will do. [`tests`] compares this with such a heap.
+//! highest total on top (`schedule_one.go`, `newSortedNodeScores`). The result is, among the highest totals, the first
+//! in *pre-order* of the tree that the list forms: a node, then its left subtree, then its right. So one pass for the
+//! maximum and one over the ties is enough. [`tests`] compares this with such a heap.
 
 /// Of two places in the list with equal totals, `later` being behind `earlier`: does `later` come first?
 #[inline]

@@ -1,8 +1,8 @@
-//! What a plugin is: an id, a rejection that fits into a register, and the trait with its extension points.
+//! The plugin interface: an id, a rejection that fits into a register, and the trait with its extension points.
 //!
-//! Plugins are stateless statics; what a user configures is in the [`Profile`](super::Profile), what one cycle knows in
-//! the [`CycleState`]. A cycle state can be told "as if this pod were (not) on that node" ([`Plugin::pod_changed`]), so
-//! preemption and what-if questions run the very same filters.
+//! Plugins are stateless statics; the [`Profile`](super::Profile) has the user's configuration, the [`CycleState`] the
+//! state of one cycle. A cycle state can be changed as if a pod were (not) on a node ([`Plugin::pod_changed`]), so
+//! preemption and what-if questions run the same filters.
 
 use super::cycle_state::{Caches, Cx, CycleState};
 use crate::class::PodClass;
@@ -181,7 +181,7 @@ pub(crate) enum PreFilter {
     Skip,
     /// Only these nodes, sorted by name, are worth asking about.
     Only(Vec<NodeId>),
-    /// No node will do, in these words.
+    /// No node fits, with this message.
     Reject(String),
 }
 
@@ -213,6 +213,6 @@ pub(crate) trait Plugin: Sync {
         Hint::Skip
     }
 
-    /// Its reasons in kube-scheduler's words.
+    /// Its reasons, with kube-scheduler's messages.
     fn describe(&self, _class: &PodClass, _reasons: u32, _say: &mut dyn FnMut(&str)) {}
 }

@@ -1,10 +1,10 @@
-//! Who would have to go (`framework/preemption/preemption.go`, `defaultpreemption/default_preemption.go`).
+//! Preemption: selects victims (`framework/preemption/preemption.go`, `defaultpreemption/default_preemption.go`).
 //!
-//! On each node that could be helped, all pods of lower priority are taken off and then put back one by one, the most
-//! important first, as long as the pod still fits. Of the nodes the one that hurts least is chosen.
+//! On each candidate node, preemption removes all pods of lower priority and then reprieves them one by one, the most
+//! important first, as long as the preemptor still fits. It chooses the node with the least damage.
 //!
-//! Kubernetes starts at a random node and, of nodes that hurt alike, takes whichever a map gives first. Here both are the
-//! first in the order of nodes. Where there are fewer candidates than are wanted and no tie, the answers are equal.
+//! Kubernetes starts at a random node and, of equally good nodes, takes whichever a map returns first. Here both are
+//! the first in node order. Where there are fewer candidates than are wanted and no tie, the results are equal.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! A profile: which plugins run at which extension point, with which weights and arguments. Data, made by hand, by
+//! A profile: the plugins of each extension point, their weights and arguments. It is data, made by hand, by
 //! [`Profile::default`] or from a user's configuration.
 
 use sk_core::SmolStr;

@@ -1,4 +1,4 @@
-//! The scheduler's memory between pods, and one decision.
+//! The scheduler's state between pods, and one decision.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -39,9 +39,9 @@ pub enum Decision {
         /// Why no node has room.
         diagnosis: Box<Diagnosis>,
     },
-    /// No node will do. Pods that fail in the same words share them.
+    /// No node fits. Pods that fail with the same message share it.
     Unschedulable(Arc<Diagnosis>),
-    /// No profile has the pod's `schedulerName`: somebody else's pod, or nobody's.
+    /// No profile has the pod's `schedulerName`.
     NoProfile,
 }
 
@@ -69,7 +69,7 @@ pub(super) struct Attempt {
     pub(super) shape: Arc<ShapeEntry>,
     pub(super) profile: Arc<Compiled>,
     pub(super) state: CycleState,
-    /// The only nodes worth looking at, and who said so.
+    /// The only nodes to consider, and the plugin that said so.
     pub(super) only: Option<Vec<NodeId>>,
 }
 

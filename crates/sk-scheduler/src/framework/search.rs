@@ -1,8 +1,8 @@
-//! The search for feasible nodes and the choice among them (`findNodesThatPassFilters`, `prioritizeNodes`).
+//! Finds feasible nodes and selects one (`findNodesThatPassFilters`, `prioritizeNodes`).
 //!
-//! Nodes are looked at in their order from where the last search ended, until one more is found than is wanted. Two ways:
-//! over a kept column alone, where nothing but local plugins matters to the pod; or node by node, with the other filters
-//! and with scores that are normalised over the feasible nodes.
+//! A search visits nodes in order from where the last search ended, until it has found one more than it needs. It
+//! works in one of two ways: over a cached column alone, where only local plugins matter to the pod; or node by node,
+//! with the other filters and with scores normalised over the feasible nodes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub(crate) struct Search {
     pub(super) grouping: Grouping,
     /// The other nodes that were looked at.
     pub(super) rejected: Vec<(NodeId, Rejection)>,
-    /// Nodes that other pods are nominated for, and what was said of them.
+    /// Nodes that other pods are nominated for, and their results.
     rivals: Vec<(NodeId, Rejection)>,
     /// How many nodes were looked at one by one.
     pub(super) looks: u64,

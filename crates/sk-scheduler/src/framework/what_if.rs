@@ -1,4 +1,4 @@
-//! Where a pod would fit, asked without deciding anything: the autoscaler's question.
+//! Where a pod would fit, without a decision: the autoscaler's question.
 
 use super::diagnosis::Diagnosis;
 use super::plugin::Rejection;

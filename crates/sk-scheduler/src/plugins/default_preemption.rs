@@ -1,5 +1,5 @@
-//! DefaultPreemption: the search for victims is in [`crate::framework`]; events never help a pod that waits for
-//! its victims (`defaultpreemption/default_preemption.go`, `isPodSchedulableAfterPodDeletion`).
+//! DefaultPreemption: [`crate::framework`] searches for victims; events never help a pod that waits for its victims
+//! (`defaultpreemption/default_preemption.go`, `isPodSchedulableAfterPodDeletion`).
 
 use crate::framework::plugin::Plugin;
 

@@ -1,4 +1,4 @@
-//! ImageLocality: better where the images are already, and less so where only few nodes have them
+//! ImageLocality: prefers nodes that have the pod's images, less so for images that only few nodes have
 //! (`imagelocality/image_locality.go`).
 
 use super::MAX_NODE_SCORE;

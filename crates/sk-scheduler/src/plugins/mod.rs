@@ -1,8 +1,8 @@
-//! The plugins of the default profile, one file each, named as Kubernetes names them.
+//! The plugins of the default profile, one file each, with Kubernetes' names.
 //!
-//! The arithmetic of those that compare one pod with one node stands in plain functions, which the columns of
-//! [`super::framework`] call for node after node; the [`Plugin`] trait calls the same functions for one node in a dry
-//! run. Integers as in Go; floats in Go's order of operations.
+//! The arithmetic of plugins that compare one pod with one node is in plain functions. The columns of
+//! [`super::framework`] call them for node after node; the [`Plugin`] trait calls the same functions for one node in a
+//! dry run. Integers as in Go; floats in Go's order of operations.
 
 pub(crate) mod default_preemption;
 pub(crate) mod image_locality;

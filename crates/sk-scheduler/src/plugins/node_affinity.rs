@@ -1,4 +1,4 @@
-//! NodeAffinity: `nodeSelector`, required and preferred node affinity, and what the profile adds
+//! NodeAffinity: `nodeSelector`, required and preferred node affinity, and the profile's added affinity
 //! (`nodeaffinity/node_affinity.go`).
 
 use std::collections::BTreeSet;

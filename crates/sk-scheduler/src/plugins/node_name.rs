@@ -1,4 +1,4 @@
-//! NodeName: a pod that is created with a node's name goes there (`nodename/node_name.go`).
+//! NodeName: a pod with `spec.nodeName` fits only that node (`nodename/node_name.go`).
 
 use crate::class::{PodClass, Shape};
 use crate::cluster::columns::Columns;

@@ -1,4 +1,4 @@
-//! NodePorts: two pods cannot open one port of a node (`nodeports/node_ports.go`).
+//! NodePorts: two pods cannot use one host port of a node (`nodeports/node_ports.go`).
 
 use crate::class::{HostPort, PodClass, Shape};
 use crate::cluster::columns::Columns;

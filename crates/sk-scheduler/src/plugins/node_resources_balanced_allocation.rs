@@ -1,4 +1,4 @@
-//! NodeResourcesBalancedAllocation: better where the pod evens out how far the resources are used
+//! NodeResourcesBalancedAllocation: prefers nodes on which the pod evens out the usage of the resources
 //! (`noderesources/balanced_allocation.go`).
 
 use super::MAX_NODE_SCORE;

@@ -1,5 +1,5 @@
-//! NodeResourcesFit: is there room, and how full is the node after? (`noderesources/fit.go`, `least_allocated.go`,
-//! `most_allocated.go`, `requested_to_capacity_ratio.go`, `resource_allocation.go`)
+//! NodeResourcesFit: does the pod fit, and how full is the node afterwards? (`noderesources/fit.go`,
+//! `least_allocated.go`, `most_allocated.go`, `requested_to_capacity_ratio.go`, `resource_allocation.go`)
 
 use super::MAX_NODE_SCORE;
 use crate::class::PodClass;

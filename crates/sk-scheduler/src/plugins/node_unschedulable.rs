@@ -1,4 +1,4 @@
-//! NodeUnschedulable: a cordoned node takes only pods that tolerate that (`nodeunschedulable/node_unschedulable.go`).
+//! NodeUnschedulable: a cordoned node accepts only pods that tolerate it (`nodeunschedulable/node_unschedulable.go`).
 
 use std::sync::Arc;
 

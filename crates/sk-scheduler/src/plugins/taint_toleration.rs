@@ -1,4 +1,4 @@
-//! TaintToleration: taints that repel keep a pod off, taints that prefer others lower the score
+//! TaintToleration: `NoSchedule` and `NoExecute` taints reject a pod, `PreferNoSchedule` taints lower the score
 //! (`tainttoleration/taint_toleration.go`). The feature gate for `Lt` and `Gt` is off by default in 1.36.
 
 use sk_core::{TaintEffect, Toleration};

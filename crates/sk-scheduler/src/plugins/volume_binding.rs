@@ -1,8 +1,8 @@
-//! VolumeBinding: a bound claim's volume must be reachable from the node; an unbound one must be makeable there
-//! (`volumebinding/volume_binding.go`, `binder.go`).
+//! VolumeBinding: a bound claim's volume must be reachable from the node; for an unbound claim the node must allow a
+//! new one (`volumebinding/volume_binding.go`, `binder.go`).
 //!
-//! Volumes that wait to be matched with a claim by size and mode are not searched: an unbound claim of a class that waits
-//! for its first consumer is one for which a volume will be made. Storage capacities are not looked at.
+//! Available volumes are not matched with claims by size and mode: an unbound claim with a `WaitForFirstConsumer`
+//! class always gets a new volume. Storage capacities are not checked.
 
 use crate::class::{NodeSelectorTerm, PodClass};
 use crate::cluster::objects::VolumeClaim;
@@ -34,7 +34,7 @@ struct Unbound {
     allowed: Vec<NodeSelectorTerm>,
 }
 
-/// A lister's words for a claim that is not there.
+/// A lister's message for a claim that does not exist.
 pub(crate) fn not_found(name: &str) -> String {
     format!("persistentvolumeclaim \"{name}\" not found")
 }

@@ -1,7 +1,8 @@
-//! VolumeRestrictions, as far as it rejects a pod whose claim does not exist (`volumerestrictions/volume_restrictions.go`).
+//! VolumeRestrictions, as far as it rejects a pod whose claim does not exist
+//! (`volumerestrictions/volume_restrictions.go`).
 //!
-//! It is the first plugin that looks claims up, so it is the one that such a pod waits for: a new volume does not help it,
-//! the claim does. Disks that two pods may not share are passed through and counted on the class.
+//! It is the first plugin that looks claims up, so it is the plugin that rejects such a pod: only the claim helps it,
+//! not a new volume. Disks that two pods may not share are passed through and counted on the class.
 
 use super::volume_binding::not_found;
 use crate::framework::cycle_state::{Caches, Cx, CycleState};

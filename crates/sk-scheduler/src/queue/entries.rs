@@ -1,4 +1,4 @@
-//! The waiting pods by their ids: four bytes for every pod there is, an [`Entry`] for those that wait.
+//! The waiting pods by id: four bytes for every pod, and an [`Entry`] for those that wait.
 
 use super::entry::Entry;
 use crate::ids::PodId;

@@ -1,4 +1,4 @@
-//! One waiting pod: where it waits, in which order, for how long.
+//! One waiting pod: in which queue, in which order, for how long.
 
 use std::cmp::Reverse;
 
@@ -95,7 +95,7 @@ impl Entry {
         (Reverse(self.priority), self.since, self.number)
     }
 
-    /// The pod was tried and these rejected it; nobody: something went wrong.
+    /// The pod was tried and these plugins rejected it; none: an error.
     pub(super) fn failed(&mut self, now: SimTime, rejectors: PluginSet) {
         if rejectors.is_empty() {
             self.error_count += 1;

@@ -1,6 +1,6 @@
-//! What happens in a cluster that may help a waiting pod, and whether it does.
+//! Cluster events that may make a waiting pod schedulable, and whether they do.
 //!
-//! One event carries one action, as Kubernetes splits an update into what changed (`framework/events.go`).
+//! One event has one action, as Kubernetes splits an update by what changed (`framework/events.go`).
 
 use sk_core::SmolStr;
 

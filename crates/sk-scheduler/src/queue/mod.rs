@@ -1,12 +1,12 @@
-//! Which pod is next (`backend/queue`).
+//! The scheduling queue (`backend/queue`).
 //!
-//! A pod is in one of three places. *Active*: by priority, then by age. *Unschedulable*: until something happens that may
-//! help it, or for [`QueueSettings::flush_after`]. *Backing off*: helped, but it failed lately; a scheduler with nothing
-//! else to do takes these too, so backoff only orders pods and never makes an idle scheduler wait. What happens while a
-//! pod is being tried is kept and judged when it has failed.
+//! A pod is in one of three queues. *Active*: by priority, then by age. *Unschedulable*: until an event may help it,
+//! or for [`QueueSettings::flush_after`]. *Backoff*: helped, but it failed recently; a scheduler with nothing else to
+//! do takes these too, so backoff only orders pods and never makes an idle scheduler wait. Events during a pod's
+//! attempt are kept and evaluated when the attempt has failed.
 //!
-//! Waiting pods of one class that the same plugins rejected are one group: an event is judged once per group, so ten
-//! thousand pods that wait for the same thing cost as much as one. Time is passed in.
+//! Waiting pods of one class that the same plugins rejected form one group. An event is evaluated once per group, so
+//! ten thousand pods that wait for the same thing cost as much as one. The caller passes time in.
 
 mod entries;
 mod entry;
@@ -165,7 +165,7 @@ impl Queue {
         self.events[from..].iter()
     }
 
-    /// The pod is no longer being tried; events that nobody needs any more are forgotten.
+    /// The pod is no longer being tried; events that are no longer needed are dropped.
     fn land(&mut self, pod: PodId) {
         if self.in_flight.remove(&pod).is_none() {
             return;
@@ -325,7 +325,7 @@ impl Queue {
     }
 }
 
-/// `isPodWorthRequeuing`: does the event help with anybody who rejected the pod? With nobody, any event does.
+/// `isPodWorthRequeuing`: does the event help with a plugin that rejected the pod? Without one, any event does.
 fn worth(scheduler: &Scheduler, class: ClassId, rejectors: PluginSet, pod: Option<PodId>, event: &Event) -> bool {
     if rejectors.is_empty() || matches!(event, Event::Timeout) {
         return true;

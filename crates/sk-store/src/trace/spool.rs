@@ -18,6 +18,7 @@ pub(crate) struct SpoolFolder(Option<(Arc<Path>, Floor)>);
 
 impl SpoolFolder {
     /// A folder on a volume that others need too: some of it is left free.
+    #[cfg(feature = "log")]
     pub(crate) fn at(folder: &Path) -> Self {
         Self(Some((folder.into(), Floor::of(folder))))
     }

@@ -1,7 +1,7 @@
-//! Requests to an API server, and what a real one answered.
+//! Requests to an API server, and the recorded responses of a real one.
 //!
-//! A family (`scenarios/api/NAME.yaml`) is a list of requests about one thing, sent one after the other into a namespace
-//! of its own. Tables write many requests at once: each entry of `with` is a merge patch of a named object.
+//! A family (`scenarios/api/NAME.yaml`) is a list of requests about one subject, sent one after the other into a
+//! namespace of its own. Tables write many requests at once: each entry of `with` is a merge patch of a named object.
 //!
 //! ```yaml
 //! about: Deployments, what is refused.
@@ -15,7 +15,7 @@
 //!   - call: {name: gone, method: GET, path: /api/v1/namespaces/{ns}/pods/gone}
 //! ```
 //!
-//! Both arms play the same [`Call`]s: the recorder against a real server, sk-apiserver's own test against sk-apiserver.
+//! Both arms send the same [`Call`]s: the recorder to a real server, sk-apiserver's own test to sk-apiserver.
 
 mod play;
 mod scrub;
@@ -42,8 +42,8 @@ pub struct Family {
     pub about: String,
     /// Are the answers compared with who manages which fields?
     pub managers: bool,
-    /// So long whoever records must wait before each request, for what a real server does behind an answer: its quotas are
-    /// read from a cache.
+    /// So long whoever records must wait before each request, for what a real server does behind an answer: its quotas
+    /// are read from a cache.
     pub pause_ms: u64,
     /// The requests, in order.
     pub calls: Vec<Call>,
@@ -70,7 +70,7 @@ pub struct Call {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Recorded {
-    /// What the API server said its version is, such as `v1.36.4`.
+    /// The API server's version, such as `v1.36.4`.
     pub kubernetes: String,
     /// The day, in UTC.
     pub recorded: String,

@@ -1,4 +1,4 @@
-//! Plays a family's calls, whoever answers: fills in versions and uids of earlier answers, and keeps what was answered.
+//! Sends a family's calls to either server: fills in versions and uids of earlier responses, and keeps the responses.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{Answer, Call, Family, scrub};
 
-/// What somebody answered.
+/// A response.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answered {
     /// The HTTP status code.
@@ -17,8 +17,9 @@ pub struct Answered {
 
 /// Which call is next, and what was answered so far.
 ///
-/// In a body and in a path `<version of pods/a>` stands for the last seen version of that object, `<uid of pods/a>` for its
-/// uid, `<continue>` for the last list's token and `<version>` for the last list's version; `<x times 3>` stands for `xxx`.
+/// In a body and in a path `<version of pods/a>` stands for the last seen version of that object, `<uid of pods/a>` for
+/// its uid, `<continue>` for the last list's token and `<version>` for the last list's version; `<x times 3>` stands
+/// for `xxx`.
 pub struct Player<'f> {
     family: &'f Family,
     next: usize,

@@ -1,4 +1,4 @@
-//! Takes out of an answer what no two servers have in common: uids, versions, times, addresses, generated names.
+//! Removes from a response what differs from server to server: uids, versions, times, addresses, generated names.
 
 use serde_json::Value;
 
@@ -9,8 +9,8 @@ const MANAGERS: &str = "managedFields";
 /// Fields whose value is another each time: an address, a port, a token.
 const MADE_UP: [&str; 4] = ["clusterIP", "nodePort", "healthCheckNodePort", "continue"];
 
-/// The answer without them, with or without managed fields. Those come in an order that does not depend on the second in which they
-/// were written.
+/// The answer without them, with or without managed fields. Those come in an order that does not depend on the second
+/// in which they were written.
 pub fn scrub(mut answer: Value, with_managers: bool) -> Value {
     clean(&mut answer, with_managers);
     answer

@@ -1,6 +1,7 @@
-//! A real control plane to play with: `cargo run -p sk-testkit --features control-plane --bin cluster [NODES]`.
+//! Starts a real control plane to try things: `cargo run -p sk-testkit --features control-plane --bin cluster
+//! [NODES]`.
 //!
-//! Prints how to reach it and runs until Ctrl-C. NODES is how many KWOK nodes it has, 0 unless told.
+//! Prints how to reach it and runs until Ctrl-C. NODES is the number of KWOK nodes, 0 by default.
 
 use std::process::ExitCode;
 

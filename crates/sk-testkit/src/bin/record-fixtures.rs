@@ -1,7 +1,7 @@
-//! `make record-fixtures`: records anew what the real control plane does with each scenario, what the real scheduler
-//! does with each family of scheduling scenarios, which kinds it serves and of which types, and what the oracles answer. Arguments name what
-//! to record (`job`, `scheduler/preemption`, `api/pods`, `discovery`, `openapi`, `oracle-cron`, or `scheduler` and `api` for all their
-//! families); without any, all are.
+//! `make record-fixtures`: records what the real control plane does with each scenario, what the real scheduler does
+//! with each family of scheduling scenarios, which kinds and types the API server serves, and the answers of the
+//! oracles. Arguments name what to record (`job`, `scheduler/preemption`, `api/pods`, `discovery`, `openapi`,
+//! `oracle-cron`, or `scheduler` and `api` for all their families); without arguments it records everything.
 
 use std::collections::VecDeque;
 use std::process::ExitCode;
@@ -110,7 +110,7 @@ async fn record_api(families: impl Iterator<Item = &sk_testkit::api::Family>) ->
     Ok(recorded)
 }
 
-/// One API server serves all families; the scheduler is started anew for each scenario.
+/// One API server serves all families; the scheduler is restarted for each scenario.
 async fn record_families(families: impl Iterator<Item = &Family>) -> Result<usize, Error> {
     let mut arena = None;
     let mut recorded = 0;

@@ -1,9 +1,9 @@
-//! What happened in a cluster, told so that two clusters can be compared.
+//! The history of a cluster in a form in which two clusters can be compared.
 //!
-//! A cluster invents names, uids, versions, hashes, addresses and times; they differ from run to run and mean
+//! A cluster generates names, uids, versions, hashes, addresses and times; they differ from run to run and mean
 //! nothing. [`canonicalise`] names every object by its owner and by its ordinal among the owner's objects of that kind
-//! (`default/Deployment/nginx/ReplicaSet#1/Pod#3`), scrubs the rest, and gives each object's distinct states in order.
-//! Order between objects is left out: it is a race even in one cluster. Pure: observations in, histories out.
+//! (`default/Deployment/nginx/ReplicaSet#1/Pod#3`), scrubs the rest, and returns each object's distinct states in
+//! order. Order between objects is left out: it is a race even in one cluster. Pure: observations in, histories out.
 
 mod name;
 mod scrub;
@@ -17,7 +17,7 @@ use sk_core::Gvk;
 use name::Names;
 use scrub::Scrubber;
 
-/// What a watch said about an object.
+/// A watch event about an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     /// It was there at the start, or it came.
@@ -68,7 +68,7 @@ pub struct EventLine {
     pub reason: String,
     /// The sentence, with canonical names.
     pub message: String,
-    /// Who said it.
+    /// Its source.
     pub from: String,
 }
 

@@ -1,4 +1,4 @@
-//! Takes out of an object what a cluster makes up: uids, versions, times, addresses, hashes, generated names.
+//! Removes from an object what a cluster generates: uids, versions, times, addresses, hashes, generated names.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

@@ -1,4 +1,4 @@
-//! What tests do most with a control plane: create, look, wait; and forgetting etcd's history.
+//! What tests do most with a control plane: create, get, wait; and compact etcd's history.
 
 use kube::api::{Api, DynamicObject};
 use kube::{Client, Config};

@@ -1,5 +1,5 @@
-//! Where the control plane's binaries are: `$KUBEBUILDER_ASSETS` if it holds them, else the cache that
-//! `make control-plane` fills. Finds, and says what to do when there is nothing to find; builds nothing.
+//! Finds the control plane's binaries: in `$KUBEBUILDER_ASSETS` if it holds them, else in the cache that `make
+//! control-plane` fills. If they are missing it says what to do; it builds nothing.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ pub struct Binaries(Programs);
 /// Why there are no binaries to start.
 #[derive(Debug, thiserror::Error)]
 pub enum BinariesError {
-    /// Nobody has built them here.
+    /// They are not built here.
     #[error(transparent)]
     Missing(#[from] MissingProgram),
     /// There is no telling where they would be.

@@ -1,4 +1,4 @@
-//! Everything that a cluster holds, for tests that must leave nothing behind.
+//! Lists everything in a cluster, for tests that must leave nothing behind.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

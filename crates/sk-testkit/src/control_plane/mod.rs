@@ -1,9 +1,9 @@
-//! A real Kubernetes control plane for one test: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, KWOK, and
-//! Karpenter if it is asked for.
+//! A real Kubernetes control plane for one test: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, KWOK,
+//! and Karpenter on request.
 //!
 //! [`ControlPlane::start`] takes about four seconds on two cores. Each has its own ports, folder, certificates and
-//! accounts, so several run side by side. When it is dropped, or the test panics or is killed, its processes end.
-//! A start that fails says which component, why, and what to do; it is never taken for a reason to skip a test.
+//! accounts, so several run side by side. Its processes end when it is dropped, or when the test panics or is killed.
+//! A failed start names the component, the cause and what to do; it never skips a test.
 //!
 //! ```no_run
 //! # async fn test() -> Result<(), Box<dyn std::error::Error>> {
@@ -28,7 +28,8 @@ pub use sk_lab::access::eventually;
 pub use sk_lab::{Authority, Certified, ControlError, StartError};
 use sk_lab::{Leash, Options};
 
-/// A running control plane for one test: [`sk_lab::ControlPlane`] in a temporary folder, its processes on guard's leash.
+/// A running control plane for one test: [`sk_lab::ControlPlane`] in a temporary folder, its processes on guard's
+/// leash.
 pub struct ControlPlane(sk_lab::ControlPlane);
 
 impl ControlPlane {
@@ -60,7 +61,7 @@ impl DerefMut for ControlPlane {
 }
 
 impl Drop for ControlPlane {
-    /// If a test is panicking, shows what each component said last and keeps the logs. The processes end with the rest.
+    /// If a test is panicking, prints the last log lines of each component and keeps the logs. The processes end with the rest.
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!("{}--- all logs are kept in {}", self.last_words(), self.keep_logs().join("logs").display());

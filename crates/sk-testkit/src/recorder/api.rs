@@ -1,5 +1,5 @@
-//! Plays requests against a real API server and keeps its answers. Nothing else runs beside it but etcd, so nobody changes
-//! what the requests are about.
+//! Sends requests to a real API server and keeps its responses. Only etcd runs beside it, so nothing else changes the
+//! objects.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Asks a real API server which kinds it serves and keeps the answer: what the registry of kinds is compared with.
+//! Records the discovery of a real API server, with which a test compares the registry of kinds.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
-//! How fixtures are laid out as text: broken into lines down to some depth, one line each below.
+//! Formats fixtures: broken into lines down to some depth, one line each below.
 //!
-//! One line per state of an object, or per answer of an oracle, is what a person wants to see in a diff.
+//! One line per state of an object, or per answer of an oracle, makes a diff readable.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! What is observed of a running cluster: every event of several watches, and from them what exists now.
+//! Watches a running cluster: every event of several watches, and from them what exists now.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

@@ -1,8 +1,8 @@
-//! Plays a scenario against the real control plane and keeps what happened as a fixture.
+//! Plays a scenario on the real control plane and keeps the result as a fixture.
 //!
-//! A recording is made from the outside, by watches, so the same can be made of the embedded engine. Anything that
-//! would leave a gap in it (a watch that ends, an event too many, a condition that never holds) is an error:
-//! a fixture is either whole or not written.
+//! A recording is made from outside, by watches, so the embedded engine can be recorded in the same way. Anything that
+//! would leave a gap (a watch that ends, too many events, a condition that never holds) is an error: a fixture is
+//! either complete or not written.
 
 mod api;
 mod discovery;
@@ -88,7 +88,7 @@ pub enum RecordError {
     Watch {
         /// What was watched.
         kind: Gvk,
-        /// What the server said.
+        /// The server's error.
         reason: String,
     },
     /// More happened than a scenario should make happen.

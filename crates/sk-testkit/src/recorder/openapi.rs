@@ -1,5 +1,5 @@
-//! Asks a real API server of which types its kinds are (`/openapi/v2`) and keeps what the type table of sk-apiserver says, too:
-//! names and types of fields, and how lists, maps and patches merge.
+//! Records the types of a real API server (`/openapi/v2`), as far as the type table of sk-apiserver has them: names
+//! and types of fields, and how lists, maps and patches merge.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Asks the oracle (tools/control-plane/cmd/oracle) all questions in `oracle/*.jsonl` and keeps the answers.
+//! Sends the questions in `oracle/*.jsonl` to the oracle (tools/control-plane/cmd/oracle) and keeps its answers.
 
 use std::fs::File;
 use std::path::Path;

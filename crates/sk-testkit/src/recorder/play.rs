@@ -1,4 +1,4 @@
-//! Does what a scenario says, when it says it, while the cluster is being watched.
+//! Carries out a scenario's steps at their times while the cluster is being watched.
 
 use std::time::{Duration, Instant};
 
@@ -157,7 +157,7 @@ impl Player {
     }
 }
 
-/// The server's own words; anything else that went wrong is no refusal.
+/// The server's message; any other failure is not a refusal.
 fn refusal(step: usize, error: RecordError) -> Result<Refusal, RecordError> {
     let RecordError::Request(request) = &error else { return Err(error) };
     let ControlError::Request { source, .. } = &**request else { return Err(error) };

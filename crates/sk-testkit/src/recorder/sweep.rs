@@ -1,4 +1,4 @@
-//! Empties a cluster between two scenarios, so that the next one begins as on a new cluster.
+//! Empties a cluster between two scenarios, so that the next one starts as on a new cluster.
 
 use std::time::{Duration, Instant};
 
@@ -79,7 +79,7 @@ async fn remaining(kind: &str, api: &Api<DynamicObject>) -> Result<Vec<DynamicOb
     Ok(listed.items.into_iter().filter(is_ours).collect())
 }
 
-/// Lets go of an object, whatever holds it. That it is gone already is what was wanted.
+/// Removes the finalizers of an object. It is no error if the object is already deleted.
 async fn remove(cluster: &ControlPlane, gvk: &Gvk, object: &DynamicObject) -> Result<(), ControlError> {
     let namespace = object.namespace();
     let api = dynamic_api(cluster.client(), gvk, namespace.as_deref()).await?;

@@ -28,9 +28,9 @@ use sk_core::registry::{self, KindInfo};
 use super::{Scenario, ScenarioError};
 use crate::merge;
 
-/// Fields of an object that stand beside its spec.
+/// Fields of an object besides its spec.
 const BESIDE_SPEC: [&str; 4] = ["metadata", "status", "data", "spec"];
-/// Kinds that have no spec: what is written stands in the object itself.
+/// Kinds without a spec: the fields are in the object itself.
 const WITHOUT_SPEC: [&str; 3] = ["ConfigMap", "PriorityClass", "StorageClass"];
 
 /// A file of scenarios.
@@ -94,7 +94,7 @@ fn expanded(family: &Family, own: &Map<String, Value>) -> Result<Value, String> 
     Ok(whole)
 }
 
-/// Kinds and objects are named under these keys, wherever they stand.
+/// Kinds and objects are named under these keys at any depth.
 fn spell_targets(value: &mut Value) -> Result<(), String> {
     match value {
         Value::Object(fields) => {

@@ -71,7 +71,7 @@ pub struct NodeLine {
     pub cpu: Text,
     /// Memory, as a quantity.
     pub memory: Text,
-    /// How many pods it takes; 110 unless told.
+    /// How many pods it takes; 110 by default.
     #[serde(default = "pods_per_node")]
     pub pods: Text,
     /// Its labels.
@@ -119,7 +119,7 @@ pub struct Step {
     pub at: SimDuration,
     /// What is done.
     pub action: Action,
-    /// The API server refuses it; its words are recorded.
+    /// The API server refuses it; its message is recorded.
     pub refused: bool,
     /// What must be true before the next step.
     pub until: Vec<Condition>,
@@ -161,10 +161,10 @@ pub struct Patch {
 pub struct Delete {
     /// The object.
     pub of: Target,
-    /// What becomes of what it owns; the server decides unless told.
+    /// The propagation policy; the server decides by default.
     #[serde(default)]
     pub propagation: Option<Propagation>,
-    /// How many seconds it has to go; its own spec says unless told.
+    /// The grace period in seconds; by default that of its spec.
     #[serde(default)]
     pub grace: Option<u32>,
 }
@@ -284,7 +284,7 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// A condition on what nobody watches would hold at once, or never.
+    /// A condition on an object that is not watched would hold at once, or never.
     fn check_conditions(&self) -> Result<(), String> {
         let kinds = self.steps.iter().flat_map(|step| &step.until).filter_map(Condition::kind);
         match kinds.into_iter().find(|kind| !self.watch.contains(kind)) {

@@ -1,4 +1,4 @@
-//! Questions and answers on disk: `fixtures/scheduler/NAME.json` holds a family and what the real scheduler did with it.
+//! Recordings on disk: `fixtures/scheduler/NAME.json` holds a family and what the real scheduler did with it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::answer::Attempt;
+use super::attempt::Attempt;
 use super::scenario::Family;
 use crate::fixture::{self, FixtureError};
 
@@ -17,7 +17,7 @@ pub type Answers = Vec<Vec<Attempt>>;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Recorded {
-    /// What the API server said its version is, such as `v1.36.4`.
+    /// The API server's version, such as `v1.36.4`.
     pub kubernetes: String,
     /// The day, in UTC.
     pub recorded: String,

@@ -1,4 +1,4 @@
-//! Scenarios for the scheduler alone: a cluster, then one thing after the other, each waited for until all is settled.
+//! Scenarios for the scheduler alone: a cluster, then one step after the other, each until the scheduler is idle.
 //!
 //! ```yaml
 //! about: NodeAffinity, every operator.
@@ -13,7 +13,7 @@
 //!       - delete: v1.Pod default/q
 //! ```
 //!
-//! A scenario holds data only, and nothing that either the real scheduler or a library could not be told.
+//! A scenario holds data only, and nothing that cannot be given to both the real scheduler and the library.
 
 use std::path::{Path, PathBuf};
 

@@ -1,12 +1,12 @@
-//! Nodes and pods in a few words, and the Kubernetes objects that they stand for.
+//! Shorthand for nodes and pods, and the Kubernetes objects that it expands to.
 //!
-//! A scenario is about one or two fields; the rest of its objects only has to be there. A node is
-//! `{name: a, cpu: 4, zone: x}`, a pod `{name: p, cpu: 500m, nodeSelector: {disk: ssd}}`: what is not named here is a field
-//! of the pod's own spec. Nothing is checked: a scenario must be able to say what the API server refuses.
+//! A scenario is about one or two fields; the rest of its objects only has to exist. A node is `{name: a, cpu: 4,
+//! zone: x}`, a pod `{name: p, cpu: 500m, nodeSelector: {disk: ssd}}`: a key that is not shorthand is a field of the
+//! pod's own spec. Nothing is checked: a scenario must be able to contain what the API server refuses.
 
 use serde_json::{Map, Value, json};
 
-/// The affinity fields' names that nobody wants to read ten times, and what they stand for.
+/// Short names of the affinity fields, and the fields.
 const LONG_NAMES: [(&str, &str); 2] = [
     ("required", "requiredDuringSchedulingIgnoredDuringExecution"),
     ("preferred", "preferredDuringSchedulingIgnoredDuringExecution"),
@@ -18,15 +18,16 @@ pub const HOSTNAME: &str = "kubernetes.io/hostname";
 
 type Fields = Map<String, Value>;
 
-/// The nodes that one entry stands for: one, or `count` of them named `name-1`, `name-2`, ….
+/// The nodes of one entry: one, or `count` of them named `name-1`, `name-2`, ….
 ///
-/// `zone` may be a list, which the nodes of a `count` take in turn. Taints are written as kubectl does, `key=value:Effect`.
+/// `zone` may be a list, which the nodes of a `count` take in turn. Taints are written as kubectl does,
+/// `key=value:Effect`.
 pub fn nodes(entry: &Value) -> Result<Vec<Value>, String> {
     let fields = object(entry, "a node")?;
     many(&fields)?.into_iter().map(|(index, fields)| node(fields, index)).collect()
 }
 
-/// The pods that one entry stands for: one, or `count` of them named `name-1`, `name-2`, ….
+/// The pods of one entry: one, or `count` of them named `name-1`, `name-2`, ….
 pub fn pods(entry: &Value) -> Result<Vec<Value>, String> {
     let fields = object(entry, "a pod")?;
     many(&fields)?.into_iter().map(|(_, fields)| pod(fields)).collect()

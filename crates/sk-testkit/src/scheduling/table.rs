@@ -1,7 +1,7 @@
-//! One scenario written once for many values: `each` is a table, `${column}` stands for a value of its row.
+//! One scenario for many values: `each` is a table, `${column}` a value of its row.
 //!
-//! A text that is nothing but `${column}` becomes the value itself, whatever its type; within a longer text the value is
-//! put in as text. A column that no row has is refused: it is a misspelling.
+//! A string that is nothing but `${column}` becomes the value itself, whatever its type; within a longer string the
+//! value is inserted as text. A column that no row has is refused: it is a misspelling.
 
 use serde_json::{Map, Value};
 

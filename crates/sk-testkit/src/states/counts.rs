@@ -1,11 +1,13 @@
-//! The counts in a workload's status over time, told so that two runs can be compared.
+//! The counts in a workload's status over time, in a form in which two runs can be compared.
 //!
-//! A controller writes its status when it gets round to it: of five pods that start one after the other one run reports 1, 3, 5
-//! and another 2, 5. What batching cannot change is where a count turns: how far it rose before it fell, how far it fell before it
-//! rose again, where it began and where it ended. So of each count the turning points are compared, all of them, in order.
+//! A controller writes its status when it gets to it: while five pods start one after the other, one run reports 1, 3,
+//! 5 and another 2, 5. Batching cannot change where a count turns: how far it rose before it fell, how far it fell
+//! before it rose again, where it began and where it ended. So all turning points of each count are compared, in
+//! order.
 //!
-//! Where one pod goes while another comes, even that is chance: whoever looks after both sees no turn. A scenario with such a
-//! moment lists `/counts/NAME/turns` under `incomparable`; then only the first value, the largest and the last are compared.
+//! Where one pod is deleted while another is created, even that is chance: a controller that syncs after both sees no
+//! turn. A scenario with such a step lists `/counts/NAME/turns` under `incomparable`; then only the first value, the
+//! largest and the last are compared.
 
 use serde_json::{Map, Value, json};
 

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use sk_testkit::scheduling::SchedulingScenario;
-use sk_testkit::scheduling::answer::{Attempt, Outcome, Scores};
+use sk_testkit::scheduling::attempt::{Attempt, Outcome, Scores};
 use sk_testkit::scheduling::recorded::Answers;
 
 use crate::ours::{Answer, Instead, Ours};

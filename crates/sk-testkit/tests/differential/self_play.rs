@@ -1,6 +1,6 @@
 //! Does the comparison notice? Our own answers stand for the real ones, as they are and with a lie in them.
 
-use sk_testkit::scheduling::answer::{Attempt, Outcome};
+use sk_testkit::scheduling::attempt::{Attempt, Outcome};
 use sk_testkit::scheduling::recorded::Answers;
 use sk_testkit::scheduling::{Family, SchedulingScenario, generate};
 

@@ -8,7 +8,7 @@ mod compare;
 mod ours;
 
 use serde_json::{Value, json};
-use sk_testkit::scheduling::answer::{Attempt, Outcome, Scores};
+use sk_testkit::scheduling::attempt::{Attempt, Outcome, Scores};
 use sk_testkit::scheduling::live::{Arena, Flags};
 use sk_testkit::scheduling::{Recorded, SchedulingScenario, generate};
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 use sk_record::Group;
-use sk_report::confined::{Answer, Question, decode, encode};
+use sk_report::confined::{Request, Response, decode, encode};
 use sk_report::figure::{Figure, Typed};
 use sk_report::{Assertion, AssertionError, Evaluated, Scope, Verdict};
 use sk_sandbox::{Limits, Stopped, Worker};
@@ -26,16 +26,17 @@ const STACK_BYTES: usize = 64 << 20;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Checked(Vec<Assertion>);
 
-/// Checks assertions before a run: syntax, names, types. `groups` are the scenario's, `scope` says what else can be named.
+/// Checks assertions before a run: syntax, names, types. `groups` are the scenario's, `scope` says what else can be
+/// named.
 pub(crate) fn check(assertions: Vec<Assertion>, groups: &[Group], scope: Scope) -> Result<Checked> {
     if assertions.is_empty() {
         return Ok(Checked::default());
     }
     let mut worker = start(0)?;
     for assertion in &assertions {
-        let question = Question::Check(assertion.clone(), groups.to_owned(), scope);
-        match ask(&mut worker, &question) {
-            Ok(Answer::Checked(checked)) => checked?,
+        let request = Request::Check(assertion.clone(), groups.to_owned(), scope);
+        match ask(&mut worker, &request) {
+            Ok(Response::Checked(checked)) => checked?,
             Ok(other) => bail!("an assertion was checked and the answer is {other:?}; please report this"),
             Err(stopped) => return Err(refused(assertion, stopped)),
         }
@@ -62,7 +63,7 @@ impl Checked {
         if self.0.is_empty() {
             return Ok(Vec::new());
         }
-        let figures = Question::Figures(Typed::from(figures));
+        let figures = Request::Figures(Typed::from(figures));
         let figures = encode(&figures).map_err(|error| anyhow!("the figures cannot be judged: {error}"))?;
         let mut judge: Option<Worker> = None;
         let mut verdicts = Vec::with_capacity(self.0.len());
@@ -71,8 +72,8 @@ impl Checked {
                 Some(worker) => worker,
                 None => told(&figures)?,
             };
-            match ask(&mut worker, &Question::Judge(assertion.clone())) {
-                Ok(Answer::Judged(verdict)) => {
+            match ask(&mut worker, &Request::Judge(assertion.clone())) {
+                Ok(Response::Judged(verdict)) => {
                     judge = Some(worker);
                     verdicts.push(verdict);
                 }
@@ -105,10 +106,10 @@ fn told(figures: &[u8]) -> Result<Worker> {
     }
 }
 
-fn ask(worker: &mut Worker, question: &Question) -> Result<Answer, Stopped> {
+fn ask(worker: &mut Worker, request: &Request) -> Result<Response, Stopped> {
     let broke = |error: String| Stopped::Broke(error);
-    let answer = worker.ask(&encode(question).map_err(broke)?)?;
-    decode(&answer).map_err(broke)
+    let response = worker.ask(&encode(request).map_err(broke)?)?;
+    decode(&response).map_err(broke)
 }
 
 fn refused(assertion: &Assertion, stopped: Stopped) -> anyhow::Error {

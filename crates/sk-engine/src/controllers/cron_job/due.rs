@@ -1,4 +1,4 @@
-//! Which moment of a schedule is due, and how long until the next (`pkg/controller/cronjob/utils.go`, 1.36).
+//! The most recent scheduled time that is due, and the time until the next (`pkg/controller/cronjob/utils.go`, 1.36).
 
 use sk_apiserver::Object;
 use sk_apiserver::kinds::CronJob;

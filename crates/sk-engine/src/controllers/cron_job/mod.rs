@@ -1,7 +1,7 @@
-//! The CronJob controller: a Job for every moment that is due (`pkg/controller/cronjob`, 1.36).
+//! The CronJob controller: creates a Job for every scheduled time that is due (`pkg/controller/cronjob`, 1.36).
 //!
-//! Which moment that is, is decided in `due`; what is done about it in `sync`. A Job is named after its moment, so that no
-//! moment gets two.
+//! `due` finds the scheduled time, `sync` acts on it. A Job is named after its scheduled time, so that no scheduled
+//! time gets two Jobs.
 
 mod due;
 mod sync;
@@ -106,7 +106,7 @@ impl Reconciler for CronJobs {
     }
 }
 
-/// What is said of the Jobs that left the list of those that run because they are over.
+/// The Events of finished Jobs that left the active list.
 fn completed<'a>(before: &'a Object, after: &'a Object, view: View<'a>) -> impl Iterator<Item = String> + 'a {
     let active = |object: &'a Object| object.cron_job().into_iter().flat_map(|cron| &cron.status.active);
     let left = active(before).filter(move |job| !active(after).any(|kept| kept.uid == job.uid));
@@ -128,7 +128,7 @@ fn new_schedule(event: &WatchEvent, cron: &CronJob) -> Option<SimDuration> {
     due::wait(&event.object, cron, &schedule, event.at)
 }
 
-/// Writes a status, if nobody has written another meanwhile.
+/// Writes a status, unless it has changed in the meantime.
 fn write(object: &Arc<Object>, status: CronJobStatus) -> Request {
     let mut updated = Object::clone(object);
     if let Body::CronJob(cron) = &mut updated.body {

@@ -1,4 +1,4 @@
-//! One sync of a CronJob: old Jobs go, finished ones leave the list, a due one is made.
+//! One sync of a CronJob: removes old Jobs, takes finished ones off the active list, creates a Job that is due.
 
 use std::sync::Arc;
 
@@ -112,7 +112,7 @@ impl<'a> Sync<'a> {
         }
         let key = ObjectKey { namespace: self.object.key.namespace.clone(), name: self.job_name(at) };
         let made = match self.view.find(&JOB, &key) {
-            // Somebody else's Job has the name: whoever made it keeps the books.
+            // A Job of another owner has the name: that owner tracks it.
             Some((_, other)) if !self.jobs.iter().any(|(job, _)| job.uid == other.uid) => return Next::Wait(None),
             found => found.map(|(_, job)| job.clone()),
         };
@@ -120,7 +120,7 @@ impl<'a> Sync<'a> {
         Next::Start { at, request, made, after: self.wait_after(at, &schedule) }
     }
 
-    /// Is it not too late, not done already, and is nobody in the way?
+    /// Is it within the deadline, not yet created, and allowed by the concurrency policy?
     fn may_start(&self, at: SimTime) -> bool {
         let spec = &self.cron.spec;
         let too_late = |secs: i64| at + SimDuration::from_secs(secs) < self.now;

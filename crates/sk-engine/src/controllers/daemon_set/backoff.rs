@@ -1,5 +1,5 @@
-//! How long a failed pod is left lying before it is replaced, so that controller and node do not fight at full speed
-//! (`flowcontrol.Backoff` as the daemon set controller uses it, 1.36).
+//! How long a failed daemon pod stays before it is replaced, so that controller and kubelet do not fight at full speed
+//! (`flowcontrol.Backoff` as the DaemonSet controller uses it, 1.36).
 
 use std::collections::BTreeMap;
 

@@ -1,11 +1,11 @@
-//! The daemon set controller (`pkg/controller/daemon`, 1.36): one pod on every node that will have it, pinned there by node
-//! affinity and bound by the scheduler like any other.
+//! The DaemonSet controller (`pkg/controller/daemon`, 1.36): one pod on every eligible node, pinned there by node
+//! affinity and bound by the scheduler.
 //!
-//! `placement` says which nodes those are, `sync` what is to be done on them, `rollout` how a new template gets there,
-//! `backoff` how long a pod that fails at once is left lying.
+//! `placement` decides which nodes are eligible, `sync` what to create and delete on them, `rollout` how to update
+//! pods to a new template, `backoff` how long to keep a failed pod.
 //!
-//! Simplified: the label `pod-template-generation`, a leftover of extensions/v1beta1, is not written; nodes are taken in the
-//! order of their names where Kubernetes takes them in any.
+//! Simplified: the label `pod-template-generation`, a leftover of extensions/v1beta1, is not written; nodes are
+//! visited in order of their names, where Kubernetes visits them in random order.
 
 mod backoff;
 mod placement;
@@ -161,7 +161,7 @@ impl DaemonSets {
     }
 }
 
-/// What is said of a pod that ended and is deleted for it (`podsShouldBeOnNode`).
+/// The Event of a failed pod that is deleted (`podsShouldBeOnNode`).
 fn found_ended(set: &Object, object: &Object) -> Option<Event> {
     let pod = object.pod()?;
     let node = pod.node_name.as_deref().unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Which nodes a daemon set runs on, and what its pods get so that the scheduler puts them there
-//! (`NodeShouldRunDaemonPod`, `util/daemonset_util.go`, 1.36).
+//! Which nodes a DaemonSet runs on, and the affinity and tolerations that its pods get (`NodeShouldRunDaemonPod`,
+//! `util/daemonset_util.go`, 1.36).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! How a new template gets onto the nodes: old pods go first, at most `maxUnavailable` of them, or new ones come first
-//! beside at most `maxSurge` old ones (`update.go`, 1.36).
+//! Rolling updates of a DaemonSet: deletes at most `maxUnavailable` old pods first, or creates new pods beside at most
+//! `maxSurge` old ones (`update.go`, 1.36).
 
 use std::sync::Arc;
 

@@ -1,5 +1,4 @@
-//! One sync of a daemon set: on which nodes pods are missing or too many, and what to report
-//! (`daemon_controller.go`, 1.36).
+//! One sync of a DaemonSet: nodes with missing or surplus pods, and the status (`daemon_controller.go`, 1.36).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -117,7 +116,7 @@ impl<'a> Sync<'a> {
                 Some(pods) => changes.delete.extend(pods.iter().filter(|pod| !pod.is_deleting())),
             }
         }
-        // Nobody will ever bind a pod that is pinned to a node which is gone.
+        // A pod that is pinned to a deleted node will never be bound.
         let lost = self.pods.iter().filter(|(node, _)| !self.nodes.contains_key(*node)).flat_map(|(_, pods)| pods);
         let unbound = |pod: &&&Arc<Object>| pod.pod().is_some_and(|pod| pod.node_name.is_none());
         changes.delete.extend(lost.filter(unbound).filter(|pod| !pod.is_deleting()));

@@ -1,5 +1,5 @@
-//! What a deployment writes on its replica sets and on itself: revisions, and the sizes by which scaling is told from a
-//! rollout (`util/deployment_util.go`, 1.36).
+//! The annotations that a Deployment writes on itself and on its ReplicaSets: revisions, and the desired and maximum
+//! replicas by which it tells scaling from a rollout (`util/deployment_util.go`, 1.36).
 
 use sk_apiserver::Labels;
 use sk_core::SmolStr;
@@ -20,7 +20,7 @@ const NOT_COPIED: [&str; 6] = [
 /// So much of a history is kept (`maxRevHistoryLengthInChars`).
 const MAX_HISTORY_CHARS: usize = 2000;
 
-/// A number that stands in an annotation.
+/// A number in an annotation.
 pub(super) fn number(annotations: &Labels, name: &SmolStr) -> Option<i32> {
     annotations.get(name)?.parse().ok().filter(|number| *number >= 0)
 }

@@ -1,11 +1,11 @@
-//! The deployment controller (`pkg/controller/deployment`, 1.36): replica sets for templates, the steps of a rollout, and
-//! scaling in proportion while one is under way.
+//! The Deployment controller (`pkg/controller/deployment`, 1.36): a ReplicaSet per template, the steps of a rollout,
+//! and proportional scaling during one.
 //!
-//! `rollout` decides the steps, `scaling` spreads a new size over several replica sets, `annotations` keeps revisions and
-//! sizes on them, `status` reports with conditions and the progress deadline.
+//! `rollout` decides the steps, `scaling` spreads a new size over several ReplicaSets, `annotations` keeps revisions
+//! and sizes on them, `status` computes counts, conditions and the progress deadline.
 //!
-//! Simplified: the annotation `deprecated.deployment.rollback.to` of extensions/v1beta1 is not read (`kubectl rollout undo`
-//! writes the old template, which is followed). What Kubernetes writes in two status updates of one sync is one here.
+//! Simplified: the annotation `deprecated.deployment.rollback.to` of extensions/v1beta1 is not read (`kubectl rollout
+//! undo` writes the old template, which works). Two status updates of one sync in Kubernetes are one update here.
 
 mod annotations;
 mod rollout;
@@ -108,7 +108,7 @@ impl Reconciler for Deployments {
     }
 }
 
-/// What is said of a replica set of another size (`scaleReplicaSet`, `getNewReplicaSet`).
+/// The Event of a ReplicaSet with a new size (`scaleReplicaSet`, `getNewReplicaSet`).
 fn scaled(deployment: &Object, set: &Object, view: View<'_>) -> Option<Event> {
     let after = set.replica_set()?.spec.replicas;
     let before = events::before(set, view).and_then(|set| set.replica_set()).map_or(0, |set| set.spec.replicas);

@@ -1,4 +1,5 @@
-//! A deployment and its replica sets at one moment, and the next step of its rollout (`rolling.go`, `recreate.go`, 1.36).
+//! A Deployment and its ReplicaSets during one sync, and the next step of its rollout (`rolling.go`, `recreate.go`,
+//! 1.36).
 
 use std::sync::Arc;
 
@@ -26,7 +27,7 @@ pub(super) struct Rollout<'a> {
     pub(super) now: SimTime,
 }
 
-/// What replica sets are told of their deployment's size.
+/// The annotations about the Deployment's size on its ReplicaSets.
 #[derive(Clone, Copy)]
 pub(super) struct Sizes {
     pub(super) desired: i32,
@@ -64,7 +65,7 @@ impl<'a> Set<'a> {
         self.status().map_or(0, |status| status.available_replicas)
     }
 
-    /// How many pods it was told to have before this sync, or is made with.
+    /// Its desired replicas before this sync, or at its creation.
     pub(super) fn replicas_before(&self) -> i32 {
         self.before.map_or(self.replicas, |(_, set)| set.spec.replicas)
     }
@@ -296,7 +297,7 @@ impl<'a> Rollout<'a> {
         format!("{}-{}", self.object.key.name, self.hash).into()
     }
 
-    /// Has somebody else a replica set of the name that the newest would have? Then the hash is made anew.
+    /// Has another owner a ReplicaSet with the name of the newest? Then the hash is computed again.
     fn collision(&self) -> Option<Request> {
         let key = ObjectKey { namespace: self.object.key.namespace.clone(), name: self.set_name() };
         let is_needed = self.newest.is_none() && !self.object.is_deleting();

@@ -1,5 +1,5 @@
-//! A new size while several replica sets have pods: each gets its share, so that scaling does not hasten a rollout
-//! (`sync.go`, `scale`, 1.36).
+//! Proportional scaling: while several ReplicaSets have pods, each gets its share of a new size, so that scaling does
+//! not speed up a rollout (`sync.go`, `scale`, 1.36).
 
 use std::cmp::Reverse;
 
@@ -7,7 +7,7 @@ use super::annotations::{self, MAX_REPLICAS};
 use super::rollout::{Rollout, Set};
 
 impl Rollout<'_> {
-    /// Somebody asked for another size than the replica sets were last told of.
+    /// The Deployment's size differs from the one in its ReplicaSets' annotations.
     pub(super) fn is_being_scaled(&self) -> bool {
         let mut active = self.sets().filter(|set| set.replicas > 0);
         active.any(|set| {

@@ -1,5 +1,4 @@
-//! What a deployment reports: counts, whether it is available, whether its rollout gets on (`progress.go`, `sync.go`,
-//! 1.36).
+//! A Deployment's status: counts, and the conditions Available and Progressing (`progress.go`, `sync.go`, 1.36).
 
 use serde_json::Value;
 use sk_apiserver::kinds::{Condition, ConditionStatus, Deployment, DeploymentStatus};
@@ -69,7 +68,7 @@ impl Rollout<'_> {
         }
     }
 
-    /// Pods that are going; nobody knows while a set has been looked at and has not said.
+    /// Terminating pods; unknown while a synced ReplicaSet has not reported its own.
     fn terminating(&self) -> Option<i32> {
         let reports = self.sets().filter_map(Set::status);
         let reports = reports.filter(|status| status.observed_generation > 0 || status.terminating_replicas.is_some());
@@ -210,7 +209,7 @@ fn find<'a>(conditions: &'a [Condition], kind: &str) -> Option<&'a Condition> {
     conditions.iter().find(|condition| condition.is(kind))
 }
 
-/// Sets a condition that says something new; it then stands last (`SetDeploymentCondition`).
+/// Sets a condition that says something new; it then comes last (`SetDeploymentCondition`).
 fn set(conditions: &mut Vec<Condition>, mut condition: Condition) {
     if let Some(known) = find(conditions, condition.kind()) {
         if known.status == condition.status && known.reason() == condition.reason() {

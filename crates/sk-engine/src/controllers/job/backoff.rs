@@ -1,4 +1,4 @@
-//! How long a Job waits after failures before it makes the next pod (`backoff_utils.go`, 1.36).
+//! How long a Job waits after pod failures before it creates the next pod (`backoff_utils.go`, 1.36).
 
 use sk_apiserver::Object;
 use sk_core::{SimDuration, SimTime};

@@ -1,4 +1,4 @@
-//! New pods of a Job: from its template, with the finalizer and, where pods are told apart, their index.
+//! New pods of a Job: from its template, with the tracking finalizer and, for indexed Jobs, the completion index.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

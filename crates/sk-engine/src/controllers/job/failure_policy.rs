@@ -1,4 +1,4 @@
-//! What a Job's policies say of its pods (`pod_failure_policy.go`, `success_policy.go`, 1.36).
+//! Evaluates a Job's pod failure policy and success policy (`pod_failure_policy.go`, `success_policy.go`, 1.36).
 
 use sk_apiserver::Object;
 use sk_apiserver::kinds::{

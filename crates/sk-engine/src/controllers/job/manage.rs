@@ -1,4 +1,4 @@
-//! The pods a Job makes and deletes (`manageJob`).
+//! Creates and deletes a Job's pods (`manageJob`).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ impl<'a> Sync<'a> {
         }
         self.gone(&self.active_pods.clone());
         if !self.satisfied {
-            // There may be pods that nobody here has seen yet.
+            // There may be pods that the cache does not show yet.
             self.finished = None;
         }
     }

@@ -1,15 +1,16 @@
-//! The Job controller: pods that run to their end, each counted exactly once (`pkg/controller/job`, 1.36).
+//! The Job controller: runs pods to completion and counts each exactly once (`pkg/controller/job`, 1.36).
 //!
 //! ```text
-//! concerns: whose Job is it, and when is it looked at (pods' news is gathered for a second)
-//! reconcile ─► sync (what holds) ─► verdict (is it over?) ─► manage (pods to make or delete)
-//!                                ─► track (status, finalizers off, status again) ─► Plan
+//! concerns: which Job to sync and when (changes of pods are batched for a second)
+//! reconcile ─► sync (the current state) ─► verdict (is it finished?) ─► manage (pods to create or delete)
+//!                                       ─► track (status, remove finalizers, status again) ─► Plan
 //! ```
 //!
-//! A pod of a Job has a finalizer until it is counted. Its uid is first written into the status as uncounted, then the
-//! finalizer falls, then the counter goes up: whatever fails in between, no pod is counted twice or lost.
+//! A Job's pod has a finalizer until it is counted. The controller first writes the pod's uid into the status as
+//! uncounted, then removes the finalizer, then increments the counter: whatever fails in between, no pod is counted
+//! twice or lost.
 //!
-//! Simplified: pods without an owner are not adopted; when a creation is refused, the rest of the sync waits for the next
+//! Simplified: pods without an owner are not adopted; when a creation fails, the rest of the sync waits for the next
 //! one.
 
 mod backoff;
@@ -209,7 +210,7 @@ impl Jobs {
     }
 }
 
-/// What is said when a Job ends, pauses or goes on.
+/// The Events when a Job ends, is suspended or resumes.
 fn turns(before: &Object, after: &Object) -> Vec<Event> {
     let status = |object: &'_ Object| object.job().map(|job| job.status.clone()).unwrap_or_default();
     let (old, new) = (status(before), status(after));
@@ -231,7 +232,7 @@ fn turns(before: &Object, after: &Object) -> Vec<Event> {
     said
 }
 
-/// Does nobody else reconcile it?
+/// Does this controller reconcile it?
 fn is_ours(job: &Job) -> bool {
     job.spec.managed_by.as_ref().is_none_or(|name| name == JOB_CONTROLLER)
 }

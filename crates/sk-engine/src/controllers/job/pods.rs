@@ -1,4 +1,4 @@
-//! What a Job's controller reads on a pod.
+//! What the Job controller reads from a pod.
 
 use std::sync::Arc;
 

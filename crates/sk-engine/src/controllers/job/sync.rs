@@ -1,4 +1,4 @@
-//! One sync of a Job: what holds before anything is decided, and what came of it.
+//! One sync of a Job: its state before any decision, and the result.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Counting pods exactly once (`trackJobStatusAndRemoveFinalizers`): the status with the uncounted, finalizers off, the
-//! status with the counters, in this order.
+//! Counts pods exactly once (`trackJobStatusAndRemoveFinalizers`): first the status with the uncounted uids, then the
+//! finalizers, then the status with the counters.
 
 use std::sync::Arc;
 
@@ -169,7 +169,7 @@ impl<'a> Sync<'a> {
         Some(JobCondition::new(kind, true, finished.reason, finished.message, self.now))
     }
 
-    /// Is nobody left to be counted or to go?
+    /// Is no pod left to count or to delete?
     fn is_final(&self) -> bool {
         let uncounted = self.status.uncounted_terminated_pods.as_ref();
         let left = uncounted.map_or(0, |uncounted| uncounted.succeeded.len() + uncounted.failed.len());

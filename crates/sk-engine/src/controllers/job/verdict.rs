@@ -1,4 +1,4 @@
-//! Is a Job over? In the order in which `syncJob` asks: what an earlier sync decided, then failures, then success.
+//! Is a Job finished? Checks in the order of `syncJob`: what an earlier sync decided, then failures, then success.
 
 use sk_apiserver::kinds::{JobCondition, Pod, PodPhase};
 use sk_core::SimDuration;

@@ -1,8 +1,8 @@
-//! The claims of a stateful set's pods: made before the pod, and owned as the retention policy wants it
-//! (`stateful_pod_control.go`, `stateful_set_utils.go`, 1.36).
+//! The PersistentVolumeClaims of a StatefulSet's pods: created before the pod, with the owner that the retention
+//! policy asks for (`stateful_pod_control.go`, `stateful_set_utils.go`, 1.36).
 //!
-//! Whoever owns a claim decides when the garbage collector takes it: nobody, the set, or a pod that is to go because the
-//! set shrank.
+//! A claim's owner decides when the garbage collector deletes it: nobody, the StatefulSet, or a pod that scaling down
+//! removes.
 
 use std::sync::Arc;
 
@@ -60,7 +60,7 @@ impl<'a> Claims<'a> {
         let meta = Meta { labels, annotations: texts("/metadata/annotations"), ..Meta::default() };
         let spec = template.get("spec").cloned().unwrap_or_default();
         let fields = Map::from_iter([("spec".to_owned(), spec)]);
-        // Nobody provisions volumes here: a claim is bound from the start.
+        // There is no provisioner here: a claim is bound from the start.
         let body = Other { fields: Arc::new(fields), status: Some(Arc::new(json!({"phase": "Bound"}))) };
         Request::create(Object::new(&CLAIM, self.key(template), meta, Body::Other(body)))
     }
@@ -85,7 +85,7 @@ impl<'a> Claims<'a> {
         self.existing().filter_map(|claim| self.owned_by(claim, pod, wanted.as_ref())).collect()
     }
 
-    /// The claim with `wanted` as its owner, unless that is so, or somebody else controls it.
+    /// The claim with `wanted` as its owner, unless it is already, or another controller owns it.
     fn owned_by(&self, claim: &Object, pod: &Object, wanted: Option<&OwnerRef>) -> Option<Request> {
         let is_set = |owner: &OwnerRef| owner.gvk == STATEFUL_SET && owner.name == self.set.key.name;
         let is_pod = |owner: &OwnerRef| owner.gvk == POD && owner.name == pod.key.name;

@@ -1,4 +1,4 @@
-//! Which number a pod of a stateful set has, and how the pod of a number is made (`stateful_set_utils.go`, 1.36).
+//! The ordinal of a StatefulSet's pod, and how to make the pod of an ordinal (`stateful_set_utils.go`, 1.36).
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub(super) fn ordinal_in(set: &Object, pod: &Object) -> Option<i32> {
     if is_number && parent == set.key.name { number.parse().ok() } else { None }
 }
 
-/// The name of the revision a pod was made from; empty if nobody said.
+/// The name of the revision a pod was made from; empty if unknown.
 pub(super) fn revision_of(pod: &Object) -> &str {
     pod.meta.labels.get(&REVISION_LABEL).map_or("", SmolStr::as_str)
 }

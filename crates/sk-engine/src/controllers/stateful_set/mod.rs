@@ -1,10 +1,10 @@
-//! The stateful set controller (`pkg/controller/statefulset`, 1.36): pods with numbers, made and removed in order, with
-//! claims that outlive them.
+//! The StatefulSet controller (`pkg/controller/statefulset`, 1.36): pods with ordinals, created and deleted in order,
+//! with claims that outlive them.
 //!
-//! `sync` decides, `identity` names and makes pods, `claims` makes claims and says whose they are.
+//! `sync` decides, `identity` names and makes pods, `claims` makes claims and sets their owners.
 //!
-//! Simplified: claims are bound as soon as they are made; a pod whose volumes differ from the set's claims is left alone
-//! (the API server would refuse to change it).
+//! Simplified: claims are bound as soon as they are created; a pod whose volumes differ from the StatefulSet's claims
+//! is left alone (the API server would refuse to change it).
 
 mod claims;
 mod identity;
@@ -94,7 +94,7 @@ impl Reconciler for StatefulSets {
     }
 }
 
-/// What is said of a pod or claim that was made or deleted (`recordPodEvent`, `recordClaimEvent`).
+/// The Events of a pod or claim that was created or deleted (`recordPodEvent`, `recordClaimEvent`).
 fn said(set: &Object, verb: Verb, child: &Object) -> Option<Event> {
     let (reason, done) = match verb {
         Verb::Create => ("SuccessfulCreate", "Create"),

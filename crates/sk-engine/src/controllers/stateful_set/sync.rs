@@ -1,5 +1,4 @@
-//! One sync of a stateful set: what to make, what to remove, what to replace, what to report
-//! (`stateful_set_control.go`, 1.36).
+//! One sync of a StatefulSet: pods to create, delete and replace, and the status (`stateful_set_control.go`, 1.36).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

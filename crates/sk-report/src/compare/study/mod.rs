@@ -1,7 +1,7 @@
-//! What a comparison of many variants adds to one of two: which variants are worth a choice, and which parameter moved what.
+//! What a comparison of many variants adds: the variants that are worth a choice, and the effect of each parameter.
 //!
-//! It is made of the columns of the comparison, so a sweep of hundreds of runs and three variants typed by hand read alike.
-//! Recordings are left out: nobody can choose them, and they have no prices.
+//! It is made of the columns of the comparison, so a sweep of hundreds of runs and three variants typed by hand look
+//! the same. Recordings are left out: nobody can choose them, and they have no prices.
 //!
 //! | module | what it owns |
 //! |---|---|
@@ -33,7 +33,8 @@ pub struct Study {
 }
 
 impl Study {
-    /// The study of these columns, if there are enough of them. `differs` has how each but the first differs from the first.
+    /// The study of these columns, if there are enough of them. `differs` has how each but the first differs from the
+    /// first.
     pub(super) fn of(columns: &[Column], differs: &[Vec<Difference>]) -> Option<Self> {
         let simulated: Vec<usize> =
             (0..columns.len()).filter(|column| !columns[*column].members[0].is_recording()).collect();

@@ -1,4 +1,5 @@
-//! The study in the page: a picture of cost against waiting with its front, and the parameters. It needs no script.
+//! The study in the page: a chart of cost against waiting with its Pareto front, and the parameters. It needs no
+//! script.
 
 use super::super::Comparison;
 use super::super::table::currency;
@@ -98,7 +99,7 @@ impl Axis {
         Self { least, most: values.fold(f64::NEG_INFINITY, f64::max), from, to }
     }
 
-    /// Where a value stands; in the middle if all are the same.
+    /// The position of a value; the middle if all are the same.
     fn at(&self, value: f64) -> f64 {
         let length = self.most - self.least;
         let share = if length > 0.0 { (value - self.least) / length } else { 0.5 };

@@ -1,8 +1,9 @@
-//! Which parameter moved what: for each value of a field that varies, the mean of each figure over all variants that have it.
+//! The effect of each parameter: for each value of a field that varies, the mean of each figure over all variants with
+//! that value.
 //!
-//! In a full product (`--vary` twice or more) every value of a field meets every value of the others, so the means differ by
-//! the field alone. Fields that always change together cannot be told apart and are one parameter. Where combinations are
-//! missing, means mix fields; [`Parameter::is_balanced`] says so.
+//! In a full product (`--vary` twice or more) every value of a field meets every value of the others, so the means
+//! differ by the field alone. Fields that always change together cannot be separated and are one parameter. Where
+//! combinations are missing, means mix fields; [`Parameter::is_balanced`] says so.
 
 use super::super::column::Column;
 use super::super::differs::Difference;
@@ -14,7 +15,7 @@ use crate::shown::{Shown, Unit};
 
 /// What a comparison tells of seeds; repetitions are not a parameter.
 const SEED: &str = "seed";
-/// Fields of which so many variants have values of their own are told; a sweep of more has a table of its own.
+/// Fields with up to this many values are shown; a sweep of more has a table of its own.
 const MOST_VALUES: usize = 50;
 
 /// A field that varies, or several that always change together.
@@ -155,7 +156,7 @@ fn effects(settings: &[Setting], figures: &[Values], is_paired: bool) -> Vec<Eff
     effects
 }
 
-/// What the values do to one figure; nothing if that is nothing, or somebody does not have the figure.
+/// What the values do to one figure; nothing if there is no effect, or a variant lacks the figure.
 fn effect(settings: &[Setting], figure: &Values, is_paired: bool) -> Option<Effect> {
     let runs: Vec<Vec<f64>> = settings.iter().map(|setting| runs(setting, figure, is_paired)).collect::<Option<_>>()?;
     let means: Vec<f64> = runs.iter().map(|runs| noise::mean(runs)).collect();

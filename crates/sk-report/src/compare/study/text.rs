@@ -69,7 +69,7 @@ pub(in super::super) fn render_markdown(comparison: &Comparison) -> String {
     text
 }
 
-/// A head and a line for each variant: whether it is on the front, its name, cost and wait, and what stands beside.
+/// A head and a line for each variant: whether it is on the front, its name, cost and wait, and further columns.
 fn lines(comparison: &Comparison, study: &Study, clean: &dyn Fn(&str) -> String) -> Vec<Vec<String>> {
     let beside: Vec<&Row> =
         BESIDE.iter().filter_map(|path| comparison.rows.iter().find(|row| row.path == *path)).collect();
@@ -150,8 +150,8 @@ fn told(comparison: &Comparison, effect: &Effect) -> Option<String> {
     Some(format!("{} {}{noise}", effect.shown.label, means.join(" → ")))
 }
 
-/// A table: the first two columns to the left, the figures to the right, the remark as it is. What the terminal has no room
-/// for is left out, the remark first; the other formats have all of it.
+/// A table: the first two columns to the left, the figures to the right, the remark as it is. What the terminal has no
+/// room for is left out, the remark first; the other formats have all of it.
 fn aligned(lines: &[Vec<String>], columns: usize) -> String {
     let wide = |place: usize| lines.iter().map(|line| width(&line[place])).max().unwrap_or(0);
     let count = lines.first().map_or(0, Vec::len);

@@ -1,7 +1,8 @@
-//! Cost against waiting: which variants nobody would leave out.
+//! Cost against waiting: the variants on the Pareto front.
 //!
-//! A variant is on the Pareto front if no other one costs at most as much and lets pods wait at most as long, and is better in one
-//! of the two. Waiting is `pending.p99`: it counts pods that never found a node, so a cluster without nodes is not a quick one.
+//! A variant is on the Pareto front if no other one costs at most as much and lets pods wait at most as long, and is
+//! better in one of the two. Waiting is `pending.p99`: it counts pods that never got a node, so a cluster without
+//! nodes does not look fast.
 
 use super::super::column::Column;
 use super::super::noise;
@@ -65,7 +66,7 @@ fn waits(column: &Column) -> Vec<f64> {
     column.members.iter().map(|member| member.summary.pending.p99.as_secs_f64()).collect()
 }
 
-/// Do two columns differ in cost and waiting by no more than chance explains? Without repetitions nobody can tell.
+/// Do two columns differ in cost and waiting by no more than chance explains? Without repetitions that is unknown.
 fn is_noise(a: &Column, b: &Column) -> bool {
     let (Some(cost_a), Some(cost_b)) = (costs(a), costs(b)) else { return false };
     let is_paired = a.seeds() == b.seeds();

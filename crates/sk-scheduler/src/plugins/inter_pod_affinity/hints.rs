@@ -1,5 +1,5 @@
-//! Queueing hints (`interpodaffinity/plugin.go`). Terms are taken as they stand: namespace selectors are asked of no
-//! labels, because only PreFilter turns them into names.
+//! Queueing hints (`interpodaffinity/plugin.go`). Hints use the terms as written: a namespace selector is matched
+//! against no labels, because only PreFilter resolves it to names.
 
 use std::collections::BTreeMap;
 

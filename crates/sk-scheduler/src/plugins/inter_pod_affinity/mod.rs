@@ -1,7 +1,7 @@
-//! InterPodAffinity: near these pods, not near those, in both directions (`interpodaffinity/`).
+//! InterPodAffinity: affinity and anti-affinity between pods, in both directions (`interpodaffinity/`).
 //!
-//! Every sum that Kubernetes makes over all pods is a counter per topology key ([`crate::counters`]). Which keys
-//! matter to a class is kept between cycles: those of its own terms, and those of the terms of other pods that match it.
+//! Every sum that Kubernetes computes over all pods is a counter per topology key ([`crate::counters`]). The keys that
+//! matter to a class are kept between cycles: those of its own terms, and those of other pods' terms that match it.
 
 mod hints;
 

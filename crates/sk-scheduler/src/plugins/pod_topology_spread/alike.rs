@@ -1,7 +1,8 @@
-//! Nodes that are alike to every soft constraint: as many pods of the kind on the host, the same domains.
+//! Groups of nodes that are equal to every soft constraint: the same number of matching pods on the host, the same
+//! domains.
 //!
-//! A group's number has a digit for each constraint: the count on the host, or the domain. So the group of a node follows
-//! from the node alone, and whoever goes through nodes tells their groups on the way.
+//! A group's number has a digit for each constraint: the count on the host, or the domain. So the group of a node
+//! follows from the node alone, and a search computes it as it visits the node.
 
 use super::constraints::Keyed;
 use super::score::{self, Part, SoftState};
@@ -28,7 +29,7 @@ struct Digit<'a> {
 enum Values<'a> {
     /// By node: how many pods of the kind it has.
     Counts(&'a [i64]),
-    /// By node: its domain; the last value stands for none.
+    /// By node: its domain; the last value means none.
     Domains(&'a [u32]),
 }
 

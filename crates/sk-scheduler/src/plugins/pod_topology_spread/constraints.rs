@@ -1,5 +1,5 @@
-//! Which constraints a pod has: its own, or the profile's with a selector from Services and controllers
-//! (`podtopologyspread/common.go`, `plugins/helper/spread.go`); and which nodes take part in them.
+//! A pod's constraints: its own, or the profile's defaults with a selector from Services and controllers
+//! (`podtopologyspread/common.go`, `plugins/helper/spread.go`); and which nodes they count.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! `DoNotSchedule`: a node is out where the pod would put its domain too far ahead of the least one
+//! `DoNotSchedule`: rejects a node if the pod would raise its domain too far above the smallest one
 //! (`podtopologyspread/filtering.go`).
 
 use super::constraints::Keyed;

@@ -1,8 +1,8 @@
-//! PodTopologySpread: pods of a kind spread over zones, hosts and other domains (`podtopologyspread/`).
+//! PodTopologySpread: spreads matching pods over zones, hosts and other domains (`podtopologyspread/`).
 //!
-//! The pods in each domain are counted by [`crate::counters`]. Where all nodes take part in a constraint its
-//! counter is the answer; where some do not (they lack a label, or the pod's node affinity or the node's taints leave
-//! them out) the counts of the nodes that do are summed in this cycle.
+//! [`crate::counters`] counts the pods in each domain. Where a constraint counts all nodes, its counter is the result;
+//! where it leaves some out (they lack a label, or the pod's node affinity or the node's taints exclude them), the
+//! cycle sums the counts of the nodes that remain.
 
 mod alike;
 mod constraints;
@@ -33,7 +33,7 @@ const HOSTNAME: &str = "kubernetes.io/hostname";
 /// What the cycle knows.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct State {
-    /// The pod's constraints, once somebody has asked.
+    /// The pod's constraints, once computed.
     constraints: Option<Arc<Constraints>>,
     hard: Vec<HardState>,
     soft: SoftState,

@@ -1,4 +1,4 @@
-//! `ScheduleAnyway`: fewer pods of the kind in a node's domains are better (`podtopologyspread/scoring.go`).
+//! `ScheduleAnyway`: prefers nodes with fewer matching pods in their domains (`podtopologyspread/scoring.go`).
 
 use super::constraints::Keyed;
 use super::filter::{Counts, sum};

@@ -1,9 +1,9 @@
-//! Seeded random scenarios: a cluster of mixed nodes, then pods with every feature mixed, with deletions, new nodes and
-//! changed nodes in between. The same seed draws the same scenario.
+//! Seeded random scenarios: a cluster of mixed nodes, then pods with every feature mixed, with deletions, new nodes
+//! and changed nodes in between. The same seed generates the same scenario.
 //!
-//! Drawn is only what the real scheduler decides alike twice. Where it draws lots itself the generator keeps away: above
-//! a hundred nodes it looks for victims from a random node on, so pods have no priorities there. And victims end when the
-//! scenario says so, never at once, because which pod the scheduler tries before it sees them gone is a race.
+//! The generator only makes scenarios on which the real scheduler is deterministic. Above a hundred nodes the real
+//! scheduler starts its search for victims at a random node, so pods have no priorities there. Victims end when the
+//! scenario says so, never at once, because which pod the scheduler tries before it sees them deleted is a race.
 
 mod pod;
 
@@ -50,7 +50,7 @@ pub fn scenario(seed: u64, pods: usize) -> SchedulingScenario {
     }
 }
 
-/// Draws from one stream in the words of whoever writes scenarios.
+/// Draws from one random stream, with names that read like a scenario.
 pub(super) struct Draw(Stream);
 
 impl Draw {
@@ -108,7 +108,7 @@ fn node(draw: &mut Draw, index: usize) -> Value {
     written_out(shorthand::nodes(&node))
 }
 
-/// What a few words stand for. The generator writes no words that cannot be read.
+/// Expands shorthand. The generator writes only shorthand that can be parsed.
 fn written_out(objects: Result<Vec<Value>, String>) -> Value {
     objects.expect("the generator writes what the shorthand reads").swap_remove(0)
 }

@@ -1,4 +1,4 @@
-//! One random pod, in the words of the shorthand.
+//! One random pod, in shorthand.
 
 use serde_json::{Value, json};
 

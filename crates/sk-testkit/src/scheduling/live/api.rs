@@ -1,7 +1,7 @@
-//! The few requests that a scenario makes, sent without asking the server first what it serves.
+//! The few requests of a scenario, sent without discovery.
 //!
-//! A scheduler's scenario creates and changes a dozen kinds, thousands of times. Discovery before each request would be
-//! most of the time of a recording, so the paths of these kinds stand here.
+//! A scheduling scenario creates and changes a dozen kinds, thousands of times. Discovery before each request would
+//! take most of the time of a recording, so the paths of these kinds are listed here.
 
 use http::{Method, Request};
 use kube::Client;

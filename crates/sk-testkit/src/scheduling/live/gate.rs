@@ -1,11 +1,11 @@
-//! A door between the scheduler and the API server: what the API server tells of pods is held until it is let through.
+//! A proxy between the scheduler and the API server that holds watch events of pods until they are released.
 //!
-//! The real scheduler's informers and its scheduling loop are goroutines of their own. Whether an event comes before or
-//! after an attempt is up to the machine, and no log can tell it afterwards. So the scheduler talks to the API server
-//! through this proxy, and an event of a pod reaches it only when the scheduler is at rest. Then there is one order, on a
+//! The real scheduler's informers and its scheduling loop are separate goroutines. Whether an event comes before or
+//! after an attempt depends on the machine, and no log shows it afterwards. So the scheduler reaches the API server
+//! through this proxy, and a pod's event reaches it only when the scheduler is idle. Then there is one order, on a
 //! busy machine as on a quiet one.
 //!
-//! The fence (see `rest`) passes at once: nothing depends on it. Events of one pod stay in their order.
+//! The fence (see `rest`) passes at once: nothing depends on it. Events of one pod stay in order.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
@@ -26,7 +26,7 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use super::tracker::FENCE;
-use crate::scheduling::answer::name_of;
+use crate::scheduling::attempt::name_of;
 
 /// Where the scheduler watches pods.
 const PODS: &str = "/api/v1/pods";
@@ -87,8 +87,9 @@ impl Gate {
         let _ = self.shared.server.set(server);
     }
 
-    /// Lets one event through, if there is any. What a waiting pod's own status says comes first: the scheduler compares
-    /// the status that it is about to write with the one that it knows, and must know the last one that it wrote.
+    /// Lets one event through, if there is any. What a waiting pod's own status says comes first: the scheduler
+    /// compares the status that it is about to write with the one that it knows, and must know the last one that it
+    /// wrote.
     pub(super) fn let_one_through(&self) -> bool {
         let mut state = self.shared.state();
         let own_status = state.held.iter().position(|held| held.is_own_status);

@@ -1,6 +1,6 @@
-//! Reads kube-scheduler's log as it grows, and what one line of it says.
+//! Follows kube-scheduler's log and parses its lines.
 //!
-//! The log is the only place where the real scheduler tells its scores, its retries and when an event has reached it.
+//! The log is the only place where the real scheduler shows its scores, its retries and when an event has reached it.
 //! Lines are klog's text format: `I1116 12:00:00.000000 7 file.go:1] "Message" key="value" other=3`.
 
 use std::fs::File;

@@ -1,10 +1,10 @@
 //! The real kube-scheduler on an API server of its own, without controllers and kubelets.
 //!
-//! One [`Arena`] plays many scenarios, each on an emptied cluster. The scheduler is started anew unless it has the same
-//! configuration and objects and will start its search at the first node again: that outlives everything else. With
-//! `parallelism: 1`, without opportunistic batching, with nodes that come after the scheduler has started, and with events
-//! that reach it one at a time (`gate`), it is deterministic.
-//! A step ends when the log shows that the scheduler has taken in the change and has nothing left to do (`rest`).
+//! One [`Arena`] plays many scenarios, each on an emptied cluster. It restarts the scheduler unless the next scenario
+//! has the same configuration and objects and the next search starts at the first node again: that position outlives
+//! everything else. With `parallelism: 1`, without opportunistic batching, with nodes that are created after the
+//! scheduler has started, and with events that reach it one at a time (`gate`), the scheduler is deterministic. A step
+//! ends when the log shows that the scheduler has handled the change and has nothing left to do (`rest`).
 
 mod api;
 mod gate;
@@ -77,8 +77,9 @@ pub enum PlayError {
     },
 }
 
-/// How often a scenario is played before it is given up because something reached the scheduler in the middle of a decision.
-/// The gate lets nothing through then; what is left is a scheduler that says it is done microseconds before it is.
+/// How often a scenario is played before it is given up because something reached the scheduler in the middle of a
+/// decision. The gate lets nothing through then; what is left is a scheduler that says it is done microseconds before
+/// it is.
 const PLAYS: usize = 5;
 
 /// How the scheduler runs.
@@ -149,7 +150,8 @@ impl Arena {
         Ok(Recorded { kubernetes: self.version().await?, recorded, family: family.source.clone(), answers })
     }
 
-    /// Plays one scenario on an empty cluster and returns the attempts of each step. Nothing has come between any of them.
+    /// Plays one scenario on an empty cluster and returns the attempts of each step. Nothing has come between any of
+    /// them.
     pub async fn play(&mut self, scenario: &SchedulingScenario) -> Result<Answers, PlayError> {
         let mut disturbance = String::new();
         for _ in 0..PLAYS {
@@ -274,9 +276,9 @@ pub fn write(name: &str, recording: &Recorded) -> Result<std::path::PathBuf, cra
 }
 
 /// An API server that leaves nodes untainted and volumes deletable, since no controller is there to do the rest; and a
-/// scheduler that tells what it does. `--vmodule` shows the scores without the client's own chatter of level 10. The gate
-/// reads lists and watches, not lists that come as watches. Pods that wait are tried again because something has happened, never
-/// because five minutes have passed: on a busy machine a long scenario takes longer than that.
+/// scheduler that tells what it does. `--vmodule` shows the scores without the client's own chatter of level 10. The
+/// gate reads lists and watches, not lists that come as watches. Pods that wait are tried again because something has
+/// happened, never because five minutes have passed: on a busy machine a long scenario takes longer than that.
 fn options(flags: Flags, server: &str) -> Options {
     let options = match flags {
         Flags::Deterministic => Options::api_only().feature_gate("OpportunisticBatching", false),

@@ -1,4 +1,5 @@
-//! Does one step after the other, and plays the kubelets: a bound pod starts, a deleted one ends when the scenario says.
+//! Carries out one step after the other, and stands in for the kubelets: a bound pod starts, a deleted one ends when
+//! the scenario says.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -11,7 +12,7 @@ use super::rest::Awaited;
 use super::tracker::{self, Tracker};
 use super::{Arena, PlayError};
 use crate::scenario::Target;
-use crate::scheduling::answer::{Attempt, Outcome, name_of, pod_name};
+use crate::scheduling::attempt::{Attempt, Outcome, name_of, pod_name};
 use crate::scheduling::scenario::{Change, Step};
 
 /// Start times are made up, one second after the other from here on, so that two recordings have the same.
@@ -190,7 +191,7 @@ fn place(target: &Target) -> Result<(String, String), PlayError> {
     Ok((api::path(gvk, namespace, &key.name)?, object))
 }
 
-/// Where the pod is that answers call so.
+/// The API path of the pod with this name in recordings.
 pub(super) fn pod_path(pod: &str) -> String {
     let (namespace, name) = pod.split_once('/').unwrap_or(("default", pod));
     format!("/api/v1/namespaces/{namespace}/pods/{name}")

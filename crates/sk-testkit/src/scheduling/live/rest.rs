@@ -1,13 +1,14 @@
-//! When is the scheduler at rest? When the log shows that everything which was done has reached it and been carried out.
+//! When is the scheduler idle? When the log shows that it has received and handled everything.
 //!
-//! An event is logged when its handler begins, so the log alone never says that one has ended. But handlers of one
-//! informer run one after the other: the *fence*, a pod of nobody's on a node that is not there, is changed after the
-//! event, and when that is logged the event's handler has ended. So a step ends by proof and not by the clock, however
-//! loaded the machine is. A changed node is fenced by another change to itself, because nodes have an informer of their
-//! own. Kinds whose events are not logged at all can only be waited for, once they have passed the gate.
+//! An event is logged when its handler starts, so the log alone never shows that a handler has ended. But the handlers
+//! of one informer run one after the other. The *fence*, a pod without an owner on a node that does not exist, is
+//! changed after the event; when that change is logged, the event's handler has ended. So a step ends by proof and not
+//! by the clock, however loaded the machine is. A changed node is fenced by another change to itself, because nodes
+//! have an informer of their own. Kinds whose events are not logged at all can only be waited for, once they have
+//! passed the gate.
 //!
-//! Events of pods wait at the gate. When the scheduler is idle one is let through, and the next one when the scheduler is
-//! idle again.
+//! Events of pods wait at the gate. When the scheduler is idle, one is released, and the next one when the scheduler
+//! is idle again.
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +18,7 @@ use super::PlayError;
 use super::log::Line;
 use super::play::{Player, pod_path};
 use super::tracker;
-use crate::scheduling::answer::Outcome;
+use crate::scheduling::attempt::Outcome;
 
 /// How long the scheduler may take to come to rest. A pod that failed waits at most its back-off of ten seconds.
 const REST_LIMIT: Duration = Duration::from_secs(60);
@@ -148,8 +149,8 @@ impl Player<'_> {
         let last = |index: usize, pod: &str| !attempts[index + 1..].iter().any(|later| later.pod == pod);
         for (_, attempt) in attempts.iter().enumerate().filter(|(index, attempt)| last(*index, &attempt.pod)) {
             let Outcome::Unschedulable { unschedulable, .. } = &attempt.outcome else { continue };
-            // A pod that is tried again before the scheduler has seen its own last word keeps an earlier one: the new word
-            // is compared with a status that is older still, and is not written if it is the same.
+            // A pod that is tried again before the scheduler has seen its own last word keeps an earlier one: the new
+            // word is compared with a status that is older still, and is not written if it is the same.
             let was_said = |message: &str| {
                 attempts.iter().any(|earlier| match &earlier.outcome {
                     Outcome::Unschedulable { unschedulable, .. } => {

@@ -5,7 +5,7 @@ use sk_scheduler::queue::{Event, PodAction};
 use sk_scheduler::{ClassId, NodeSpec, PodClass, PodId};
 use sk_testkit::merge;
 use sk_testkit::scenario::Target;
-use sk_testkit::scheduling::answer::{name_of, pod_name};
+use sk_testkit::scheduling::attempt::{name_of, pod_name};
 
 use super::{Known, News, Ours};
 use crate::admission::admit;

@@ -14,7 +14,7 @@ use serde_json::Value;
 use sk_core::{SimDuration, SimTime};
 use sk_scheduler::framework::plugin::PluginSet;
 use sk_scheduler::{ClassId, Cluster, Configuration, Decision, PodId, Queue, Scheduler};
-use sk_testkit::scheduling::answer::{Outcome, Scores, name_of, pod_name};
+use sk_testkit::scheduling::attempt::{Outcome, Scores, name_of, pod_name};
 use sk_testkit::scheduling::{SchedulingScenario, Step};
 
 /// How much later each step is. Longer than anything that the queue tells apart but its back-offs.

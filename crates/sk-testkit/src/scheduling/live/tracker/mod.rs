@@ -1,16 +1,16 @@
-//! What the scheduler is doing, as its log tells it: which pods are queued, which attempt came to what, and whether
-//! anything is left to do. Pure: lines in, state out.
+//! The scheduler's state, as its log shows it: which pods are queued, the result of each attempt, and whether anything
+//! is left to do. Pure: lines in, state out.
 //!
 //! The messages are those of pkg/scheduler in Kubernetes 1.36: eventhandlers.go, schedule_one.go,
-//! backend/queue/scheduling_queue.go and framework/preemption/executor.go. A message that is no longer written
-//! makes a recording wait in vain, and fail; it cannot make it wrong.
+//! backend/queue/scheduling_queue.go and framework/preemption/executor.go. If a message is no longer written, a
+//! recording times out and fails; it cannot become wrong.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::log::Line;
-use crate::scheduling::answer::{Attempt, Outcome, Scores, pod_name};
+use crate::scheduling::attempt::{Attempt, Outcome, Scores, pod_name};
 
-/// The pod whose updates are the fence, as answers call it.
+/// The pod whose updates are the fence, as recordings call it.
 pub(super) const FENCE: &str = "fence/fence";
 
 /// What the scheduler says of a pod when there is no node at all; it is not in the log line (schedule_one.go,
@@ -22,7 +22,7 @@ const NO_NODES: &str = "no nodes available to schedule pods";
 pub(super) struct Seen {
     /// As the log puts it, such as `Add event for node`.
     pub(super) event: &'static str,
-    /// The object: a node's name, or a pod as answers call it.
+    /// The object: a node's name, or a pod as recordings call it.
     pub(super) object: String,
 }
 
@@ -51,8 +51,8 @@ const EVENTS: [&str; 9] = [
 /// The state of the scheduler.
 #[derive(Debug, Default)]
 pub(super) struct Tracker {
-    /// What reached the scheduler while it was deciding, if anything did: it counts for the pod in hand and for those that
-    /// wait, and which of them were in hand is not logged.
+    /// What reached the scheduler while it was deciding, if anything did: it counts for the pod in hand and for those
+    /// that wait, and which of them were in hand is not logged.
     disturbed: Option<String>,
     /// How often the fence was seen to move, and each node to change.
     fences: u64,
@@ -357,7 +357,7 @@ impl Tracker {
     }
 }
 
-/// A pod that a line is about, as answers call it.
+/// A pod that a line is about, as recordings call it.
 fn pod_of(line: &Line, key: &str) -> Option<String> {
     let text = line.field(key)?;
     let (namespace, name) = text.split_once('/')?;

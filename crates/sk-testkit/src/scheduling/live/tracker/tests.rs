@@ -1,4 +1,4 @@
-//! What the tracker makes of lines that the real scheduler writes.
+//! The tracker on lines that the real scheduler writes.
 
 use super::*;
 

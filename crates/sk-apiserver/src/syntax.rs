@@ -1,10 +1,10 @@
-//! What Go's parser says of text that is no JSON: which character it stumbled over, and what it was reading
-//! (`encoding/json/scanner.go`, which a server's own parser is made from).
+//! The syntax errors of Go's JSON parser: which character is wrong, and what the parser was reading
+//! (`encoding/json/scanner.go`, from which the API server's parser is derived).
 //!
-//! Asked only of text that could not be parsed.
+//! Called only for text that failed to parse.
 
-/// The parser's sentence; `None` if the text is JSON after all.
-pub(crate) fn complaint(text: &[u8]) -> Option<String> {
+/// The parser's message; `None` if the text is valid JSON.
+pub(crate) fn syntax_error(text: &[u8]) -> Option<String> {
     let mut scanner = Scanner { text, at: 0, open: Vec::new() };
     scanner.document().err().map(|found| match found {
         Found::End => "unexpected end of JSON input".to_owned(),
@@ -58,7 +58,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// A whole value, or the beginning of an object or a list: what is in it is read by whoever called.
+    /// A whole value, or the beginning of an object or a list: the caller reads its content.
     fn value(&mut self) -> Scanned {
         loop {
             self.space();
@@ -253,14 +253,14 @@ mod tests {
             ("01", "invalid character '1' after top-level value"),
             ("'", "invalid character '\\'' looking for beginning of value"),
         ] {
-            assert_eq!(complaint(text.as_bytes()).as_deref(), Some(expected), "{text}");
+            assert_eq!(syntax_error(text.as_bytes()).as_deref(), Some(expected), "{text}");
         }
         assert_eq!(
-            complaint(b"\x9e\x89").as_deref(),
+            syntax_error(b"\x9e\x89").as_deref(),
             Some("invalid character '\\u009e' looking for beginning of value")
         );
         for text in ["{}", " [1, {\"a\": null}, -0.5e+3, \"\\u00e9\"] ", "{\"a\": {\"b\": []}, \"c\": true}"] {
-            assert_eq!(complaint(text.as_bytes()), None, "{text}");
+            assert_eq!(syntax_error(text.as_bytes()), None, "{text}");
         }
     }
 }

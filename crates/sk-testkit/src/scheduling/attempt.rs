@@ -1,6 +1,6 @@
-//! What the scheduler did about one step: every attempt to schedule a pod, in order, with outcome, words and scores.
+//! What the scheduler did in one step: every attempt to schedule a pod, in order, with result, message and scores.
 //!
-//! An attempt that is not there is an answer too: a pod that no event concerns is not tried again.
+//! A missing attempt counts too: no event concerned the pod, so the scheduler did not retry it.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -10,12 +10,12 @@ use serde_json::{Map, Value};
 pub struct Attempt {
     /// The pod: its name, or `namespace/name` outside of `default`.
     pub pod: String,
-    /// What the scheduler had learnt of pods since the attempt before: `+p` came onto a node, `-p` left it, `~p` was changed.
-    /// It decides whether a pod is tried once more.
+    /// What the scheduler had learnt of pods since the attempt before: `+p` came onto a node, `-p` left it, `~p` was
+    /// changed. It decides whether a pod is tried once more.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<String>,
-    /// When it began, in microseconds of the day. Back-offs are lengths of time, so a live comparison needs it; a recording
-    /// does not keep it.
+    /// When it began, in microseconds of the day. Back-offs are lengths of time, so a live comparison needs it; a
+    /// recording does not keep it.
     #[serde(skip)]
     pub at: Option<i64>,
     /// How it ended.
@@ -39,7 +39,7 @@ pub enum Outcome {
         /// So many of them fit.
         feasible: u64,
     },
-    /// No node fits. The words are those of the pod's condition.
+    /// No node fits. The message is that of the pod's condition.
     Unschedulable {
         /// The message of the condition `PodScheduled`.
         unschedulable: String,
@@ -52,7 +52,7 @@ pub enum Outcome {
     },
     /// The attempt failed for another reason than room.
     Failed {
-        /// What the scheduler said.
+        /// The scheduler's error.
         error: String,
     },
 }
@@ -106,12 +106,12 @@ impl<'de> Deserialize<'de> for Scores {
     }
 }
 
-/// How answers call a pod: the namespace `default` goes without saying.
+/// The name of a pod in recordings: without the namespace if it is `default`.
 pub fn pod_name(namespace: &str, name: &str) -> String {
     if namespace == "default" { name.to_owned() } else { format!("{namespace}/{name}") }
 }
 
-/// How answers call the pod that this object is.
+/// The name in recordings of the pod that this object is.
 pub fn name_of(pod: &Value) -> String {
     let text = |field: &str| pod["metadata"][field].as_str().unwrap_or("default");
     pod_name(text("namespace"), text("name"))

@@ -70,7 +70,7 @@ pub(super) struct Entry {
     pub(super) gate: Option<PluginId>,
     pub(super) flushed: Option<SimTime>,
     pub(super) place: Place,
-    /// Which coming to its place this is.
+    /// The insertion into its place that counts.
     pub(super) stamp: Stamp,
     /// Its place among those that wait for something to happen.
     pub(super) seat: Seat,

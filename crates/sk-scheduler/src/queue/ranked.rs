@@ -1,8 +1,8 @@
-//! Pods in an order, cheap where they come in that order, as pods that wait do: time only goes forward.
+//! A priority queue of pods that is cheap where pods arrive in order, as they mostly do: keys begin with times.
 //!
-//! A pod that comes after all others is appended to a run, any other goes into a heap; the first is the lesser of two
-//! fronts. A pod that leaves from the middle is only counted out, and skipped when its turn comes. Each coming has a stamp
-//! of its own, and whoever owns the pods knows the stamp of each. Left-overs are swept out before they outnumber the pods.
+//! A pod whose key is the greatest so far is appended to a sorted list; any other goes into a heap. The first pod is the lesser of
+//! the two fronts. A pod that leaves from the middle stays as a left-over until it comes to the front: each insertion has a
+//! stamp, and the queue's entry of a pod has the stamp that counts. Left-overs are swept out when they outnumber the pods.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -12,7 +12,7 @@ use crate::ids::PodId;
 /// Left-overs are swept out when there are more of them than pods, and at least so many: 48 bytes each, 3 KB.
 const MIN_LEFT_OVER: usize = 64;
 
-/// Which coming of a pod it was; no two are alike.
+/// The number of an insertion; no two are alike.
 pub(super) type Stamp = u64;
 
 /// Pods by a key. The first of them is always one that is there.
@@ -58,7 +58,7 @@ impl<K: Ord + Copy> Ranked<K> {
         Some((*key, *pod))
     }
 
-    /// One pod has left; `is_there` says whether a pod is still here since the coming with this stamp.
+    /// One pod has left; `is_there` says whether the insertion of a pod with this stamp still counts.
     pub(super) fn leave(&mut self, is_there: impl Fn(PodId, Stamp) -> bool) {
         self.live -= 1;
         while self.run.front().is_some_and(|(_, pod, stamp)| !is_there(*pod, *stamp)) {

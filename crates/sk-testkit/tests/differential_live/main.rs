@@ -42,6 +42,8 @@ async fn compare_seeds(flags: Flags, chance: Chance, scheduler: Value, seeds: im
             scenario.steps.len(),
             differences.len()
         );
+        // Later seeds may take hours, or fail.
+        differences.iter().for_each(|difference| println!("{difference}"));
         all.attempts += attempts;
         all.placements += placements;
         all.differences.extend(differences);

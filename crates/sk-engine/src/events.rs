@@ -53,18 +53,18 @@ pub struct Event {
     /// The sentence.
     pub message: String,
     /// Who says it, such as `replicaset-controller`.
-    pub from: &'static str,
+    pub from: SmolStr,
 }
 
 impl Event {
     /// Something as it should be.
-    pub(crate) fn normal(from: &'static str, about: &Object, reason: &str, message: String) -> Self {
+    pub(crate) fn normal(from: impl Into<SmolStr>, about: &Object, reason: &str, message: String) -> Self {
         let about = about.identity().clone();
-        Self { at: SimTime::EPOCH, about, is_warning: false, reason: reason.into(), message, from }
+        Self { at: SimTime::EPOCH, about, is_warning: false, reason: reason.into(), message, from: from.into() }
     }
 
     /// Something to look at.
-    pub(crate) fn warning(from: &'static str, about: &Object, reason: &str, message: String) -> Self {
+    pub(crate) fn warning(from: impl Into<SmolStr>, about: &Object, reason: &str, message: String) -> Self {
         Self { is_warning: true, ..Self::normal(from, about, reason, message) }
     }
 }

@@ -43,6 +43,6 @@ pub use controllers::new_namespace;
 pub use engine::Engine;
 pub use events::Event;
 pub use limiter::RateLimit;
-pub use scheduling::{Explained, NodeScore, PodsPassed};
+pub use scheduling::{Explained, NodeScore, PodsPassed, WhyVictims};
 pub use settings::{ASSUMED_JOB_DURATION, Explain, NodeGroup, Settings, Timing};
 pub use spread::Spread;

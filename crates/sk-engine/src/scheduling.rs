@@ -13,17 +13,17 @@ mod volumes;
 
 use std::collections::BTreeMap;
 
-use sk_apiserver::{Answer, Body, Change, KindTag, ObjectId, Uid, WatchEvent};
-use sk_core::{SimDuration, SimTime};
-use sk_scheduler::class::{OwnerKind, PassedThrough};
+use sk_apiserver::{Answer, Body, Change, KindTag, Object, ObjectId, Uid, WatchEvent};
+use sk_core::{SimDuration, SimTime, SmolStr};
+use sk_scheduler::class::{DEFAULT_SCHEDULER, OwnerKind, PassedThrough};
 use sk_scheduler::cluster::objects::Key;
 use sk_scheduler::{ClassId, Cluster, Configuration, PodId, Queue, Scheduler};
 
 use self::budgets::Limits;
 use self::explain::Explainer;
-pub use self::explain::{Explained, NodeScore};
-use self::passed::Passed;
+pub use self::explain::{Explained, NodeScore, WhyVictims};
 pub use self::passed::PodsPassed;
+use self::passed::{Devices, Passed};
 use self::volumes::Volumes;
 use crate::classes::Classes;
 use crate::component::{Component, Context, Pending};
@@ -55,6 +55,7 @@ pub(crate) fn process(timing: &Timing, settings: &Settings, now: SimTime) -> Pro
         sent: Pending::new(),
         explainer: Explainer::new(settings.explain),
         passed: Passed::default(),
+        devices: Devices::default(),
     };
     Process::new(timing.watch_latency).with(scheduler, limit(timing, configuration))
 }
@@ -89,6 +90,7 @@ struct KubeScheduler {
     sent: Pending<Option<Sent>>,
     explainer: Explainer,
     passed: Passed,
+    devices: Devices,
 }
 
 /// A pod as the scheduler last saw it.
@@ -177,11 +179,23 @@ impl Component for KubeScheduler {
                     self.queue.set_preempting(known.pod, false);
                 }
             }
-            Some(Sent::Binding(..)) => ctx.tell(|_| answer.ok().map(|pod| decide::assigned(&pod))),
+            Some(Sent::Binding(id, uid)) => ctx.tell(|_| {
+                let known = self.known(id).filter(|known| known.uid == uid);
+                answer.ok().map(|pod| {
+                    let from = known.map_or_else(|| named_scheduler(&pod), |known| self.signature(known.class));
+                    decide::assigned(&pod, from)
+                })
+            }),
             None => {}
         }
         self.kick(ctx);
     }
+}
+
+/// The `schedulerName` of a pod that has no class, or none any more.
+fn named_scheduler(pod: &Object) -> SmolStr {
+    let named = pod.pod().and_then(|pod| pod.spec.rest.get("schedulerName")?.as_str());
+    named.unwrap_or(DEFAULT_SCHEDULER).into()
 }
 
 fn is_there(event: &WatchEvent) -> bool {

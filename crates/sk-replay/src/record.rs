@@ -207,7 +207,7 @@ impl Recorder {
             namespace: about.key.namespace.as_deref(),
             name: &about.key.name,
             owner,
-            source: event.from,
+            source: event.from.as_str(),
             message: &event.message,
         })
     }
@@ -233,7 +233,7 @@ impl Recorder {
         let explained = Explained {
             evaluated: said.counts.map(|(evaluated, _)| count(evaluated)),
             feasible: said.counts.map(|(_, feasible)| count(feasible)),
-            scores: joined(&said.scores, "; ", shown_scores),
+            scores: said.preemption.as_ref().map(why_victims).or_else(|| joined(&said.scores, "; ", shown_scores)),
             victims: joined(&said.victims, ", ", ToString::to_string),
         };
         let of_pod = self.explained.or_insert_with(&said.pod, || Vec::with_capacity(1));
@@ -429,6 +429,23 @@ fn take_explained(
 fn shown_scores(node: &sk_engine::NodeScore) -> String {
     let plugins: Vec<String> = node.plugins.iter().map(|(plugin, score)| format!("{plugin} {score}")).collect();
     format!("{} {} ({})", node.node, node.total, plugins.join(", "))
+}
+
+/// `node-1, one of 3 candidates, chosen for the fewest victims; could stay: ns/a, ns/b`.
+fn why_victims(why: &sk_engine::WhyVictims) -> String {
+    let mut text = match why.candidates {
+        1 => format!("{}, the only candidate", why.node),
+        candidates => format!("{}, one of {candidates} candidates, chosen for {}", why.node, why.criterion.words()),
+    };
+    if why.budget_violations > 0 {
+        text.push_str(&format!("; victims that a PodDisruptionBudget protects: {}", why.budget_violations));
+    }
+    let (named, count) = &why.reprieved;
+    text.extend(joined(named, ", ", ToString::to_string).map(|named| format!("; could stay: {named}")));
+    if *count > named.len() {
+        text.push_str(&format!(" and {} more", count - named.len()));
+    }
+    text
 }
 
 /// Nothing where there is nothing.

@@ -155,8 +155,20 @@ fn pods_whose_needs_the_scheduler_passes_through_are_counted_and_named() {
     };
     let mut restarts = pod("restarts");
     restarts["spec"]["containers"][0]["restartPolicyRules"] = rules;
+    // An extended resource is a device if a DeviceClass says so, or by its name.
+    let device_class = json!({"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": "gpus"},
+        "spec": {"extendedResourceName": "example.com/gpu"}});
+    let asks = |name: &str, resource: &str| {
+        let mut pod = pod(name);
+        pod["spec"]["containers"][0]["resources"] = json!({"requests": {resource: "1"}, "limits": {resource: "1"}});
+        ("09:00:01", "apply", pod)
+    };
     let mut events = vec![
         with("device", "resourceClaims", json!([{"name": "gpu", "resourceClaimName": "gpu"}])),
+        ("09:00:00", "apply", device_class),
+        asks("gpu", "example.com/gpu"),
+        asks("by-class", "deviceclass.resource.kubernetes.io/gpus"),
+        asks("tpu", "example.com/tpu"),
         ("09:00:00", "apply", restarts),
         ("09:00:00", "apply", pod("plain")),
     ];
@@ -169,7 +181,7 @@ fn pods_whose_needs_the_scheduler_passes_through_are_counted_and_named() {
     };
     let expected = [
         ("declared-features", "whether a node has the features that pods require is not looked at: shop/restarts", 1),
-        ("dra", "dynamic resource claims are not modelled: shop/device", 1),
+        ("dra", "dynamic resource claims are not modelled: shop/device, shop/gpu, shop/by-class", 3),
         (
             "volume-limits",
             "how many volumes a node takes, and which pods may share one, is not looked at: shop/a, shop/b, shop/c, \
@@ -360,6 +372,9 @@ fn a_preemption_names_its_victims() {
     let nominated = decisions.iter().find(|decision| decision.pod == "urgent" && decision.explained.victims.is_some());
     let victims = nominated.unwrap_or_else(|| panic!("{decisions:?}")).explained.victims.as_deref();
     assert!(victims.is_some_and(|victims| victims.starts_with("shop/low-")), "{victims:?}");
+    let why = nominated.and_then(|nominated| nominated.explained.scores.as_deref()).unwrap_or_default();
+    let latest = "one of 3 candidates, chosen for its most important victims, which started last";
+    assert!(why.starts_with("g-") && why.ends_with(latest), "{why}");
     let mut events = run.events().expect("events").map(|event| event.expect("the events are whole"));
     let said = events.find(|event| event.reason == "Preempted").expect("the victim is told");
     let urgent = run.pods().expect("pods").map(|pod| pod.expect("the pods are whole")).find(|pod| pod.name == "urgent");

@@ -3,7 +3,7 @@
 
 mod story;
 
-use sk_record::{AutoscalerRow, Decided, Group, Trigger};
+use sk_record::{AutoscalerRow, Decided, DecisionRow, Explained, Group, Outcome, Trigger};
 use sk_report::step::Window;
 use sk_report::why::{Subject, Waited, Why, render};
 use sk_report::{Analysis, Tables};
@@ -95,4 +95,29 @@ fn a_group_that_may_not_grow_is_offered_and_where_all_repel_that_is_told() {
     let options = options.replace("max node group size reached", "node(s) didn't match Pod's node affinity/selector");
     story.autoscaler = about_pods(&story, &decision(Decided::NoScaleUp, &options));
     assert_eq!(offered(&story), [format!("no group: {options}")]);
+}
+
+#[test]
+fn a_pod_that_preempts_others_tells_whom_where_and_why_them() {
+    let mut story = nginx();
+    let pod = story.pods.iter().find(|pod| pod.created == at(300)).expect("pods came at 5:00").clone();
+    story.decisions.push(DecisionRow {
+        time: at(301),
+        namespace: pod.namespace.clone(),
+        pod: pod.name.clone(),
+        owner: pod.owner.clone(),
+        outcome: Outcome::Unschedulable,
+        node: None,
+        message: Some("0/3 nodes are available: 3 Insufficient cpu.".into()),
+        explained: Explained {
+            scores: Some("n-2, one of 3 candidates, chosen for the fewest victims; could stay: default/c".into()),
+            victims: Some("default/a, default/b".into()),
+            ..Explained::default()
+        },
+    });
+    let subject = Subject::Object(format!("{}/Pod/{}", pod.namespace, pod.name));
+    let told = render(&asked(&story, &subject), 400);
+    let expected = "makes room by preempting default/a, default/b on n-2, one of 3 candidates, chosen for the fewest \
+                    victims; could stay: default/c";
+    assert!(told.contains(expected), "{told}");
 }

@@ -4,7 +4,7 @@
 //! LeastAllocated and BalancedAllocation. Where both model the same (all nodes looked at, nothing but requests) every
 //! placement is compared. Pods come and go, so that the cluster is about half full throughout.
 //!
-//! `PODS=n` asks for another number of pods.
+//! `PODS=n` asks for another number of pods; `-- loop`, `-- others` or `-- never` for one part alone.
 
 #![expect(
     clippy::disallowed_types,
@@ -347,9 +347,18 @@ fn beside_pods_that_never_fit(nodes: usize, pods: usize, never: usize) {
 
 fn main() {
     let pods = std::env::var("PODS").ok().and_then(|text| text.parse().ok()).unwrap_or(50_000);
-    against_the_loop(1_000, pods);
-    against_the_loop(5_000, pods / 2);
-    with_other_pods(1_000, pods / 2);
-    with_other_pods(5_000, pods / 2);
-    beside_pods_that_never_fit(1_000, 2 * pods, pods / 5);
+    // Cargo adds `--bench`.
+    let part = std::env::args().skip(1).find(|arg| !arg.starts_with('-'));
+    let is_wanted = |name: &str| part.as_ref().is_none_or(|part| part == name);
+    if is_wanted("loop") {
+        against_the_loop(1_000, pods);
+        against_the_loop(5_000, pods / 2);
+    }
+    if is_wanted("others") {
+        with_other_pods(1_000, pods / 2);
+        with_other_pods(5_000, pods / 2);
+    }
+    if is_wanted("never") {
+        beside_pods_that_never_fit(1_000, 2 * pods, pods / 5);
+    }
 }

@@ -7,23 +7,26 @@ use sk_apiserver::kinds::{Condition, POD};
 use sk_apiserver::{DeleteOptions, Object, ObjectId, Request, Uid};
 use sk_core::{ObjectRef, SmolStr};
 use sk_scheduler::queue::{Event, PodAction};
-use sk_scheduler::{Decision, Diagnosis, NodeId, PodId};
+use sk_scheduler::{ClassId, Decision, Diagnosis, NodeId, PodId};
 
 use super::{Context, Explained, KubeScheduler, Sent};
 use crate::events as said;
 
-/// How it signs Events.
-const SCHEDULER: &str = "default-scheduler";
-
-/// The Event of a scheduled pod.
-pub(super) fn assigned(pod: &Object) -> said::Event {
+/// What is said of a pod that got a node.
+pub(super) fn assigned(pod: &Object, from: SmolStr) -> said::Event {
     let node = pod.pod().and_then(|pod| pod.node_name.as_deref()).unwrap_or_default();
     // Every pod gets it, so it is built without `format!`.
     let message = ["Successfully assigned ", pod.key.namespace_or_empty(), "/", &pod.key.name, " to ", node].concat();
-    said::Event::normal(SCHEDULER, pod, "Scheduled", message)
+    said::Event::normal(from, pod, "Scheduled", message)
 }
 
 impl KubeScheduler {
+    /// How Events about the scheduling of a pod are signed: as the profile that schedules it (`profile/profile.go`,
+    /// `newProfile`, whose recorder is made for the profile's `schedulerName`).
+    pub(super) fn signature(&self, class: ClassId) -> SmolStr {
+        self.library.cluster.class(class).scheduler_name.clone()
+    }
+
     pub(super) fn schedule(&mut self, pod: PodId, ctx: &mut Context<'_>) {
         let id = self.objects[pod.index()];
         let Some((id, object)) = id.and_then(|id| Some((id, ctx.view.get(id)?))) else {
@@ -41,8 +44,9 @@ impl KubeScheduler {
             Decision::Placed { node, feasible, evaluated } => {
                 if self.explainer.is_on() {
                     let scores = self.scores(pod, start);
-                    let (counts, victims) = (Some((evaluated, feasible)), Vec::new());
-                    self.explainer.told.push(Explained { pod: object.uid, counts, scores, victims, message: None });
+                    let (pod, counts, victims) = (object.uid, Some((evaluated, feasible)), Vec::new());
+                    let (preemption, message) = (None, None);
+                    self.explainer.told.push(Explained { pod, counts, scores, victims, preemption, message });
                 }
                 self.queue.remove(pod);
                 self.library.cluster.withdraw(pod);
@@ -53,16 +57,18 @@ impl KubeScheduler {
                 self.send(Some(Sent::Binding(id, object.uid)), request, ctx);
             }
             Decision::Nominated { node, victims, diagnosis } => {
-                self.explain_victims(object.uid, &victims, diagnosis.message().to_owned(), ctx);
+                self.explain_victims((pod, object.uid), &victims, (start, diagnosis.message().to_owned()), ctx);
                 self.make_room(pod, &object, id, node, &victims, ctx);
                 self.queue.failed(ctx.now, pod, diagnosis.plugins(), &self.library);
                 let name = self.library.cluster.node(node).name.clone();
-                self.report(&object, diagnosis.message(), Some(name), ctx);
+                let from = self.signature(self.library.cluster.pod(pod).class);
+                self.report(&object, from, diagnosis.message(), Some(name), ctx);
             }
             Decision::Unschedulable(diagnosis) => {
                 self.queue.failed(ctx.now, pod, diagnosis.plugins(), &self.library);
                 let cleared = self.renew_nomination(pod, &diagnosis);
-                self.report(&object, diagnosis.message(), cleared.then(SmolStr::default), ctx);
+                let from = self.signature(self.library.cluster.pod(pod).class);
+                self.report(&object, from, diagnosis.message(), cleared.then(SmolStr::default), ctx);
             }
             Decision::NoProfile => self.queue.remove(pod),
         }
@@ -108,14 +114,14 @@ impl KubeScheduler {
             };
             self.send(None, clear, ctx);
         }
-        let scheduler = self.library.cluster.class(self.library.cluster.pod(pod).class).scheduler_name.clone();
+        let scheduler = self.signature(self.library.cluster.pod(pod).class);
         let victims: Vec<_> = victims.iter().filter_map(|victim| self.object_of(*victim, ctx)).collect();
         // As `PreemptPod` of `preemption/executor.go` says it.
         let message = || format!("Preempted by pod {} on node {}", object.uid, self.library.cluster.node(node).name);
         ctx.tell(|_| {
             victims
                 .iter()
-                .map(|victim| said::Event::normal(SCHEDULER, victim, "Preempted", message()))
+                .map(|victim| said::Event::normal(scheduler.clone(), victim, "Preempted", message()))
                 .collect::<Vec<_>>()
         });
         self.evict(Sent::LastVictim(id, object.uid), &scheduler, &victims, ctx);
@@ -146,11 +152,18 @@ impl KubeScheduler {
 
     /// Writes the reason into the pod, and its nomination: empty for none, `None` to leave it. What is there already is not
     /// written again.
-    pub(super) fn report(&mut self, object: &Object, message: &str, nominated: Option<SmolStr>, ctx: &mut Context<'_>) {
+    pub(super) fn report(
+        &mut self,
+        object: &Object,
+        from: SmolStr,
+        message: &str,
+        nominated: Option<SmolStr>,
+        ctx: &mut Context<'_>,
+    ) {
         let Some(pod) = object.pod() else { return };
         let said = pod.status.condition("PodScheduled").is_some_and(|c| !c.is_true() && c.message() == message);
         // A repetition only makes Kubernetes count one more in the same Event.
-        let tell = || said::Event::warning(SCHEDULER, object, "FailedScheduling", message.to_owned());
+        let tell = || said::Event::warning(from, object, "FailedScheduling", message.to_owned());
         ctx.tell(|_| (!said).then(tell));
         let written = pod.status.nominated_node_name.clone().unwrap_or_default();
         let nominated = nominated.filter(|node| *node != written);

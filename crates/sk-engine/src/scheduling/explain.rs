@@ -3,13 +3,15 @@
 use sk_apiserver::Uid;
 use sk_core::{ObjectKey, SmolStr};
 use sk_scheduler::PodId;
-use sk_scheduler::framework::{NodeScores, SearchStart};
+use sk_scheduler::framework::{Criterion, NodeScores, SearchStart};
 
 use super::{Context, KubeScheduler};
 use crate::settings::Explain;
 
 /// How many of the best nodes are listed.
 const BEST_NODES: usize = 3;
+/// How many pods that could stay are named.
+const MAX_REPRIEVED: usize = 5;
 
 /// The explanation of one decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,8 +24,25 @@ pub struct Explained {
     pub scores: Vec<NodeScore>,
     /// The pods that have to make room.
     pub victims: Vec<ObjectKey>,
+    /// Why these, if that was kept.
+    pub preemption: Option<WhyVictims>,
     /// What the pod that they make room for is told meanwhile.
     pub message: Option<String>,
+}
+
+/// Why a node was chosen to make room on, and who could stay there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WhyVictims {
+    /// The node.
+    pub node: SmolStr,
+    /// On how many nodes room could have been made.
+    pub candidates: usize,
+    /// The rule that chose among them.
+    pub criterion: Criterion,
+    /// How many victims a PodDisruptionBudget would have protected.
+    pub budget_violations: usize,
+    /// Less important pods that could stay: the first few, and how many there are.
+    pub reprieved: (Vec<ObjectKey>, usize),
 }
 
 /// The scores of a node, weights included.
@@ -89,16 +108,32 @@ impl KubeScheduler {
         nodes.iter().map(score).collect()
     }
 
-    pub(super) fn explain_victims(&mut self, pod: Uid, victims: &[PodId], message: String, ctx: &Context<'_>) {
-        if self.explainer.is_on() {
-            let victims = victims.iter().filter_map(|victim| Some(self.object_of(*victim, ctx)?.key.clone())).collect();
-            self.explainer.told.push(Explained {
-                pod,
-                counts: None,
-                scores: Vec::new(),
-                victims,
-                message: Some(message),
-            });
+    pub(super) fn explain_victims(
+        &mut self,
+        (id, pod): (PodId, Uid),
+        victims: &[PodId],
+        (start, message): (SearchStart, String),
+        ctx: &Context<'_>,
+    ) {
+        if !self.explainer.is_on() {
+            return;
         }
+        let preemption = self.explainer.wants_scores(true).then(|| self.why_victims(id, start, ctx)).flatten();
+        let victims = victims.iter().filter_map(|victim| Some(self.object_of(*victim, ctx)?.key.clone())).collect();
+        let (counts, scores, message) = (None, Vec::new(), Some(message));
+        self.explainer.told.push(Explained { pod, counts, scores, victims, preemption, message });
+    }
+
+    fn why_victims(&mut self, pod: PodId, start: SearchStart, ctx: &Context<'_>) -> Option<WhyVictims> {
+        let why = self.library.explain_preemption(pod, start)?;
+        let named = why.reprieved.iter().take(MAX_REPRIEVED);
+        let named = named.filter_map(|pod| Some(self.object_of(*pod, ctx)?.key.clone())).collect();
+        Some(WhyVictims {
+            node: self.library.cluster.node(why.node).name.clone(),
+            candidates: why.candidates,
+            criterion: why.criterion,
+            budget_violations: why.budget_violations,
+            reprieved: (named, why.reprieved.len()),
+        })
     }
 }

@@ -79,7 +79,7 @@ impl KubeScheduler {
         let class = match self.classes.of(object, pod, &mut self.library.cluster) {
             Ok(class) => class,
             Err(error) => {
-                self.report(object, &error.to_string(), None, ctx);
+                self.report(object, super::named_scheduler(object), &error.to_string(), None, ctx);
                 return None;
             }
         };
@@ -96,7 +96,7 @@ impl KubeScheduler {
         }
         self.pods[event.id.index()] = Some(known);
         self.objects[id.index()] = Some(event.id);
-        self.passed.count(&self.library.cluster.class(class).passed_through, &object.key);
+        self.count_passed(class, &object.key);
         self.suppose_claims(class);
         Some((known, class))
     }
@@ -206,6 +206,7 @@ impl KubeScheduler {
             ("", "PersistentVolume") => self.volume_seen(event, spec, now),
             ("storage.k8s.io", "StorageClass") => self.storage_class_seen(event, &other.fields, now),
             ("policy", "PodDisruptionBudget") => self.budget_seen(event, other),
+            ("resource.k8s.io", "DeviceClass") => self.devices.see(&event.object.key.name, spec, is_there(event)),
             _ => {}
         }
     }

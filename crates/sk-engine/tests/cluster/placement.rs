@@ -4,6 +4,8 @@ use serde_json::{Value, json};
 use sk_engine::api::Propagation;
 use sk_engine::kinds::{POD, PodPhase};
 use sk_engine::{Engine, Explain, Settings, Timing};
+use sk_scheduler::framework::Criterion;
+use sk_scheduler::{Configuration, Profile};
 
 use crate::harness::{Cluster, START, deployment, group};
 
@@ -98,4 +100,65 @@ fn pods_that_never_fit_do_not_use_up_the_explanations_of_those_that_do() {
     let explained = cluster.engine.take_explained();
     let of_later = explained.iter().find(|explained| explained.pod == later.uid && explained.counts.is_some());
     assert!(of_later.is_some_and(|explained| !explained.scores.is_empty()), "{explained:?}");
+}
+
+/// A pod of this priority, and the class that it comes from.
+fn worth(name: &str, cpu: &str, priority: i64) -> (Value, Value) {
+    let class = json!({
+        "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": format!("p{priority}")},
+        "value": priority,
+    });
+    let mut pod = bare(name, cpu, 0);
+    pod["spec"]["priorityClassName"] = json!(format!("p{priority}"));
+    (class, pod)
+}
+
+#[test]
+fn events_of_a_pod_are_signed_by_the_profile_that_schedules_it() {
+    let profile = |name: &str| Profile { scheduler_name: name.into(), ..Profile::default() };
+    let profiles = vec![profile("default-scheduler"), profile("packer")];
+    let scheduler = Configuration { profiles, ..Configuration::default() };
+    let groups = vec![group("small", "1", 1, 1)];
+    let settings =
+        Settings { seed: 1, timing: Timing::ideal(), groups, scheduler, events: true, ..Settings::default() };
+    let mut cluster = Cluster { engine: Engine::new(&settings, START) };
+    let packed = |mut pod: Value| {
+        pod["spec"]["schedulerName"] = json!("packer");
+        pod
+    };
+    let (class, urgent) = worth("urgent", "900m", 9);
+    cluster.until(100).apply(class).apply(bare("plain", "500m", 0)).apply(packed(bare("large", "3", 0)));
+    cluster.until(110).apply(packed(urgent)).until(200);
+    let said = cluster.engine.take_events();
+    let signed = |reason: &str, name: &str| -> Vec<&str> {
+        let of_it = said.iter().filter(|event| event.reason == reason && event.about.key.name == name);
+        of_it.map(|event| event.from.as_str()).collect()
+    };
+    assert_eq!(signed("Scheduled", "plain"), ["default-scheduler"]);
+    assert_eq!(signed("FailedScheduling", "large").first(), Some(&"packer"));
+    assert_eq!(signed("Preempted", "plain"), ["packer"], "it is the preemptor's profile that says so");
+    assert_eq!(signed("Scheduled", "urgent"), ["packer"]);
+}
+
+#[test]
+fn a_preemption_says_why_these_pods_had_to_make_room() {
+    let explain = Some(Explain::default());
+    let groups = vec![group("fixed", "2", 2, 2)];
+    let settings = Settings { seed: 1, timing: Timing::ideal(), groups, explain, ..Settings::default() };
+    let mut cluster = Cluster { engine: Engine::new(&settings, START) };
+    // The pods of priority 2 and 3 are on nodes of their own; each has one of priority 1 beside it.
+    for (at, (name, priority)) in [("a2", 2), ("b3", 3), ("a1", 1), ("b1", 1)].into_iter().enumerate() {
+        let (class, pod) = worth(name, "900m", priority);
+        if name != "b1" {
+            cluster.until(100 + at as i64).apply(class);
+        }
+        cluster.until(100 + at as i64).apply(pod);
+    }
+    let (class, urgent) = worth("urgent", "1500m", 9);
+    cluster.until(110).apply(class).apply(urgent).until(112);
+    let told = cluster.engine.take_explained();
+    let why = told.iter().find_map(|told| Some((&told.victims, told.preemption.as_ref()?))).expect("an explanation");
+    assert!(why.0.iter().any(|victim| victim.name == "a2") && why.0.len() == 2, "{why:?}");
+    assert_eq!((why.1.candidates, why.1.criterion), (2, Criterion::LowestHighestPriority));
+    assert_eq!((why.1.budget_violations, why.1.reprieved.1), (0, 0));
 }

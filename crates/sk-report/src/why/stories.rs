@@ -51,8 +51,16 @@ fn refusals(own: &[&DecisionRow]) -> Vec<Event> {
             events.push(Event { at: answer.time, what: format!("not scheduled: {message}") });
             last = Some(message);
         }
+        events.extend(why_victims(answer));
     }
     events
+}
+
+/// Whom it preempts, and why them.
+fn why_victims(answer: &DecisionRow) -> Option<Event> {
+    let victims = answer.explained.victims.as_deref()?;
+    let why = answer.explained.scores.as_deref().map(|why| format!(" on {why}")).unwrap_or_default();
+    Some(Event { at: answer.time, what: format!("makes room by preempting {victims}{why}") })
 }
 
 /// Why it is on that node: how many could have had it, and their scores.
@@ -68,8 +76,6 @@ fn why_there(own: &[&DecisionRow], at: SimTime) -> Vec<Event> {
     // The only node that fits is taken without scores; those in the record were made to explain it.
     let scores = answer.explained.scores.as_deref().filter(|_| answer.explained.feasible != Some(1));
     events.extend(scores.map(|scores| Event { at, what: format!("scores, best first: {scores}") }));
-    let victims = answer.explained.victims.as_deref();
-    events.extend(victims.map(|victims| Event { at, what: format!("made room by preempting {victims}") }));
     events
 }
 

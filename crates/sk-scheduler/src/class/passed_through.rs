@@ -10,7 +10,8 @@ use serde_json::Value;
 pub enum PassedThrough {
     /// Volumes that NodeVolumeLimits counts or VolumeRestrictions keeps apart.
     Volumes,
-    /// `resourceClaims`, which DynamicResources allocates.
+    /// `resourceClaims`, or extended resources that a DeviceClass backs, which DynamicResources allocates. A pod alone shows
+    /// only the former; whoever knows the DeviceClasses counts the others.
     ResourceClaims,
     /// Something that NodeDeclaredFeatures asks of a node's kubelet: `restartPolicyRules` that restart all containers, or a
     /// user namespace on the host's network (`component-helpers/nodedeclaredfeatures/features`, 1.36).

@@ -6,6 +6,10 @@ use serde_json::{Map, Value};
 
 use super::ConfigError;
 
+/// The longest list that is read. The longest that means anything, plugins at an extension point, has twenty entries; some
+/// are compared with each other, so a million would take hours.
+const MAX_ENTRIES: usize = 1_000;
+
 /// One step of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
@@ -89,6 +93,9 @@ impl<'a> At<'a> {
     pub(super) fn list(&self, name: &str) -> Read<Vec<Self>> {
         let Some(list) = self.get(name)? else { return Ok(Vec::new()) };
         match list.value {
+            Value::Array(entries) if entries.len() > MAX_ENTRIES => {
+                list.wrong(format!("has {} entries; at most {MAX_ENTRIES} are read", entries.len()))
+            }
             Value::Array(entries) => {
                 Ok(entries.iter().enumerate().map(|(at, value)| list.inside(Step::Index(at), value)).collect())
             }

@@ -20,7 +20,7 @@ pub struct NodeScores {
 
 /// A place in the order of nodes.
 #[derive(Clone, Copy, Debug)]
-pub struct SearchStart(usize);
+pub struct SearchStart(pub(super) usize);
 
 /// What a cycle for the pod would see now.
 #[derive(Clone, Debug)]

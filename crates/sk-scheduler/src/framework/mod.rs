@@ -8,6 +8,7 @@ mod column;
 pub(crate) mod cycle_state;
 mod diagnosis;
 mod explain;
+mod explain_preemption;
 pub(crate) mod extension_points;
 mod failures;
 pub(crate) mod local;
@@ -21,5 +22,6 @@ mod what_if;
 
 pub use diagnosis::Diagnosis;
 pub use explain::{Explanation, NodeScores, SearchStart};
+pub use explain_preemption::{Criterion, PreemptionExplained};
 pub use profile::Profile;
 pub use scheduler::{Decision, Scheduler};

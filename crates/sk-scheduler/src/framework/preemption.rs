@@ -24,11 +24,14 @@ pub(super) enum Preemption {
 }
 
 /// A node and who would have to go.
-struct Candidate {
-    node: NodeId,
-    victims: Vec<PodId>,
-    violations: usize,
+pub(super) struct Candidate {
+    pub(super) node: NodeId,
+    pub(super) victims: Vec<PodId>,
+    pub(super) violations: usize,
 }
+
+/// Broken budgets, the highest priority, the sum of priorities, the number of victims, the earliest start.
+pub(super) type Pain = (usize, i64, i64, usize, std::cmp::Reverse<SimTime>);
 
 impl Scheduler {
     /// The filters as they see the node with all pods on it that are nominated for it and come before this one
@@ -93,6 +96,20 @@ impl Scheduler {
         if let Some(reason) = self.not_eligible(attempt, &rejected) {
             return Preemption::Nothing(PostFilter::NotEligible(reason));
         }
+        let (candidates, tried) = self.candidates(attempt, &rejected);
+        match self.least_painful(candidates) {
+            Some(candidate) => Preemption::Victims { node: candidate.node, victims: candidate.victims },
+            None => Preemption::Nothing(PostFilter::NoVictims { nodes: self.cluster.order.walk().len(), tried }),
+        }
+    }
+
+    /// `findCandidates`: nodes where somebody's going would help, those that break no budget first; and for how many others
+    /// it would not, because of what.
+    pub(super) fn candidates(
+        &mut self,
+        attempt: &mut Attempt,
+        rejected: &[(NodeId, Rejection)],
+    ) -> (Vec<Candidate>, BTreeMap<Rejection, usize>) {
         let mut potential: Vec<NodeId> =
             rejected.iter().filter(|(_, rejection)| rejection.is_resolvable()).map(|(node, _)| *node).collect();
         potential.sort_unstable_by_key(|node| self.cluster.order.position(*node));
@@ -112,10 +129,7 @@ impl Scheduler {
         clean.truncate(wanted);
         violating.truncate(wanted);
         clean.append(&mut violating);
-        match self.least_painful(clean) {
-            Some(candidate) => Preemption::Victims { node: candidate.node, victims: candidate.victims },
-            None => Preemption::Nothing(PostFilter::NoVictims { nodes: self.cluster.order.walk().len(), tried }),
-        }
+        (clean, tried)
     }
 
     /// What there is to say where no pod anywhere is less important, or none is in the way: every node that could be helped
@@ -192,7 +206,7 @@ impl Scheduler {
     }
 
     /// `MoreImportantPod`: higher priority, then longer running. A pod that has not started counts as started now.
-    fn importance(&self, pod: PodId) -> (std::cmp::Reverse<i32>, SimTime) {
+    pub(super) fn importance(&self, pod: PodId) -> (std::cmp::Reverse<i32>, SimTime) {
         let entry = self.cluster.pod(pod);
         (std::cmp::Reverse(self.cluster.class(entry.class).priority), entry.started.unwrap_or(SimTime::MAX))
     }
@@ -219,18 +233,20 @@ impl Scheduler {
         })
     }
 
-    /// `pickOneNodeForPreemption`: fewest broken budgets, then the lowest highest priority, the lowest sum of priorities,
-    /// the fewest victims, the latest start of the most important.
+    /// `pickOneNodeForPreemption`: the node that hurts least, the first of equals.
     fn least_painful(&self, candidates: Vec<Candidate>) -> Option<Candidate> {
-        let pain = |candidate: &Candidate| {
-            let priority = |pod: &PodId| i64::from(self.cluster.class_of(*pod).priority);
-            let highest = candidate.victims.first().map_or(0, priority);
-            // Priorities may be negative; each victim is to count.
-            let sum: i64 = candidate.victims.iter().map(|pod| priority(pod) + i64::from(i32::MAX) + 1).sum();
-            let started = self.earliest_start(&candidate.victims);
-            (candidate.violations, highest, sum, candidate.victims.len(), std::cmp::Reverse(started))
-        };
-        candidates.into_iter().min_by_key(pain)
+        candidates.into_iter().min_by_key(|candidate| self.pain(candidate))
+    }
+
+    /// What candidates are compared by: fewest broken budgets, then the lowest highest priority, the lowest sum of
+    /// priorities, the fewest victims, the latest start of the most important.
+    pub(super) fn pain(&self, candidate: &Candidate) -> Pain {
+        let priority = |pod: &PodId| i64::from(self.cluster.class_of(*pod).priority);
+        let highest = candidate.victims.first().map_or(0, priority);
+        // Priorities may be negative; each victim is to count.
+        let sum: i64 = candidate.victims.iter().map(|pod| priority(pod) + i64::from(i32::MAX) + 1).sum();
+        let started = self.earliest_start(&candidate.victims);
+        (candidate.violations, highest, sum, candidate.victims.len(), std::cmp::Reverse(started))
     }
 
     /// `GetEarliestPodStartTime`: of the victims of the highest priority.

@@ -4,6 +4,8 @@ use std::cmp::Reverse;
 
 use sk_core::{SimDuration, SimTime};
 
+use super::groups::Seat;
+use super::ranked::Stamp;
 use crate::framework::plugin::{PluginId, PluginSet};
 use crate::ids::ClassId;
 
@@ -47,7 +49,8 @@ pub(super) enum Place {
     /// Backing off after an error: such pods are not popped early.
     ErrorBackoff(SimTime),
     Unschedulable,
-    InFlight,
+    /// It is being tried; so many events had happened when it was taken.
+    InFlight(u64),
 }
 
 /// A pod in the queue.
@@ -67,6 +70,10 @@ pub(super) struct Entry {
     pub(super) gate: Option<PluginId>,
     pub(super) flushed: Option<SimTime>,
     pub(super) place: Place,
+    /// The insertion into its place that counts.
+    pub(super) stamp: Stamp,
+    /// Its place among those that wait for something to happen.
+    pub(super) seat: Seat,
 }
 
 /// The start of the second.
@@ -88,6 +95,8 @@ impl Entry {
             gate: None,
             flushed: None,
             place: Place::Nowhere,
+            stamp: 0,
+            seat: Seat::default(),
         }
     }
 

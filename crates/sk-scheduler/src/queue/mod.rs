@@ -11,6 +11,8 @@
 mod entries;
 mod entry;
 mod event;
+mod groups;
+mod ranked;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,12 +23,11 @@ pub use self::entry::QueueSettings;
 use self::entry::{Entry, Place, Rank, ended_from, has_ended};
 pub(crate) use self::event::HintCx;
 pub use self::event::{Event, Hint, NodeAction, PodAction};
+use self::groups::Groups;
+use self::ranked::{Ranked, Stamp};
 use super::framework::Scheduler;
 use super::framework::plugin::{PluginId, PluginSet};
 use super::ids::{ClassId, PodId};
-
-/// Pods that an event concerns alike.
-type Group = (ClassId, PluginSet, Option<PluginId>);
 
 /// The pods that wait for a node.
 #[derive(Clone, Debug, Default)]
@@ -34,17 +35,19 @@ pub struct Queue {
     settings: QueueSettings,
     started: SimTime,
     entries: Entries,
-    active: BTreeMap<Rank, PodId>,
-    backoff: BTreeMap<(SimTime, Rank), PodId>,
+    active: Ranked<Rank>,
+    backoff: Ranked<(SimTime, Rank)>,
     error_backoff: BTreeMap<(SimTime, Rank), PodId>,
-    unschedulable: BTreeMap<Group, BTreeSet<PodId>>,
-    waiting_since: BTreeSet<(SimTime, PodId)>,
-    /// Pods that are being tried, and how many events had happened when they were taken.
-    in_flight: BTreeMap<PodId, u64>,
+    unschedulable: Groups,
+    waiting_since: Ranked<SimTime>,
+    /// Pods that are being tried, by how many events had happened when they were taken.
+    in_flight: Ranked<u64>,
     events: Vec<Event>,
     first_event: u64,
     preempting: BTreeSet<PodId>,
     number: u64,
+    /// The last stamp that was given.
+    stamp: Stamp,
 }
 
 impl Queue {
@@ -70,7 +73,7 @@ impl Queue {
         self.settle(pod, Place::Nowhere);
         self.entries.remove(pod);
         self.preempting.remove(&pod);
-        self.land(pod);
+        self.forget_events();
     }
 
     /// Does it wait here, or is it being tried?
@@ -81,7 +84,8 @@ impl Queue {
     /// Takes the next pod to try. Tell [`Self::failed`] or [`Self::remove`] how it went.
     pub fn pop(&mut self, now: SimTime) -> Option<PodId> {
         self.end_backoffs(now);
-        let pod = self.active.values().next().or_else(|| self.backoff.values().next()).copied()?;
+        let first = self.active.first().map(|(_, pod)| pod);
+        let pod = first.or_else(|| self.backoff.first().map(|(_, pod)| pod))?;
         self.take_off(pod);
         Some(pod)
     }
@@ -92,7 +96,7 @@ impl Queue {
         self.end_backoffs(now);
         let Some(entry) = self.entries.get(pod) else { return false };
         let was_ready = matches!(entry.place, Place::Active | Place::Backoff(_));
-        if entry.place != Place::InFlight {
+        if !matches!(entry.place, Place::InFlight(_)) {
             self.take_off(pod);
         }
         was_ready
@@ -100,26 +104,24 @@ impl Queue {
 
     /// `flushBackoffQCompleted`.
     fn end_backoffs(&mut self, now: SimTime) {
-        for queue in [true, false] {
-            while let Some((pod, end)) = self.next_backing_off(queue)
-                && has_ended(end, now)
-            {
-                self.settle(pod, Place::Active);
-            }
+        while let Some((_, pod)) = self.backoff.first().filter(|((end, _), _)| has_ended(*end, now)) {
+            self.settle(pod, Place::Active);
+        }
+        while let Some((pod, _)) = self.first_after_error().filter(|(_, end)| has_ended(*end, now)) {
+            self.settle(pod, Place::Active);
         }
     }
 
     fn take_off(&mut self, pod: PodId) {
-        self.settle(pod, Place::InFlight);
-        self.in_flight.insert(pod, self.first_event + self.events.len() as u64);
+        let mark = self.first_event + self.events.len() as u64;
+        self.settle(pod, Place::InFlight(mark));
         if let Some(entry) = self.entries.get_mut(pod) {
             entry.attempts += 1;
         }
     }
 
-    fn next_backing_off(&self, rejected: bool) -> Option<(PodId, SimTime)> {
-        let queue = if rejected { &self.backoff } else { &self.error_backoff };
-        queue.first_key_value().map(|((end, _), pod)| (*pod, *end))
+    fn first_after_error(&self) -> Option<(PodId, SimTime)> {
+        self.error_backoff.first_key_value().map(|((end, _), pod)| (*pod, *end))
     }
 
     /// Is a pod ready to be tried?
@@ -130,7 +132,7 @@ impl Queue {
     /// When the next pod that something else kept from being tried comes back: its backoff is waited for, also by an idle
     /// scheduler.
     pub fn next_retry(&self) -> Option<SimTime> {
-        self.next_backing_off(false).map(|(_, end)| ended_from(end))
+        self.first_after_error().map(|(_, end)| ended_from(end))
     }
 
     /// How often the pod has been tried.
@@ -146,32 +148,32 @@ impl Queue {
     /// The pod found no node, because of these plugins; with none, something else went wrong
     /// (`AddUnschedulableIfNotPresent`).
     pub fn failed(&mut self, now: SimTime, pod: PodId, rejectors: PluginSet, scheduler: &Scheduler) {
-        let Some(entry) = self.entries.get_mut(pod) else { return self.land(pod) };
-        entry.failed(now, rejectors);
-        let class = entry.class;
-        let helped =
-            rejectors.is_empty() || self.missed(pod).any(|event| worth(scheduler, class, rejectors, Some(pod), event));
+        let Some(entry) = self.entries.get_mut(pod) else { return };
+        let (class, place) = (entry.class, entry.place);
+        self.settle(pod, Place::Nowhere);
+        self.entries.get_mut(pod).into_iter().for_each(|entry| entry.failed(now, rejectors));
+        let mut missed = self.missed(place).iter();
+        let helped = rejectors.is_empty() || missed.any(|event| worth(scheduler, class, rejectors, Some(pod), event));
         if helped {
             self.requeue(now, pod, scheduler);
         } else {
             self.settle(pod, Place::Unschedulable);
         }
-        self.land(pod);
+        self.forget_events();
     }
 
-    /// What happened since the pod was taken.
-    fn missed(&self, pod: PodId) -> impl Iterator<Item = &Event> {
-        let from = self.in_flight.get(&pod).map_or(self.events.len(), |from| (from - self.first_event) as usize);
-        self.events[from..].iter()
-    }
-
-    /// The pod is no longer being tried; events that are no longer needed are dropped.
-    fn land(&mut self, pod: PodId) {
-        if self.in_flight.remove(&pod).is_none() {
-            return;
+    /// What happened since a pod was taken that is in this place.
+    fn missed(&self, place: Place) -> &[Event] {
+        match place {
+            Place::InFlight(mark) => &self.events[(mark - self.first_event) as usize..],
+            Place::Nowhere | Place::Active | Place::Backoff(_) | Place::ErrorBackoff(_) | Place::Unschedulable => &[],
         }
+    }
+
+    /// Forgets the events that no pod needs which is being tried.
+    fn forget_events(&mut self) {
         let end = self.first_event + self.events.len() as u64;
-        let needed = self.in_flight.values().copied().min().unwrap_or(end);
+        let needed = self.in_flight.first().map_or(end, |(mark, _)| mark);
         self.events.drain(..(needed - self.first_event) as usize);
         self.first_event = needed;
     }
@@ -188,7 +190,7 @@ impl Queue {
             self.events.push(event.clone());
         }
         let mut helped = Vec::new();
-        for ((class, rejectors, gate), pods) in &self.unschedulable {
+        for ((class, rejectors, gate), pods) in self.unschedulable.iter() {
             if gate.is_some_and(|gate| !opens(gate, event)) || scheduler.cluster.class(*class).priority > priority {
                 continue;
             }
@@ -199,6 +201,8 @@ impl Queue {
                 helped.extend(pods);
             }
         }
+        // In their order, which is how the queues take them most cheaply. It makes no other difference.
+        helped.sort_by_cached_key(|pod| self.entries.get(*pod).map(Entry::rank));
         for pod in helped {
             self.requeue(now, pod, scheduler);
         }
@@ -217,7 +221,7 @@ impl Queue {
         }
         self.settle(pod, place);
         match place {
-            Place::InFlight => self.events.extend(events),
+            Place::InFlight(_) => self.events.extend(events),
             Place::Unschedulable => {
                 let rejectors = self.entries.get(pod).map_or(PluginSet::EMPTY, |entry| entry.rejectors);
                 if events.iter().any(|event| worth(scheduler, after, rejectors, Some(pod), event)) {
@@ -240,10 +244,14 @@ impl Queue {
 
     /// Pods that have waited too long are to be tried again.
     pub fn flush(&mut self, now: SimTime, scheduler: &Scheduler) {
-        let too_long = |(since, _): &&(SimTime, PodId)| now.since(*since) > self.settings.flush_after;
-        let late: Vec<PodId> = self.waiting_since.iter().take_while(too_long).map(|(_, pod)| *pod).collect();
-        for pod in late {
+        let flush_after = self.settings.flush_after;
+        let too_long = |since: SimTime| now.since(since) > flush_after;
+        let mut late = Vec::new();
+        while let Some((_, pod)) = self.waiting_since.first().filter(|(since, _)| too_long(*since)) {
             self.settle(pod, Place::Nowhere);
+            late.push(pod);
+        }
+        for pod in late {
             if let Some(entry) = self.entries.get_mut(pod) {
                 entry.flushed = Some(now);
             }
@@ -283,7 +291,8 @@ impl Queue {
             PluginId::DefaultPreemption => self.preempting.contains(&pod),
             _ => false,
         };
-        let profile = scheduler.profile(&class.scheduler_name);
+        let may_be_held = !class.gates.is_empty() || !self.preempting.is_empty();
+        let profile = scheduler.profile(&class.scheduler_name).filter(|_| may_be_held);
         let gate = profile.and_then(|profile| profile.profile.pre_enqueue.iter().find(holds)).copied();
         self.settle(pod, Place::Nowhere);
         let Some(entry) = self.entries.get_mut(pod) else { return };
@@ -295,32 +304,39 @@ impl Queue {
     /// Moves a pod from where it is to `place`.
     fn settle(&mut self, pod: PodId, place: Place) {
         let Some(entry) = self.entries.get_mut(pod) else { return };
-        let (rank, group) = (entry.rank(), (entry.class, entry.rejectors, entry.gate));
-        let since = (entry.waits_since(), pod);
-        match std::mem::replace(&mut entry.place, place) {
-            Place::Active => drop(self.active.remove(&rank)),
-            Place::Backoff(end) => drop(self.backoff.remove(&(end, rank))),
-            Place::ErrorBackoff(end) => drop(self.error_backoff.remove(&(end, rank))),
-            Place::Unschedulable => {
-                self.waiting_since.remove(&since);
-                if let Some(pods) = self.unschedulable.get_mut(&group) {
-                    pods.remove(&pod);
-                    if pods.is_empty() {
-                        self.unschedulable.remove(&group);
-                    }
-                }
-            }
-            Place::Nowhere | Place::InFlight => {}
-        }
+        self.stamp += 1;
+        entry.stamp = self.stamp;
+        let (rank, since) = (entry.rank(), entry.waits_since());
+        let group = (entry.class, entry.rejectors, entry.gate);
+        let before = std::mem::replace(&mut entry.place, place);
+        self.leave(pod, before, rank);
         match place {
-            Place::Active => drop(self.active.insert(rank, pod)),
-            Place::Backoff(end) => drop(self.backoff.insert((end, rank), pod)),
+            Place::Nowhere => {}
+            Place::Active => self.active.insert(rank, pod, self.stamp),
+            Place::Backoff(end) => self.backoff.insert((end, rank), pod, self.stamp),
             Place::ErrorBackoff(end) => drop(self.error_backoff.insert((end, rank), pod)),
             Place::Unschedulable => {
-                self.waiting_since.insert(since);
-                self.unschedulable.entry(group).or_default().insert(pod);
+                self.waiting_since.insert(since, pod, self.stamp);
+                self.unschedulable.insert(group, pod, &mut self.entries);
             }
-            Place::Nowhere | Place::InFlight => {}
+            Place::InFlight(mark) => self.in_flight.insert(mark, pod, self.stamp),
+        }
+    }
+
+    /// Takes a pod that has a new stamp already out of the place that it had.
+    fn leave(&mut self, pod: PodId, before: Place, rank: Rank) {
+        let entries = &self.entries;
+        let is_there = |pod: PodId, stamp| entries.get(pod).is_some_and(|entry| entry.stamp == stamp);
+        match before {
+            Place::Nowhere => {}
+            Place::Active => self.active.leave(is_there),
+            Place::Backoff(_) => self.backoff.leave(is_there),
+            Place::ErrorBackoff(end) => drop(self.error_backoff.remove(&(end, rank))),
+            Place::Unschedulable => {
+                self.waiting_since.leave(is_there);
+                self.unschedulable.remove(pod, &mut self.entries);
+            }
+            Place::InFlight(_) => self.in_flight.leave(is_there),
         }
     }
 }

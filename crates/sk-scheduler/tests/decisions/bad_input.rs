@@ -175,3 +175,30 @@ fn any_json_is_a_pod_a_node_or_an_error() {
     assert!(Configuration::from_yaml(&deep).is_err());
     assert!(Configuration::from_yaml(&"x".repeat(1 << 20)).is_err());
 }
+
+#[test]
+fn a_configuration_with_very_many_entries_is_refused_by_name() {
+    let many = |entry: &dyn Fn(usize) -> Value| -> Value { (0..100_000).map(entry).collect() };
+    let strategy = |resources: Value| json!({"scoringStrategy": {"type": "LeastAllocated", "resources": resources}});
+    let constraint =
+        |at: usize| json!({"maxSkew": 1, "topologyKey": format!("k{at}"), "whenUnsatisfiable": "ScheduleAnyway"});
+    let cases = [
+        (
+            "NodeResourcesFit",
+            strategy(many(&|at| json!({"name": format!("example.com/r{at}")}))),
+            "scoringStrategy.resources",
+        ),
+        ("NodeResourcesFit", json!({"ignoredResources": many(&|at| json!(format!("r{at}")))}), "ignoredResources"),
+        (
+            "PodTopologySpread",
+            json!({"defaultingType": "List", "defaultConstraints": many(&constraint)}),
+            "defaultConstraints",
+        ),
+    ];
+    for (plugin, args, field) in cases {
+        let profile = json!({"schedulerName": "x", "pluginConfig": [{"name": plugin, "args": args}]});
+        let error = Configuration::from_value(&json!({"profiles": [profile]})).unwrap_err().to_string();
+        let expected = format!("`profiles[0].pluginConfig[0].args.{field}`: has 100000 entries; at most 1000 are read");
+        assert_eq!(error, expected);
+    }
+}

@@ -12,6 +12,7 @@ mod incremental;
 mod pods_together;
 mod preemption;
 mod queue;
+mod queue_model;
 mod recorded;
 mod scores;
 mod support;

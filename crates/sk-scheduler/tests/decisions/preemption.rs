@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use sk_scheduler::Decision;
 use sk_scheduler::cluster::objects::Budget;
+use sk_scheduler::framework::{Criterion, PreemptionExplained};
 
 use crate::support::{World, all, asks, node, pod, selector};
 
@@ -128,4 +129,74 @@ fn whoever_makes_room_takes_the_nominations_of_less_important_pods() {
     world.cluster().nominate(equal, a);
     world.cluster().nominate(elsewhere, b);
     assert_eq!(world.cluster().nominations_below(new, a), [low]);
+}
+
+/// Decides for a pod that has to make room, and explains it as if it were to be carried out.
+fn explained(world: &mut World, new: &Value) -> PreemptionExplained {
+    let pod = world.create(new);
+    let start = world.scheduler.search_start();
+    let Decision::Nominated { node, victims, .. } = world.scheduler.schedule(pod) else { panic!("there is no room") };
+    let next = format!("{:?}", world.scheduler.search_start());
+    let explained = world.scheduler.explain_preemption(pod, start).expect("there are victims");
+    assert_eq!((explained.node, &explained.victims), (node, &victims), "the explanation is of this decision");
+    assert_eq!(format!("{:?}", world.scheduler.search_start()), next, "explaining moves no search");
+    explained
+}
+
+#[test]
+fn an_explanation_says_which_rule_chose_the_victims_node() {
+    type Load = &'static [(i64, &'static str)];
+    let cases: [(Criterion, Load, Load); 6] = [
+        (Criterion::LowestHighestPriority, &[(100, "2"), (10, "2")], &[(10, "2"), (10, "2")]),
+        (Criterion::LowestSumOfPriorities, &[(100, "2"), (100, "2")], &[(100, "2"), (10, "2")]),
+        // Priorities that sum up alike however many they are: each counts as 2^31 more than it is.
+        (Criterion::FewestVictims, &[(0, "2"), (-2_147_483_648, "2")], &[(0, "4")]),
+        (Criterion::LatestStart, &[(10, "4")], &[(10, "4")]),
+        (Criterion::OnlyCandidate, &[(2_000, "4")], &[(10, "4")]),
+        (Criterion::FewestBudgetViolations, &[(10, "4")], &[(11, "4")]),
+    ];
+    for (criterion, on_a, on_b) in cases {
+        let mut world = two_nodes();
+        for (name, load) in [("a", on_a), ("b", on_b)] {
+            for (at, (priority, cpu)) in load.iter().enumerate() {
+                world.bind(name, &pod(&format!("{name}{at}"), json!({"on": name}), worth(*priority, cpu)));
+            }
+        }
+        if criterion == Criterion::FewestBudgetViolations {
+            let budget = Budget { selector: selector(json!({"on": "a"})), allowed: 0, ..Budget::default() };
+            world.cluster().objects.set_budget(("default".into(), "pdb".into()), Some(budget));
+        }
+        let why = explained(&mut world, &pod("new", json!({}), worth(1000, "4")));
+        assert_eq!(why.criterion, criterion);
+        assert_eq!(why.candidates, if criterion == Criterion::OnlyCandidate { 1 } else { 2 }, "{criterion:?}");
+        assert_eq!((why.budget_violations, why.reprieved.len()), (0, 0), "{criterion:?}");
+    }
+}
+
+#[test]
+fn an_explanation_names_those_who_may_stay_and_the_budgets_that_break() {
+    let mut world = World::new([node("a", json!({}))]);
+    for (name, priority) in [("low", 1), ("mid", 5), ("lower", 0), ("high", 90)] {
+        world.bind("a", &pod(name, json!({"app": "web"}), worth(priority, "1")));
+    }
+    let budget = Budget { selector: selector(json!({"app": "web"})), allowed: 0, ..Budget::default() };
+    world.cluster().objects.set_budget(("default".into(), "pdb".into()), Some(budget));
+    let why = explained(&mut world, &pod("new", json!({}), worth(10, "2")));
+    let names = |pods: &[sk_scheduler::PodId]| -> Vec<String> {
+        pods.iter().map(|pod| world.scheduler.cluster.pod(*pod).name.to_string()).collect()
+    };
+    assert_eq!(names(&why.victims), ["low", "lower"]);
+    assert_eq!(names(&why.reprieved), ["mid"], "`high` was never in question");
+    assert_eq!((why.criterion, why.budget_violations), (Criterion::OnlyCandidate, 2));
+}
+
+#[test]
+fn a_pod_that_preempts_nobody_has_no_victims_to_explain() {
+    let mut world = World::new([node("a", json!({}))]);
+    let fits = world.create(&pod("fits", json!({}), worth(1, "1")));
+    let start = world.scheduler.search_start();
+    assert_eq!(world.scheduler.explain_preemption(fits, start), None);
+    world.bind("a", &pod("low", json!({}), worth(0, "4")));
+    let polite = world.create(&pod("polite", json!({}), all([worth(9, "4"), json!({"preemptionPolicy": "Never"})])));
+    assert_eq!(world.scheduler.explain_preemption(polite, start), None);
 }

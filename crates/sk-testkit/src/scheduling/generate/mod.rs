@@ -1,9 +1,10 @@
-//! Seeded random scenarios: a cluster of mixed nodes, then pods with every feature mixed, with deletions, new nodes
-//! and changed nodes in between. The same seed generates the same scenario.
+//! Seeded random scenarios: a cluster of mixed nodes, then pods with every feature mixed; in between pods are deleted and
+//! change their labels, and nodes come, change and go. The same seed draws the same scenario.
 //!
-//! The generator only makes scenarios on which the real scheduler is deterministic. Above a hundred nodes the real
-//! scheduler starts its search for victims at a random node, so pods have no priorities there. Victims end when the
-//! scenario says so, never at once, because which pod the scheduler tries before it sees them deleted is a race.
+//! Drawn is only what the real scheduler decides alike twice. Where it draws lots itself the generator keeps away: above
+//! a hundred nodes it looks for victims from a random node on, so there pods have no priorities, and where they have, no
+//! more nodes come. And victims end when the
+//! scenario says so, never at once, because which pod the scheduler tries before it sees them gone is a race.
 
 mod pod;
 
@@ -18,14 +19,17 @@ use crate::scenario::Target;
 /// Above so many nodes the search for victims begins at a random one (preemption.go, `GetOffsetAndNumCandidates`: all
 /// nodes are looked at as long as there are no more than 100).
 const MAX_NODES_WITH_PRIORITIES: usize = 100;
-/// Pods that live at a time, per node; the oldest go when there are more. Most nodes hold five to ten of those drawn.
-const PODS_PER_NODE: usize = 7;
+/// Pods that live at a time, per node; some go when there are more. Most nodes hold five to ten of those drawn, and every
+/// pod that waits is tried again and again: with two more for each node a pod is tried fifteen times.
+const PODS_PER_NODE: usize = 5;
+/// Nodes go only where at least so many are there.
+const MIN_NODES: usize = 8;
 /// How many kinds of clusters are drawn, one after the other by seed.
 const SIZES: [usize; 4] = [12, 30, 60, 130];
 pub(super) const APPS: [&str; 5] = ["web", "api", "db", "batch", "guarded"];
 pub(super) const NAMESPACES: [&str; 3] = ["default", "red", "blue"];
 pub(super) const IMAGES: [&str; 4] = ["example/web:1", "example/api:1", "example/db:1", "example/rare:1"];
-const ZONES: [&str; 4] = ["east", "north", "south", "west"];
+pub(super) const ZONES: [&str; 4] = ["east", "north", "south", "west"];
 
 /// A scenario of so many pods.
 pub fn scenario(seed: u64, pods: usize) -> SchedulingScenario {
@@ -36,6 +40,7 @@ pub fn scenario(seed: u64, pods: usize) -> SchedulingScenario {
         cluster: Draw::new(seed, "cluster"),
         pods: Draw::new(seed, "pods"),
         nodes: size,
+        there: (0..size).collect(),
         living: Vec::new(),
         gated: Vec::new(),
         steps: Vec::new(),
@@ -100,7 +105,10 @@ fn node(draw: &mut Draw, index: usize) -> Value {
         }
     }
     if draw.chance(20) {
-        node["resources"] = json!({"example.com/gpu": draw.one(&["1", "4"])});
+        node["resources"]["example.com/gpu"] = draw.one(&["1", "4"]).into();
+    }
+    if draw.chance(80) {
+        node["resources"]["ephemeral-storage"] = draw.one(&["10Gi", "100Gi"]).into();
     }
     if draw.chance(4) {
         node["unschedulable"] = true.into();
@@ -144,6 +152,46 @@ fn objects() -> Vec<Value> {
         "spec": {"minAvailable": 1, "selector": selector("guarded")},
         "status": {"disruptionsAllowed": 1, "currentHealthy": 2, "desiredHealthy": 1, "expectedPods": 2},
     }));
+    objects.push(json!({
+        "apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "heavy"}, "handler": "heavy",
+        "overhead": {"podFixed": {"cpu": "150m", "memory": "100Mi"}},
+    }));
+    objects.extend(disks());
+    objects
+}
+
+/// A disk in each zone with the claim that is bound to it, and a claim that nothing is bound to.
+fn disks() -> Vec<Value> {
+    let mut objects = vec![json!({
+        "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "now"},
+        "provisioner": "example.com/disk", "volumeBindingMode": "Immediate",
+    })];
+    let claim = |name: &str, metadata: Value, volume: Option<&str>| {
+        let mut claim = json!({
+            "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata,
+            "spec": {"storageClassName": "now", "accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}},
+        });
+        (claim["metadata"]["name"], claim["metadata"]["namespace"]) = (name.into(), NAMESPACES[0].into());
+        if let Some(volume) = volume {
+            claim["spec"]["volumeName"] = volume.into();
+        }
+        claim
+    };
+    for zone in ZONES {
+        let name = format!("disk-{zone}");
+        objects.push(json!({
+            "apiVersion": "v1", "kind": "PersistentVolume",
+            "metadata": {"name": name, "labels": {shorthand::ZONE: zone}},
+            "spec": {
+                "storageClassName": "now", "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteMany"],
+                "claimRef": {"namespace": NAMESPACES[0], "name": name},
+                "csi": {"driver": "example.com", "volumeHandle": name},
+            },
+        }));
+        let bound = json!({"annotations": {"pv.kubernetes.io/bind-completed": "yes"}});
+        objects.push(claim(&name, bound, Some(&name)));
+    }
+    objects.push(claim("disk-none", json!({}), None));
     objects
 }
 
@@ -151,8 +199,9 @@ fn objects() -> Vec<Value> {
 struct Story {
     cluster: Draw,
     pods: Draw,
-    /// How many nodes there have ever been.
+    /// How many nodes there have ever been, and which are there.
     nodes: usize,
+    there: Vec<usize>,
     living: Vec<ObjectKey>,
     gated: Vec<ObjectKey>,
     steps: Vec<Step>,
@@ -166,7 +215,7 @@ impl Story {
             if self.cluster.chance(20) {
                 self.event();
             }
-            if self.living.len() > self.nodes * PODS_PER_NODE {
+            if self.living.len() > self.there.len() * PODS_PER_NODE {
                 self.delete_a_pod();
             }
         }
@@ -187,17 +236,40 @@ impl Story {
     }
 
     fn event(&mut self) {
-        match self.cluster.below(10) {
+        let has_room = !self.priorities || self.there.len() < MAX_NODES_WITH_PRIORITIES;
+        match self.cluster.below(12) {
             0..=2 => self.delete_a_pod(),
             3..=4 => self.steps.push(Step::Finish),
             5 => self.open_a_gate(),
-            6 => {
+            6 if has_room => {
                 let node = node(&mut self.cluster, self.nodes);
+                self.there.push(self.nodes);
                 self.nodes += 1;
                 self.steps.push(Step::Node(node));
             }
+            6 | 7 => self.delete_a_node(),
+            8 => self.change_a_pod(),
             _ => self.change_a_node(),
         }
+    }
+
+    /// A node goes, whatever is on it; the pods there stay bound to it, since nobody is there to remove them.
+    fn delete_a_node(&mut self) {
+        if self.there.len() < MIN_NODES {
+            return;
+        }
+        let node = self.there.swap_remove(self.cluster.below(self.there.len()));
+        self.steps.push(Step::Delete(target("Node", ObjectKey::cluster(&format!("n-{node}")))));
+    }
+
+    /// A pod belongs to another application from now on, wherever it is.
+    fn change_a_pod(&mut self) {
+        if self.living.is_empty() {
+            return;
+        }
+        let key = self.living[self.cluster.below(self.living.len())].clone();
+        let merge = json!({"metadata": {"labels": {"app": self.cluster.one(&APPS)}}});
+        self.steps.push(Step::Change(Change { of: target("Pod", key), merge, status: false }));
     }
 
     fn delete_a_pod(&mut self) {
@@ -218,7 +290,7 @@ impl Story {
 
     /// Some change that the API server takes even if nothing changes by it; the annotation makes it one.
     fn change_a_node(&mut self) {
-        let name = format!("n-{}", self.cluster.below(self.nodes));
+        let name = format!("n-{}", self.there[self.cluster.below(self.there.len())]);
         let marked = json!({"annotations": {"change": self.steps.len().to_string()}});
         let (merge, status) = match self.cluster.below(5) {
             0 => (json!({"metadata": marked, "spec": {"unschedulable": self.cluster.chance(40)}}), false),
@@ -248,6 +320,8 @@ fn target(kind: &str, key: ObjectKey) -> Target {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     #[test]
@@ -282,9 +356,45 @@ mod tests {
             "restartPolicy",
             "example.com/gpu",
             "ownerReferences",
+            "ephemeral-storage",
+            "runtimeClassName",
+            "persistentVolumeClaim",
+            "matchFields",
+            "\"resources\":{\"requests\":{\"cpu\":\"3\",\"memory\":\"3Gi\"}},",
         ] {
             assert!(all.contains(feature), "no pod has {feature}");
         }
+    }
+
+    #[test]
+    fn everything_happens_in_between_and_only_to_what_can_be_there() {
+        let (mut seen, mut there) = (BTreeSet::new(), BTreeSet::new());
+        let drawn = scenario(0, 2_000);
+        there.extend(drawn.nodes.iter().map(crate::scheduling::attempt::name_of));
+        for step in &drawn.steps {
+            let (what, of) = match step {
+                Step::Node(node) => {
+                    assert!(there.insert(crate::scheduling::attempt::name_of(node)));
+                    ("new", "Node")
+                }
+                Step::Delete(of) => ("deleted", of.0.gvk.kind.as_str()),
+                Step::Change(Change { of, .. }) => ("changed", of.0.gvk.kind.as_str()),
+                Step::Finish => ("finished", "Pod"),
+                Step::Pod(_) | Step::Bind(_) | Step::Create(_) | Step::Wait(_) => continue,
+            };
+            if let Step::Delete(of) | Step::Change(Change { of, .. }) = step
+                && of.0.gvk.kind.as_str() == "Node"
+            {
+                assert!(there.contains(of.0.key.name.as_str()), "{} is not there", of.0.key.name);
+            }
+            if let Step::Delete(of) = step {
+                there.remove(of.0.key.name.as_str());
+            }
+            assert!(there.len() <= MAX_NODES_WITH_PRIORITIES);
+            seen.insert(format!("{what} {of}"));
+        }
+        let all = ["changed Node", "changed Pod", "deleted Node", "deleted Pod", "finished Pod", "new Node"];
+        assert_eq!(seen.iter().map(String::as_str).collect::<Vec<_>>(), all);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{APPS, Draw, IMAGES, NAMESPACES};
+use super::{APPS, Draw, IMAGES, NAMESPACES, ZONES};
 use crate::scheduling::shorthand::{HOSTNAME, ZONE};
 
 /// The pod with this number.
@@ -15,6 +15,12 @@ pub(super) fn entry(draw: &mut Draw, index: usize, priorities: bool) -> Value {
         "image": draw.one(&IMAGES),
     });
     room(draw, &mut pod);
+    whole(draw, &mut pod);
+    if namespace == NAMESPACES[0] && draw.chance(5) {
+        let zone = draw.one(&[ZONES[0], ZONES[1], ZONES[2], ZONES[3], "none"]);
+        let claim = json!({"claimName": format!("disk-{zone}")});
+        pod["volumes"] = json!([{"name": "data", "persistentVolumeClaim": claim}]);
+    }
     place(draw, &mut pod);
     spread(draw, &mut pod, app);
     neighbours(draw, &mut pod, app);
@@ -39,8 +45,11 @@ fn room(draw: &mut Draw, pod: &mut Value) {
         pod["memory"] = draw.one(&["64Mi", "256Mi", "1Gi", "2Gi", "3Gi"]).into();
     }
     if draw.chance(8) {
-        pod["requests"] = json!({"example.com/gpu": "1"});
-        pod["limits"] = json!({"example.com/gpu": "1"});
+        pod["requests"]["example.com/gpu"] = "1".into();
+        pod["limits"]["example.com/gpu"] = "1".into();
+    }
+    if draw.chance(8) {
+        pod["requests"]["ephemeral-storage"] = draw.one(&["1Gi", "6Gi"]).into();
     }
     if draw.chance(8) {
         let asks = json!({"requests": {"cpu": draw.one(&["200m", "2"]), "memory": "128Mi"}});
@@ -62,6 +71,16 @@ fn room(draw: &mut Draw, pod: &mut Value) {
     }
 }
 
+/// What it asks for beside its containers. No container asks for more than the pod as a whole does.
+fn whole(draw: &mut Draw, pod: &mut Value) {
+    if draw.chance(5) {
+        pod["runtimeClassName"] = "heavy".into();
+    }
+    if pod["initContainers"].is_null() && draw.chance(5) {
+        pod["resources"] = json!({"requests": {"cpu": "3", "memory": "3Gi"}});
+    }
+}
+
 /// On which nodes it can be, and on which it likes to be.
 fn place(draw: &mut Draw, pod: &mut Value) {
     if draw.chance(25) {
@@ -76,6 +95,10 @@ fn place(draw: &mut Draw, pod: &mut Value) {
     if draw.chance(8) {
         let terms: Vec<Value> = (0..=draw.below(2)).map(|_| json!({"matchExpressions": [expression(draw)]})).collect();
         pod["affinity"]["nodeAffinity"]["required"] = json!({"nodeSelectorTerms": terms});
+    }
+    if draw.chance(3) {
+        let names = json!([{"key": "metadata.name", "operator": "In", "values": [format!("n-{}", draw.below(12))]}]);
+        pod["affinity"]["nodeAffinity"]["required"] = json!({"nodeSelectorTerms": [{"matchFields": names}]});
     }
     if draw.chance(15) {
         let likes = (0..=draw.below(3))

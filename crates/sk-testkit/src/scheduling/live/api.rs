@@ -3,6 +3,9 @@
 //! A scheduling scenario creates and changes a dozen kinds, thousands of times. Discovery before each request would
 //! take most of the time of a recording, so the paths of these kinds are listed here.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
 use http::{Method, Request};
 use kube::Client;
 use serde_json::{Value, json};
@@ -32,11 +35,31 @@ const KINDS: [(&str, &str, &str, bool); 14] = [
 #[derive(Clone)]
 pub(super) struct Api {
     client: Client,
+    written: Arc<Written>,
+}
+
+/// What was done to pods, as far as an answer tells it.
+#[derive(Default)]
+struct Written {
+    /// The newest resource version that an answer had.
+    version: AtomicU64,
+    /// A pod was deleted: answers do not tell the version of its last event.
+    deleted: AtomicBool,
 }
 
 impl Api {
     pub(super) fn new(client: Client) -> Self {
-        Self { client }
+        Self { client, written: Arc::default() }
+    }
+
+    /// The newest resource version that this client wrote of a pod.
+    pub(super) fn newest(&self) -> u64 {
+        self.written.version.load(Ordering::Relaxed)
+    }
+
+    /// Has a pod been deleted since this was last asked?
+    pub(super) fn take_deleted(&self) -> bool {
+        self.written.deleted.swap(false, Ordering::Relaxed)
     }
 
     /// Creates an object and returns its path. Its status goes to the server too, where the server keeps that apart.
@@ -74,6 +97,14 @@ impl Api {
         self.send(Method::PATCH, path, MERGE, Some(patch)).await.map(drop)
     }
 
+    /// Changes an object, if it is there.
+    pub(super) async fn merge_if_there(&self, path: &str, patch: &Value) -> Result<(), ControlError> {
+        match self.merge(path, patch).await {
+            Err(ControlError::Request { source, .. }) if is_not_found(&source) => Ok(()),
+            merged => merged,
+        }
+    }
+
     /// Deletes an object or a whole collection at once, without grace.
     pub(super) async fn delete(&self, path: &str) -> Result<(), ControlError> {
         // Some kinds orphan what they own by default, and wait for a garbage collector that is not there.
@@ -100,11 +131,29 @@ impl Api {
         body: Option<&Value>,
     ) -> Result<Value, ControlError> {
         let step = format!("{method} {path}");
+        let (writes, deletes) = ([Method::POST, Method::PATCH].contains(&method), method == Method::DELETE);
         let body = body.map(Value::to_string).unwrap_or_default().into_bytes();
         let request = Request::builder().method(method).uri(path).header("Content-Type", content).body(body);
         let request = request.map_err(|error| ControlError::request(step.clone())(kube::Error::HttpError(error)))?;
-        self.client.request(request).await.map_err(ControlError::request(step))
+        let answer: Value = self.client.request(request).await.map_err(ControlError::request(step))?;
+        if is_of_pods(path) && writes {
+            self.written.version.fetch_max(version_of(&answer).unwrap_or_default(), Ordering::Relaxed);
+        }
+        if is_of_pods(path) && deletes {
+            self.written.deleted.store(true, Ordering::Relaxed);
+        }
+        Ok(answer)
     }
+}
+
+/// Does a path lead to a pod, or to all pods?
+pub(super) fn is_of_pods(path: &str) -> bool {
+    path.starts_with("/api/v1/") && path.split(['/', '?']).any(|part| part == "pods")
+}
+
+/// An object's resource version.
+pub(super) fn version_of(object: &Value) -> Option<u64> {
+    object["metadata"]["resourceVersion"].as_str()?.parse().ok()
 }
 
 fn is_not_found(error: &kube::Error) -> bool {

@@ -5,31 +5,38 @@
 //! through this proxy, and a pod's event reaches it only when the scheduler is idle. Then there is one order, on a
 //! busy machine as on a quiet one.
 //!
-//! The fence (see `rest`) passes at once: nothing depends on it. Events of one pod stay in order.
+//! The fence (see `rest`) is an event that only the gate makes: it costs the API server nothing. Events of one pod stay in
+//! their order.
+//!
+//! The gate also knows what is still under way to it: each write that the scheduler makes passes here, and what the API
+//! server answers says which event will tell of it. And it takes the scheduler's Events itself, which nobody reads.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use bytes::Bytes;
 use futures::{Stream, StreamExt};
-use http::{Request, Response, StatusCode, header};
+use http::{Method, Request, Response, StatusCode, header};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, BodyStream, Full, StreamBody};
 use hyper::body::{Frame, Incoming};
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use kube::Client;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
+use super::api::{is_of_pods, version_of};
 use super::tracker::FENCE;
-use crate::scheduling::attempt::name_of;
+use crate::scheduling::attempt::{name_of, pod_name};
 
 /// Where the scheduler watches pods.
 const PODS: &str = "/api/v1/pods";
+/// Where it says what it did.
+const EVENTS: &str = "/apis/events.k8s.io/";
 
 type Body = UnsyncBoxBody<Bytes, kube::Error>;
 
@@ -52,6 +59,16 @@ struct State {
     held: VecDeque<Held>,
     /// The newest resource version that has come from the API server. A watch that begins again repeats what is held.
     newest: u64,
+    /// The newest resource version that the scheduler has written of a pod.
+    written: u64,
+    /// Pods that the scheduler has bound, or is about to, whose event has not come.
+    bound: BTreeSet<String>,
+    /// Writes of the scheduler without an answer.
+    under_way: usize,
+    /// The scheduler deleted a pod: no answer tells which event is the last of it.
+    deleted: bool,
+    /// The resource version that the fence had last.
+    fence: u64,
     /// The watch of pods, as long as it lasts, and which one in order it is.
     watch: Option<UnboundedSender<Bytes>>,
     watches: u64,
@@ -98,6 +115,29 @@ impl Gate {
         true
     }
 
+    /// Sends the scheduler the fence with this mark. Its resource version is as new as what has come, so that a watch that
+    /// begins again goes on there, and never the one that it had last, which the scheduler would take for no change.
+    pub(super) fn fence(&self, fence: &Value, mark: u64) {
+        let mut state = self.shared.state();
+        let version = if state.newest == state.fence { state.newest.saturating_sub(1) } else { state.newest };
+        state.fence = version;
+        let mut object = fence.clone();
+        object["metadata"]["resourceVersion"] = version.to_string().into();
+        object["metadata"]["annotations"] = json!({"moved": mark.to_string()});
+        state.send(format!("{}\n", json!({"type": "MODIFIED", "object": object})).into_bytes().into());
+    }
+
+    /// Has the scheduler deleted a pod since this was last asked?
+    pub(super) fn take_deleted(&self) -> bool {
+        std::mem::take(&mut self.shared.state().deleted)
+    }
+
+    /// Has all come that the scheduler wrote, and what somebody else wrote up to this resource version?
+    pub(super) fn has_all(&self, version: u64) -> bool {
+        let state = self.shared.state();
+        state.under_way == 0 && state.bound.is_empty() && state.newest >= version.max(state.written)
+    }
+
     /// How many messages the watch of a collection has passed on; `None`: nobody watches it.
     pub(super) fn passed(&self, collection: &str) -> Option<u64> {
         self.shared.state().passed.get(collection).copied()
@@ -131,7 +171,10 @@ impl State {
             (Some("ADDED" | "MODIFIED" | "DELETED"), Some(version)) if version > self.newest => {
                 self.newest = version;
                 if name_of(object) == FENCE {
-                    return self.send(line);
+                    return;
+                }
+                if event["type"] == "DELETED" || !object["spec"]["nodeName"].is_null() {
+                    self.bound.remove(&name_of(object));
                 }
                 let is_own_status = event["type"] == "MODIFIED" && object["spec"]["nodeName"].is_null();
                 self.held.push_back(Held { line, is_own_status });
@@ -139,6 +182,49 @@ impl State {
             // What is repeated is held already, or was let through. A bookmark is ahead of what is held.
             (Some("ADDED" | "MODIFIED" | "DELETED" | "BOOKMARK"), _) => {}
             _ => self.send(line),
+        }
+    }
+}
+
+/// A write of the scheduler to a pod.
+enum Write {
+    Binding(String),
+    Deletion,
+    Other,
+}
+
+impl Write {
+    fn of(method: &Method, path: &str) -> Option<Self> {
+        if !is_of_pods(path) || *method == Method::GET {
+            return None;
+        }
+        let parts: Vec<&str> = path.split('/').collect();
+        Some(match parts.as_slice() {
+            [.., namespace, "pods", name, "binding"] => Self::Binding(pod_name(namespace, name)),
+            _ if *method == Method::DELETE => Self::Deletion,
+            _ => Self::Other,
+        })
+    }
+}
+
+impl State {
+    /// A write goes to the API server. Its event may be here before its answer.
+    fn begin(&mut self, write: &Write) {
+        self.under_way += 1;
+        if let Write::Binding(pod) = write {
+            self.bound.insert(pod.clone());
+        }
+    }
+
+    /// The API server has answered, perhaps with the object that it has now.
+    fn end(&mut self, write: &Write, is_done: bool, version: Option<u64>) {
+        self.under_way -= 1;
+        match write {
+            Write::Binding(pod) if !is_done => drop(self.bound.remove(pod)),
+            Write::Binding(_) => {}
+            Write::Deletion => self.deleted = true,
+            Write::Other if is_done => self.written = self.written.max(version.unwrap_or_default()),
+            Write::Other => {}
         }
     }
 }
@@ -158,16 +244,26 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
 
 impl Shared {
     async fn forward(self: Arc<Self>, request: Request<Incoming>) -> Response<Body> {
-        let (path, is_watch) = (request.uri().path().to_owned(), is_watch(&request));
-        if path == PODS && request.method() == http::Method::GET && !is_watch {
-            // The list shows what the events would have told.
-            let mut state = self.state();
-            (state.held, state.newest) = (VecDeque::new(), 0);
+        let (path, method, is_watch) = (request.uri().path().to_owned(), request.method().clone(), is_watch(&request));
+        if path.starts_with(EVENTS) && method == Method::POST {
+            return taken(request).await;
         }
+        let (lists, writes) = (path == PODS && method == Method::GET && !is_watch, Write::of(&method, &path));
+        if lists {
+            // The list shows what the events would have told.
+            self.state().held = VecDeque::new();
+        }
+        writes.iter().for_each(|write| self.state().begin(write));
         let answered = match (self.server.get(), sent_on(request).await) {
             (Some(server), Some(request)) => server.send(request).await.ok(),
             _ => None,
         };
+        let is_done = answered.as_ref().is_some_and(|answered| answered.status().is_success());
+        let (answered, object) = if lists || writes.is_some() { whole(answered).await } else { (answered, None) };
+        if let (true, Some(version)) = (lists, object.as_ref().and_then(version_of)) {
+            self.state().newest = version;
+        }
+        writes.iter().for_each(|write| self.state().end(write, is_done, object.as_ref().and_then(version_of)));
         let Some(mut answered) = answered else { return unavailable() };
         // How a message is cut into pieces is for each side to say.
         answered.headers_mut().remove(header::TRANSFER_ENCODING);
@@ -215,6 +311,27 @@ impl Shared {
     }
 }
 
+/// An answer that has been read to its end, and the object in it.
+async fn whole(
+    answered: Option<Response<kube::client::Body>>,
+) -> (Option<Response<kube::client::Body>>, Option<Value>) {
+    let Some((head, body)) = answered.map(Response::into_parts) else { return (None, None) };
+    let Ok(body) = body.collect().await else { return (None, None) };
+    let bytes = body.to_bytes();
+    let object = serde_json::from_slice(&bytes).ok();
+    (Some(Response::from_parts(head, bytes.to_vec().into())), object)
+}
+
+/// What the API server would answer to whoever creates this, if it took everything.
+async fn taken(request: Request<Incoming>) -> Response<Body> {
+    let Ok(body) = request.into_body().collect().await else { return unavailable() };
+    let mut response =
+        Response::new(Full::new(body.to_bytes()).map_err(|never: Infallible| match never {}).boxed_unsync());
+    *response.status_mut() = StatusCode::CREATED;
+    response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
+    response
+}
+
 fn streamed(frames: impl Stream<Item = Result<Frame<Bytes>, kube::Error>> + Send + 'static) -> Body {
     StreamBody::new(frames).boxed_unsync()
 }
@@ -259,19 +376,57 @@ mod tests {
 
     #[tokio::test]
     async fn pods_wait_their_own_status_goes_first_and_the_fence_passes() {
+        // A fence that somebody moves at the API server is a mark: it shows that all before it has come.
         let gate = Gate::open().await.unwrap();
         let (sender, mut receiver) = unbounded_channel();
         gate.shared.state().watch = Some(sender);
         let bound = line("MODIFIED", "x/p", 5, Some("n"));
         let status = line("MODIFIED", "x/q", 6, None);
-        let fence = line("MODIFIED", FENCE, 7, Some("fence"));
-        for line in [&bound, &status, &fence, &bound] {
+        let mark = line("MODIFIED", FENCE, 7, Some("fence"));
+        for line in [&bound, &status, &mark, &bound] {
             gate.shared.state().take(line.clone());
         }
-        assert_eq!(receiver.try_recv().unwrap(), fence);
-        assert!(receiver.try_recv().is_err(), "the others are held");
+        assert!(gate.has_all(7) && !gate.has_all(8));
+        assert!(receiver.try_recv().is_err(), "all are held, and the mark is for nobody else");
+        let fence = json!({"metadata": {"namespace": "fence", "name": "fence"}, "spec": {"nodeName": "fence"}});
+        let mut versions = Vec::new();
+        for mark in 1..4 {
+            gate.fence(&fence, mark);
+            let event: Value = serde_json::from_slice(&receiver.try_recv().unwrap()).unwrap();
+            assert_eq!(event["object"]["metadata"]["annotations"]["moved"], mark.to_string());
+            versions.push(version_of(&event["object"]).unwrap());
+        }
+        assert_eq!(versions, [7, 6, 7], "no two in a row alike, none newer than what has come");
         assert!(gate.let_one_through() && gate.let_one_through());
         assert_eq!((receiver.try_recv().unwrap(), receiver.try_recv().unwrap()), (status, bound));
         assert!(!gate.let_one_through(), "what came twice is held once");
+    }
+    #[tokio::test]
+    async fn what_the_scheduler_writes_is_waited_for() {
+        let gate = Gate::open().await.unwrap();
+        let state = || gate.shared.state();
+        let write = |method: &Method, path: &str| Write::of(method, path).unwrap();
+        let binding = write(&Method::POST, "/api/v1/namespaces/x/pods/p/binding");
+        state().begin(&binding);
+        state().take(line("MODIFIED", "x/p", 5, Some("n")));
+        assert!(!gate.has_all(0), "the answer is under way");
+        state().end(&binding, true, None);
+        assert!(gate.has_all(5), "the event may come before the answer");
+        state().begin(&binding);
+        state().end(&binding, true, None);
+        assert!(!gate.has_all(0), "the binding has no event yet");
+        state().take(line("DELETED", "x/p", 6, None));
+        assert!(gate.has_all(6), "nor will it have one");
+        let status = write(&Method::PATCH, "/api/v1/namespaces/x/pods/q/status");
+        state().begin(&status);
+        state().end(&status, true, Some(8));
+        assert!(!gate.has_all(0));
+        state().take(line("MODIFIED", "x/q", 8, None));
+        assert!(gate.has_all(0) && !gate.take_deleted());
+        let deletion = write(&Method::DELETE, "/api/v1/namespaces/x/pods/q");
+        state().begin(&deletion);
+        state().end(&deletion, true, None);
+        assert!(gate.take_deleted() && !gate.take_deleted());
+        assert!(Write::of(&Method::PATCH, "/api/v1/nodes/n").is_none());
     }
 }

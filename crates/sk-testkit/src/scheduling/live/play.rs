@@ -31,16 +31,26 @@ pub(super) struct Player<'a> {
     /// Some attempt did not look at all nodes, so the next one does not start at the first.
     moved_on: bool,
     started: i64,
+    /// Every event of a pod that was let through has been carried out.
+    pub(super) is_fenced: bool,
+    /// So many attempts of the step were compared with what the pods' conditions say.
+    pub(super) checked: usize,
 }
 
 impl<'a> Player<'a> {
     pub(super) fn new(arena: &'a mut Arena, log: Follower) -> Self {
-        Self { arena, log, tracker: Tracker::default(), nodes: BTreeSet::new(), moved_on: false, started: 0 }
+        let (tracker, nodes) = (Tracker::default(), BTreeSet::new());
+        Self { arena, log, tracker, nodes, moved_on: false, started: 0, is_fenced: false, checked: 0 }
+    }
+
+    fn begin(&mut self) {
+        self.tracker.begin();
+        self.checked = 0;
     }
 
     /// Creates the scenario's nodes, in order, and waits until the scheduler knows all of them.
     pub(super) async fn nodes(&mut self, nodes: &[Value]) -> Result<(), PlayError> {
-        self.tracker.begin();
+        self.begin();
         let mut events = Vec::new();
         for node in nodes {
             self.arena.make(node).await?;
@@ -52,7 +62,7 @@ impl<'a> Player<'a> {
 
     /// Does one step and returns what the scheduler tried because of it.
     pub(super) async fn step(&mut self, step: &Step) -> Result<Vec<Attempt>, PlayError> {
-        self.tracker.begin();
+        self.begin();
         let awaited = self.act(step).await?;
         self.rest(awaited).await?;
         let attempts = self.tracker.attempts();
@@ -68,7 +78,7 @@ impl<'a> Player<'a> {
 
     /// Empties the cluster under a scheduler that goes on, and waits until it has seen that.
     pub(super) async fn clear(&mut self) -> Result<(), PlayError> {
-        self.tracker.begin();
+        self.begin();
         self.arena.remove_pods().await?;
         self.rest(Awaited::default()).await?;
         let nodes = self.arena.api.get(NODES).await?;
@@ -119,7 +129,12 @@ impl<'a> Player<'a> {
             "Pod" => Awaited::default(),
             kind => self.unseen(kind),
         };
-        self.arena.api.merge(&path, &change.merge).await?;
+        if change.of.0.gvk.kind.as_str() == "Pod" {
+            // A random scenario cannot know that the pod was somebody's victim.
+            self.arena.api.merge_if_there(&path, &change.merge).await?;
+        } else {
+            self.arena.api.merge(&path, &change.merge).await?;
+        }
         Ok(awaited)
     }
 
@@ -159,7 +174,7 @@ impl<'a> Player<'a> {
         };
         let is_bound = |attempt: &&Attempt| matches!(attempt.outcome, Outcome::Bound { .. });
         bound.extend(attempts.iter().filter(is_bound).map(|attempt| attempt.pod.clone()));
-        self.tracker.begin();
+        self.begin();
         if bound.is_empty() {
             return Ok(());
         }

@@ -1,14 +1,14 @@
 //! When is the scheduler idle? When the log shows that it has received and handled everything.
 //!
-//! An event is logged when its handler starts, so the log alone never shows that a handler has ended. But the handlers
-//! of one informer run one after the other. The *fence*, a pod without an owner on a node that does not exist, is
-//! changed after the event; when that change is logged, the event's handler has ended. So a step ends by proof and not
-//! by the clock, however loaded the machine is. A changed node is fenced by another change to itself, because nodes
-//! have an informer of their own. Kinds whose events are not logged at all can only be waited for, once they have
-//! passed the gate.
+//! An event is logged when its handler begins, so the log alone never says that one has ended. But handlers of one
+//! informer run one after the other: an event of the *fence*, a pod of nobody's on a node that is not there, follows the
+//! event, and when that is logged the event's handler has ended. So a step ends by proof and not by the clock, however
+//! loaded the machine is. A changed node is fenced by another change to itself, because nodes have an informer of their
+//! own. Kinds whose events are not logged at all can only be waited for, once they have passed the gate.
 //!
-//! Events of pods wait at the gate. When the scheduler is idle, one is released, and the next one when the scheduler
-//! is idle again.
+//! Events of pods wait at the gate. When the scheduler is idle one is let through, and the next one when the scheduler is
+//! idle again. What has been written and is not yet at the gate is waited for: the answers to writes say which event will
+//! tell of them. Only of deletions they do not; then the fence is changed at the API server, whose event comes after theirs.
 
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,7 @@ use super::PlayError;
 use super::log::Line;
 use super::play::{Player, pod_path};
 use super::tracker;
-use crate::scheduling::attempt::Outcome;
+use crate::scheduling::attempt::{Attempt, Outcome};
 
 /// How long the scheduler may take to come to rest. A pod that failed waits at most its back-off of ten seconds.
 const REST_LIMIT: Duration = Duration::from_secs(60);
@@ -58,19 +58,33 @@ impl Player<'_> {
         self.idle(&awaited).await?;
         self.fence_nodes(&awaited).await?;
         loop {
-            // Whatever was let through has been carried out when the fence moves, and whatever the attempts before have
-            // caused waits at the gate.
+            // Whatever the attempts before have caused waits at the gate, and whatever was let through has been carried out
+            // when the fence moves.
             let tried = self.tracker.tried();
+            self.all_at_the_gate().await?;
             self.fence_pods().await?;
             self.idle(&awaited).await?;
             self.check().await?;
             if let Some(during) = self.tracker.disturbed() {
                 return Err(PlayError::Disturbed { plays: 1, during });
             }
-            if self.tracker.tried() == tried && !self.arena.gate.let_one_through() {
-                return Ok(());
+            if self.tracker.tried() == tried {
+                if !self.arena.gate.let_one_through() {
+                    return Ok(());
+                }
+                self.is_fenced = false;
             }
         }
+    }
+
+    /// Everything that was done to pods so far waits at the gate, or has passed it, when this returns.
+    async fn all_at_the_gate(&mut self) -> Result<(), PlayError> {
+        let (api, gate) = (&self.arena.api, &self.arena.gate);
+        if api.take_deleted() | gate.take_deleted() {
+            self.arena.mark().await?;
+        }
+        self.until("everything that was done to pods", |player| player.arena.gate.has_all(player.arena.api.newest()))
+            .await
     }
 
     /// Follows the log until the events have arrived and the scheduler does nothing.
@@ -110,25 +124,27 @@ impl Player<'_> {
         Ok(!lines.is_empty())
     }
 
-    /// Every event of a pod so far has been carried out when this returns.
+    /// Every event of a pod that was let through has been carried out when this returns.
     async fn fence_pods(&mut self) -> Result<(), PlayError> {
+        if self.is_fenced {
+            return Ok(());
+        }
         let before = self.tracker.fences();
-        self.arena.move_fence().await?;
-        self.until("the fence moves", |player| player.tracker.fences() > before).await
+        self.arena.move_fence();
+        self.until("the fence moves", |player| player.tracker.fences() > before).await?;
+        self.is_fenced = true;
+        Ok(())
     }
 
-    /// Every event of these nodes so far has been carried out when this returns.
+    /// Every event of these nodes so far has been carried out when this returns: they have all been seen, so the last one's
+    /// next change comes after them.
     async fn fence_nodes(&mut self, awaited: &Awaited) -> Result<(), PlayError> {
-        for (event, node) in &awaited.nodes {
-            if ![tracker::NODE_ADDED, tracker::NODE_UPDATED].contains(event) {
-                continue;
-            }
-            let before = self.tracker.node_updates(node);
-            let mark = json!({"metadata": {"annotations": {"fence": before.to_string()}}});
-            self.arena.api.merge(&format!("/api/v1/nodes/{node}"), &mark).await?;
-            self.until(node, |player| player.tracker.node_updates(node) > before).await?;
-        }
-        Ok(())
+        let is_there = |(event, _): &&(&str, String)| [tracker::NODE_ADDED, tracker::NODE_UPDATED].contains(event);
+        let Some((_, node)) = awaited.nodes.iter().rfind(is_there) else { return Ok(()) };
+        let before = self.tracker.node_updates(node);
+        let mark = json!({"metadata": {"annotations": {"fence": before.to_string()}}});
+        self.arena.api.merge(&format!("/api/v1/nodes/{node}"), &mark).await?;
+        self.until(node, |player| player.tracker.node_updates(node) > before).await
     }
 
     async fn until(&mut self, what: &str, is_so: impl Fn(&Self) -> bool) -> Result<(), PlayError> {
@@ -144,10 +160,15 @@ impl Player<'_> {
     }
 
     /// Does the status of each pod that found no node say what the log said? Until it does, the request is under way.
-    async fn check(&self) -> Result<(), PlayError> {
+    async fn check(&mut self) -> Result<(), PlayError> {
+        if self.tracker.tried() == self.checked {
+            return Ok(());
+        }
         let attempts = self.tracker.attempts();
+        let unchecked = std::mem::replace(&mut self.checked, attempts.len());
         let last = |index: usize, pod: &str| !attempts[index + 1..].iter().any(|later| later.pod == pod);
-        for (_, attempt) in attempts.iter().enumerate().filter(|(index, attempt)| last(*index, &attempt.pod)) {
+        let is_new = |(index, attempt): &(usize, &Attempt)| *index >= unchecked && last(*index, &attempt.pod);
+        for (_, attempt) in attempts.iter().enumerate().filter(is_new) {
             let Outcome::Unschedulable { unschedulable, .. } = &attempt.outcome else { continue };
             // A pod that is tried again before the scheduler has seen its own last word keeps an earlier one: the new
             // word is compared with a status that is older still, and is not written if it is the same.

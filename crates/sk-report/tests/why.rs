@@ -115,7 +115,7 @@ fn a_pod_that_preempts_others_tells_whom_where_and_why_them() {
             ..Explained::default()
         },
     });
-    let subject = Subject::Object(format!("{}/Pod/{}", pod.namespace, pod.name));
+    let subject = Subject::Object(format!("{}/{}", pod.namespace, pod.name));
     let told = render(&asked(&story, &subject), 400);
     let expected = "makes room by preempting default/a, default/b on n-2, one of 3 candidates, chosen for the fewest \
                     victims; could stay: default/c";

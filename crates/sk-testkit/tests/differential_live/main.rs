@@ -34,9 +34,9 @@ async fn compare_seeds(flags: Flags, chance: Chance, scheduler: Value, seeds: im
     for seed in seeds {
         let scenario = SchedulingScenario { scheduler: scheduler.clone(), ..generate::scenario(seed, pods as usize) };
         let answers = arena.play(&scenario).await.expect("the real scheduler plays it");
-        let Verdict { attempts, placements, differences } = compare(&scenario, &answers, chance);
+        let Verdict { attempts, placements, raced, differences } = compare(&scenario, &answers, chance);
         println!(
-            "{}: {} nodes, {} steps, {attempts} attempts, {placements} placements, {} differences",
+            "{}: {} nodes, {} steps, {attempts} attempts, {placements} placements, {raced} left to a race, {} differences",
             scenario.name,
             scenario.nodes.len(),
             scenario.steps.len(),
@@ -46,6 +46,7 @@ async fn compare_seeds(flags: Flags, chance: Chance, scheduler: Value, seeds: im
         differences.iter().for_each(|difference| println!("{difference}"));
         all.attempts += attempts;
         all.placements += placements;
+        all.raced += raced;
         all.differences.extend(differences);
     }
     println!("{} attempts, {} placements", all.attempts, all.placements);

@@ -132,6 +132,16 @@ impl Gate {
         std::mem::take(&mut self.shared.state().deleted)
     }
 
+    /// Has it, without asking for good?
+    pub(super) fn has_deleted(&self) -> bool {
+        self.shared.state().deleted
+    }
+
+    /// Does a write of the scheduler wait for its answer?
+    pub(super) fn is_writing(&self) -> bool {
+        self.shared.state().under_way > 0
+    }
+
     /// Has all come that the scheduler wrote, and what somebody else wrote up to this resource version?
     pub(super) fn has_all(&self, version: u64) -> bool {
         let state = self.shared.state();

@@ -141,7 +141,7 @@ impl<'a> Player<'a> {
     async fn delete(&mut self, target: &Target) -> Result<Awaited, PlayError> {
         let (path, object) = place(target)?;
         let awaited = match target.0.gvk.kind.as_str() {
-            "Node" => Awaited::nodes(vec![(tracker::NODE_DELETED, object.clone())]),
+            "Node" => Awaited::going(object.clone()),
             "Pod" => Awaited::default(),
             kind => self.unseen(kind),
         };

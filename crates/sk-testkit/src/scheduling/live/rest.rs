@@ -46,6 +46,11 @@ impl Awaited {
         Self { nodes, ..Self::default() }
     }
 
+    /// A node goes: that is logged before the scheduler's cache has forgotten the node.
+    pub(super) fn going(node: String) -> Self {
+        Self { nodes: vec![(tracker::NODE_DELETED, node)], quiet: QUIET_AFTER_UNSEEN_EVENT, ..Self::default() }
+    }
+
     /// Something that the log does not tell, of a collection whose watch has told so much, if there is one.
     pub(super) fn unseen(collection: String, told: Option<u64>) -> Self {
         Self { watch: told.map(|told| (collection, told)), quiet: QUIET_AFTER_UNSEEN_EVENT, ..Self::default() }
@@ -79,12 +84,18 @@ impl Player<'_> {
 
     /// Everything that was done to pods so far waits at the gate, or has passed it, when this returns.
     async fn all_at_the_gate(&mut self) -> Result<(), PlayError> {
-        let (api, gate) = (&self.arena.api, &self.arena.gate);
-        if api.take_deleted() | gate.take_deleted() {
-            self.arena.mark().await?;
+        loop {
+            self.until("the scheduler's writes are answered", |player| !player.arena.gate.is_writing()).await?;
+            let (api, gate) = (&self.arena.api, &self.arena.gate);
+            if api.take_deleted() | gate.take_deleted() {
+                self.arena.mark().await?;
+            }
+            let version = self.arena.api.newest();
+            self.until("everything that was done to pods", |player| player.arena.gate.has_all(version)).await?;
+            if !self.arena.gate.has_deleted() {
+                return Ok(());
+            }
         }
-        self.until("everything that was done to pods", |player| player.arena.gate.has_all(player.arena.api.newest()))
-            .await
     }
 
     /// Follows the log until the events have arrived and the scheduler does nothing.

@@ -1,7 +1,7 @@
 //! How many nodes of a group some pods need: first fit, largest pods first (`estimator/binpacking_estimator.go`).
 //!
-//! Pods that are alike are tried together: on the new nodes that there are, in turns, then each on the newest node alone,
-//! and where that is full on one more. A pod that does not fit onto an empty node ends the turn of its like.
+//! Equal pods are tried together: on the new nodes that there are, in turns, then on the newest node alone, and where that is
+//! full on one more. If a pod does not fit onto an empty node, the pods equal to it are not tried any more.
 
 use std::cmp::Reverse;
 

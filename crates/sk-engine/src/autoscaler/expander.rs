@@ -1,7 +1,7 @@
 //! Which of several groups grows.
 //!
 //! Each expander of the chain keeps the options that are best by its own measure; among those that are left at the end one
-//! is drawn, as cluster-autoscaler does (`expander/factory/chain.go`). Refused elsewhere: `grpc`.
+//! is drawn, as cluster-autoscaler does (`expander/factory/chain.go`). A scenario that asks for `grpc` is refused when it is read.
 
 use std::cmp::Reverse;
 

@@ -1,4 +1,5 @@
-//! Would a new node take a pod? Asked of the scheduler's own filters, one by one where a test leaves one out.
+//! Asks the scheduler's own filters whether a new node would take a pod. Only a test that leaves a filter out asks them one by
+//! one.
 
 use sk_scheduler::NodeId;
 use sk_scheduler::framework::plugin::PluginId;

@@ -1,4 +1,4 @@
-//! The cluster as the autoscaler sees it: nothing is looked at again in a loop that cannot have changed since the last.
+//! The cluster as the autoscaler sees it. A loop looks again only at what has changed since the last.
 //!
 //! Nodes are taken in change by change. Of pods it is only noted that they changed ([`Unread`]); how they are is looked at
 //! when somebody needs to know ([`View::catch_up`]), so a pod that came and went between two loops costs next to nothing.

@@ -192,9 +192,8 @@ fn is_caught(play: impl Fn(u64) + std::panic::RefUnwindSafe, words: &str) -> boo
 
 #[test]
 fn the_swarm_notices_an_autoscaler_that_breaks_what_must_never_happen() {
-    let broken: [(Break, &str); 5] = [
+    let broken: [(Break, &str); 4] = [
         (|flags| flags.without = Some(Rule::GroupMaximum), "nodes of at most"),
-        (|flags| flags.without = Some(Rule::MinimumStays), "nodes of "),
         (|flags| flags.without = Some(Rule::UnsafePodsBlock), "was evicted against its owner's will"),
         (|flags| flags.scale_down_unneeded_time = SimDuration::ZERO, "goes after"),
         (|flags| flags.without = Some(Rule::UnneededTimeRestarts), "was needed"),

@@ -36,7 +36,8 @@ pub use sk_scheduler::class::PassedThrough;
 pub use sk_scheduler::config as scheduler_config;
 
 pub use autoscaler::{
-    Autoscaler, Because, Choice, Decision, Expander, Limits, Resize, Rule, Trigger, Utilization, Verdict, new_node,
+    Autoscaler, Because, Choice, Decision, Expander, Informers, Limits, Resize, Rule, Trigger, Utilization, Verdict,
+    new_node,
 };
 pub use budget::Spinning;
 pub use controllers::new_namespace;

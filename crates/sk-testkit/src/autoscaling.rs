@@ -126,12 +126,22 @@ pub fn all() -> Vec<Observation> {
     let folder = folder();
     let entries = fs::read_dir(&folder).unwrap_or_else(|error| panic!("read {}: {error}", folder.display()));
     let mut paths: Vec<PathBuf> = entries.filter_map(|entry| entry.ok().map(|entry| entry.path())).collect();
+    paths.retain(|path| path.extension().is_some_and(|ending| ending == "json"));
     paths.retain(|path| path.file_name().is_some_and(|name| name != DEFAULTS));
     paths.sort();
     let parse = |path: &PathBuf| {
         serde_json::from_str(&read(path)).unwrap_or_else(|error| panic!("parse {}: {error}", path.display()))
     };
     paths.iter().map(parse).collect()
+}
+
+/// What whoever made the recordings wrote about them: the rules in words, what was random, and what is the rig's own.
+///
+/// # Panics
+///
+/// If the file is missing.
+pub fn readme() -> String {
+    read(&folder().join("README.md"))
 }
 
 /// The real one's flags with their defaults.

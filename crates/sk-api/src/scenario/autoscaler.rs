@@ -64,7 +64,7 @@ pub struct Autoscaler {
     #[serde(with = "spelling::flag")]
     #[schemars(schema_with = "schema::flag_range")]
     pub memory_total: Range,
-    /// The most nodes that one scale-up adds. Default: 1000.
+    /// The most nodes that one scale-up adds; 0 for no limit. Default: 1000.
     #[serde(with = "spelling::flag")]
     #[schemars(schema_with = "schema::flag_number")]
     pub max_nodes_per_scaleup: u32,

@@ -117,9 +117,9 @@ fn flags_of_cluster_autoscaler_are_taken_as_pasted_or_refused_by_name() {
 
 #[test]
 fn flags_that_cannot_matter_are_taken_and_named() {
-    let pasted = "autoscaler: {v: 4, leader-elect: false, cloud-provider: aws, scan-interval: 5s}";
+    let pasted = "autoscaler: {v: 4, leader-elect: false, cloud-provider: aws, skip-headers: true, scan-interval: 5s}";
     let autoscaler = Scenario::parse("pack.yaml", &format!("{SMALLEST}{pasted}")).unwrap().autoscaler;
-    assert_eq!(autoscaler.ignored, ["v", "leader-elect", "cloud-provider"]);
+    assert_eq!(autoscaler.ignored, ["v", "leader-elect", "cloud-provider", "skip-headers"]);
     assert_eq!(autoscaler.scan_interval, SimDuration::from_secs(5));
 }
 

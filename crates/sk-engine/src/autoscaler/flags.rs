@@ -17,10 +17,6 @@ pub struct Autoscaler {
     pub frequent_loops_enabled: bool,
     /// From the start of the simulation to the first loop; `None`: one scan interval.
     pub first_loop: Option<SimDuration>,
-    /// How far the pods that a loop sees may be behind the watch that starts loops, at most; less than nothing: how much later
-    /// the loop reads them. Each is an informer of its own (`loop/trigger.go`), and on a busy machine either may be ahead.
-    /// Nothing, unless a test says otherwise.
-    pub list_lag: SimDuration,
     /// `new-pod-scale-up-delay`
     pub new_pod_scale_up_delay: SimDuration,
     /// `expendable-pods-priority-cutoff`: pods of lower priority neither call for nodes nor keep them.
@@ -35,7 +31,7 @@ pub struct Autoscaler {
     pub cores_total: Limits,
     /// `memory-total`, in GiB.
     pub memory_total_gib: Limits,
-    /// `max-nodes-per-scaleup`
+    /// `max-nodes-per-scaleup`; 0: no limit (`estimator/threshold_based_limiter.go`).
     pub max_nodes_per_scaleup: usize,
     /// `salvo-scale-up`: several groups may grow in one loop.
     pub salvo_scale_up: bool,
@@ -110,6 +106,20 @@ pub struct Autoscaler {
     /// The rule that a test leaves out.
     #[cfg(feature = "rule-switches")]
     pub without: Option<super::Rule>,
+    /// What the informers of a busy machine do in a test.
+    #[cfg(feature = "rule-switches")]
+    pub informers: Informers,
+}
+
+/// How far informers are apart. In a simulation they never are; the rig of the recordings was a busy machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Informers {
+    /// The watch that starts loops and the list that loops read are two informers (`loop/trigger.go`): the list that a loop reads
+    /// ends up to so long before or after the pod that started it, by the seed.
+    pub pod_race: SimDuration,
+    /// The loop after the first scale-up does not see so many of the nodes that it asked for, and a provider whose target size
+    /// is the number of nodes that it sees does not await them.
+    pub unseen_nodes: usize,
 }
 
 /// A least and a most.
@@ -127,7 +137,6 @@ impl Default for Autoscaler {
             scan_interval: SimDuration::from_secs(10),
             frequent_loops_enabled: true,
             first_loop: None,
-            list_lag: SimDuration::ZERO,
             new_pod_scale_up_delay: SimDuration::ZERO,
             expendable_pods_priority_cutoff: -10,
             expander: vec![Expander::LeastWaste],
@@ -173,6 +182,8 @@ impl Default for Autoscaler {
             min_replica_count: 0,
             #[cfg(feature = "rule-switches")]
             without: None,
+            #[cfg(feature = "rule-switches")]
+            informers: Informers::default(),
         }
     }
 }

@@ -47,7 +47,7 @@ use crate::engine::{EVERY_KIND, Process};
 use crate::settings::Settings;
 
 pub use decisions::{Because, Choice, Decision, Resize, Trigger, Verdict};
-pub use flags::{Autoscaler, Expander, Limits};
+pub use flags::{Autoscaler, Expander, Informers, Limits};
 pub(crate) use groups::first_nodes;
 pub use groups::new_node;
 pub use rules::Rule;
@@ -79,7 +79,9 @@ pub(crate) fn process(settings: Settings) -> Process {
         groups: settings.groups.into_iter().map(|group| Group::new(group, settings.seed)).collect(),
         choice: Stream::new(settings.seed, "expander"),
         order: Stream::new(settings.seed, "removal-order"),
-        lag: Stream::new(settings.seed, "list-lag"),
+        race: Stream::new(settings.seed, "list-lag"),
+        behind: SimDuration::ZERO,
+        unseen: settings.autoscaler.informers().unseen_nodes,
         schedule: Schedule::new(&settings.autoscaler, settings.timing.autoscaler_loop),
         flags: settings.autoscaler,
         turn: Turn::default(),
@@ -105,7 +107,11 @@ struct ClusterAutoscaler {
     flags: Autoscaler,
     choice: Stream,
     order: Stream,
-    lag: Stream,
+    race: Stream,
+    /// How far the list that the next loop reads is behind the pod that starts it.
+    behind: SimDuration,
+    /// How many new nodes the loop after the next scale-up does not see.
+    unseen: usize,
     schedule: Schedule,
     turn: Turn,
     planner: Planner,
@@ -177,7 +183,7 @@ impl Component for ClusterAutoscaler {
             self.decisions.forget_pod(&seen.object.key);
         }
         let next = match view::starts_loop(seen, ctx.now) {
-            true => self.schedule.pod_appeared(ctx.now, &self.flags),
+            true => self.pod_appeared(ctx.now),
             false => self.schedule.changed(ctx.now),
         };
         self.set_loop(next, ctx);
@@ -294,6 +300,7 @@ impl ClusterAutoscaler {
         let draining: Vec<SmolStr> = self.removals.draining().cloned().collect();
         let draining: BTreeSet<&str> = draining.iter().map(SmolStr::as_str).collect();
         let listed_until = self.listed_until(trigger, ctx.now);
+        let unseen = self.hide_unseen(trigger);
         let before = self.view.what_if.cluster.checkpoint();
         let mut search = Search::new(
             (&mut self.view, &self.groups),
@@ -309,6 +316,7 @@ impl ClusterAutoscaler {
             found.rounds.extend(Some(to_minimum).filter(|round| !round.plan.is_empty()));
         }
         let upcoming = search.leave();
+        self.asked.extend(unseen);
         let grew = !found.rounds.is_empty();
         self.report(&found, trigger, ctx.now);
         for (group, resize) in found.rounds.iter().flat_map(|round| &round.plan) {
@@ -320,12 +328,29 @@ impl ClusterAutoscaler {
         Done { grew, shrank }
     }
 
-    /// Pods that were found to be unschedulable after that are not seen by this loop.
-    fn listed_until(&mut self, trigger: Trigger, now: SimTime) -> SimTime {
-        match u64::try_from(self.flags.list_lag.as_micros()) {
-            Ok(most @ 1..) if trigger == Trigger::Pod => now - SimDuration::from_micros(self.lag.below(most) as i64),
-            _ => now,
+    /// Starts a loop, before or after the list of pods has caught up with the watch that saw this one.
+    fn pod_appeared(&mut self, now: SimTime) -> Option<(u64, SimTime)> {
+        let most = self.flags.informers().pod_race.as_micros();
+        let ahead = match u64::try_from(most) {
+            Ok(most @ 1..) => self.race.below(2 * most) as i64 - most as i64,
+            _ => 0,
+        };
+        let next = self.schedule.pod_appeared(now, SimDuration::from_micros(ahead.max(0)), &self.flags);
+        if next.is_some() {
+            self.behind = SimDuration::from_micros(-ahead.min(0));
         }
+        next
+    }
+
+    /// Pods that were found to be unschedulable after that are not seen by this loop.
+    fn listed_until(&self, trigger: Trigger, now: SimTime) -> SimTime {
+        if trigger == Trigger::Pod { now - self.behind } else { now }
+    }
+
+    /// Takes out the nodes that the provider does not see yet.
+    fn hide_unseen(&mut self, trigger: Trigger) -> BTreeMap<SmolStr, usize> {
+        let hidden = if trigger == Trigger::AfterScaleUp { std::mem::take(&mut self.unseen) } else { 0 };
+        (0..hidden).filter_map(|_| self.asked.pop_last()).collect()
     }
 
     fn report(&mut self, found: &ScaleUp, trigger: Trigger, now: SimTime) {

@@ -1,7 +1,7 @@
 //! The observed rules by name, so that a test can switch one off and see that the comparison with the real autoscaler
 //! fails. Without the feature `rule-switches` every rule is on.
 
-use super::flags::Autoscaler;
+use super::flags::{Autoscaler, Informers};
 
 /// Makes the rules and the list of all of them from one text.
 macro_rules! rules {
@@ -40,6 +40,8 @@ rules! {
     TemplateFromNode,
     /// It is no template before that.
     TemplateAfterAMinute,
+    /// A template made from a node does not have the node's soft taint.
+    TemplateLosesSoftTaint,
     /// Nodes that are not ready yet count as room.
     UpcomingNodes,
     /// Pods are packed onto upcoming nodes in turns and in any order, not largest first.
@@ -54,6 +56,8 @@ rules! {
     TiesAreDrawn,
     /// Where nodes are spread over similar groups, the chosen one gets what is left over.
     ChosenGroupGetsTheRest,
+    /// Nodes are spread only over similar groups that would take the same pods.
+    SimilarGroupsTakeThePods,
     /// A group that could not take a pod is no option for it.
     PodsAreFiltered,
     /// Taints of a group count.
@@ -171,6 +175,19 @@ impl Autoscaler {
     #[cfg(feature = "rule-switches")]
     pub(super) fn follows(&self, rule: Rule) -> bool {
         self.without != Some(rule)
+    }
+
+    /// How far informers are apart.
+    #[cfg(feature = "rule-switches")]
+    pub(super) fn informers(&self) -> Informers {
+        self.informers
+    }
+
+    /// How far informers are apart: not at all.
+    #[cfg(not(feature = "rule-switches"))]
+    #[expect(clippy::unused_self, reason = "tests ask the flags")]
+    pub(super) fn informers(&self) -> Informers {
+        Informers::default()
     }
 
     /// Do all rules hold?

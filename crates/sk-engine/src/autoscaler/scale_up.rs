@@ -262,8 +262,7 @@ impl<'a> Search<'a> {
             }
             let similar = self.similar(group, &takes);
             let rooms = similar.iter().chain([&group]).map(|group| self.room(*group));
-            let limit =
-                rooms.fold(0, usize::saturating_add).min(self.flags.max_nodes_per_scaleup).min(self.total_room());
+            let limit = rooms.fold(0, usize::saturating_add).min(self.most_per_scale_up()).min(self.total_room());
             let template = self.templates[group].clone();
             let found = estimate(&template, &pods, limit, (self.turn, self.flags), self.view);
             if found.nodes > 0 {
@@ -353,6 +352,13 @@ impl<'a> Search<'a> {
         if self.flags.follows(Rule::GroupMaximum) { self.groups[group].max() } else { usize::MAX / 2 }
     }
 
+    fn most_per_scale_up(&self) -> usize {
+        match self.flags.max_nodes_per_scaleup {
+            0 => usize::MAX,
+            most => most,
+        }
+    }
+
     fn total_room(&self) -> usize {
         match self.flags.max_nodes_total {
             0 => usize::MAX,
@@ -385,10 +391,11 @@ impl<'a> Search<'a> {
             return Vec::new();
         }
         let ignored = &self.flags.balancing_ignore_label;
+        let any_pods = !self.flags.follows(Rule::SimilarGroupsTakeThePods);
         let is_similar = |other: &usize| {
             *other != group
                 && self.skips(*other).is_none()
-                && takes[group].is_subset(&takes[*other])
+                && (any_pods || takes[group].is_subset(&takes[*other]))
                 && similar::are_similar(&self.templates[group], &self.templates[*other], ignored)
         };
         (0..self.groups.len()).filter(is_similar).collect()

@@ -82,12 +82,17 @@ impl Schedule {
         self.set(at, Trigger::Timer)
     }
 
-    /// A pod was found to be unschedulable.
-    pub(super) fn pod_appeared(&mut self, now: SimTime, flags: &Autoscaler) -> Option<(u64, SimTime)> {
+    /// A pod was found to be unschedulable: its loop begins so much later at the earliest.
+    pub(super) fn pod_appeared(
+        &mut self,
+        now: SimTime,
+        later: SimDuration,
+        flags: &Autoscaler,
+    ) -> Option<(u64, SimTime)> {
         if !self.has_begun || !flags.frequent_loops_enabled || !flags.follows(Rule::PodsStartLoops) {
             return self.changed(now);
         }
-        let at = now.max(now - flags.list_lag).max(self.ended + BETWEEN_PODS);
+        let at = (now + later).max(self.ended + BETWEEN_PODS);
         let is_sooner = self.due.is_none_or(|(due, _)| at < due);
         if is_sooner { self.set(at, Trigger::Pod) } else { None }
     }
@@ -141,10 +146,14 @@ mod tests {
     #[test]
     fn the_timer_counts_from_the_last_loop() {
         let mut schedule = schedule(SimDuration::ZERO);
-        assert_eq!(schedule.pod_appeared(at(4), &Autoscaler::default()), None, "there has been no loop yet");
+        assert_eq!(
+            schedule.pod_appeared(at(4), SimDuration::ZERO, &Autoscaler::default()),
+            None,
+            "there has been no loop yet"
+        );
         schedule.begin(1, at(10)).unwrap();
         schedule.by_timer(at(10), Some(at(10))).unwrap();
-        let (number, soon) = schedule.pod_appeared(at(14), &Autoscaler::default()).unwrap();
+        let (number, soon) = schedule.pod_appeared(at(14), SimDuration::ZERO, &Autoscaler::default()).unwrap();
         assert_eq!(soon, at(14));
         assert_eq!(schedule.begin(2, at(20)), None, "the loop of the timer was brought forward");
         assert_eq!(schedule.begin(number, at(14)), Some(Trigger::Pod));

@@ -67,7 +67,7 @@ impl Template {
         };
         let real = view.nodes.values().find(grown_up).filter(|_| flags.follows(Rule::TemplateFromNode)).cloned();
         match real {
-            Some(node) => Self::like(&node, settings, view),
+            Some(node) => Self::like(&node, settings, view, flags),
             None => Self::described(settings, view, flags),
         }
     }
@@ -106,11 +106,10 @@ impl Template {
     }
 
     /// Like a node that is there.
-    fn like(node: &NodeView, group: &Group, view: &View) -> Self {
+    fn like(node: &NodeView, group: &Group, view: &View, flags: &Autoscaler) -> Self {
         let mut spec = NodeSpec::clone(view.what_if.cluster.node(node.id));
         spec.name = group.template_name();
-        let is_passing = |key: &str| [SOFT_TAINT, TO_BE_DELETED].contains(&key) || CONDITION_TAINTS.contains(&key);
-        spec.taints.retain(|taint| !is_passing(&taint.key));
+        spec.taints.retain(|taint| !is_passing(&taint.key, flags));
         spec.unschedulable = false;
         let total = Amount::of(&spec);
         let residents = node.pods().filter(|pod| drain::belongs_to_the_node(&pod.object)).map(|pod| pod.class);
@@ -137,6 +136,15 @@ impl Template {
     }
 }
 
+/// Is the taint about what this very node is like now, so that a new node would not have it?
+fn is_passing(key: &str, flags: &Autoscaler) -> bool {
+    match key {
+        SOFT_TAINT => flags.follows(Rule::TemplateLosesSoftTaint),
+        TO_BE_DELETED => true,
+        _ => CONDITION_TAINTS.contains(&key),
+    }
+}
+
 pub(super) const HOSTNAME: SmolStr = SmolStr::new_static("kubernetes.io/hostname");
 
 fn take_off(spec: &mut NodeSpec, class: &PodClass) {
@@ -149,5 +157,21 @@ fn take_off(spec: &mut NodeSpec, class: &PodClass) {
         if let Some(left) = spec.scalars.get_mut(name) {
             *left -= amount;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_template_made_from_a_node_has_the_groups_taints_and_not_the_nodes_own() {
+        let flags = Autoscaler::default();
+        let passing = [SOFT_TAINT, TO_BE_DELETED, "node.kubernetes.io/not-ready"];
+        assert!(passing.iter().all(|key| is_passing(key, &flags)));
+        assert!(!is_passing("dedicated", &flags), "a new node of the group has it as well");
+        let without = Autoscaler { without: Some(Rule::TemplateLosesSoftTaint), ..flags };
+        assert!(!is_passing(SOFT_TAINT, &without), "the switch leaves this one rule out");
+        assert!(is_passing(TO_BE_DELETED, &without));
     }
 }

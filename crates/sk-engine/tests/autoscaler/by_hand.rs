@@ -49,7 +49,7 @@ fn where_rules_show() {
 fn what_happened() {
     let usual = Rig::default();
     let (phase_ms, ready_ms) = (number("PHASE", usual.phase_ms), number("READY", usual.ready_ms));
-    let rig = Rig { phase_ms, ready_ms, latency_ms: number("LATENCY", usual.latency_ms), list_ms: number("LIST", 0) };
+    let rig = Rig { phase_ms, ready_ms, latency_ms: number("LATENCY", usual.latency_ms), ..races() };
     let seed = number("SEED", 1).unsigned_abs();
     for seen in wanted() {
         let mut lines = lines(player::play(&seen, seed, rig, |_| {}));
@@ -59,6 +59,13 @@ fn what_happened() {
         let allowed = allowed::of(&seen.scenario).unwrap_or_default();
         println!("{} {seed} {rig:?}: {:?}", seen.scenario, differences(&seen, &run, &allowed));
     }
+}
+
+/// What the informers of the rig did.
+fn races() -> Rig {
+    let (race_ms, steps) = (number("RACE", 0), number("STEPS", 0).unsigned_abs());
+    let unseen_nodes = number("UNSEEN", 0) as usize;
+    Rig { race_ms, unseen_nodes, steps, ..Rig::default() }
 }
 
 /// When, and what: changes, events and decisions.
@@ -89,9 +96,12 @@ fn change(event: &WatchEvent) -> String {
 #[ignore = "for finding a seed by hand"]
 fn which_seeds() {
     let latency_ms = number("LATENCY", Rig::default().latency_ms);
-    let rig = Rig { ready_ms: number("READY", 0), latency_ms, list_ms: number("LIST", 0), ..Rig::default() };
-    for seen in wanted() {
-        for seed in SEED..SEED + number("SEEDS", 20).unsigned_abs() {
+    let rig = Rig { ready_ms: number("READY", 0), phase_ms: number("PHASE", 0), latency_ms, ..races() };
+    for mut seen in wanted() {
+        // A search by its beginning is quicker.
+        seen.ended = number("ENDED", seen.ended as i64) as f64;
+        let first = number("SEED", SEED as i64).unsigned_abs();
+        for seed in first..first + number("SEEDS", 20).unsigned_abs() {
             let run = outcome::of(player::play(&seen, seed, rig, |_| {}));
             let until = number("UNTIL", 0);
             let allowed = if until > 0 { Allowed::default().until(until as f64) } else { Allowed::default() };

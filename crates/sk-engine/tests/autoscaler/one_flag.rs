@@ -251,7 +251,7 @@ fn no_flag_is_left_untried() {
         "max-graceful-termination" => "max-graceful-termination-sec".to_owned(),
         _ => name.trim_end_matches("-milli").trim_end_matches("-gib").to_owned(),
     };
-    let is_flag = |name: &String| !["first-loop", "list-lag", "priorities", "without"].contains(&name.as_str());
+    let is_flag = |name: &String| !["first-loop", "informers", "priorities", "without"].contains(&name.as_str());
     let all: BTreeSet<String> = names.filter(is_flag).map(units).collect();
     let by_recording = BY_FLAG.iter().map(|(flag, ..)| *flag);
     let tried: BTreeSet<String> =

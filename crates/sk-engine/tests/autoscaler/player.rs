@@ -8,10 +8,11 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
+use sk_core::rng::Stream;
 use sk_core::{Gvk, ObjectKey, ObjectRef, Quantity, SimDuration, SimTime, SmolStr};
 use sk_engine::api::{DeleteOptions, Object, Propagation, Request};
 use sk_engine::kinds::{NODE, POD, PodPhase};
-use sk_engine::{Autoscaler, Engine, NodeGroup, Settings, Timing};
+use sk_engine::{Autoscaler, Engine, Informers, NodeGroup, Settings, Timing};
 use sk_testkit::autoscaling::{GroupSpec, Observation};
 
 use crate::{flags, objects};
@@ -25,6 +26,9 @@ const LONG_LEAD: SimDuration = SimDuration::from_secs(80);
 /// From the end of a pod to its going, unless a step says otherwise.
 const TERMINATION: SimDuration = SimDuration::from_millis(600);
 
+/// From a step to its first pod, as measured, in seconds.
+const USUAL: f64 = 0.054;
+
 /// What of the rig was not recorded as such: a busy machine's latencies. The recordings' README says that nodes were up to
 /// 2.1 s late; what requests and watches took is measured in the recordings (`rig`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,14 +39,19 @@ pub(crate) struct Rig {
     pub(crate) latency_ms: i64,
     /// So much longer than others one node in a hundred took to be ready.
     pub(crate) ready_ms: i64,
-    /// So far at most the autoscaler's list of pods was behind the watch that starts its loops, or so much ahead.
-    pub(crate) list_ms: i64,
+    /// So far the autoscaler's list of pods was behind the watch that starts its loops at most, or so much ahead.
+    pub(crate) race_ms: i64,
+    /// So many nodes the loop after the first scale-up did not see.
+    pub(crate) unseen_nodes: usize,
+    /// Steps took effect when the recording has their first pod, to the tenth of a second; where in that tenth is drawn by this
+    /// number. 0: at once.
+    pub(crate) steps: u64,
 }
 
 impl Default for Rig {
     /// As measured: 54 ms from a Deployment to its first pod, 35 ms from a pod to its place.
     fn default() -> Self {
-        Self { phase_ms: 0, latency_ms: 11, ready_ms: 0, list_ms: 0 }
+        Self { phase_ms: 0, latency_ms: 11, ready_ms: 0, race_ms: 0, unseen_nodes: 0, steps: 0 }
     }
 }
 
@@ -64,7 +73,8 @@ pub(crate) fn play(seen: &Observation, seed: u64, rig: Rig, change: impl FnOnce(
     let lead = if seen.scenario == "c9-binpack-old-node" { LONG_LEAD } else { LEAD };
     let mut autoscaler = flags::parse(&seen.flags);
     autoscaler.first_loop = Some(lead);
-    autoscaler.list_lag = SimDuration::from_millis(rig.list_ms);
+    autoscaler.informers =
+        Informers { pod_race: SimDuration::from_millis(rig.race_ms), unseen_nodes: rig.unseen_nodes };
     autoscaler.priorities = priorities(seen);
     change(&mut autoscaler);
     let ops = seen.setup.iter().chain(&seen.steps);
@@ -83,13 +93,29 @@ pub(crate) fn play(seen: &Observation, seed: u64, rig: Rig, change: impl FnOnce(
     let engine = Engine::new(&settings, zero - lead);
     let mut player = Player { engine, quick: termination.is_some() };
     player.prepare(seen);
+    let mut draws = Stream::new(rig.steps, "steps");
     for step in &seen.steps {
-        let at = step["at"].as_f64().expect("a step has its time");
-        player.until(zero + seconds(at));
+        let late = if rig.steps > 0 { lateness(step, seen, &mut draws) } else { 0.0 };
+        player.until(zero + seconds(at(step) + late));
         player.act(step);
     }
     player.until(zero + seconds(seen.ended));
     Played { engine: player.engine, zero }
+}
+
+fn at(step: &Value) -> f64 {
+    step["at"].as_f64().expect("a step has its time")
+}
+
+/// How much later than usual the first pod of a step came, by the recording: it has tenths of seconds.
+fn lateness(step: &Value, seen: &Observation, draws: &mut Stream) -> f64 {
+    let at = at(step);
+    let rows = seen.pods.get(objects::name(step)).map_or(&[][..], Vec::as_slice);
+    let sum = |row: &(f64, i64, i64, i64)| row.1 + row.2 + row.3;
+    let before = rows.iter().rev().find(|row| row.0 < at - 0.05).map_or(0, sum);
+    let first = rows.iter().find(|row| row.0 >= at - 0.05 && sum(row) > before);
+    let within = draws.below(100) as f64 / 1000.0 - 0.05;
+    first.map_or(0.0, |row| (row.0 + within).max(at) - at - USUAL)
 }
 
 pub(crate) fn seconds(seconds: f64) -> SimDuration {

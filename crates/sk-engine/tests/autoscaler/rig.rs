@@ -6,7 +6,7 @@
 
 use sk_testkit::autoscaling::{self, Observation};
 
-use crate::allowed::Allowed;
+use crate::allowed::{Allowed, POD_RACE_MS};
 use crate::outcome::Outcome;
 use crate::player::Rig;
 use crate::{SEED, compare, outcome, player};
@@ -123,4 +123,19 @@ fn a_race_of_milliseconds_comes_out_as_recorded_around_what_was_measured() {
         assert!(around.clone().all(is_as_seen), "{scenario}: as recorded from {around:?} ms");
         assert!(!is_as_seen(0), "{scenario}: not on an idle machine");
     }
+}
+
+#[test]
+fn the_race_of_the_informers_scatters_no_more_than_a_watch_and_a_request_did() {
+    let spans = recorded(&autoscaling::all()).created_to_bound;
+    let spans: Vec<f64> = spans.into_iter().filter(|span| *span < SHORT).map(|span| span * 1000.0).collect();
+    let count = spans.len() as f64;
+    let mean = spans.iter().sum::<f64>() / count;
+    let variance = spans.iter().map(|span| (span - mean).powi(2)).sum::<f64>() / count;
+    // Both ends of a span are rounded to 100 ms, and each rounding adds the variance of an even spread.
+    let even = |width: f64| width * width / 12.0;
+    let scatter = (variance - 2.0 * even(100.0)).sqrt();
+    let race = even(2.0 * POD_RACE_MS as f64).sqrt();
+    println!("a watch and a request: {scatter:.0} ms; the race: {race:.0} ms");
+    assert!((race..2.0 * race).contains(&scatter), "{race} ms are drawn, {scatter} ms were measured");
 }

@@ -224,7 +224,7 @@ fn absurd_flags_end_in_a_run() {
         for (span, count, limit) in [(SimDuration::ZERO, 0, 0), (longest, usize::MAX, i64::MAX)] {
             let mut flags = Autoscaler {
                 max_nodes_total: count,
-                max_nodes_per_scaleup: count.max(1),
+                max_nodes_per_scaleup: count,
                 max_scale_down_parallelism: count.max(1),
                 max_drain_parallelism: count.max(1),
                 max_bulk_soft_taint_count: count,
@@ -243,6 +243,15 @@ fn absurd_flags_end_in_a_run() {
             assert!(sizes(&engine)["only"] <= 20);
         }
     }
+}
+
+#[test]
+fn none_as_the_most_nodes_per_scale_up_is_no_limit() {
+    let mut engine =
+        engine(vec![group("only", 4, 1.0)], Autoscaler { max_nodes_per_scaleup: 0, ..Autoscaler::default() });
+    deploy(&mut engine, "web", 5, &json!({"cpu": "3"}));
+    engine.advance_to(after(3));
+    assert_eq!(sizes(&engine), BTreeMap::from([("only".to_owned(), 5)]));
 }
 
 #[test]

@@ -11,7 +11,7 @@ pub(super) struct Family {
 }
 
 /// Not modelled.
-const FAMILIES: [Family; 20] = [
+const FAMILIES: [Family; 21] = [
     Family {
         flags: &[("nodes", None), ("node-group-auto-discovery", None)],
         words: "groups and their sizes stand under `cluster.groups`: write them there, and remove it",
@@ -134,6 +134,10 @@ const FAMILIES: [Family; 20] = [
                 `skip-nodes-with-system-pods: false`",
     },
     Family {
+        flags: &[("record-duplicated-events", Some("false"))],
+        words: "a pod is told once that a group grows for it, and once that none does: remove it",
+    },
+    Family {
         flags: &[("force-ds", Some("false"))],
         words: "a new node has the DaemonSets' pods that would run there: remove it",
     },
@@ -160,7 +164,8 @@ pub(super) fn unmodelled(flag: &str) -> Option<(&'static Family, Option<&'static
 
 /// Taken and ignored, sorted by name: they are about logging, leader election, credentials and the autoscaler's own speed.
 /// `scale-down-delay-after-failure` was seen to have no effect on failed drains, and no other removal of a node fails here.
-pub(super) const IGNORED_FLAGS: [&str; 51] = [
+pub(super) const IGNORED_FLAGS: [&str; 63] = [
+    "add-dir-header",
     "address",
     "alsologtostderr",
     "aws-use-static-instance-list",
@@ -186,6 +191,15 @@ pub(super) const IGNORED_FLAGS: [&str; 51] = [
     "leader-elect-resource-name",
     "leader-elect-resource-namespace",
     "leader-elect-retry-period",
+    "log-backtrace-at",
+    "log-dir",
+    "log-file",
+    "log-file-max-size",
+    "log-flush-frequency",
+    "log-json-info-buffer-size",
+    "log-json-split-stream",
+    "log-text-info-buffer-size",
+    "log-text-split-stream",
     "logging-format",
     "logtostderr",
     "max-binpacking-time",
@@ -198,14 +212,16 @@ pub(super) const IGNORED_FLAGS: [&str; 51] = [
     "namespace",
     "node-info-cache-expire-time",
     "node-removal-latency-tracking-enabled",
+    "one-output",
     "predicate-parallelism",
     "profiling",
-    "record-duplicated-events",
     "regional",
     "salvo-scale-up-budget",
     "scale-down-delay-after-failure",
     "scale-down-simulation-timeout",
     "scheduler-verbosity",
+    "skip-headers",
+    "skip-log-headers",
     "status-config-map-name",
     "stderrthreshold",
     "user-agent",

@@ -50,9 +50,6 @@ fn check_numbers(autoscaler: &Autoscaler, at: &Path, faults: &mut Faults<'_>) {
             "0 would never remove a node: write at least 1, or scale-down-enabled: false".to_owned()
         });
     }
-    faults.unless(autoscaler.max_nodes_per_scaleup > 0, at.field("max-nodes-per-scaleup"), || {
-        "0 would never add a node: write at least 1".to_owned()
-    });
     let percentage = autoscaler.max_total_unready_percentage;
     faults.unless(percentage <= 100, at.field("max-total-unready-percentage"), || {
         format!("{percentage} is no percentage: write one from 0 to 100")

@@ -30,7 +30,8 @@ pub fn annotations(directives: &Directives) -> impl Iterator<Item = (SmolStr, Sm
     let delays = [(CREATE_DELAY, millis(directives.create_delay)), (READY_DELAY, millis(directives.ready_delay))];
     let number = directives.sequence.map(|number| (SEQUENCE, number.to_string().into()));
     let lifetime = directives.lifetime.map(|lifetime| (LIFETIME, micros(lifetime)));
-    delays.into_iter().chain(number).chain(lifetime)
+    let exit_code = directives.exit_code.map(|code| (EXIT_CODE, code.to_string().into()));
+    delays.into_iter().chain(number).chain(lifetime).chain(exit_code)
 }
 
 /// The directives in a pod's annotations, which a manifest may have too, unless the driver decided otherwise.
@@ -40,6 +41,7 @@ pub fn read(annotations: &BTreeMap<SmolStr, SmolStr>) -> Directives {
         create_delay: span(&CREATE_DELAY).unwrap_or_default(),
         ready_delay: span(&READY_DELAY).unwrap_or_default(),
         lifetime: lifetime(annotations),
+        exit_code: exit_code(annotations),
         sequence: annotations.get(&SEQUENCE).and_then(|text| text.parse().ok()),
     }
 }
@@ -49,9 +51,9 @@ pub fn lifetime(annotations: &BTreeMap<SmolStr, SmolStr>) -> Option<SimDuration>
     read_span(annotations, &LIFETIME)
 }
 
-/// What a pod's containers end with: a number that a process can end with.
-pub fn exit_code(annotations: &BTreeMap<SmolStr, SmolStr>) -> i32 {
-    annotations.get(&EXIT_CODE).and_then(|text| text.parse::<u8>().ok()).map_or(0, i32::from)
+/// What a pod's containers end with, if its annotations say: a number that a process can end with.
+pub fn exit_code(annotations: &BTreeMap<SmolStr, SmolStr>) -> Option<u8> {
+    annotations.get(&EXIT_CODE).and_then(|text| text.parse().ok())
 }
 
 /// Is the lifetime of this Job's pod unknown? Neither a recorded life nor an annotation has it, and a Job's pod that
@@ -108,6 +110,7 @@ mod tests {
             create_delay: SimDuration::from_millis(1500),
             ready_delay: SimDuration::ZERO,
             lifetime: Some(SimDuration::from_micros(7)),
+            exit_code: Some(3),
             sequence: Some(3),
         };
         assert_eq!(read(&annotations(&directives).collect()), directives);

@@ -44,6 +44,17 @@ impl PodLifecycle {
         }
     }
 
+    /// What a pod's containers failed with: of a pod that is over, and not because somebody deleted it, the first main container's
+    /// code that is not 0.
+    pub fn failure_of_pod(pod: &Value) -> Option<i32> {
+        if !pod["metadata"]["deletionTimestamp"].is_null() || !is_over(pod) {
+            return None;
+        }
+        let codes = statuses(pod, "containerStatuses").chain(statuses(pod, "initContainerStatuses"));
+        let mut codes = codes.filter(|status| !is_sidecar(pod, status)).filter_map(exit_code);
+        codes.find(|code| *code != 0)
+    }
+
     /// Takes a later observation into account and says whether that changed anything. The first start wins, because a
     /// restarted container no longer shows it; a finished life stays as it is.
     pub fn advance(&mut self, seen: Self) -> bool {
@@ -86,6 +97,10 @@ fn time(value: &Value) -> Option<SimTime> {
 fn starts(status: &Value) -> impl Iterator<Item = SimTime> {
     let at = |state: &str, field: &str| time(&status[state][field]["startedAt"]);
     [at("state", "running"), at("state", "terminated"), at("lastState", "terminated")].into_iter().flatten()
+}
+
+fn exit_code(status: &Value) -> Option<i32> {
+    status["state"]["terminated"]["exitCode"].as_i64().and_then(|code| i32::try_from(code).ok())
 }
 
 fn end(status: &Value) -> Option<SimTime> {

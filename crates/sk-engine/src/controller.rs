@@ -54,7 +54,13 @@ pub(crate) trait Reconciler: Clone + Send + 'static {
         Vec::new()
     }
 
-    /// Further Events of `key` after a request of its plan was refused.
+    /// What is said for people at the beginning of a sync of `key`, whether or not it leads to a request. Asked for only where
+    /// somebody listens.
+    fn remarks(&self, _key: &Self::Key, _view: View<'_>, _now: SimTime) -> Vec<Event> {
+        Vec::new()
+    }
+
+    /// What is still to be said of `key` after a request of its plan was refused.
     fn after_refusal(&mut self, _key: &Self::Key, _view: View<'_>, _now: SimTime) -> Option<Request> {
         None
     }
@@ -137,6 +143,8 @@ impl<R: Reconciler> Controller<R> {
     fn work(&mut self, ctx: &mut Context<'_>) {
         while self.running.len() < self.workers {
             let Some(key) = self.queue.take() else { return };
+            let now = ctx.now;
+            ctx.tell(|view| self.reconciler.remarks(&key, view, now));
             let Plan { batches, again_after } = self.reconciler.reconcile(&key, ctx.view, ctx.now);
             self.started += 1;
             let running = Running { key, batches, unanswered: 0, refused: false, is_told: false, again_after };

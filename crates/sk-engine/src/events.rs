@@ -77,7 +77,8 @@ pub(crate) fn of_pods(from: &'static str, owner: &Object, verb: Verb, answer: &A
             let message = ["Created pod: ", made.key.name.as_str()].concat();
             Some(Event::normal(from, owner, "SuccessfulCreate", message))
         }
-        (Verb::Create, Err(error)) => {
+        // In a namespace that goes nothing can be made any more, and everybody knows why.
+        (Verb::Create, Err(error)) if !error.is_namespace_terminating() => {
             Some(Event::warning(from, owner, "FailedCreate", format!("Error creating: {error}")))
         }
         (Verb::Delete, Ok(gone)) if gone.pod().is_some() => {

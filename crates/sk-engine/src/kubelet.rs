@@ -22,7 +22,7 @@ use sk_apiserver::{
 use sk_core::{SimDuration, SimTime, SmolStr, TaintEffect};
 
 use self::admission::{NodeUse, Verdict};
-use self::containers::directives_of;
+use self::containers::{directives_of, exit_code};
 use crate::component::{Component, Context, Pending, Timers};
 use crate::controllers::lost;
 use crate::engine::Process;
@@ -333,7 +333,7 @@ fn request(object: &Arc<Object>, kind: StepKind, refusal: Option<Why>, now: SimT
         let options = DeleteOptions { uid: Some(object.uid), grace_secs: Some(0), ..DeleteOptions::default() };
         return Some(Request::Delete { target: object.reference(), options });
     }
-    let exit_code = directives::exit_code(&object.meta.annotations);
+    let exit_code = exit_code(object);
     let mut changed = Object::clone(object);
     match &mut changed.body {
         Body::Node(node) if kind == StepKind::NodeReady => {

@@ -21,13 +21,15 @@ pub(crate) fn look(pod: Node<'_, '_>, meta: Node<'_, '_>, raw: &[u8], key: Optio
         Some("False") => (None, Some(wait(condition, key))),
         _ => (None, None),
     });
+    let outline = outline(pod, meta);
     PodLook {
         created: time_at(meta, "creationTimestamp"),
         deleting: time_at(meta, "deletionTimestamp"),
         node: pod.get("spec").and_then(|spec| spec.text_at("nodeName")).map(SmolStr::from),
         scheduled,
         wait,
-        life: PodLifecycle::of_pod(&outline(pod, meta)),
+        life: PodLifecycle::of_pod(&outline),
+        exit_code: PodLifecycle::failure_of_pod(&outline),
         raw: Bytes::copy_from_slice(raw),
     }
 }

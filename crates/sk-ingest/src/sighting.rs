@@ -48,6 +48,8 @@ pub(crate) struct PodLook {
     /// Why it is not bound.
     pub(crate) wait: Option<Wait>,
     pub(crate) life: PodLifecycle,
+    /// What its containers failed with.
+    pub(crate) exit_code: Option<i32>,
     /// The pod as it came. A pod that is new is read once more, for its hash, its requests and its template; one that is
     /// known is not, so that an ordinary change of status costs no tree.
     pub(crate) raw: Bytes,

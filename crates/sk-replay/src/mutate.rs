@@ -53,12 +53,19 @@ impl Decision {
         life.end.map(|end| end.since(life.start))
     }
 
+    /// What the pod's containers end with; `None`: 0. Kubernetes' codes are larger than a process's only on Windows.
+    fn exit_code(&self) -> Option<u8> {
+        let (_, life) = self.life?;
+        life.exit_code.map(|code| u8::try_from(code).unwrap_or(u8::MAX))
+    }
+
     /// The same as the embedded engine keeps it on a pod.
     pub fn directives(&self) -> Directives {
         Directives {
             create_delay: self.create_delay,
             ready_delay: self.ready_delay,
             lifetime: self.lifetime(),
+            exit_code: self.exit_code(),
             sequence: self.life.map(|(number, _)| number),
         }
     }
@@ -266,11 +273,25 @@ mod tests {
     fn lives(lengths: &[Option<i64>]) -> OwnerLives {
         let life = |(index, length): (usize, &Option<i64>)| {
             let start = SimTime::from_secs(index as i64);
-            Life { start, end: length.map(|length| start + SimDuration::from_secs(length)), guessed: false }
+            Life {
+                start,
+                end: length.map(|length| start + SimDuration::from_secs(length)),
+                guessed: false,
+                exit_code: None,
+            }
         };
         let lives = lengths.iter().enumerate().map(life).collect();
         let owner = parse_owner("batch/v1.Job:a/j").unwrap();
         OwnerLives { owner, templates: vec![TemplateLives { template: None, pod_hash: None, lives }] }
+    }
+
+    #[test]
+    fn a_pod_whose_life_failed_is_told_with_what() {
+        let mut lives = lives(&[Some(10), Some(20)]);
+        lives.templates[0].lives[0].exit_code = Some(3);
+        let mut mutator = Mutator::new(1, StartDelays::default(), [lives]);
+        let mut code = || mutator.decide(Some("batch/v1.Job:a/j"), None).directives().exit_code;
+        assert_eq!((code(), code()), (Some(3), None));
     }
 
     #[test]
@@ -325,7 +346,7 @@ mod tests {
             let mut row = lives(&[None]);
             row.templates[0].template = Some(template.clone());
             row.templates[0].lives =
-                vec![Life { start, end: Some(start + start.since(SimTime::EPOCH)), guessed: false }];
+                vec![Life { start, end: Some(start + start.since(SimTime::EPOCH)), guessed: false, exit_code: None }];
             row
         };
         let mut first = row(20);

@@ -204,6 +204,7 @@ fn pod(n: i64) -> PodFacts {
         finished: None,
         deleted: None,
         guessed: false,
+        exit_code: None,
         node: Some(format!("node-{}", n % 100).into()),
         waits: Vec::new(),
         requests: [("cpu".into(), "250m".to_owned()), ("memory".into(), "64Mi".to_owned())].into(),

@@ -47,8 +47,8 @@ fn rows() -> Vec<Row> {
                 template: Some(template.clone()),
                 pod_hash: None,
                 lives: vec![
-                    Life { start: time(5), end: None, guessed: false },
-                    Life { start: time(-5), end: Some(time(i64::MAX)), guessed: true },
+                    Life { start: time(5), end: None, guessed: false, exit_code: None },
+                    Life { start: time(-5), end: Some(time(i64::MAX)), guessed: true, exit_code: Some(137) },
                 ],
             }],
         }),
@@ -102,7 +102,7 @@ fn lives_go_into_v2_by_the_hash_of_their_pods_or_else_of_their_template_and_each
     let part = |template: Option<&TemplateId>, hash: Option<u64>, second: i64| TemplateLives {
         template: template.cloned(),
         pod_hash: hash.map(StableHash::new),
-        lives: vec![Life { start: SimTime::from_secs(second), end: None, guessed: false }],
+        lives: vec![Life { start: SimTime::from_secs(second), end: None, guessed: false, exit_code: None }],
     };
     let row = |templates| Row::Lives(OwnerLives { owner: owner.clone(), templates });
     // An owner of many lives has several rows; here each has a part of the same group.

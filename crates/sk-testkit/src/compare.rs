@@ -106,7 +106,15 @@ mod tests {
 
     fn history(name: &str, state: Value) -> History {
         let kind = "v1.Pod".parse().unwrap();
-        History { name: name.into(), kind, states: vec![state], deleted: false, events: Vec::new() }
+        History {
+            name: name.into(),
+            kind,
+            states: vec![state],
+            moments: Vec::new(),
+            deleted: false,
+            end: None,
+            events: Vec::new(),
+        }
     }
 
     #[test]

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sk_core::Gvk;
 
-use crate::canonical::{EventLine, History};
+use crate::canonical::{EventLine, History, Moment};
 use crate::compare::Comparable;
 use crate::merge;
 use crate::scenario::Incomparable;
@@ -35,6 +35,9 @@ pub struct Fixture {
     /// What the API server refused, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refusals: Vec<Refusal>,
+    /// When each step began, in milliseconds since the watch began.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<u64>,
     /// One history per object, sorted by canonical name.
     #[serde(with = "on_disk")]
     pub objects: Vec<History>,
@@ -199,7 +202,7 @@ pub(crate) fn read<T: DeserializeOwned>(path: &Path) -> Result<T, FixtureError> 
 mod on_disk {
     use serde::{Deserializer, Serializer};
 
-    use super::{Deserialize, EventLine, Gvk, History, Serialize, Value, merge};
+    use super::{Deserialize, EventLine, Gvk, History, Moment, Serialize, Value, merge};
 
     #[derive(Serialize, Deserialize)]
     #[serde(deny_unknown_fields)]
@@ -210,6 +213,11 @@ mod on_disk {
         first: Value,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         changes: Vec<Value>,
+        /// Of the first state and of each change.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        moments: Vec<Moment>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        end: Option<Moment>,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         events: Vec<EventLine>,
     }
@@ -221,6 +229,8 @@ mod on_disk {
             deleted: history.deleted,
             first: history.states.first().cloned().unwrap_or_default(),
             changes: history.states.windows(2).map(|pair| merge::diff(&pair[0], &pair[1])).collect(),
+            moments: history.moments.clone(),
+            end: history.end,
             events: history.events.clone(),
         }))
     }
@@ -237,7 +247,8 @@ mod on_disk {
             merge::apply(&mut next, change);
             states.push(next);
         }
-        History { name: line.name, kind: line.kind, states, deleted: line.deleted, events: line.events }
+        let Line { name, kind, deleted, moments, end, events, .. } = line;
+        History { name, kind, states, moments, deleted, end, events }
     }
 }
 
@@ -253,8 +264,10 @@ mod tests {
         let history = History {
             name: "default/Pod/a".into(),
             kind: "v1.Pod".parse().unwrap(),
+            moments: (0..3).map(|n| Moment { at_ms: n * 70, number: 4 }).collect(),
             states,
             deleted: true,
+            end: Some(Moment { at_ms: 300, number: 9 }),
             events: Vec::new(),
         };
         let fixture = Fixture {
@@ -262,6 +275,7 @@ mod tests {
             kubernetes: "v1.36.4".into(),
             recorded: "2026-11-15".into(),
             refusals: Vec::new(),
+            steps: vec![0, 2_000],
             objects: vec![history],
         };
         let text = serde_json::to_string(&fixture).unwrap();

@@ -1,14 +1,18 @@
 //! What the engine and the real control plane must agree on after a scenario: states, not just names.
 //!
-//! Compared of every object: whether it is deleted, and its last state: labels, annotations, owners and generation,
-//! the spec as far as the engine's has it (a real API server fills in defaults), the whole status with conditions,
-//! reasons and messages. Of workloads also their counts over time, turning point by turning point ([`counts`]).
-//! [`canonical`](crate::canonical) scrubs times; pods of one batch come in any order and are compared as a bag. Where
-//! a scenario watches Events, the Events of each object are compared too. [`LEFT_OUT`] lists with reasons what is not
-//! compared, and so does the scenario under `incomparable` (where `/counts/…` names one of the counts, `/events` the
-//! Events, and `/deleted` deleted objects, however many they were).
+//! Compared of every object: whether it is gone, and its last state: labels, annotations, owners and generation, the spec as
+//! far as the engine's says something (a real API server fills in defaults), the whole status with conditions, reasons
+//! and messages. Of workloads also their counts over time, every turn that each takes and when ([`counts`]), and the order in
+//! which their pods are made and deleted, a sync's batch as a set ([`order`]). Times inside objects are scrubbed by
+//! [`canonical`](crate::canonical), and the last states of an owner's pods are compared as a bag. Where a scenario watches Events,
+//! what was said of each object is compared too.
+//!
+//! What is left out stands in [`LEFT_OUT`] with its reason, or in the scenario under `incomparable`, where `/counts/…` names one of
+//! the counts, `/times` when counts turn, `/order` the order of an owner's pods, `/events` what was said, and `/deleted` objects
+//! that are gone, however many they were.
 
 mod counts;
+mod order;
 
 use std::collections::BTreeMap;
 
@@ -20,8 +24,20 @@ use crate::compare::{remove, star_pod_ordinals, without_pod_ordinals};
 use crate::fixture;
 use crate::scenario::{Incomparable, Scenario, ScenarioError};
 
+pub use counts::TOLERANCE_MS;
+
+/// What came of a scenario in one arm.
+#[derive(Clone, Copy, Debug)]
+pub struct Run<'a> {
+    /// One history per object.
+    pub objects: &'a [History],
+    /// When each step began, in milliseconds as the histories' moments.
+    pub steps: &'a [u64],
+}
+
 /// The kinds whose states are compared; of others a scenario may say what it likes.
-const COMPARED: [&str; 14] = [
+const COMPARED: [&str; 15] = [
+    "ConfigMap",
     "Pod",
     "Job",
     "CronJob",
@@ -62,6 +78,7 @@ pub const LEFT_OUT: &[(&str, &str, &str)] = &[
     ("PersistentVolumeClaim", "/metadata/annotations", "claims are bound at once"),
     ("PersistentVolumeClaim", "/status", "claims are bound at once"),
     ("PersistentVolumeClaim", "/metadata/generation", "no such kind has one on a real server"),
+    ("ConfigMap", "/metadata/generation", "no such kind has one on a real server"),
     ("ResourceQuota", "/metadata/generation", "no such kind has one on a real server"),
     ("ControllerRevision", "/metadata/generation", "no such kind has one on a real server"),
     (
@@ -76,8 +93,14 @@ pub const LEFT_OUT: &[(&str, &str, &str)] = &[
     ("Namespace", "/status/conditions", "are written for people who wait for a deletion"),
 ];
 
-/// Reasons of Events that are not compared: the words of the one hang on the moment, the other names no uid.
-const UNSAID: [&str; 2] = ["FailedScheduling", "TaintManagerEviction"];
+/// Reasons of Events that are not compared, and why.
+pub const UNSAID: &[(&str, &str)] = &[
+    ("FailedScheduling", "its words hang on the moment"),
+    ("TaintManagerEviction", "names no uid, so nobody knows which object of that name it is about"),
+    ("RegisteredNode", "is said within five seconds, when a short scenario is over"),
+    ("RemovingNode", "the same"),
+    ("MultiplePodDisruptionBudgets", "names one of the budgets by chance, and is not said by the engine"),
+];
 
 /// The component that writes no Events in a recording, because KWOK replaces it.
 const KUBELET: &str = "kubelet";
@@ -103,8 +126,8 @@ pub fn is_compared(kind: &Gvk) -> bool {
 }
 
 /// Every difference between what was recorded and what the engine did, one sentence each.
-pub fn differences(scenario: &Scenario, recorded: &[History], played: &[History]) -> Vec<String> {
-    let (mut real, mut ours) = (bags(scenario, recorded), bags(scenario, played));
+pub fn differences(scenario: &Scenario, recorded: &Run<'_>, played: &Run<'_>) -> Vec<String> {
+    let (mut real, mut ours) = (bags(scenario, recorded.objects), bags(scenario, played.objects));
     // What was there before the first step and nobody touched tells nothing.
     let is_untouched =
         |name: &str| ["Namespace/default", "Namespace/kube-"].iter().any(|known| name.starts_with(known));
@@ -112,7 +135,24 @@ pub fn differences(scenario: &Scenario, recorded: &[History], played: &[History]
     ours.retain(|name, _| !is_untouched(name));
     let empty = Vec::new();
     let names = real.keys().chain(ours.keys().filter(|name| !real.contains_key(*name)));
-    names.flat_map(|name| of_bag(name, real.get(name).unwrap_or(&empty), ours.get(name).unwrap_or(&empty))).collect()
+    let of_states =
+        names.flat_map(|name| of_bag(name, real.get(name).unwrap_or(&empty), ours.get(name).unwrap_or(&empty)));
+    of_states.chain(of_times(scenario, recorded, played)).collect()
+}
+
+/// Every count that turns too soon or too late, and every owner whose pods come or go in another order.
+fn of_times(scenario: &Scenario, recorded: &Run<'_>, played: &Run<'_>) -> Vec<String> {
+    let is_left_out = |history: &History, field: &str| {
+        scenario.incomparable.iter().any(|exception| exception.of == history.kind && exception.field == field)
+    };
+    let ours: BTreeMap<&str, &History> = played.objects.iter().map(|history| (&*history.name, history)).collect();
+    let timed = recorded.objects.iter().filter(|history| !is_left_out(history, "/times"));
+    let late = timed.filter_map(|real| Some((real, *ours.get(&*real.name)?))).flat_map(|(real, ours)| {
+        let late = counts::late((recorded, real), (played, ours));
+        late.into_iter().map(move |late| format!("{}: {late}", real.name))
+    });
+    let order = order::differences(recorded.objects, played.objects, |owner| !is_left_out(owner, "/order"));
+    late.chain(order).collect()
 }
 
 /// What is compared of the objects of each name; pods of one owner share a name.
@@ -162,7 +202,8 @@ fn outcome(history: &History, incomparable: &[Incomparable]) -> Value {
 
 /// The Events of an object, each once.
 fn events(history: &History) -> Value {
-    let is_compared = |event: &&EventLine| !UNSAID.contains(&event.reason.as_str()) && event.from != KUBELET;
+    let is_compared =
+        |event: &&EventLine| !UNSAID.iter().any(|(reason, _)| *reason == event.reason) && event.from != KUBELET;
     let said = history.events.iter().filter(is_compared).map(|event| {
         // What a client gathers of many Events that are alike is said no differently.
         let message = star_pod_ordinals(event.message.trim_start_matches("(combined from similar events): "));
@@ -262,6 +303,10 @@ fn said_otherwise(ours: &Value, real: &Value, at: &str) -> Option<String> {
 mod tests {
     use super::*;
 
+    fn told(recorded: &[History], played: &[History]) -> Vec<String> {
+        differences(&scenario(), &Run { objects: recorded, steps: &[] }, &Run { objects: played, steps: &[] })
+    }
+
     fn scenario() -> Scenario {
         let yaml = "{name: x, about: y, watch: [v1.Pod, apps/v1.ReplicaSet], steps: []}";
         Scenario::from_yaml("x", yaml).unwrap()
@@ -269,7 +314,15 @@ mod tests {
 
     fn history(kind: &str, name: &str, states: &[Value]) -> History {
         let kind = kind.parse().unwrap();
-        History { name: name.into(), kind, states: states.to_vec(), deleted: false, events: Vec::new() }
+        History {
+            name: name.into(),
+            kind,
+            states: states.to_vec(),
+            moments: Vec::new(),
+            deleted: false,
+            end: None,
+            events: Vec::new(),
+        }
     }
 
     #[test]
@@ -278,10 +331,10 @@ mod tests {
             let states: Vec<_> = counts.iter().map(|count| json!({"status": {"availableReplicas": count}})).collect();
             [history("apps/v1.ReplicaSet", "d/ReplicaSet/a", &states)]
         };
-        assert_eq!(differences(&scenario(), &set(&[0, 3, 1]), &set(&[0, 2, 3, 2, 1])), Vec::<String>::new());
-        let found = differences(&scenario(), &set(&[0, 3, 1]), &set(&[0, 4, 1]));
+        assert_eq!(told(&set(&[0, 3, 1]), &set(&[0, 2, 3, 2, 1])), Vec::<String>::new());
+        let found = told(&set(&[0, 3, 1]), &set(&[0, 4, 1]));
         assert_eq!(found, ["d/ReplicaSet/a: counts/availableReplicas is [0,4,1] and was recorded as [0,3,1]"]);
-        let found = differences(&scenario(), &set(&[3, 1, 2]), &set(&[3, 2]));
+        let found = told(&set(&[3, 1, 2]), &set(&[3, 2]));
         assert_eq!(found, ["d/ReplicaSet/a: counts/availableReplicas is [3,2] and was recorded as [3,1,2]"]);
     }
 
@@ -289,8 +342,8 @@ mod tests {
     fn a_spec_may_have_defaults_that_the_engine_leaves_out_but_not_other_values() {
         let pod = |spec: Value| [history("v1.Pod", "d/Pod/a", &[json!({"spec": spec})])];
         let real = pod(json!({"nodeName": "n", "dnsPolicy": "ClusterFirst"}));
-        assert!(differences(&scenario(), &real, &pod(json!({"nodeName": "n"}))).is_empty());
-        let found = differences(&scenario(), &real, &pod(json!({"nodeName": "m"})));
+        assert!(told(&real, &pod(json!({"nodeName": "n"}))).is_empty());
+        let found = told(&real, &pod(json!({"nodeName": "m"})));
         assert_eq!(found, [r#"d/Pod/a: spec/nodeName is "m" and was recorded as "n""#]);
     }
 
@@ -300,8 +353,8 @@ mod tests {
             history("v1.Pod", &format!("d/ReplicaSet/a/Pod#{number}"), &[json!({"status": {"phase": phase}})])
         };
         let real = [pod(1, "Running"), pod(2, "Pending")];
-        assert!(differences(&scenario(), &real, &[pod(1, "Pending"), pod(2, "Running")]).is_empty());
-        let found = differences(&scenario(), &real, &[pod(1, "Pending")]);
+        assert!(told(&real, &[pod(1, "Pending"), pod(2, "Running")]).is_empty());
+        let found = told(&real, &[pod(1, "Pending")]);
         assert_eq!(found, ["d/ReplicaSet/a/Pod#* was recorded and did not come"]);
     }
 }

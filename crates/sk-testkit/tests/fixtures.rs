@@ -170,6 +170,8 @@ fn compared() -> String {
         let kind = if *kind == "*" { "every kind" } else { kind };
         text.push_str(&format!("| {kind} | `{}` | {why} |\n", field.replace("~1", "/")));
     }
+    text.push_str("\nEvents that are not compared:\n\n| reason | because it |\n|---|---|\n");
+    states::UNSAID.iter().for_each(|(reason, why)| text.push_str(&format!("| {reason} | {why} |\n")));
     text
 }
 

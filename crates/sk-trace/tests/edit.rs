@@ -50,7 +50,10 @@ fn state(trace: &Trace) -> BTreeMap<ObjectRef, Value> {
 fn lives_of(object: &Value, lives: &[(i64, Option<i64>)]) -> Row {
     let owner = sk_store::trace::Object::new(object.clone()).unwrap().reference().clone();
     let template = TemplateId::all_in(object, &["/spec/template".parse().unwrap()]).pop();
-    let lives = lives.iter().map(|(from, to)| Life { start: at(*from), end: to.map(at), guessed: false }).collect();
+    let lives = lives
+        .iter()
+        .map(|(from, to)| Life { start: at(*from), end: to.map(at), guessed: false, exit_code: None })
+        .collect();
     Row::Lives(OwnerLives { owner, templates: vec![TemplateLives { template, pod_hash: None, lives }] })
 }
 

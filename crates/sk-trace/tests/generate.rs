@@ -148,7 +148,8 @@ fn a_generated_trace_goes_through_every_form_unchanged() {
     let spec = GenerateSpec { whole_seconds: true, duration: SimDuration::from_mins(60), ..preset("small") };
     let cut = |lives: Vec<(String, Vec<Life>)>| {
         let whole = |time: SimTime| SimTime::from_secs(time.as_secs());
-        let cut = |life: Life| Life { start: whole(life.start), end: life.end.map(whole), guessed: false };
+        let cut =
+            |life: Life| Life { start: whole(life.start), end: life.end.map(whole), guessed: false, exit_code: None };
         lives.into_iter().map(|(key, lives)| (key, lives.into_iter().map(cut).collect::<Vec<_>>())).collect::<Vec<_>>()
     };
     let (records, lives) = content(&open(generated(&spec, Format::Native)));

@@ -48,7 +48,7 @@ fn what_comes_changes_and_goes_is_counted_apart() {
     let web = deployment("web", 1);
     let life = |from: i64, to: Option<i64>| {
         let at = |secs| sk_core::SimTime::from_secs(START.as_secs() + secs);
-        Life { start: at(from), end: to.map(at), guessed: false }
+        Life { start: at(from), end: to.map(at), guessed: false, exit_code: None }
     };
     let owner = sk_store::trace::Object::new(web.clone()).unwrap().reference().clone();
     let lives = vec![life(0, Some(10)), life(0, Some(10)), life(0, None)];

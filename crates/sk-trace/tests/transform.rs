@@ -18,7 +18,7 @@ fn owner(name: &str) -> ObjectRef {
 
 fn lives(name: &str) -> Row {
     let template = TemplateId::all_in(&deployment(name, 1), &["/spec/template".parse().unwrap()]).pop();
-    let lives = vec![Life { start: START, end: None, guessed: false }];
+    let lives = vec![Life { start: START, end: None, guessed: false, exit_code: None }];
     Row::Lives(OwnerLives { owner: owner(name), templates: vec![TemplateLives { template, pod_hash: None, lives }] })
 }
 

@@ -38,7 +38,7 @@ fn lives(name: &str, start: i64, end: i64) -> Row {
     let at = |secs| SimTime::from_secs(START.as_secs() + secs);
     let gvk = "apps/v1.Deployment".parse().unwrap();
     let owner = ObjectRef::new(gvk, ObjectKey::namespaced("default", name));
-    let lives = vec![Life { start: at(start), end: Some(at(end)), guessed: false }];
+    let lives = vec![Life { start: at(start), end: Some(at(end)), guessed: false, exit_code: None }];
     Row::Lives(OwnerLives { owner, templates: vec![TemplateLives { template: None, pod_hash: None, lives }] })
 }
 
@@ -197,7 +197,7 @@ fn lives_follow_a_template_that_is_mended() {
     let paths = ["/spec/template".parse().unwrap()];
     let template = sk_core::TemplateId::all_in(&job, &paths).pop();
     let owner = ObjectRef::new("batch/v1.Job".parse().unwrap(), ObjectKey::namespaced("b", "a"));
-    let lives = vec![Life { start: START, end: None, guessed: false }];
+    let lives = vec![Life { start: START, end: None, guessed: false, exit_code: None }];
     let row = OwnerLives { owner, templates: vec![TemplateLives { template, pod_hash: None, lives }] };
     let trace =
         story(&json!({"batch/v1.Job": {"trackLifecycle": true}})).apply(0, job.clone()).row(Row::Lives(row)).trace();

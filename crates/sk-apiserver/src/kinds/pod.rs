@@ -33,6 +33,8 @@ pub struct Directives {
     pub ready_delay: SimDuration,
     /// How long it runs before it ends; `None`: until it is deleted.
     pub lifetime: Option<SimDuration>,
+    /// What its containers end with; `None`: 0, or what an annotation says.
+    pub exit_code: Option<u8>,
     /// The number of the recorded life that it was given.
     pub sequence: Option<u64>,
 }

@@ -244,7 +244,12 @@ mod tests {
             stop_on_refusal: false,
             bare_pods: None,
         };
-        let life = |seconds| Life { start: SimTime::EPOCH, end: Some(SimTime::from_secs(seconds)), guessed: false };
+        let life = |seconds| Life {
+            start: SimTime::EPOCH,
+            end: Some(SimTime::from_secs(seconds)),
+            guessed: false,
+            exit_code: None,
+        };
         let owner = sk_core::ObjectRef::new("batch/v1.Job".parse().unwrap(), "shop/j".parse().unwrap());
         let lives = vec![life(10), life(20)];
         let lives = OwnerLives { owner, templates: vec![TemplateLives { template: None, pod_hash: None, lives }] };

@@ -16,10 +16,14 @@ use sk_core::{LabelSelector, SimDuration, SimTime, SmolStr};
 
 use super::pods::ready_since;
 use crate::controller::{Plan, Reconciler};
+use crate::events::Event;
 use crate::workqueue::WorkQueue;
 
 /// A pod whose eviction was allowed and that is still there after this long counts again (`DeletionTimeout`).
 const DELETION_TIMEOUT: SimDuration = SimDuration::from_mins(2);
+
+/// How it signs Events.
+const FROM: &str = "controllermanager";
 
 /// The controller.
 #[derive(Clone, Default)]
@@ -59,6 +63,15 @@ impl Reconciler for Disruption {
         }
     }
 
+    fn remarks(&self, id: &ObjectId, view: View<'_>, _now: SimTime) -> Vec<Event> {
+        let Some(object) = view.get(*id) else { return Vec::new() };
+        let Body::Other(other) = &object.body else { return Vec::new() };
+        let spec = other.fields.get("spec").unwrap_or(&Value::Null);
+        let pods: Vec<_> = self.pods.get(id).into_iter().flatten().filter_map(|pod| view.get(*pod)).collect();
+        let none = pods.is_empty().then(|| Event::normal(FROM, object, "NoPods", "No matching pods found".to_owned()));
+        none.into_iter().chain(of_size(object, spec, &pods, view)).collect()
+    }
+
     fn reconcile(&mut self, id: &ObjectId, view: View<'_>, now: SimTime) -> Plan {
         let Some(object) = view.get(*id) else { return Plan::nothing() };
         let Body::Other(other) = &object.body else { return Plan::nothing() };
@@ -69,11 +82,11 @@ impl Reconciler for Disruption {
         let healthy = pods.iter().filter(|pod| is_healthy(pod) && !disrupted.contains_key(pod.key.name.as_str()));
         let healthy = i32::try_from(healthy.count()).unwrap_or(i32::MAX);
         let status = match expected(spec, &pods, view) {
-            Some((expected, desired)) => {
+            Ok((expected, desired)) => {
                 let allowed = if expected > 0 { (healthy - desired).max(0) } else { 0 };
                 status(object, known, [healthy, desired, expected, allowed], &disrupted, now)
             }
-            None => unknown_size(object, known, now),
+            Err(NoSize(pod)) => unknown_size(object, known, &no_size(&pod), now),
         };
         let mut plan = Plan { again_after: recheck, ..Plan::nothing() };
         if status != *known {
@@ -147,32 +160,82 @@ fn disrupted(known: &Value, pods: &[&Arc<Object>], now: SimTime) -> (Map<String,
     (kept, recheck)
 }
 
-/// `(expected pods, healthy pods that are wanted)`; `None` if the expected count is unknown.
-fn expected(spec: &Value, pods: &[&Arc<Object>], view: View<'_>) -> Option<(i32, i32)> {
+/// Nobody can say how many pods there should be: this pod's controller has no size.
+struct NoSize(SmolStr);
+
+fn no_size(pod: &str) -> String {
+    format!("found no controllers for pod \"{pod}\"")
+}
+
+/// `(expected pods, healthy pods that are wanted)`.
+fn expected(spec: &Value, pods: &[&Arc<Object>], view: View<'_>) -> Result<(i32, i32), NoSize> {
     let read = |name: &str| serde_json::from_value::<IntOrPercent>(spec.get(name)?.clone()).ok();
     if let Some(unavailable) = read("maxUnavailable") {
         let expected = expected_scale(pods, view)?;
-        return Some((expected, expected.saturating_sub(unavailable.of(expected, true)?).max(0)));
+        return Ok((expected, expected.saturating_sub(unavailable.of(expected, true).unwrap_or(0)).max(0)));
     }
     match read("minAvailable") {
-        Some(IntOrPercent::Int(count)) => Some((i32::try_from(pods.len()).unwrap_or(i32::MAX), count)),
+        Some(IntOrPercent::Int(count)) => Ok((i32::try_from(pods.len()).unwrap_or(i32::MAX), count)),
         Some(share) => {
             let expected = expected_scale(pods, view)?;
-            Some((expected, share.of(expected, true)?))
+            Ok((expected, share.of(expected, true).unwrap_or(0)))
         }
-        None => Some((0, 0)),
+        None => Ok((0, 0)),
     }
 }
 
+/// What is said of a budget whose size nobody knows, or only a part of it.
+fn of_size(object: &Object, spec: &Value, pods: &[&Arc<Object>], view: View<'_>) -> Option<Event> {
+    if let Err(NoSize(pod)) = expected(spec, pods, view) {
+        let message = format!("Failed to calculate the number of expected pods: {}", no_size(&pod));
+        return Some(Event::warning(FROM, object, "CalculateExpectedPodCountFailed", message));
+    }
+    let asks_for_size = spec.get("maxUnavailable").is_some() || spec.get("minAvailable").is_some_and(Value::is_string);
+    let is_unmanaged = pods.iter().any(|pod| pod.controller().is_none());
+    (asks_for_size && is_unmanaged).then(|| {
+        let message = format!(
+            "Pods selected by this PodDisruptionBudget (selector: {}) were found to be unmanaged. As a result, the status of the \
+             PDB cannot be calculated correctly, which may result in undefined behavior. To account for these pods please set \
+             \".spec.minAvailable\" field of the PDB to an integer value.",
+            in_go(spec.get("selector").unwrap_or(&Value::Null))
+        );
+        Event::warning(FROM, object, "UnmanagedPods", message)
+    })
+}
+
+/// A label selector as Go prints it.
+fn in_go(selector: &Value) -> String {
+    let none = Map::new();
+    let labels = selector.get("matchLabels").and_then(Value::as_object).unwrap_or(&none);
+    let labels = labels.iter().map(|(key, value)| format!("{key}: {},", value.as_str().unwrap_or_default()));
+    let expressions = selector.get("matchExpressions").and_then(Value::as_array).into_iter().flatten();
+    let text = |of: &Value, name: &str| of.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let expressions = expressions.map(|one| {
+        let values = one.get("values").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+        let values = values.collect::<Vec<_>>().join(" ");
+        format!(
+            "LabelSelectorRequirement{{Key:{},Operator:{},Values:[{values}],}},",
+            text(one, "key"),
+            text(one, "operator")
+        )
+    });
+    format!(
+        "&LabelSelector{{MatchLabels:map[string]string{{{}}},MatchExpressions:[]LabelSelectorRequirement{{{}}},}}",
+        labels.collect::<String>(),
+        expressions.collect::<String>()
+    )
+}
+
 /// The sizes of all workloads that control the pods; pods without a controller do not count.
-fn expected_scale(pods: &[&Arc<Object>], view: View<'_>) -> Option<i32> {
+fn expected_scale(pods: &[&Arc<Object>], view: View<'_>) -> Result<i32, NoSize> {
     let mut sizes = BTreeMap::<Uid, i32>::new();
     let mut seen = BTreeSet::new();
-    for owner in pods.iter().filter_map(|pod| pod.controller()).filter(|owner| seen.insert(owner.uid)) {
-        let (uid, size) = workload(owner, view)?;
+    let owned = pods.iter().filter_map(|pod| Some((pod, pod.controller()?)));
+    for (pod, owner) in owned.filter(|(_, owner)| seen.insert(owner.uid)) {
+        let (uid, size) = workload(owner, view).ok_or_else(|| NoSize(pod.key.name.clone()))?;
         sizes.insert(uid, size);
     }
-    Some(sizes.values().copied().fold(0, i32::saturating_add))
+    Ok(sizes.values().copied().fold(0, i32::saturating_add))
 }
 
 /// The workload that decides how many pods there are, and how many.
@@ -214,7 +277,7 @@ fn status(
 }
 
 /// Where the size is not known, nothing may be disrupted (`failSafe`).
-fn unknown_size(object: &Object, known: &Value, now: SimTime) -> Value {
+fn unknown_size(object: &Object, known: &Value, why: &str, now: SimTime) -> Value {
     let mut status = if known.is_object() { known.clone() } else { json!({}) };
     for count in ["currentHealthy", "desiredHealthy", "expectedPods"] {
         if status.get(count).is_none() {
@@ -222,7 +285,13 @@ fn unknown_size(object: &Object, known: &Value, now: SimTime) -> Value {
         }
     }
     status["disruptionsAllowed"] = json!(0);
-    status["conditions"] = json!([condition(object, known, "False", "SyncFailed", "found no controllers", now)]);
+    // It says which generation the counts are of, and those are as they were.
+    let mut failed = condition(object, known, "False", "SyncFailed", why, now);
+    match known.get("observedGeneration") {
+        Some(observed) => failed["observedGeneration"] = observed.clone(),
+        None => drop(failed.as_object_mut().and_then(|failed| failed.remove("observedGeneration"))),
+    }
+    status["conditions"] = json!([failed]);
     status
 }
 

@@ -10,7 +10,11 @@ use sk_core::SimTime;
 
 use crate::controller::{Plan, Reconciler};
 use crate::engine::EVERY_KIND;
+use crate::events::Event;
 use crate::workqueue::WorkQueue;
+
+/// How it signs Events.
+const FROM: &str = "garbage-collector-controller";
 
 const FOREGROUND: &str = "foregroundDeletion";
 const ORPHAN: &str = "orphan";
@@ -47,6 +51,10 @@ impl Reconciler for Garbage {
         }
     }
 
+    fn remarks(&self, id: &ObjectId, view: View<'_>, _now: SimTime) -> Vec<Event> {
+        view.get(*id).map_or_else(Vec::new, |object| owners_elsewhere(object, view))
+    }
+
     fn reconcile(&mut self, id: &ObjectId, view: View<'_>, _now: SimTime) -> Plan {
         let Some(object) = view.get(*id) else { return Plan::nothing() };
         if object.is_deleting() {
@@ -62,8 +70,24 @@ impl Reconciler for Garbage {
     }
 }
 
-/// Only a new object, or one with other owners, may have an owner that nobody here has seen going: one that is not there, or
-/// that waits for its dependents.
+/// What is said of an object that names an owner of another namespace, which cannot own it (`reportInvalidNamespaceOwnerRef`).
+fn owners_elsewhere(object: &Arc<Object>, view: View<'_>) -> Vec<Event> {
+    let Some(namespace) = object.key.namespace.as_deref() else { return Vec::new() };
+    let is_elsewhere = |owner: &&OwnerRef| {
+        let found = view.with_uid(owner.uid).and_then(|(_, found)| found.key.namespace.as_deref());
+        found.is_some_and(|other| other != namespace)
+    };
+    let told = object.meta.owners.iter().filter(is_elsewhere).map(|owner| {
+        let (api_version, kind) = (owner.gvk.api_version(), &owner.gvk.kind);
+        let named = format!("[{api_version}/{kind}, namespace: {namespace}, name: {}, uid: {}]", owner.name, owner.uid);
+        let message = format!("ownerRef {named} does not exist in namespace \"{namespace}\"");
+        Event::warning(FROM, object, "OwnerRefInvalidNamespace", message)
+    });
+    told.collect()
+}
+
+/// Only a new object, or one with other owners, may have an owner whose deletion was missed: one that is not there, or that waits
+/// for its dependents.
 fn owner_is_missing(event: &WatchEvent, view: View<'_>) -> bool {
     let object = &event.object;
     let is_solid = |owner| find(owner, object, view).is_some_and(|(_, owner)| !owner.is_deleting());

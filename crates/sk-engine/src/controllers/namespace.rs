@@ -1,26 +1,43 @@
 //! The namespace controller: deletes the objects of a terminating namespace, then the namespace
 //! (`pkg/controller/namespace`, 1.36).
 //!
-//! It counts the remaining objects as they are deleted, so it lists a namespace once and not after every object.
+//! A namespace is looked at five seconds after its deletion. Its pods go first; five seconds later, when they are gone, the rest
+//! goes. What is left then is counted as it goes, so that a namespace is looked through once and not after every object.
 //!
-//! Simplified: it syncs again when the namespace is empty or a new object appears, instead of after an estimated time.
+//! Simplified: after that it looks again when the namespace is empty or something came, instead of after an estimate; the
+//! namespace's conditions, which say what it waits for, are not written.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use sk_apiserver::kinds::NAMESPACE;
-use sk_apiserver::{Change, DeleteOptions, KindTag, Request, View, WatchEvent};
-use sk_core::{ObjectKey, SimTime, SmolStr};
+use sk_apiserver::{Change, DeleteOptions, KindTag, Object, Request, View, WatchEvent};
+use sk_core::{ObjectKey, SimDuration, SimTime, SmolStr};
 
 use crate::controller::{Plan, Reconciler};
 use crate::engine::EVERY_KIND;
 use crate::workqueue::WorkQueue;
 
-/// The controller. All it knows is in its view.
+/// From a change of a namespace that goes until it is looked at (`namespaceDeletionGracePeriod`). The first look changes its
+/// conditions, so the second comes as much later.
+const GRACE: SimDuration = SimDuration::from_secs(5);
+/// What a pod has to end unless it says otherwise (`DefaultTerminationGracePeriodSeconds`).
+const DEFAULT_POD_GRACE_SECS: i64 = 30;
+
+/// The controller.
 #[derive(Clone)]
 pub(crate) struct Namespaces {
-    /// The namespaces that are going, and how much is left in each once that was counted: almost always none, so that
-    /// almost every change is passed over at once.
-    going: BTreeMap<SmolStr, Option<usize>>,
+    /// The namespaces that are going: almost always none, so that almost every change is passed over at once.
+    going: BTreeMap<SmolStr, Stage>,
+}
+
+/// How far a namespace's deletion has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// Its pods are to go, or are going.
+    Pods,
+    /// All the rest was asked to go, and so much is left.
+    Rest(usize),
 }
 
 impl Namespaces {
@@ -45,13 +62,13 @@ impl Reconciler for Namespaces {
             if event.change == Change::Deleted {
                 self.going.remove(name);
             } else if object.is_deleting() && !self.going.contains_key(name) {
-                self.going.insert(name.clone(), None);
-                queue.add(name.clone());
+                self.going.insert(name.clone(), Stage::Pods);
+                queue.add_after(name.clone(), GRACE);
             }
             return;
         }
         let Some(namespace) = object.key.namespace.as_ref().filter(|_| !self.going.is_empty()) else { return };
-        let Some(Some(left)) = self.going.get_mut(namespace) else { return };
+        let Some(Stage::Rest(left)) = self.going.get_mut(namespace) else { return };
         match event.change {
             Change::Added => *left += 1,
             Change::Deleted => *left = left.saturating_sub(1),
@@ -68,16 +85,36 @@ impl Reconciler for Namespaces {
             return Plan::nothing();
         }
         let mut content: Vec<_> = view.in_namespace(name).map(|(_, object)| object).collect();
-        self.going.insert(name.clone(), Some(content.len()));
         if content.is_empty() {
             return Plan::of([Request::FinalizeNamespace { name: name.clone() }]);
         }
-        content.retain(|object| !object.is_deleting());
         content.sort_by(|one, other| (&*one.gvk, &one.key).cmp(&(&*other.gvk, &other.key)));
-        let deletions = content.into_iter().map(|object| {
-            let options = DeleteOptions { uid: Some(object.uid), ..DeleteOptions::default() };
-            Request::Delete { target: object.reference(), options }
-        });
-        Plan::of(deletions)
+        if self.going.get(name) == Some(&Stage::Pods) {
+            let pods: Vec<_> = content.iter().filter(|object| object.pod().is_some()).copied().collect();
+            if !pods.is_empty() {
+                return Plan { again_after: Some(until_next_look(&pods)), ..deletions(pods) };
+            }
+        }
+        self.going.insert(name.clone(), Stage::Rest(content.len()));
+        deletions(content)
     }
+}
+
+/// When the pods are looked at again: soon if some were asked to go just now, else after half of what they have to end.
+fn until_next_look(pods: &[&Arc<Object>]) -> SimDuration {
+    if pods.iter().any(|pod| !pod.is_deleting()) {
+        return GRACE;
+    }
+    let grace = |pod: &&Arc<Object>| pod.pod().and_then(|pod| pod.spec.termination_grace_period_seconds);
+    let longest = pods.iter().map(|pod| grace(pod).unwrap_or(DEFAULT_POD_GRACE_SECS)).max().unwrap_or(0);
+    SimDuration::from_secs(longest.max(0) / 2 + 1)
+}
+
+/// Asks all that are not going yet to go.
+fn deletions(content: Vec<&Arc<Object>>) -> Plan {
+    let content = content.into_iter().filter(|object| !object.is_deleting());
+    Plan::of(content.map(|object| {
+        let options = DeleteOptions { uid: Some(object.uid), ..DeleteOptions::default() };
+        Request::Delete { target: object.reference(), options }
+    }))
 }

@@ -6,7 +6,7 @@
 //! writes `Ready: Unknown`. Evictions are not slowed down when many nodes of a zone are unhealthy. A node without a
 //! `Ready` condition has not reported yet and is left alone.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use sk_apiserver::kinds::{Condition, ConditionStatus, Node};
@@ -37,6 +37,8 @@ const FROM: &str = "node-controller";
 pub(crate) struct NodeLifecycle {
     /// Nodes that have just ceased to be ready.
     fallen: BTreeSet<ObjectId>,
+    /// Nodes that have just come or gone.
+    turnover: BTreeMap<ObjectId, WatchEvent>,
 }
 
 impl Reconciler for NodeLifecycle {
@@ -47,7 +49,9 @@ impl Reconciler for NodeLifecycle {
     fn concerns(&mut self, event: &WatchEvent, _view: View<'_>, queue: &mut WorkQueue<ObjectId>) {
         if event.change == Change::Deleted {
             self.fallen.remove(&event.id);
-            return;
+        }
+        if event.change != Change::Modified {
+            self.turnover.insert(event.id, event.clone());
         }
         let was_ready = event.before.as_ref().and_then(|before| before.node()).is_some_and(Node::is_ready);
         if was_ready && event.object.node().is_some_and(|node| !node.is_ready()) {
@@ -61,7 +65,14 @@ impl Reconciler for NodeLifecycle {
         vec![Event::warning(FROM, pod, "NodeNotReady", "Node is not ready".to_owned())]
     }
 
+    fn remarks(&self, id: &ObjectId, view: View<'_>, _now: SimTime) -> Vec<Event> {
+        let turnover = self.turnover.get(id).map(|event| turnover(&event.object, event.change));
+        let fallen = view.get(*id).filter(|_| self.fallen.contains(id)).and_then(silent);
+        turnover.into_iter().chain(fallen).collect()
+    }
+
     fn reconcile(&mut self, id: &ObjectId, view: View<'_>, now: SimTime) -> Plan {
+        self.turnover.remove(id);
         let found = view.get(*id).and_then(|object| Some((object, object.node()?)));
         let Some((object, node)) = found.filter(|(object, _)| !object.is_deleting()) else { return Plan::nothing() };
         let Some(wanted) = wanted(node) else { return Plan::nothing() };
@@ -80,6 +91,23 @@ impl Reconciler for NodeLifecycle {
         let taints: Vec<Taint> = kept.cloned().chain(new).collect();
         Plan::of([with_taints(object, taints)].into_iter().chain(unready))
     }
+}
+
+/// What is said of a node that has come or gone (`monitorNodeHealth`, which looks every five seconds in Kubernetes).
+fn turnover(node: &Object, change: Change) -> Event {
+    let name = &node.key.name;
+    let (reason, what) = match change {
+        Change::Deleted => ("RemovingNode", format!("Removing Node {name} from Controller")),
+        Change::Added | Change::Modified => ("RegisteredNode", format!("Registered Node {name} in Controller")),
+    };
+    Event::normal(FROM, node, reason, format!("Node {name} event: {what}"))
+}
+
+/// What is said of a node that is not heard of any more. Of one that says itself that it is not ready, nothing is.
+fn silent(node: &Arc<Object>) -> Option<Event> {
+    let ready = node.node()?.status.conditions.iter().find(|condition| condition.is("Ready"))?;
+    let message = || format!("Node {} status is now: NodeNotReady", node.key.name);
+    (ready.status == ConditionStatus::Unknown).then(|| Event::normal(FROM, node, "NodeNotReady", message()))
 }
 
 /// The pods of a node that is ready no longer cannot be reached, so no Service may send anybody there

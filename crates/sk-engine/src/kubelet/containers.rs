@@ -27,11 +27,19 @@ pub(super) fn directives_of(object: &Object) -> Directives {
     match object.pod().and_then(|pod| pod.directives) {
         // No recorded life was found for it: its own annotation says how long it runs.
         Some(decided) if decided.lifetime.is_none() && decided.sequence.is_none() => {
-            Directives { lifetime: directives::lifetime(&object.meta.annotations), ..decided }
+            let (lifetime, exit_code) =
+                (directives::lifetime(&object.meta.annotations), directives::exit_code(&object.meta.annotations));
+            Directives { lifetime, exit_code, ..decided }
         }
         Some(decided) => decided,
         None => directives::read(&object.meta.annotations),
     }
+}
+
+/// What the containers of a pod end with. A recorded life that ended well does not overrule what stands on the pod.
+pub(super) fn exit_code(object: &Object) -> i32 {
+    let recorded = object.pod().and_then(|pod| pod.directives).and_then(|directives| directives.exit_code);
+    recorded.or_else(|| directives::exit_code(&object.meta.annotations)).map_or(0, i32::from)
 }
 
 /// How long the containers of a pod run before they end; `None`: until it is deleted.

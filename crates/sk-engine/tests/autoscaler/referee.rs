@@ -168,8 +168,7 @@ impl Referee {
         };
         let was_marked = event.before.as_ref().is_some_and(|before| is_marked(before));
         if is_marked(object) && !was_marked {
-            let ready =
-                node.status.conditions.iter().find(|condition| condition.is("Ready") && condition.is_true());
+            let ready = node.status.conditions.iter().find(|condition| condition.is("Ready") && condition.is_true());
             let since = ready.and_then(|ready| ready.last_transition_time).expect("only ready nodes go");
             let waited = event.at.since(since);
             let unneeded_time = settings.autoscaler.scale_down_unneeded_time;

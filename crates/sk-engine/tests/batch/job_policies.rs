@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use sk_core::{SimDuration, SimTime};
 use sk_engine::Timing;
 use sk_engine::api::{AdmitPod, Object, Propagation};
-use sk_engine::kinds::{JOB, POD};
+use sk_engine::kinds::{Directives, JOB, POD};
 
 use crate::harness::{Cluster, conditions, job, merge};
 
@@ -23,6 +23,45 @@ impl AdmitPod for FailingIndexes {
     fn fork(&self) -> Box<dyn AdmitPod> {
         Box::new(self.clone())
     }
+}
+
+/// The first pod has a recorded life that failed, the others have one that ended well.
+#[derive(Clone, Default)]
+struct FirstLifeFailed(u64);
+
+impl AdmitPod for FirstLifeFailed {
+    fn admit(&mut self, pod: &mut Object, _now: SimTime) {
+        let directives = Directives {
+            create_delay: SimDuration::ZERO,
+            ready_delay: SimDuration::ZERO,
+            lifetime: Some(SimDuration::from_secs(5)),
+            exit_code: (self.0 == 0).then_some(42),
+            sequence: Some(self.0),
+        };
+        pod.pod_mut().expect("the hook sees pods").directives = Some(directives);
+        self.0 += 1;
+    }
+
+    fn fork(&self) -> Box<dyn AdmitPod> {
+        Box::new(self.clone())
+    }
+}
+
+#[test]
+fn a_pod_whose_recorded_life_failed_fails_with_that_code_and_its_job_tries_again() {
+    let mut cluster = Cluster::ideal();
+    cluster.engine.set_pod_hook(Box::new(FirstLifeFailed::default()));
+    cluster.until(0).apply(job("sum", 0, json!({"backoffLimit": 2}))).until(60);
+    let status = &cluster.get(&JOB, "sum")["status"];
+    assert_eq!((&status["failed"], &status["succeeded"]), (&json!(1), &json!(1)));
+    let codes: Vec<_> = cluster
+        .pods()
+        .iter()
+        .map(|pod| pod["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"].clone())
+        .collect();
+    assert!(codes.contains(&json!(42)) && codes.contains(&json!(0)), "{codes:?}");
+    let failed = cluster.pods().into_iter().find(|pod| pod["status"]["phase"] == "Failed").expect("one failed");
+    assert_eq!(failed["metadata"]["annotations"]["static.simkube.io/exit-code"], "42");
 }
 
 fn indexed(failing: &[(u32, u8)], spec: Value) -> Cluster {

@@ -169,6 +169,9 @@ fn a_namespace_of_many_objects_is_emptied_and_goes() {
         cluster.apply(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}));
     }
     cluster.until(1).delete("v1.Namespace", "full", Propagation::Background);
+    // Kubernetes looks at it five seconds after its deletion.
     cluster.until(5);
+    assert!(cluster.names(&NAMESPACE).contains(&"full".to_owned()));
+    cluster.until(7);
     assert!(!cluster.names(&NAMESPACE).contains(&"full".to_owned()));
 }

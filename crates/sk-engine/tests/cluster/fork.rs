@@ -22,6 +22,7 @@ impl AdmitPod for Draws {
             create_delay: span(5_000_000),
             ready_delay: span(5_000_000),
             lifetime: Some(span(400_000_000)),
+            exit_code: None,
             sequence: None,
         };
         pod.pod_mut().expect("the hook sees pods").directives = Some(directives);

@@ -3,18 +3,18 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use sk_core::{Gvk, SimDuration, SimTime};
+use sk_core::{Gvk, ObjectRef, SimDuration, SimTime};
 use sk_engine::api::directives::NODE_READY_DELAY;
 use sk_engine::api::{ApiError, Change, DeleteOptions, Object, Propagation, Request, Rules, WatchEvent};
 use sk_engine::kinds::{ConditionStatus, POD};
 use sk_engine::{Engine, Event, Settings, Timing};
 use sk_testkit::canonical::{self, History, Observation, canonicalise};
 use sk_testkit::fixture::Refusal;
-use sk_testkit::scenario::{Action, Condition, Scenario};
+use sk_testkit::scenario::{Action, Condition, Scenario, with_uids};
 
 const START: SimTime = SimTime::from_secs(1_767_600_000);
-/// Each object of a step is settled before the next: recorded steps wait for pods to be bound in the same way.
-const SETTLE: SimDuration = SimDuration::from_secs(5);
+/// How long the recorder takes from one request of a step to the next.
+const REQUEST: SimDuration = SimDuration::from_millis(5);
 /// How often conditions are looked at, and for how long at most.
 const LOOK: SimDuration = SimDuration::from_millis(20);
 const LIMIT: SimDuration = SimDuration::from_mins(3);
@@ -25,6 +25,7 @@ pub(crate) struct Arm {
     engine: Engine,
     said: Vec<Event>,
     refusals: Vec<Refusal>,
+    steps: Vec<u64>,
 }
 
 /// As fast as the control plane of the recordings, its virtual nodes as KWOK's stages have it, and all is said.
@@ -39,13 +40,15 @@ impl Arm {
     }
 
     pub(crate) fn play_with(scenario: &Scenario, settings: &Settings) -> Self {
-        let mut arm = Self { engine: Engine::new(settings, START), said: Vec::new(), refusals: Vec::new() };
+        let mut arm =
+            Self { engine: Engine::new(settings, START), said: Vec::new(), refusals: Vec::new(), steps: Vec::new() };
         for node in scenario.node_objects() {
-            arm.create(node.into_value()).unwrap_or_else(|error| panic!("a node of the scenario is refused: {error}"));
+            arm.create(node.as_value()).unwrap_or_else(|error| panic!("a node of the scenario is refused: {error}"));
         }
         for (index, step) in scenario.steps.iter().enumerate() {
             arm.engine.advance_to(START + step.at);
-            match (arm.act(&step.action), step.refused) {
+            arm.steps.push(millis(arm.engine.now()));
+            match (arm.act(&step.action, &step.until), step.refused) {
                 (Ok(()), false) => {}
                 (Err(error), true) => arm.refusals.push(refusal(index + 1, &error)),
                 (Ok(()), true) => panic!("{}: the engine takes what step {} says is refused", scenario.name, index + 1),
@@ -57,14 +60,12 @@ impl Arm {
         arm
     }
 
-    fn act(&mut self, action: &Action) -> Result<(), ApiError> {
+    fn act(&mut self, action: &Action, until: &[Condition]) -> Result<(), ApiError> {
         match action {
             Action::Create(objects) => {
-                for (index, object) in objects.iter().enumerate() {
-                    if index > 0 {
-                        self.settle(SETTLE);
-                    }
-                    self.create(object.clone())?;
+                for object in objects {
+                    self.create(object)?;
+                    self.wait_for_each(object, until);
                 }
                 Ok(())
             }
@@ -73,7 +74,7 @@ impl Arm {
                 let stored =
                     self.engine.get(&patch.of.0.gvk, &patch.of.0.key).expect("the scenario patches what exists");
                 let mut json = stored.to_json();
-                merge(&mut json, &patch.merge);
+                merge(&mut json, &with_uids(&patch.merge, &|target| self.uid(target)));
                 let patched = parse(json);
                 self.handle(if patch.status { Request::update_status(patched) } else { Request::update(patched) })
             }
@@ -90,6 +91,32 @@ impl Arm {
             Action::Evict(evict) => self.handle(Request::Evict { pod: evict.of.0.key.clone() }),
             Action::Wait => Ok(()),
         }
+    }
+
+    /// Objects of one step come one after the other; the next waits for what `each` asks of the one before.
+    fn wait_for_each(&mut self, object: &Value, until: &[Condition]) {
+        self.settle(REQUEST);
+        let fields: Vec<_> =
+            until.iter().filter_map(|one| if let Condition::Each(field) = one { Some(field) } else { None }).collect();
+        if fields.is_empty() {
+            return;
+        }
+        let target = parse(object.clone()).reference();
+        for field in fields {
+            let began = self.engine.now();
+            let is_there = |engine: &Engine| {
+                let made = engine.get(&target.gvk, &target.key).map(|object| object.to_json());
+                made.is_some_and(|made| made.pointer(field).is_some())
+            };
+            while !is_there(&self.engine) {
+                assert!(self.engine.now().since(began) < LIMIT, "{target} waited in vain for {field}");
+                self.settle(LOOK);
+            }
+        }
+    }
+
+    fn uid(&self, target: &ObjectRef) -> Option<String> {
+        self.engine.get(&target.gvk, &target.key).map(|object| object.uid.to_string())
     }
 
     /// Lets time pass until what a step waits for holds, as the recorder does.
@@ -119,13 +146,15 @@ impl Arm {
                 let last = self.changes().filter(is_watched).map(|event| event.at).max();
                 self.engine.now().since(last.unwrap_or(began).max(began)) >= *span
             }
-            Condition::Each(_) => self.engine.now().since(began) >= SETTLE,
+            // Each was waited for when it was made.
+            Condition::Each(_) => true,
         }
     }
 
     /// A node that is there before the first step is ready; one that comes later repels pods until it is, which an API
     /// server's admission and KWOK see to on a real control plane.
-    fn create(&mut self, mut json: Value) -> Result<(), ApiError> {
+    fn create(&mut self, json: &Value) -> Result<(), ApiError> {
+        let mut json = with_uids(json, &|target| self.uid(target));
         if json["kind"] == "Node" && json.pointer("/status/conditions").is_none() {
             let is_first = self.engine.now() == START;
             if is_first {
@@ -140,6 +169,11 @@ impl Arm {
 
     fn handle(&mut self, request: Request) -> Result<(), ApiError> {
         self.engine.handle(request).map(drop)
+    }
+
+    /// When each step began, in milliseconds since the first.
+    pub(crate) fn steps(&self) -> &[u64] {
+        &self.steps
     }
 
     /// What was refused, in the engine's words.
@@ -186,6 +220,7 @@ impl Arm {
                 Change::Deleted => canonical::Change::Deleted,
             },
             object: event.object.to_json(),
+            at_ms: millis(event.at),
         });
         canonicalise(&observations.chain(self.said.iter().map(as_observation)).collect::<Vec<_>>())
     }
@@ -204,7 +239,12 @@ fn as_observation(event: &Event) -> Observation {
         "type": if event.is_warning { "Warning" } else { "Normal" },
         "reason": event.reason, "message": event.message, "reportingComponent": event.from,
     });
-    Observation { change: canonical::Change::Added, object }
+    Observation { change: canonical::Change::Added, object, at_ms: millis(event.at) }
+}
+
+/// Milliseconds since the first step.
+fn millis(at: SimTime) -> u64 {
+    u64::try_from(at.since(START).as_micros() / 1_000).unwrap_or(0)
 }
 
 fn refusal(step: usize, error: &ApiError) -> Refusal {

@@ -13,7 +13,7 @@ use serde_json::Value;
 use sk_engine::kinds::POD;
 use sk_testkit::fixture::Fixture;
 use sk_testkit::scenario::Scenario;
-use sk_testkit::states;
+use sk_testkit::states::{self, Run};
 
 fn load(name: &str) -> (Scenario, Fixture) {
     let scenario = Scenario::named(name).unwrap_or_else(|error| panic!("{error}"));
@@ -84,7 +84,9 @@ fn differences(scenario: &Scenario) -> Vec<String> {
         return Vec::new();
     }
     let (_, fixture) = load(&scenario.name);
-    let mut found = states::differences(scenario, &fixture.objects, &arm.histories(&scenario.watch));
+    let recorded = Run { objects: &fixture.objects, steps: &fixture.steps };
+    let played = Run { objects: &arm.histories(&scenario.watch), steps: arm.steps() };
+    let mut found = states::differences(scenario, &recorded, &played);
     for (real, ours) in fixture.refusals.iter().zip(arm.refusals()).filter(|(real, ours)| real != ours) {
         found.push(format!("step {} is refused with {ours:?} and was recorded as {real:?}", real.step));
     }

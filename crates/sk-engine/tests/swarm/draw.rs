@@ -2,12 +2,19 @@
 
 use serde_json::{Value, json};
 use sk_core::rng::Stream;
-use sk_core::{Gvk, ObjectRef};
+use sk_core::{Gvk, ObjectKey, ObjectRef};
 use sk_engine::Engine;
 use sk_engine::api::{DeleteOptions, Object, Propagation, Request};
 use sk_engine::kinds::{
-    CRON_JOB, DAEMON_SET, DEPLOYMENT, JOB, NODE, POD, POD_DISRUPTION_BUDGET, REPLICATION_CONTROLLER, STATEFUL_SET,
+    CRON_JOB, DAEMON_SET, DEPLOYMENT, JOB, NAMESPACE, NODE, POD, POD_DISRUPTION_BUDGET, REPLICATION_CONTROLLER,
+    STATEFUL_SET,
 };
+
+/// `v1.ResourceQuota`
+const RESOURCE_QUOTA: Gvk = Gvk::new_static("", "v1", "ResourceQuota");
+
+/// A namespace that is not always there.
+pub(crate) const SECOND_NAMESPACE: &str = "shop";
 
 /// A seeded hand that changes a cluster.
 pub(crate) struct Draw {
@@ -29,7 +36,7 @@ impl Draw {
 
     /// One change. What the server refuses, such as a change of what may not change, is part of the story.
     pub(crate) fn act(&mut self, engine: &mut Engine) {
-        let request = match self.below(16) {
+        let request = match self.below(18) {
             0..3 => self.deployment(),
             3..6 => self.job(),
             6 | 7 => self.cron_job(false),
@@ -54,6 +61,8 @@ impl Draw {
                 true => self.delete_one(engine, &POD),
                 false => self.one(engine, &POD).map(|pod| Request::Evict { pod: pod.key }),
             },
+            15 => self.quota(engine),
+            16 => self.namespace(engine),
             _ => self.fault(engine),
         };
         if let Some(request) = request {
@@ -61,8 +70,14 @@ impl Draw {
         }
     }
 
-    /// CronJobs stop, so that everything can settle.
+    /// CronJobs stop, nodes are heard of again and nothing is short any more, so that everything can settle.
     pub(crate) fn stop(&mut self, engine: &mut Engine) {
+        let quotas: Vec<_> = engine.list(&RESOURCE_QUOTA).map(|quota| quota.reference()).collect();
+        for target in quotas {
+            drop(engine.handle(Request::Delete { target, options: DeleteOptions::default() }));
+        }
+        let silent: Vec<_> = engine.list(&NODE).filter_map(|node| heard(node, true)).collect();
+        silent.into_iter().for_each(|node| drop(engine.handle(node)));
         let crons: Vec<_> = engine.list(&CRON_JOB).map(|cron| cron.to_json()).collect();
         for mut cron in crons {
             cron["spec"]["suspend"] = json!(true);
@@ -89,10 +104,11 @@ impl Draw {
     }
 
     fn deployment(&mut self) -> Option<Request> {
+        let namespace = if self.below(4) == 0 { SECOND_NAMESPACE } else { "default" };
         let name = format!("d{}", self.below(4));
         let template = self.template(&name);
         apply(json!({
-            "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": "default"},
+            "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": namespace},
             "spec": {"replicas": self.below(9), "selector": {"matchLabels": {"app": name}}, "template": template},
         }))
     }
@@ -206,12 +222,36 @@ impl Draw {
         }))
     }
 
-    /// A node goes, or is closed or opened.
+    /// So many pods, and no more, until the quota goes again.
+    fn quota(&mut self, engine: &Engine) -> Option<Request> {
+        if self.below(3) == 0 {
+            return self.delete_one(engine, &RESOURCE_QUOTA);
+        }
+        apply(json!({
+            "apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q", "namespace": "default"},
+            "spec": {"hard": {"pods": self.below(30).to_string()}},
+        }))
+    }
+
+    /// A second namespace comes, or goes with all that is in it.
+    fn namespace(&mut self, engine: &Engine) -> Option<Request> {
+        let target = ObjectRef::new(NAMESPACE.clone(), ObjectKey::cluster(SECOND_NAMESPACE));
+        match engine.get(&NAMESPACE, &target.key) {
+            Some(_) => Some(Request::Delete { target, options: DeleteOptions::default() }),
+            None => apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SECOND_NAMESPACE}})),
+        }
+    }
+
+    /// A node goes, falls silent or is heard of again, is closed or opened.
     fn fault(&mut self, engine: &Engine) -> Option<Request> {
-        if self.flag() {
+        if self.below(3) == 0 {
             return self.delete_one(engine, &NODE);
         }
         let node = self.one(engine, &NODE)?;
+        if self.flag() {
+            let is_heard = self.flag();
+            return heard(engine.get(&NODE, &node.key)?, is_heard);
+        }
         let mut json = engine.get(&NODE, &node.key)?.to_json();
         json["spec"]["unschedulable"] = json!(self.below(3) == 0);
         Object::from_json(json).ok().map(Request::update)
@@ -225,9 +265,23 @@ impl Draw {
 
     fn delete_one(&mut self, engine: &Engine, kind: &Gvk) -> Option<Request> {
         let target = self.one(engine, kind)?;
-        let propagation = [Propagation::Background, Propagation::Foreground][self.below(2) as usize];
+        let ways = [Propagation::Background, Propagation::Foreground, Propagation::Orphan];
+        let propagation = ways[self.below(3) as usize];
         Some(Request::Delete { target, options: DeleteOptions { propagation, ..DeleteOptions::default() } })
     }
+}
+
+/// A node whose condition `Ready` is to become known, or unknown; `None`: it says so already, or has never reported.
+fn heard(node: &Object, is_heard: bool) -> Option<Request> {
+    let mut json = node.to_json();
+    let conditions = json.pointer_mut("/status/conditions")?.as_array_mut()?;
+    let ready = conditions.iter_mut().find(|condition| condition["type"] == "Ready")?;
+    let (from, to) = if is_heard { ("Unknown", "True") } else { ("True", "Unknown") };
+    if ready["status"] != from {
+        return None;
+    }
+    ready["status"] = json!(to);
+    Object::from_json(json).ok().map(Request::update_status)
 }
 
 fn apply(json: Value) -> Option<Request> {

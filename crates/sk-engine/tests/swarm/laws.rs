@@ -6,7 +6,11 @@ use std::sync::Arc;
 use sk_core::{ObjectKey, Resources};
 use sk_engine::Engine;
 use sk_engine::api::{Change, Object, Uid, WatchEvent};
-use sk_engine::kinds::{DEPLOYMENT, JOB, JobStatus, NODE, Node, POD, REPLICATION_CONTROLLER, STATEFUL_SET};
+use sk_engine::kinds::{
+    DAEMON_SET, DEPLOYMENT, JOB, JobStatus, NAMESPACE, NODE, Node, POD, REPLICATION_CONTROLLER, STATEFUL_SET,
+};
+
+use crate::draw::SECOND_NAMESPACE;
 
 /// The laws, and what they have seen so far.
 pub(crate) struct Laws {
@@ -72,12 +76,22 @@ impl Laws {
             let node = object.pod().and_then(|pod| pod.node_name.clone());
             let has_node = node.is_none_or(|node| engine.get(&NODE, &ObjectKey::cluster(node)).is_some());
             assert!(has_node, "{name} is on a node that is gone");
+            let is_second = object.key.namespace.as_deref() == Some(SECOND_NAMESPACE);
+            let namespace = ObjectKey::cluster(SECOND_NAMESPACE);
+            assert!(!is_second || engine.get(&NAMESPACE, &namespace).is_some(), "{name} has outlived its namespace");
         }
         engine.list(&DEPLOYMENT).for_each(|deployment| self.deployment_settled(engine, deployment, &place));
         engine.list(&JOB).for_each(|job| job_settled(job, &place));
         for kind in [&STATEFUL_SET, &REPLICATION_CONTROLLER] {
             engine.list(kind).for_each(|set| set_settled(engine, set, &place));
         }
+        engine.list(&DAEMON_SET).for_each(|set| daemons_settled(engine, set, &place));
+        let told = |count: &'static str| (count, "replicas");
+        let ready = [told("replicas"), told("readyReplicas"), told("availableReplicas")];
+        for kind in [&DEPLOYMENT, &STATEFUL_SET, &REPLICATION_CONTROLLER] {
+            engine.list(kind).for_each(|set| counts_settled(set, &ready, &place));
+        }
+        engine.list(&DEPLOYMENT).for_each(|set| counts_settled(set, &[told("updatedReplicas")], &place));
     }
 
     fn deployment_settled(&self, engine: &Engine, deployment: &Object, place: &str) {
@@ -134,6 +148,65 @@ fn set_settled(engine: &Engine, object: &Object, place: &str) {
     if object.stateful_set().is_some() {
         let numbered: Vec<_> = (0..names.len()).map(|number| format!("{}-{number}", object.key.name)).collect();
         assert_eq!(names, numbered, "{place}: numbers of {}", object.key);
+    }
+}
+
+/// Every node has a pod of a DaemonSet that tolerates everything, and its status says so. On a node that is full a pod waits, and so
+/// may the rest of a rollout.
+fn daemons_settled(engine: &Engine, object: &Object, place: &str) {
+    let place = format!("{place}: DaemonSet {}", object.key);
+    let is_alive = |pod: &&Arc<Object>| pod.pod().is_some_and(|pod| !pod.status.phase.is_final());
+    let pods: Vec<_> = engine.objects().owned_by(object.uid).map(|(_, pod)| pod).filter(is_alive).collect();
+    let mut there: Vec<_> = pods.iter().filter_map(|pod| node_meant(pod)).collect();
+    let mut nodes: Vec<_> = engine.list(&NODE).map(|node| node.key.name.to_string()).collect();
+    there.sort();
+    nodes.sort();
+    let mut waiting = pods.iter().filter(|pod| pod.pod().is_some_and(|pod| pod.node_name.is_none())).peekable();
+    if waiting.peek().is_some() {
+        waiting.for_each(|pod| node_is_full(engine, pod, &place));
+        there.dedup();
+        return assert_eq!(there, nodes, "{place}: nodes with a pod");
+    }
+    assert_eq!(there, nodes, "{place}: nodes with a pod");
+    let status = &object.to_json()["status"];
+    for count in DAEMON_COUNTS {
+        assert_eq!(status[count].as_u64().unwrap_or(0), nodes.len() as u64, "{place}: {count} in {status}");
+    }
+}
+
+const DAEMON_COUNTS: [&str; 5] =
+    ["desiredNumberScheduled", "currentNumberScheduled", "updatedNumberScheduled", "numberReady", "numberAvailable"];
+
+/// The node that a DaemonSet's pod was made for.
+fn node_meant(pod: &Object) -> Option<String> {
+    const NODE_OF_POD: &str = "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution\
+                               /nodeSelectorTerms/0/matchFields/0/values/0";
+    pod.to_json().pointer(NODE_OF_POD)?.as_str().map(str::to_owned)
+}
+
+/// A pod that waits for one node waits because there is no room.
+fn node_is_full(engine: &Engine, pod: &Object, place: &str) {
+    let name = node_meant(pod).unwrap_or_default();
+    let on_it = engine.list(&POD).filter_map(|pod| pod.pod()).filter(|pod| pod.node_name.as_deref() == Some(&*name));
+    let (mut sum, mut pods) = (pod.pod().map(|pod| pod.spec.requests()).unwrap_or_default(), 1);
+    for other in on_it.filter(|pod| !pod.status.phase.is_final()) {
+        sum.add(&other.spec.requests());
+        pods += 1;
+    }
+    let node = engine.get(&NODE, &ObjectKey::cluster(name.as_str()));
+    let Some((room, most)) = node.and_then(|node| node.node()).map(Node::allocatable) else { return };
+    let fits = sum.cpu_milli <= room.cpu_milli && sum.memory <= room.memory && pods <= most;
+    assert!(!fits, "{place}: {} waits although node {name} has room", pod.key);
+}
+
+/// A settled workload reports of its newest generation, and each count is as large as the spec's field.
+fn counts_settled(object: &Object, counts: &[(&str, &str)], place: &str) {
+    let json = object.to_json();
+    let place = format!("{place}: {} {}: {}", object.gvk.kind, object.key, json["status"]);
+    assert_eq!(json["status"]["observedGeneration"], json["metadata"]["generation"], "{place}");
+    for (count, wanted) in counts {
+        let told = json["status"][*count].as_u64().unwrap_or(0);
+        assert_eq!(Some(told), json["spec"][*wanted].as_u64(), "{count}, {place}");
     }
 }
 

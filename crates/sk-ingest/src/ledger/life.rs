@@ -24,6 +24,8 @@ pub(super) struct Life {
     pub(super) scheduled: Option<SimTime>,
     pub(super) node: Option<SmolStr>,
     pub(super) containers: PodLifecycle,
+    /// What they ended with, if they failed.
+    pub(super) exit_code: Option<i32>,
     pub(super) waits: Vec<Wait>,
     /// When it is to be gone at the latest, once somebody has deleted it.
     deleting: Option<SimTime>,
@@ -48,6 +50,7 @@ impl Life {
             scheduled: None,
             node: None,
             containers: PodLifecycle::Empty,
+            exit_code: None,
             waits: Vec::new(),
             deleting: None,
         };
@@ -64,7 +67,7 @@ impl Life {
         };
         let (created, scheduled) = (facts.created, facts.scheduled);
         let (node, waits) = (facts.node.clone(), facts.waits.clone());
-        Self { created, scheduled, node, containers, waits, deleting: None }
+        Self { created, scheduled, node, containers, exit_code: facts.exit_code, waits, deleting: None }
     }
 
     /// Takes a look into account.
@@ -83,7 +86,11 @@ impl Life {
             self.note(now, wait, &mut advance);
         }
         advance.refused = contradicts(self.containers, look.life);
-        advance.changed |= self.containers.advance(self.precise(now, look.life));
+        if self.containers.advance(self.precise(now, look.life)) {
+            // An end is final, and so is what it ended with.
+            self.exit_code = look.exit_code.filter(|_| self.containers.end().is_some());
+            advance.changed = true;
+        }
         advance
     }
 
@@ -174,6 +181,7 @@ mod tests {
             scheduled: None,
             wait: None,
             life,
+            exit_code: None,
             raw: Bytes::new(),
         }
     }

@@ -77,6 +77,7 @@ impl Pod {
             finished: self.life.containers.end(),
             deleted,
             guessed,
+            exit_code: self.life.exit_code,
             node: self.life.node.clone(),
             waits: self.life.waits.clone(),
             requests: BTreeMap::clone(&self.requests),

@@ -363,6 +363,28 @@ fn step(recording: &mut Recording, second: i64, pod: &Value) -> PodFacts {
 }
 
 #[test]
+fn what_a_pod_failed_with_is_kept_unless_somebody_deleted_it() {
+    let mut recording = Recording::new(TRACKED);
+    let new = served(pod(), "p");
+    step(&mut recording, 50, &new);
+    let mut ended = running(&new, 80);
+    ended["status"]["phase"] = json!("Failed");
+    let terminated = json!({"startedAt": stamp(80), "finishedAt": stamp(95), "exitCode": 3});
+    ended["status"]["containerStatuses"] = container("terminated", &terminated);
+    assert_eq!(step(&mut recording, 100, &ended).exit_code, Some(3));
+    let gone = recording.deleted(110, &POD, &ended);
+    assert_eq!(pod_facts(&gone).exit_code, Some(3));
+
+    let killed = served(pod(), "q");
+    step(&mut recording, 120, &killed);
+    let mut ended = running(&killed, 130);
+    ended["metadata"]["deletionTimestamp"] = json!(stamp(140));
+    ended["status"]["phase"] = json!("Failed");
+    ended["status"]["containerStatuses"] = container("terminated", &terminated);
+    assert_eq!(step(&mut recording, 150, &ended).exit_code, None, "a pod that is told to stop has not failed");
+}
+
+#[test]
 fn a_fact_follows_each_step_of_a_pods_life_and_nothing_else() {
     let mut recording = Recording::new(TRACKED);
     let new = served(pod().requests("500m", "1Gi"), "p");

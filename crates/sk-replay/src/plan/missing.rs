@@ -314,7 +314,7 @@ mod tests {
         look_at(&mut gaps, &cron("quiet"), true);
         let life = |from: i64, to: i64| {
             let at = |mins| START + SimDuration::from_mins(mins);
-            Life { start: at(from), end: Some(at(to)), guessed: false }
+            Life { start: at(from), end: Some(at(to)), guessed: false, exit_code: None }
         };
         let row = |lives| {
             let templates = vec![TemplateLives { template: None, pod_hash: None, lives }];

@@ -30,6 +30,8 @@ mod tag {
     pub(super) const WATCHED_UNTIL: u8 = 11;
     /// Since version 4.
     pub(super) const APPLIED: u8 = 12;
+    /// [`POD`], and what its containers ended with, because they failed.
+    pub(super) const FAILED_POD: u8 = 13;
 }
 
 /// Appends a fact.
@@ -72,6 +74,10 @@ pub(super) fn read(bytes: &[u8]) -> Result<Fact, Corrupt> {
         tag::LINK => Fact::Link(read_link(&mut cursor)?),
         tag::UNLINKED => Fact::Unlinked(cursor.text()?.into()),
         tag::POD => Fact::Pod(Box::new(read_pod(&mut cursor)?)),
+        tag::FAILED_POD => {
+            let pod = read_pod(&mut cursor)?;
+            Fact::Pod(Box::new(PodFacts { exit_code: Some(read_exit_code(&mut cursor)?), ..pod }))
+        }
         tag::NODE => Fact::Node(cursor.text()?.into(), Some(read_bytes(&mut cursor)?)),
         tag::NODE_GONE => Fact::Node(cursor.text()?.into(), None),
         tag::GAP => Fact::Gap(read_gap(&mut cursor)?),
@@ -157,7 +163,7 @@ pub(super) fn put_lost(out: &mut Vec<u8>, gvk: &Gvk) {
 }
 
 pub(super) fn put_pod(out: &mut Vec<u8>, pod: &PodFacts) {
-    out.push(tag::POD);
+    out.push(if pod.exit_code.is_some() { tag::FAILED_POD } else { tag::POD });
     varint::put_text(out, &pod.uid);
     put_key(out, &pod.pod);
     put_owners(out, &pod.owners);
@@ -181,6 +187,14 @@ pub(super) fn put_pod(out: &mut Vec<u8>, pod: &PodFacts) {
         varint::put_text(out, resource);
         varint::put_text(out, quantity);
     }
+    if let Some(code) = pod.exit_code {
+        out.extend_from_slice(&code.to_le_bytes());
+    }
+}
+
+fn read_exit_code(cursor: &mut Cursor<'_>) -> Result<i32, Corrupt> {
+    let bytes = cursor.bytes(4)?.try_into().map_err(|_| Corrupt("an exit code has not four bytes"))?;
+    Ok(i32::from_le_bytes(bytes))
 }
 
 fn read_pod(cursor: &mut Cursor<'_>) -> Result<PodFacts, Corrupt> {
@@ -196,6 +210,7 @@ fn read_pod(cursor: &mut Cursor<'_>) -> Result<PodFacts, Corrupt> {
         finished: read_option(cursor, read_time)?,
         deleted: read_option(cursor, read_time)?,
         guessed: read_flag(cursor)?,
+        exit_code: None,
         node: read_option(cursor, |cursor| Ok(cursor.text()?.into()))?,
         waits: read_list(cursor, read_wait)?,
         requests: read_requests(cursor)?,

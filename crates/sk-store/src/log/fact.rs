@@ -118,6 +118,9 @@ pub struct PodFacts {
     pub deleted: Option<SimTime>,
     /// Is its end a guess, because it vanished while nobody was watching?
     pub guessed: bool,
+    /// What its containers ended with, if they failed.
+    #[serde(default)]
+    pub exit_code: Option<i32>,
     /// Where it ran.
     pub node: Option<SmolStr>,
     /// Every change of why it was not scheduled, the oldest dropped beyond a bound.

@@ -18,6 +18,9 @@ pub struct Life {
     /// Is its end a guess, because it went while nobody was watching?
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub guessed: bool,
+    /// What its containers ended with, if they failed; `None`: they ended well, or nobody knows.
+    #[serde(default, rename = "exitCode", skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
 }
 
 /// The lives of one owner's pods of one template.

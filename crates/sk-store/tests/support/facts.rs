@@ -72,6 +72,7 @@ pub(crate) fn pod(name: &str, owner: Option<&str>, created: SimTime, node: Optio
         finished: None,
         deleted: None,
         guessed: false,
+        exit_code: None,
         node: node.map(Into::into),
         waits: Vec::new(),
         requests: [("cpu".into(), "250m".to_owned()), ("memory".into(), "64Mi".to_owned())].into(),

@@ -74,9 +74,11 @@ async fn record_wanted(wanted: &[String]) -> Result<usize, Error> {
     Ok(recorded + record_families(families.iter().filter(of_scheduler)).await?)
 }
 
-/// Plays scenarios on several clusters at a time. One that fails does not keep the others from being recorded.
-async fn record_scenarios(scenarios: VecDeque<Scenario>) -> Result<usize, Error> {
-    let (count, waiting) = (scenarios.len(), Mutex::new(scenarios));
+/// Plays scenarios on several clusters at a time, those that start the control plane alike one after the other: they share one.
+/// One that fails does not keep the others from being recorded.
+async fn record_scenarios(mut scenarios: Vec<Scenario>) -> Result<usize, Error> {
+    scenarios.sort_by_key(|scenario| (scenario.endings, format!("{:?}", scenario.control_plane)));
+    let (count, waiting) = (scenarios.len(), Mutex::new(VecDeque::from(scenarios)));
     let next = || waiting.lock().ok().and_then(|mut waiting| waiting.pop_front());
     let record_one_after_the_other = |_| async {
         let (mut recorder, mut failed) = (Recorder::default(), Vec::new());

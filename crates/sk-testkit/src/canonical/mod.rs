@@ -2,8 +2,9 @@
 //!
 //! A cluster generates names, uids, versions, hashes, addresses and times; they differ from run to run and mean
 //! nothing. [`canonicalise`] names every object by its owner and by its ordinal among the owner's objects of that kind
-//! (`default/Deployment/nginx/ReplicaSet#1/Pod#3`), scrubs the rest, and returns each object's distinct states in
-//! order. Order between objects is left out: it is a race even in one cluster. Pure: observations in, histories out.
+//! (`default/Deployment/nginx/ReplicaSet#1/Pod#3`), scrubs the rest, and gives each object's distinct states in order.
+//! Each state and each end has a [`Moment`]: when it was seen, and which change of the whole cluster it was. Pure: observations
+//! in, histories out.
 
 mod name;
 mod scrub;
@@ -35,6 +36,31 @@ pub struct Observation {
     pub change: Change,
     /// The object, whole.
     pub object: Value,
+    /// When, in milliseconds since the watch began.
+    pub at_ms: u64,
+}
+
+/// When a change was seen, and which one it was. On disk `[milliseconds, number]`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(from = "(u64, usize)", into = "(u64, usize)")]
+pub struct Moment {
+    /// Milliseconds since the watch began.
+    pub at_ms: u64,
+    /// The how-manieth change of all watched objects. Versions come from one counter, so this orders the changes of all
+    /// kinds, although every kind has a watch of its own.
+    pub number: usize,
+}
+
+impl From<(u64, usize)> for Moment {
+    fn from((at_ms, number): (u64, usize)) -> Self {
+        Self { at_ms, number }
+    }
+}
+
+impl From<Moment> for (u64, usize) {
+    fn from(moment: Moment) -> Self {
+        (moment.at_ms, moment.number)
+    }
 }
 
 /// Everything that was seen of one object.
@@ -46,8 +72,12 @@ pub struct History {
     pub kind: Gvk,
     /// Its distinct states in order, scrubbed. Never empty.
     pub states: Vec<Value>,
+    /// When it came to be in each of these states; empty where nobody noted it.
+    pub moments: Vec<Moment>,
     /// Did it go in the end?
     pub deleted: bool,
+    /// When it went.
+    pub end: Option<Moment>,
     /// The Events about it, distinct and sorted.
     pub events: Vec<EventLine>,
 }
@@ -79,20 +109,28 @@ pub fn canonicalise(observations: &[Observation]) -> Vec<History> {
     let names = Names::of(changes.iter().map(|seen| &seen.object));
     let scrubber = Scrubber::new(&names, changes.iter().map(|seen| &seen.object));
     let mut histories = BTreeMap::new();
-    for seen in changes {
+    let numbers = numbers(&changes);
+    for (seen, number) in changes.into_iter().zip(numbers) {
         let Some((name, kind)) = uid(&seen.object).and_then(|uid| names.get(uid)) else { continue };
         let history = histories.entry(name.clone()).or_insert_with(|| History {
             name: name.to_string(),
             kind: kind.clone(),
             states: Vec::new(),
+            moments: Vec::new(),
             deleted: false,
+            end: None,
             events: Vec::new(),
         });
+        let moment = Moment { at_ms: seen.at_ms, number };
         let state = scrubber.state(&seen.object, &name.to_string());
         if history.states.last() != Some(&state) {
             history.states.push(state);
+            history.moments.push(moment);
         }
-        history.deleted |= seen.change == Change::Deleted;
+        if seen.change == Change::Deleted {
+            history.deleted = true;
+            history.end = Some(moment);
+        }
     }
     let mut lines = event_lines(&events, &scrubber);
     for (name, history) in &mut histories {
@@ -100,6 +138,21 @@ pub fn canonicalise(observations: &[Observation]) -> Vec<History> {
         history.events = of_this.into_iter().collect();
     }
     histories.into_values().collect()
+}
+
+/// The number of each change in the order of versions; those without one come in the order in which they were seen.
+fn numbers(changes: &[&Observation]) -> Vec<usize> {
+    let version = |seen: &Observation| {
+        let text = seen.object.pointer("/metadata/resourceVersion").and_then(Value::as_str);
+        text.and_then(|text| text.parse::<u64>().ok()).unwrap_or(u64::MAX)
+    };
+    let mut order: Vec<usize> = (0..changes.len()).collect();
+    order.sort_by_key(|index| (version(changes[*index]), *index));
+    let mut numbers = vec![0; changes.len()];
+    for (number, index) in order.into_iter().enumerate() {
+        numbers[index] = number;
+    }
+    numbers
 }
 
 /// Events by the uid of the object that they are about.
@@ -136,7 +189,8 @@ mod tests {
     use crate::objects::{Object, deployment, pod, replica_set};
 
     fn seen(change: Change, object: Object, version: u32) -> Observation {
-        Observation { change, object: object.set("/metadata/resourceVersion", version.to_string()).into_value() }
+        let object = object.set("/metadata/resourceVersion", version.to_string()).into_value();
+        Observation { change, object, at_ms: u64::from(version) * 10 }
     }
 
     /// A Deployment with a ReplicaSet and two pods; `salt` is what a cluster makes up.
@@ -196,6 +250,16 @@ mod tests {
     }
 
     #[test]
+    fn changes_are_numbered_by_version_whichever_watch_tells_first() {
+        let histories = canonicalise(&story("aaaaa"));
+        let moments =
+            |index: usize| histories[index].moments.iter().map(|at| (at.at_ms, at.number)).collect::<Vec<_>>();
+        // The Deployment was made first although its watch told last.
+        assert_eq!((moments(0), moments(1)), (vec![(90, 0), (150, 6)], vec![(100, 1)]));
+        assert_eq!(histories[3].end, Some(Moment { at_ms: 160, number: 7 }));
+    }
+
+    #[test]
     fn an_object_made_again_under_its_name_is_another_one() {
         let first = seen(Change::Added, pod().name("a").uid("u1"), 1);
         let gone = seen(Change::Deleted, pod().name("a").uid("u1"), 2);
@@ -212,8 +276,8 @@ mod tests {
             "reason": "SuccessfulCreate", "message": "Created pod: web-aaaaa77f-xaaaaa",
             "involvedObject": {"uid": "aaaaa-r"}, "source": {"component": "replicaset-controller"},
         });
-        observations.push(Observation { change: Change::Added, object: event.clone() });
-        observations.push(Observation { change: Change::Modified, object: event });
+        observations.push(Observation { change: Change::Added, object: event.clone(), at_ms: 0 });
+        observations.push(Observation { change: Change::Modified, object: event, at_ms: 0 });
         let histories = canonicalise(&observations);
         let [line] = &histories[1].events[..] else { panic!("one distinct event: {:?}", histories[1].events) };
         assert_eq!(line.message, "Created pod: default/Deployment/web/ReplicaSet#1/Pod#1");

@@ -30,6 +30,7 @@ pub(super) struct Live {
     incoming: mpsc::Receiver<Result<Observation, RecordError>>,
     observations: Vec<Observation>,
     existing: BTreeMap<ObjectRef, Value>,
+    began: Instant,
     last_change: Instant,
     /// The watches; they end when this is dropped.
     _watches: JoinSet<()>,
@@ -39,11 +40,13 @@ impl Live {
     /// Lists and then watches all objects of these kinds.
     pub(super) async fn of(client: &Client, kinds: &[Gvk]) -> Result<Self, RecordError> {
         let (outgoing, incoming) = mpsc::channel(CHANNEL_SLOTS);
+        let began = Instant::now();
         let mut live = Self {
             incoming,
             observations: Vec::new(),
             existing: BTreeMap::new(),
-            last_change: Instant::now(),
+            began,
+            last_change: began,
             _watches: JoinSet::new(),
         };
         for gvk in kinds {
@@ -51,12 +54,17 @@ impl Live {
             let step = format!("list {gvk}");
             let listed = api.list(&ListParams::default()).await.map_err(ControlError::request(step))?;
             for object in listed.items {
-                live.take_in(observation(gvk, Change::Added, object))?;
+                live.take_in(observation(gvk, Change::Added, object, 0))?;
             }
             let version = listed.metadata.resource_version.unwrap_or_default();
-            live._watches.spawn(follow(gvk.clone(), api, version, outgoing.clone()));
+            live._watches.spawn(follow(gvk.clone(), api, version, outgoing.clone(), began));
         }
         Ok(live)
+    }
+
+    /// How long it has been watched, in milliseconds.
+    pub(super) fn now_ms(&self) -> u64 {
+        millis_since(self.began)
     }
 
     /// Everything seen so far.
@@ -106,6 +114,11 @@ impl Live {
         self.existing.get(object)?.pointer(pointer)
     }
 
+    /// The uid of an existing object.
+    pub(super) fn uid(&self, object: &ObjectRef) -> Option<String> {
+        self.field(object, "/metadata/uid").and_then(Value::as_str).map(str::to_owned)
+    }
+
     fn take_in(&mut self, observation: Observation) -> Result<(), RecordError> {
         if self.observations.len() >= MAX_OBSERVATIONS {
             return Err(RecordError::TooMuch(MAX_OBSERVATIONS));
@@ -133,6 +146,7 @@ async fn follow(
     api: Api<DynamicObject>,
     version: String,
     outgoing: mpsc::Sender<Result<Observation, RecordError>>,
+    began: Instant,
 ) {
     let ended = |reason: String| RecordError::Watch { kind: gvk.clone(), reason };
     let mut events = match api.watch(&WatchParams::default().timeout(WATCH_SECS), &version).await {
@@ -149,18 +163,22 @@ async fn follow(
             Ok(None) => break format!("the server closes a watch after {WATCH_SECS} s; make the scenario shorter"),
             Err(error) => break error.to_string(),
         };
-        if outgoing.send(Ok(observation(&gvk, change, object))).await.is_err() {
+        if outgoing.send(Ok(observation(&gvk, change, object, millis_since(began)))).await.is_err() {
             return;
         }
     };
     let _ = outgoing.send(Err(ended(reason))).await;
 }
 
-fn observation(gvk: &Gvk, change: Change, mut object: DynamicObject) -> Observation {
+fn observation(gvk: &Gvk, change: Change, mut object: DynamicObject, at_ms: u64) -> Observation {
     // The items of a list do not say what they are.
     object.types = Some(TypeMeta { api_version: gvk.api_version(), kind: gvk.kind.to_string() });
     let object = serde_json::to_value(object).expect("what came as JSON can be written as JSON");
-    Observation { change, object }
+    Observation { change, object, at_ms }
+}
+
+fn millis_since(began: Instant) -> u64 {
+    u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Which object a JSON value is.

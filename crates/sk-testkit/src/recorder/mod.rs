@@ -154,6 +154,7 @@ impl Recorder {
             kubernetes: cluster.version().await?,
             recorded: today(),
             refusals: played.refusals,
+            steps: played.steps,
             objects: canonicalise(&played.observations)
                 .into_iter()
                 .filter(|history| !is_servers_own(&history.name))

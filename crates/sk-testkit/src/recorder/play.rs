@@ -14,11 +14,10 @@ use crate::canonical::Observation;
 use crate::control_plane::access::{create_value, dynamic_api};
 use crate::control_plane::{ControlError, ControlPlane};
 use crate::fixture::Refusal;
-use crate::scenario::{Action, Condition, Delete, Evict, Patch, Propagation, Scenario, Step};
+use crate::scenario::{Action, Condition, Delete, Evict, Patch, Propagation, Scenario, Step, with_uids};
 
-/// How long a condition may take to come true: the slowest that Kubernetes does in a scenario are its back-offs of
-/// some ten seconds.
-const CONDITION_LIMIT: Duration = Duration::from_secs(60);
+/// How long a condition may take to come true: the slowest that Kubernetes does in a scenario is to wait for the next minute.
+const CONDITION_LIMIT: Duration = Duration::from_secs(90);
 /// How long a step may take in all, with its requests and the waiting for each of its objects.
 const STEP_LIMIT: Duration = Duration::from_secs(180);
 /// How often conditions are looked at when nothing happens.
@@ -31,22 +30,25 @@ pub(super) struct Played {
     pub(super) observations: Vec<Observation>,
     /// Everything that was refused.
     pub(super) refusals: Vec<Refusal>,
+    /// When each step began, in milliseconds since the watch began.
+    pub(super) steps: Vec<u64>,
 }
 
 /// Plays all steps.
 pub(super) async fn play(cluster: &ControlPlane, scenario: &Scenario) -> Result<Played, RecordError> {
     let live = Live::of(&cluster.client(), &scenario.watch).await?;
     let mut player = Player { client: cluster.client(), live, refusals: Vec::new() };
-    let began = Instant::now();
+    let (began, mut steps) = (Instant::now(), Vec::new());
     for (index, step) in scenario.steps.iter().enumerate() {
         let wait = duration(step.at).saturating_sub(began.elapsed());
         let failed =
             |source| RecordError::Step { scenario: scenario.name.clone(), number: index + 1, source: Box::new(source) };
         player.live.follow_for(wait).await.map_err(failed)?;
+        steps.push(player.live.now_ms());
         let played = tokio::time::timeout(STEP_LIMIT, player.step(index + 1, step)).await;
         played.unwrap_or(Err(RecordError::NoAnswer(STEP_LIMIT.as_secs()))).map_err(failed)?;
     }
-    Ok(Played { observations: player.live.into_observations(), refusals: player.refusals })
+    Ok(Played { observations: player.live.into_observations(), refusals: player.refusals, steps })
 }
 
 struct Player {
@@ -85,7 +87,8 @@ impl Player {
             .filter_map(|condition| if let Condition::Each(field) = condition { Some(field) } else { None })
             .collect();
         for object in objects {
-            let created = create_value(self.client.clone(), object).await.map_err(boxed)?;
+            let object = with_uids(object, &|target| self.live.uid(target));
+            let created = create_value(self.client.clone(), &object).await.map_err(boxed)?;
             let created = serde_json::to_value(created).ok().and_then(|created| reference(&created));
             let Some(created) = created else { continue };
             for field in &each {
@@ -110,6 +113,7 @@ impl Player {
 
     async fn patch(&self, patch: &Patch) -> Result<(), ControlError> {
         let Patch { of: target, merge, status } = patch;
+        let merge = with_uids(merge, &|target| self.live.uid(target));
         let api = self.api(&target.0).await?;
         let (name, parameters, merge) = (&target.0.key.name, PatchParams::default(), ApiPatch::Merge(merge));
         let patched = match status {

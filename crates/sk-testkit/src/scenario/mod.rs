@@ -16,9 +16,12 @@
 //!     until: [{quiet: 2s}]
 //! ```
 //!
+//! A uid is written `<uid of v1.ConfigMap default/owner>`: see [`with_uids`].
+//!
 //! Small scenarios about one thing share a file and are written shorter there: see [`family`].
 
 mod family;
+mod uids;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -28,6 +31,8 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use sk_core::{Gvk, ObjectKey, ObjectRef, SimDuration};
+
+pub use uids::with_uids;
 
 use crate::objects::{self, Object};
 use crate::options::Options;

@@ -244,7 +244,7 @@ pub(super) fn life(draw: &mut Draw, spread: Lifetime, created: SimTime) -> (SimT
 
 /// A life as a recording that ends at `end` has it.
 pub(super) fn recorded(start: SimTime, stop: SimTime, end: SimTime) -> Life {
-    Life { start, end: (stop < end).then_some(stop), guessed: false }
+    Life { start, end: (stop < end).then_some(stop), guessed: false, exit_code: None }
 }
 
 fn owner_lives(owner: ObjectRef, path: &'static str, template: &Value, lives: Vec<Life>) -> OwnerLives {

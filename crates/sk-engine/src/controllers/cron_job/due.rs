@@ -12,12 +12,13 @@ const PADDING: SimDuration = SimDuration::from_millis(100);
 const MAX_STEPS: usize = 10_000;
 
 /// The past of a schedule, as seen now.
-struct Past {
+pub(super) struct Past {
     /// From when on moments count.
     earliest: SimTime,
     /// The newest moment that is due.
-    most_recent: Option<SimTime>,
-    any_missed: bool,
+    pub(super) most_recent: Option<SimTime>,
+    /// How many moments were missed, if more than one is due.
+    pub(super) missed: i64,
 }
 
 /// A schedule without two moments a second apart or more: the 31st of February.
@@ -39,24 +40,31 @@ pub(super) fn wait(object: &Object, cron: &CronJob, schedule: &Schedule, now: Si
     let from = match past(object, cron, schedule, now, false) {
         Err(Never) => now,
         Ok(Past { most_recent: Some(most_recent), .. }) => most_recent,
-        Ok(Past { any_missed: true, .. }) => now,
+        Ok(Past { missed: 1.., .. }) => now,
         Ok(Past { earliest, .. }) => earliest,
     };
     Some((schedule.next(from)? + PADDING).since(now))
 }
 
-fn past(object: &Object, cron: &CronJob, schedule: &Schedule, now: SimTime, deadline: bool) -> Result<Past, Never> {
+/// The past of a schedule; `deadline`: as far as its starting deadline allows.
+pub(super) fn past(
+    object: &Object,
+    cron: &CronJob,
+    schedule: &Schedule,
+    now: SimTime,
+    deadline: bool,
+) -> Result<Past, Never> {
     let begin = cron.status.last_schedule_time.unwrap_or(SimTime::from_secs(object.created.as_secs()));
     let too_late = cron.spec.starting_deadline_seconds.filter(|_| deadline);
     let too_late = too_late.map(|secs| now + SimDuration::from_secs(secs.saturating_neg()));
     let earliest = too_late.map_or(begin, |too_late| begin.max(too_late));
     let first = schedule.next(earliest).ok_or(Never)?;
     if now < first {
-        return Ok(Past { earliest, most_recent: None, any_missed: false });
+        return Ok(Past { earliest, most_recent: None, missed: 0 });
     }
     let second = schedule.next(first);
     if second.is_some_and(|second| now < second) {
-        return Ok(Past { earliest, most_recent: Some(first), any_missed: false });
+        return Ok(Past { earliest, most_recent: Some(first), missed: 0 });
     }
     let between = second.map_or(0, |second| second.as_secs() - first.as_secs());
     if between < 1 {
@@ -67,5 +75,5 @@ fn past(object: &Object, cron: &CronJob, schedule: &Schedule, now: SimTime, dead
     let almost = first + SimDuration::from_secs((missed - 2).saturating_mul(between));
     let moments = std::iter::successors(schedule.next(almost), |last| schedule.next(*last));
     let most_recent = moments.take(MAX_STEPS).take_while(|at| *at <= now).last();
-    Ok(Past { earliest, most_recent, any_missed: true })
+    Ok(Past { earliest, most_recent, missed })
 }

@@ -1,9 +1,10 @@
 //! The CronJob controller: creates a Job for every scheduled time that is due (`pkg/controller/cronjob`, 1.36).
 //!
-//! `due` finds the scheduled time, `sync` acts on it. A Job is named after its scheduled time, so that no scheduled
-//! time gets two Jobs.
+//! Which moment that is, is decided in `due`; what is done about it in `sync`; what is only said about it in `remarks`. A Job is
+//! named after its moment, so that no moment gets two.
 
 mod due;
+mod remarks;
 mod sync;
 
 use std::collections::BTreeMap;
@@ -26,6 +27,8 @@ const FROM: &str = "cronjob-controller";
 pub(crate) struct CronJobs {
     /// Syncs that make a Job: the status to be written when its uid is known.
     starting: BTreeMap<ObjectId, Starting>,
+    /// The status that was written last: informers may not show it yet.
+    written: BTreeMap<ObjectId, Arc<Object>>,
 }
 
 #[derive(Clone)]
@@ -46,7 +49,10 @@ impl Reconciler for CronJobs {
         match &event.object.body {
             Body::CronJob(cron) => match new_schedule(event, cron) {
                 Some(wait) => queue.add_after(event.id, wait),
-                None if event.change == Change::Deleted => drop(self.starting.remove(&event.id)),
+                None if event.change == Change::Deleted => {
+                    self.starting.remove(&event.id);
+                    self.written.remove(&event.id);
+                }
                 None => queue.add(event.id),
             },
             Body::Job(_) => {
@@ -78,19 +84,32 @@ impl Reconciler for CronJobs {
     }
 
     fn events(&self, id: &ObjectId, verb: Verb, answer: &Answer, view: View<'_>) -> Vec<Event> {
-        let Some((cron, answer)) = view.get(*id).zip(answer.as_ref().ok()) else { return Vec::new() };
+        let Some(cron) = view.get(*id) else { return Vec::new() };
+        let answer = match answer {
+            Ok(answer) => answer,
+            Err(error) => return remarks::not_made(cron, error).filter(|_| verb == Verb::Create).into_iter().collect(),
+        };
         let normal = |reason, message| Event::normal(FROM, cron, reason, message);
         match verb {
             Verb::Create => vec![normal("SuccessfulCreate", format!("Created job {}", answer.key.name))],
             Verb::Delete => vec![normal("SuccessfulDelete", format!("Deleted job {}", answer.key.name))],
-            Verb::UpdateStatus => {
-                completed(cron, answer, view).map(|message| normal("SawCompletedJob", message)).collect()
-            }
             _ => Vec::new(),
         }
     }
 
+    fn remarks(&self, id: &ObjectId, view: View<'_>, now: SimTime) -> Vec<Event> {
+        let Some((object, cron)) = view.get(*id).and_then(|object| Some((object, object.cron_job()?))) else {
+            return Vec::new();
+        };
+        let newer = self.written.get(id).filter(|written| written.resource_version > object.resource_version);
+        let known = newer.and_then(|written| written.cron_job()).unwrap_or(cron);
+        Sync::new(object, cron, view, now).remarks(&known.status)
+    }
+
     fn answered(&mut self, id: &ObjectId, verb: Verb, answer: &Answer) {
+        if let (Verb::UpdateStatus, Ok(written)) = (verb, answer) {
+            self.written.insert(*id, written.clone());
+        }
         if let (Verb::Create, Some(starting)) = (verb, self.starting.get_mut(id)) {
             starting.made = answer.as_ref().ok().cloned();
         }
@@ -104,17 +123,6 @@ impl Reconciler for CronJobs {
         status.last_schedule_time = Some(scheduled);
         Some(write(&object, status))
     }
-}
-
-/// The Events of finished Jobs that left the active list.
-fn completed<'a>(before: &'a Object, after: &'a Object, view: View<'a>) -> impl Iterator<Item = String> + 'a {
-    let active = |object: &'a Object| object.cron_job().into_iter().flat_map(|cron| &cron.status.active);
-    let left = active(before).filter(move |job| !active(after).any(|kept| kept.uid == job.uid));
-    left.filter_map(move |job| {
-        let status = &view.with_uid(job.uid)?.1.job()?.status;
-        let end = ["Complete", "Failed"].into_iter().find(|kind| status.true_condition(kind).is_some())?;
-        Some(format!("Saw completed job: {}, condition: {end}", job.name))
-    })
 }
 
 /// After a change of schedule or zone the CronJob is looked at when the new schedule is due next, and not before: what the

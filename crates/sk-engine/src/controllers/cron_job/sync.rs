@@ -15,13 +15,13 @@ const SCHEDULED: SmolStr = SmolStr::new_static("batch.kubernetes.io/cronjob-sche
 
 /// A CronJob, its Jobs, and what is decided on the way.
 pub(super) struct Sync<'a> {
-    object: &'a Arc<Object>,
-    cron: &'a CronJob,
-    view: View<'a>,
-    now: SimTime,
+    pub(super) object: &'a Arc<Object>,
+    pub(super) cron: &'a CronJob,
+    pub(super) view: View<'a>,
+    pub(super) now: SimTime,
     /// By name.
-    jobs: Vec<(&'a Arc<Object>, &'a JobStatus)>,
-    status: CronJobStatus,
+    pub(super) jobs: Vec<(&'a Arc<Object>, &'a JobStatus)>,
+    pub(super) status: CronJobStatus,
     requests: Vec<Request>,
 }
 
@@ -42,8 +42,7 @@ impl<'a> Sync<'a> {
     }
 
     pub(super) fn run(mut self) -> Outcome {
-        self.remove_oldest("Complete", self.cron.spec.successful_jobs_history_limit);
-        self.remove_oldest("Failed", self.cron.spec.failed_jobs_history_limit);
+        self.remove_history();
         self.note_ends();
         let next = self.start();
         let mut batches = Plan::of(self.requests).batches;
@@ -58,6 +57,12 @@ impl<'a> Sync<'a> {
             batches.push_back(vec![write(self.object, self.status)]);
         }
         Outcome { plan: Plan { batches, again_after }, starting }
+    }
+
+    /// Finished Jobs beyond the limits go.
+    pub(super) fn remove_history(&mut self) {
+        self.remove_oldest("Complete", self.cron.spec.successful_jobs_history_limit);
+        self.remove_oldest("Failed", self.cron.spec.failed_jobs_history_limit);
     }
 
     /// Finished Jobs beyond the limit go, oldest first.
@@ -124,11 +129,22 @@ impl<'a> Sync<'a> {
     fn may_start(&self, at: SimTime) -> bool {
         let spec = &self.cron.spec;
         let too_late = |secs: i64| at + SimDuration::from_secs(secs) < self.now;
-        let name = self.job_name(at);
-        let is_done = self.status.active.iter().any(|active| active.name == name)
-            || self.cron.status.last_schedule_time == Some(at);
         let in_the_way = spec.concurrency_policy == ConcurrencyPolicy::Forbid && !self.status.active.is_empty();
-        !spec.starting_deadline_seconds.is_some_and(too_late) && !is_done && !in_the_way
+        !spec.starting_deadline_seconds.is_some_and(too_late) && !self.is_done(at) && !in_the_way
+    }
+
+    /// Has this moment its Job already?
+    pub(super) fn is_done(&self, at: SimTime) -> bool {
+        let name = self.job_name(at);
+        let is_running = self.status.active.iter().any(|active| active.name == name);
+        is_running || self.cron.status.last_schedule_time == Some(at)
+    }
+
+    /// The Jobs in the list that have not finished.
+    pub(super) fn running(&self) -> Vec<&Arc<Object>> {
+        let is_active = |job: &Object| self.cron.status.active.iter().any(|active| active.uid == job.uid);
+        let running = self.jobs.iter().filter(|(job, status)| !status.is_finished() && is_active(job));
+        running.map(|(job, _)| *job).collect()
     }
 
     fn wait(&self, schedule: &Schedule) -> Option<SimDuration> {

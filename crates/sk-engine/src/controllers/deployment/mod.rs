@@ -13,11 +13,14 @@ mod scaling;
 mod status;
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::json;
 use sk_apiserver::kinds::{DEPLOYMENT, Deployment, DeploymentSpec, PodTemplate, REPLICA_SET};
-use sk_apiserver::{Answer, Body, Change, KindTag, Object, ObjectId, Verb, View, WatchEvent};
+use sk_apiserver::{
+    Answer, ApiError, Body, Change, KindTag, Object, ObjectId, Reason, Request, Verb, View, WatchEvent,
+};
 use sk_core::memo::Memo;
 use sk_core::{SimTime, SmolStr, StableHash};
 
@@ -29,6 +32,9 @@ use crate::controller::{Plan, Reconciler};
 use crate::events::{self, Event};
 use crate::workqueue::WorkQueue;
 
+/// How it signs Events.
+const FROM: &str = "deployment-controller";
+
 /// The label that tells the pods of one template from those of another.
 const TEMPLATE_HASH: SmolStr = SmolStr::new_static("pod-template-hash");
 
@@ -38,12 +44,14 @@ pub(crate) struct Deployments {
     adoption: Adoption,
     own_writes: OwnWrites,
     hashes: Memo<DeploymentSpec, SmolStr>,
+    /// What a server said that refused to make a replica set, until the deployment has said so.
+    refused: BTreeMap<ObjectId, String>,
 }
 
 impl Deployments {
     pub(crate) fn new() -> Self {
         let adoption = Adoption::new(&DEPLOYMENT, KindTag::ReplicaSet);
-        Self { adoption, own_writes: OwnWrites::default(), hashes: Memo::new(HASH_MEMORY) }
+        Self { adoption, own_writes: OwnWrites::default(), hashes: Memo::new(HASH_MEMORY), refused: BTreeMap::new() }
     }
 
     /// The hash of a template; another one for each collision that there was.
@@ -68,6 +76,7 @@ impl Reconciler for Deployments {
         if let Body::Deployment(deployment) = &event.object.body {
             self.adoption.set_seen(event, &deployment.spec.selector, view);
             if event.change == Change::Deleted {
+                self.refused.remove(&event.id);
                 self.own_writes.forget(event.id);
             }
             queue.add(event.id);
@@ -98,14 +107,38 @@ impl Reconciler for Deployments {
         Rollout::new(object, deployment, hash, view, now).plan()
     }
 
-    fn events(&self, id: &ObjectId, _verb: Verb, answer: &Answer, view: View<'_>) -> Vec<Event> {
-        let Some((deployment, set)) = view.get(*id).zip(answer.as_ref().ok()) else { return Vec::new() };
-        scaled(deployment, set, view).into_iter().collect()
+    fn events(&self, id: &ObjectId, verb: Verb, answer: &Answer, view: View<'_>) -> Vec<Event> {
+        let Some(deployment) = view.get(*id) else { return Vec::new() };
+        let said = match answer {
+            Ok(set) => scaled(deployment, set, view),
+            Err(error) => {
+                let warning = |message| Event::warning(FROM, deployment, status::CREATE_ERROR, message);
+                not_made(verb, error).map(warning)
+            }
+        };
+        said.into_iter().collect()
     }
 
-    fn answered(&mut self, id: &ObjectId, _verb: Verb, answer: &Answer) {
+    fn answered(&mut self, id: &ObjectId, verb: Verb, answer: &Answer) {
         self.own_writes.answered(*id, answer);
+        if let Some(message) = answer.as_ref().err().and_then(|error| not_made(verb, error)) {
+            self.refused.insert(*id, message);
+        }
     }
+
+    fn after_refusal(&mut self, id: &ObjectId, view: View<'_>, now: SimTime) -> Option<Request> {
+        let message = self.refused.remove(id)?;
+        let object = view.get(*id)?;
+        status::create_error(object, object.deployment()?, message, now)
+    }
+}
+
+/// What is said of a replica set that could not be made (`getNewReplicaSet`). One that is there already is a collision, and in a
+/// namespace that goes nothing can be made any more.
+fn not_made(verb: Verb, error: &ApiError) -> Option<String> {
+    let is_told = verb == Verb::Create && error.reason != Reason::AlreadyExists && !error.is_namespace_terminating();
+    let name = &error.about.as_ref().filter(|_| is_told)?.name;
+    Some(format!("Failed to create new replica set \"{name}\": {error}"))
 }
 
 /// The Event of a ReplicaSet with a new size (`scaleReplicaSet`, `getNewReplicaSet`).
@@ -118,7 +151,7 @@ fn scaled(deployment: &Object, set: &Object, view: View<'_>) -> Option<Event> {
         Ordering::Less => "down",
     };
     let message = format!("Scaled {way} replica set {} from {before} to {after}", set.key.name);
-    Some(Event::normal("deployment-controller", deployment, "ScalingReplicaSet", message))
+    Some(Event::normal(FROM, deployment, "ScalingReplicaSet", message))
 }
 
 fn hash_after_collision(template: &PodTemplate, count: i32) -> SmolStr {

@@ -1,5 +1,7 @@
 //! A Deployment's status: counts, and the conditions Available and Progressing (`progress.go`, `sync.go`, 1.36).
 
+use std::sync::Arc;
+
 use serde_json::Value;
 use sk_apiserver::kinds::{Condition, ConditionStatus, Deployment, DeploymentStatus};
 use sk_apiserver::{Body, Object, Request};
@@ -19,6 +21,8 @@ const NO_DEADLINE_SECS: i64 = i32::MAX as i64;
 const PAUSED: &str = "DeploymentPaused";
 const TIMED_OUT: &str = "ProgressDeadlineExceeded";
 const DONE: &str = "NewReplicaSetAvailable";
+/// The condition's reason, and the Event's, where a replica set could not be made.
+pub(super) const CREATE_ERROR: &str = "ReplicaSetCreateError";
 
 impl Rollout<'_> {
     /// The status to write, if it is news, and when to look whether the rollout is stuck.
@@ -76,9 +80,7 @@ impl Rollout<'_> {
     }
 
     fn deadline(&self) -> Option<SimDuration> {
-        let written = self.deployment.spec.rest.get("progressDeadlineSeconds").and_then(Value::as_i64);
-        let secs = written.unwrap_or(DEFAULT_DEADLINE_SECS);
-        (secs != NO_DEADLINE_SECS).then(|| SimDuration::from_secs(secs))
+        deadline(self.deployment)
     }
 
     /// Lack of progress is not counted while paused (`checkPausedConditions`).
@@ -203,6 +205,30 @@ impl Rollout<'_> {
         let due: SimTime = current.last_update_time()? + self.deadline()?;
         Some(due.since(self.now).max(SimDuration::ZERO) + SKEW)
     }
+}
+
+/// The status of a deployment whose replica set could not be made, if that is news and it has a deadline for its progress.
+pub(super) fn create_error(
+    object: &Arc<Object>,
+    deployment: &Deployment,
+    message: String,
+    now: SimTime,
+) -> Option<Request> {
+    deadline(deployment)?;
+    let mut status = deployment.status.clone();
+    set(&mut status.conditions, Condition::new(PROGRESSING, false, now).because(CREATE_ERROR, message).updated(now));
+    if status == deployment.status {
+        return None;
+    }
+    let mut object = Object::clone(object);
+    object.body = Body::Deployment(Deployment { spec: deployment.spec.clone(), status });
+    Some(Request::update_status(object))
+}
+
+fn deadline(deployment: &Deployment) -> Option<SimDuration> {
+    let written = deployment.spec.rest.get("progressDeadlineSeconds").and_then(Value::as_i64);
+    let secs = written.unwrap_or(DEFAULT_DEADLINE_SECS);
+    (secs != NO_DEADLINE_SECS).then(|| SimDuration::from_secs(secs))
 }
 
 fn find<'a>(conditions: &'a [Condition], kind: &str) -> Option<&'a Condition> {

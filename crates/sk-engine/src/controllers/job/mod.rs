@@ -10,8 +10,8 @@
 //! uncounted, then removes the finalizer, then increments the counter: whatever fails in between, no pod is counted
 //! twice or lost.
 //!
-//! Simplified: pods without an owner are not adopted; when a creation fails, the rest of the sync waits for the next
-//! one.
+//! Simplified: pods without an owner are not adopted; when a creation is refused, the counts of active pods are still written, and
+//! pods that have ended are counted by the next sync.
 
 mod backoff;
 mod creation;
@@ -26,12 +26,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use sk_apiserver::kinds::{JOB, JOB_CONTROLLER, Job, JobStatus};
-use sk_apiserver::{Answer, Body, Change, KindTag, Object, ObjectId, Uid, Verb, View, WatchEvent};
+use sk_apiserver::{Answer, Body, Change, KindTag, Object, ObjectId, Request, Uid, Verb, View, WatchEvent};
 use sk_core::{SimDuration, SimTime};
 
 use self::backoff::Backoff;
 use self::pods::{is_tracked, release};
-use self::sync::Sync;
+use self::sync::{Outcome, Sync};
 use super::expectations::Expectations;
 use crate::controller::{Plan, Reconciler};
 use crate::events::{self, Event};
@@ -52,6 +52,8 @@ pub(crate) struct Jobs {
     backoffs: BTreeMap<ObjectId, Backoff>,
     /// Records that come to hold once the status of the sync under way is written.
     pending: BTreeMap<ObjectId, Backoff>,
+    /// Jobs of which a pod was refused: they report all the same.
+    refused: BTreeSet<ObjectId>,
 }
 
 /// What it works on.
@@ -101,6 +103,9 @@ impl Reconciler for Jobs {
     fn answered(&mut self, key: &Key, verb: Verb, answer: &Answer) {
         let Key::Job(id) = key else { return };
         if let Err(_refused) = answer {
+            if verb == Verb::Create {
+                self.refused.insert(*id);
+            }
             return self.abandoned(key, verb);
         }
         if verb == Verb::UpdateStatus
@@ -108,6 +113,20 @@ impl Reconciler for Jobs {
         {
             self.backoffs.insert(*id, backoff);
         }
+    }
+
+    /// A Job whose pods are refused still reports those that it has (`syncJob` goes on after an error of `manageJob`).
+    fn after_refusal(&mut self, key: &Key, view: View<'_>, now: SimTime) -> Option<Request> {
+        let Key::Job(id) = key else { return None };
+        let object = view.get(*id).filter(|_| self.refused.remove(id))?;
+        let job = object.job().filter(|job| !job.status.is_finished())?;
+        let nothing = BTreeSet::new();
+        let removals = self.removals.get(id).unwrap_or(&nothing);
+        let backoff = self.backoffs.get(id).copied().unwrap_or_default();
+        let Outcome { plan, released, .. } = Sync::new(object, job, view, removals, backoff, false, now).run();
+        let first = plan.batches.into_iter().flatten().find(|request| request.verb() == Verb::UpdateStatus);
+        // Pods that are to be counted wait for the next sync.
+        first.filter(|_| released.is_empty())
     }
 
     fn events(&self, key: &Key, verb: Verb, answer: &Answer, view: View<'_>) -> Vec<Event> {
@@ -148,6 +167,7 @@ impl Jobs {
             left.into_iter().for_each(|(id, _)| queue.add(Key::Orphan(id)));
             self.backoffs.remove(&event.id);
             self.pending.remove(&event.id);
+            self.refused.remove(&event.id);
         }
         if event.change == Change::Deleted {
             self.expectations.forget(event.id);

@@ -41,6 +41,21 @@ pub(super) fn plan(
     plan
 }
 
+/// What a set reports when something for it was refused: its pods as they are.
+pub(super) fn report(
+    object: &Arc<Object>,
+    set: &StatefulSet,
+    revisions: &Revisions<'_>,
+    hash: &str,
+    view: View<'_>,
+    now: SimTime,
+) -> Option<Request> {
+    let sync = Sync::new(object, set, revisions, hash, view, now);
+    let mut status = sync.status();
+    sync.complete(&mut status);
+    sync.report(status)
+}
+
 /// A set and its pods at one moment.
 struct Sync<'a> {
     object: &'a Arc<Object>,

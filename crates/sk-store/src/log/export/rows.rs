@@ -118,7 +118,12 @@ impl<'a> Pods<'a> {
         let (Some(attribution), Some(start)) = (attribution, pod.started) else { return };
         let template = attribution.template.clone().filter(|_| !self.by_hash_alone || pod.pod_hash.is_none());
         let group = (attribution.owner.clone(), template, pod.pod_hash);
-        self.lives.entry(group).or_default().push(Life { start, end: pod.finished, guessed: pod.guessed });
+        self.lives.entry(group).or_default().push(Life {
+            start,
+            end: pod.finished,
+            guessed: pod.guessed,
+            exit_code: pod.exit_code,
+        });
     }
 
     /// Keeps a pod until all of them are known.
@@ -305,7 +310,7 @@ mod tests {
 
     #[test]
     fn an_owner_of_many_lives_has_several_rows_and_none_is_lost() {
-        let life = |n| Life { start: SimTime::from_secs(n), end: None, guessed: false };
+        let life = |n| Life { start: SimTime::from_secs(n), end: None, guessed: false, exit_code: None };
         let mut lives = Lives::new();
         lives.insert((owner(), None, Some(StableHash::new(1))), (0..10_000).rev().map(life).collect());
         lives.insert((owner(), None, Some(StableHash::new(2))), (0..100).map(life).collect());

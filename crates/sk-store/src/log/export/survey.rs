@@ -395,6 +395,7 @@ mod tests {
             finished: None,
             deleted: None,
             guessed: false,
+            exit_code: None,
             node: None,
             waits: Vec::new(),
             requests: BTreeMap::new(),

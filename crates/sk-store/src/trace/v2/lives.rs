@@ -118,10 +118,10 @@ fn life(slice: &mut Slice<'_>) -> Result<Option<Life>, Wrong> {
         _ => return Err(Wrong::Content(SHAPE)),
     }
     match slice.key()? {
-        "Running" => Ok(Some(Life { start: secs(slice)?, end: None, guessed: false })),
+        "Running" => Ok(Some(Life { start: secs(slice)?, end: None, guessed: false, exit_code: None })),
         "Finished" => {
             let Token::Array(2) = slice.token()? else { return Err(Wrong::Content(SHAPE)) };
-            Ok(Some(Life { start: secs(slice)?, end: Some(secs(slice)?), guessed: false }))
+            Ok(Some(Life { start: secs(slice)?, end: Some(secs(slice)?), guessed: false, exit_code: None }))
         }
         _ => Err(Wrong::Content(SHAPE)),
     }

@@ -198,8 +198,7 @@ fn a_configuration_with_very_many_entries_is_refused_by_name() {
     for (plugin, args, field) in cases {
         let profile = json!({"schedulerName": "x", "pluginConfig": [{"name": plugin, "args": args}]});
         let error = Configuration::from_value(&json!({"profiles": [profile]})).unwrap_err().to_string();
-        let expected =
-            format!("`profiles[0].pluginConfig[0].args.{field}`: has 100000 entries; at most 1000 are read");
+        let expected = format!("`profiles[0].pluginConfig[0].args.{field}`: has 100000 entries; at most 1000 are read");
         assert_eq!(error, expected);
     }
 }

@@ -280,7 +280,11 @@ impl View {
         };
         if is_new {
             for (id, _) in view.pods_on(name) {
-                self.forget_known(id);
+                // A pod that was last seen waiting is still among those that wait, and leaves them when it is read.
+                let known = self.known.get(id.index()).and_then(Option::as_ref);
+                if known.is_some_and(|pod| self.role(pod) != Some(Role::Pending)) {
+                    self.forget_known(id);
+                }
                 self.unread.add(id, true);
             }
         }

@@ -10,7 +10,7 @@ pub(crate) fn shows_in(rule: Rule) -> Option<&'static str> {
     let scenario = match rule {
         // A PreferNoSchedule taint filters nothing, so no recording could come out otherwise.
         Rule::TemplateLosesSoftTaint => return None,
-        // Left out, every recording comes out as before: no test notices it yet.
+        // The recordings balance among groups that take the same pods; a small cluster in `unrecorded` has others.
         Rule::SimilarGroupsTakeThePods => return None,
         Rule::YoungPodsWait => "a1-nginx-story",
         Rule::OldPodsBringYoung => "k1-daemonset-in-template",

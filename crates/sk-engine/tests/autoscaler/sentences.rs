@@ -229,6 +229,7 @@ fn in_words(cover: &Cover) -> String {
         Switch(rule) => {
             let unshown = match rule {
                 Rule::TemplateLosesSoftTaint => "no recording can; a unit test of ours",
+                Rule::SimilarGroupsTakeThePods => "a small cluster",
                 _ => "nothing notices it yet",
             };
             let shown = shows_in(*rule).map_or(unshown, short);

@@ -5,12 +5,29 @@
 use std::collections::BTreeMap;
 
 use serde_json::json;
-use sk_core::SimDuration;
+use sk_core::{SimDuration, Taint, TaintEffect};
 use sk_engine::api::Object;
 use sk_engine::kinds::{NODE, POD};
-use sk_engine::{Autoscaler, Decision, Engine, Expander, Limits, NodeGroup, Verdict};
+use sk_engine::{Autoscaler, Decision, Engine, Expander, Limits, NodeGroup, Rule, Verdict};
 
 use crate::small::{after, create, daemon_set, deploy, engine, events, group, sizes};
+
+#[test]
+fn nodes_are_balanced_only_among_groups_that_take_the_pods() {
+    let grown = |without: Option<Rule>| {
+        let mut guarded = group("guarded", 8, 1.0);
+        let effect = TaintEffect::NoSchedule;
+        guarded.taints = vec![Taint { key: "team".into(), value: "b".into(), effect, time_added: None }];
+        let flags = Autoscaler { balance_similar_node_groups: true, without, ..Autoscaler::default() };
+        let mut engine = engine(vec![group("open", 8, 1.0), guarded], flags);
+        deploy(&mut engine, "web", 4, &json!({"cpu": "5"}));
+        engine.advance_to(after(1));
+        sizes(&engine)
+    };
+    assert_eq!(grown(None), BTreeMap::from([("open".to_owned(), 4)]));
+    let without = grown(Some(Rule::SimilarGroupsTakeThePods));
+    assert!(without.contains_key("guarded"), "left out, the rule is missed: {without:?}");
+}
 
 #[test]
 fn a_group_without_stock_is_left_alone_and_another_one_helps() {

@@ -18,9 +18,6 @@ const START: SimTime = SimTime::from_secs(1_767_600_000);
 /// How many seeds the hermetic suite plays, in so many tests side by side.
 const SEEDS: u64 = 1_000;
 const PARTS: u64 = 4;
-/// Seeds that show a defect which is not mended yet: in 633 the autoscaler's picture of nodes and pods misses a change (its own
-/// assertion says so). `SWARM_SEED=633` plays it.
-const KNOWN: [u64; 1] = [633];
 /// Random steps of one seed.
 const STEPS: usize = 20;
 /// After the last step everything has so long to settle: the longest Job that is drawn runs five pods of a minute one after
@@ -97,7 +94,6 @@ fn play_part(part: u64) {
         None => (asked("SWARM_FIRST").unwrap_or(1), asked("SWARM_SEEDS").unwrap_or(SEEDS)),
     };
     let seeds = (first..first.saturating_add(count)).filter(|seed| seed % PARTS == part);
-    let seeds = seeds.filter(|seed| count == 1 || !KNOWN.contains(seed));
     let played = seeds.map(play).count();
     println!("{played} seeds from {first} on, those that leave {part} when divided by {PARTS}");
 }

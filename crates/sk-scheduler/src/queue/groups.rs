@@ -136,7 +136,9 @@ mod tests {
             }
         }
         let mut by_key: BTreeMap<Key, BTreeSet<PodId>> = BTreeMap::new();
-        expected.into_iter().for_each(|(pod, key)| drop(by_key.entry(key).or_default().insert(pod)));
+        for (pod, key) in expected {
+            by_key.entry(key).or_default().insert(pod);
+        }
         let found: BTreeMap<Key, BTreeSet<PodId>> =
             groups.iter().map(|(key, pods)| (*key, pods.iter().copied().collect())).collect();
         assert_eq!(found, by_key);

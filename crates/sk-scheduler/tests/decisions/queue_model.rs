@@ -70,7 +70,7 @@ impl Model {
         for pod in &mut self.0 {
             match pod.place {
                 Place::Backoff(end) | Place::ErrorBackoff(end) if second(end) < second(now) => {
-                    pod.place = Place::Active
+                    pod.place = Place::Active;
                 }
                 _ => {}
             }

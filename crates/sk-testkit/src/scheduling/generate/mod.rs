@@ -259,7 +259,7 @@ impl Story {
             return;
         }
         let node = self.there.swap_remove(self.cluster.below(self.there.len()));
-        self.steps.push(Step::Delete(target("Node", ObjectKey::cluster(&format!("n-{node}")))));
+        self.steps.push(Step::Delete(target("Node", ObjectKey::cluster(format!("n-{node}")))));
     }
 
     /// A pod belongs to another application from now on, wherever it is.

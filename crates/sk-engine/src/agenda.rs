@@ -158,9 +158,9 @@ mod tests {
             let class = [Class::Delivery, Class::Request, Class::Wake][(random >> 60) as usize % 3];
             one.add(at, class, number);
             if class == Class::Wake {
-                other.add(at, class, number)
+                other.add(at, class, number);
             } else {
-                other.add_soon(at, class, number)
+                other.add_soon(at, class, number);
             }
             if number % 3 == 0 {
                 assert_eq!((one.next_time(), one.pop_due(at)), (other.next_time(), other.pop_due(at)));

@@ -233,17 +233,21 @@ impl View {
 
     /// Looks at the pods that have changed. The view is that of the newest change taken in.
     pub(super) fn catch_up(&mut self, view: api::View<'_>) {
-        for id in self.unread.take() {
+        let unread = self.unread.take();
+        let now = |id: ObjectId| view.get(id).filter(|object| object.pod().is_some());
+        // Those that are gone go first: another pod may have the name of one of them. An id may also stand for another object now.
+        for id in unread.iter().copied() {
             if self.known.len() <= id.index() {
                 self.known.resize(id.index() + 1, None);
             }
-            let (before, after) = (self.known[id.index()].take(), view.get(id).filter(|object| object.pod().is_some()));
-            // An id that stands for another object now: the one before is gone.
-            let same = before.as_ref().zip(after).is_some_and(|(before, after)| before.uid == after.uid);
-            if !same && before.is_some() {
-                self.pod_changed(id, before.as_ref(), None);
+            let is_there = |before: &Arc<Object>| now(id).is_some_and(|after| before.uid == after.uid);
+            if let Some(gone) = self.known[id.index()].take_if(|before| !is_there(before)) {
+                self.pod_changed(id, Some(&gone), None);
             }
-            self.pod_changed(id, before.as_ref().filter(|_| same), after);
+        }
+        for id in unread {
+            let (before, after) = (self.known[id.index()].take(), now(id));
+            self.pod_changed(id, before.as_ref(), after);
             self.known[id.index()] = after.filter(|after| self.role(after).is_some()).cloned();
         }
     }

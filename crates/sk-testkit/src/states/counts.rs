@@ -175,6 +175,6 @@ mod tests {
         let recorded = set(&[(0, 10), (2, 3_100)]);
         assert!(late((&real, &recorded), (&ours, &set(&[(0, 10), (2, 5_050)]))).is_empty());
         let found = late((&real, &recorded), (&ours, &set(&[(0, 10), (2, 7_100)])));
-        assert_eq!(found, ["readyReplicas comes to 2 2000 ms before or after it was recorded"]);
+        assert_eq!(found, ["readyReplicas leaves 0 2000 ms before or after it was recorded"]);
     }
 }

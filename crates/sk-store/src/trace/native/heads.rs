@@ -437,7 +437,7 @@ mod tests {
         let entries = [
             (5, Entry::Mark(&Mark::Moment)),
             (i64::MAX, Entry::Apply { object: &object, labels: labels.clone() }),
-            (i64::MIN, Entry::Mark(&order)),
+            (i64::MIN + 1, Entry::Mark(&order)),
             (0, Entry::Apply { object: &object, labels: labels.clone() }),
             (1, Entry::Delete { object: &node, labels: None }),
             (2, Entry::Delete { object: &object, labels: Some(Labels::default()) }),

@@ -22,8 +22,13 @@ impl Comparable {
     pub fn of(histories: &[History], incomparable: &[Incomparable]) -> Self {
         let mut bags: BTreeMap<String, Vec<Value>> = BTreeMap::new();
         for history in histories {
+            let own = || incomparable.iter().filter(|exception| exception.of == history.kind);
+            // However many of them there were and are gone is chance.
+            if history.deleted && own().any(|exception| exception.field == "/deleted") {
+                continue;
+            }
             let mut state = history.last_state().clone();
-            for exception in incomparable.iter().filter(|exception| exception.of == history.kind) {
+            for exception in own() {
                 let path: Vec<_> = exception.field.split('/').skip(1).collect();
                 remove(&mut state, &path);
             }

@@ -142,30 +142,7 @@ fn weight(preferred: &Value, at: &str, errors: &mut Errors) {
 fn node_term(term: &Value, at: &str, errors: &mut Errors) {
     for (index, expression) in items(&term["matchExpressions"]) {
         let at = format!("{at}.matchExpressions[{index}]");
-        let values = expression["values"].as_array().map_or(0, Vec::len);
-        match text_of(&expression["operator"]) {
-            "In" | "NotIn" if values == 0 => {
-                errors.push(required(format!("{at}.values"), "must be specified when `operator` is 'In' or 'NotIn'"));
-            }
-            "Exists" | "DoesNotExist" if values > 0 => {
-                let why = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
-                errors.push(forbidden(format!("{at}.values"), why));
-            }
-            "Gt" | "Lt" if values != 1 => {
-                errors.push(required(
-                    format!("{at}.values"),
-                    "must be specified single value when `operator` is 'Lt' or 'Gt'",
-                ));
-            }
-            "In" | "NotIn" | "Exists" | "DoesNotExist" | "Gt" | "Lt" => {}
-            _ => {
-                errors.push(invalid(
-                    format!("{at}.operator"),
-                    &expression["operator"],
-                    "not a valid selector operator",
-                ));
-            }
-        }
+        operator(expression, &at, true, errors);
         text::label_key(text_of(&expression["key"]), &format!("{at}.key"), errors);
     }
     for (index, expression) in items(&term["matchFields"]) {
@@ -204,6 +181,27 @@ fn pod_term(term: &Value, at: &str, errors: &mut Errors) {
     text::label_key(text_of(&term["topologyKey"]), &format!("{at}.topologyKey"), errors);
 }
 
+/// The operator of a requirement and how many values it takes. Nodes are also selected by numbers, with `Gt` and `Lt`.
+fn operator(expression: &Value, at: &str, has_numbers: bool, errors: &mut Errors) {
+    let values = expression["values"].as_array().map_or(0, Vec::len);
+    match text_of(&expression["operator"]) {
+        "In" | "NotIn" if values == 0 => {
+            errors.push(required(format!("{at}.values"), "must be specified when `operator` is 'In' or 'NotIn'"));
+        }
+        "Exists" | "DoesNotExist" if values > 0 => {
+            let why = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
+            errors.push(forbidden(format!("{at}.values"), why));
+        }
+        "Gt" | "Lt" if has_numbers && values != 1 => {
+            let why = "must be specified single value when `operator` is 'Lt' or 'Gt'";
+            errors.push(required(format!("{at}.values"), why));
+        }
+        "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
+        "Gt" | "Lt" if has_numbers => {}
+        _ => errors.push(invalid(format!("{at}.operator"), &expression["operator"], "not a valid selector operator")),
+    }
+}
+
 /// `ValidateLabelSelector`
 pub(super) fn label_selector(selector: &Value, at: &str, errors: &mut Errors) {
     for (key, value) in fields(&selector["matchLabels"]) {
@@ -212,24 +210,7 @@ pub(super) fn label_selector(selector: &Value, at: &str, errors: &mut Errors) {
     }
     for (index, expression) in items(&selector["matchExpressions"]) {
         let at = format!("{at}.matchExpressions[{index}]");
-        let values = expression["values"].as_array().map_or(0, Vec::len);
-        match text_of(&expression["operator"]) {
-            "In" | "NotIn" if values == 0 => {
-                errors.push(required(format!("{at}.values"), "must be specified when `operator` is 'In' or 'NotIn'"));
-            }
-            "Exists" | "DoesNotExist" if values > 0 => {
-                let why = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
-                errors.push(forbidden(format!("{at}.values"), why));
-            }
-            "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
-            _ => {
-                errors.push(invalid(
-                    format!("{at}.operator"),
-                    &expression["operator"],
-                    "not a valid selector operator",
-                ));
-            }
-        }
+        operator(expression, &at, false, errors);
         text::label_key(text_of(&expression["key"]), &format!("{at}.key"), errors);
         for (place, value) in items(&expression["values"]) {
             text::label_value(text_of(value), &format!("{at}.values[{place}]"), errors);

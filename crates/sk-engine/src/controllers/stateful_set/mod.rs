@@ -20,6 +20,7 @@ use sk_apiserver::{
 use sk_core::memo::Memo;
 use sk_core::{SimTime, SmolStr};
 
+use self::sync::Sync;
 use super::adoption::Adoption;
 use super::own_writes::OwnWrites;
 use super::pods::is_active;
@@ -88,7 +89,8 @@ impl Reconciler for StatefulSets {
             return Plan::of(claims);
         }
         let hash = self.hashes.get_or_insert_with(&set.spec, |spec| template_hash(&spec.template));
-        sync::plan(object, set, &Revisions::of(object, view), &hash, view, now)
+        let revisions = Revisions::of(object, view);
+        Sync::new(object, set, &revisions, &hash, view, now).plan(&revisions, &hash)
     }
 
     fn events(&self, id: &ObjectId, verb: Verb, answer: &Answer, view: View<'_>) -> Vec<Event> {
@@ -104,7 +106,7 @@ impl Reconciler for StatefulSets {
         let object = view.get(*id).filter(|_| self.refused.remove(id))?;
         let set = object.stateful_set()?;
         let hash = self.hashes.get_or_insert_with(&set.spec, |spec| template_hash(&spec.template));
-        sync::report(object, set, &Revisions::of(object, view), &hash, view, now)
+        Sync::new(object, set, &Revisions::of(object, view), &hash, view, now).report_alone()
     }
 
     fn answered(&mut self, id: &ObjectId, verb: Verb, answer: &Answer) {

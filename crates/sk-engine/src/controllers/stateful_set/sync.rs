@@ -16,48 +16,8 @@ use crate::controller::Plan;
 use crate::controllers::pods::{available_in, delete, is_available, ready_since, slow_start};
 use crate::controllers::revisions::{self, Revisions};
 
-/// What is to be done for a set.
-pub(super) fn plan(
-    object: &Arc<Object>,
-    set: &StatefulSet,
-    revisions: &Revisions<'_>,
-    hash: &str,
-    view: View<'_>,
-    now: SimTime,
-) -> Plan {
-    let sync = Sync::new(object, set, revisions, hash, view, now);
-    let mut plan = Plan::of(revisions.bring_up(hash, &set.spec.template));
-    let mut status = sync.status();
-    if !object.is_deleting() {
-        sync.act(&mut plan, &mut status);
-    }
-    sync.complete(&mut status);
-    plan.batches.extend(sync.report(status).map(|request| vec![request]));
-    let is_live =
-        |name: &str| name == sync.current || name == sync.update || sync.pods().any(|pod| revision_of(pod) == name);
-    let old = revisions.truncate(set.spec.revision_history_limit, |name| !is_live(name), is_live);
-    plan.batches.extend(old.into_iter().map(|request| vec![request]));
-    plan.again_after = sync.next_available();
-    plan
-}
-
-/// What a set reports when something for it was refused: its pods as they are.
-pub(super) fn report(
-    object: &Arc<Object>,
-    set: &StatefulSet,
-    revisions: &Revisions<'_>,
-    hash: &str,
-    view: View<'_>,
-    now: SimTime,
-) -> Option<Request> {
-    let sync = Sync::new(object, set, revisions, hash, view, now);
-    let mut status = sync.status();
-    sync.complete(&mut status);
-    sync.report(status)
-}
-
 /// A set and its pods at one moment.
-struct Sync<'a> {
+pub(super) struct Sync<'a> {
     object: &'a Arc<Object>,
     set: &'a StatefulSet,
     spec: &'a StatefulSetSpec,
@@ -84,7 +44,7 @@ enum Go {
 }
 
 impl<'a> Sync<'a> {
-    fn new(
+    pub(super) fn new(
         object: &'a Arc<Object>,
         set: &'a StatefulSet,
         revisions: &Revisions<'a>,
@@ -276,8 +236,30 @@ impl<'a> Sync<'a> {
         }
     }
 
+    /// What is to be done for the set.
+    pub(super) fn plan(&self, revisions: &Revisions<'_>, hash: &str) -> Plan {
+        let mut plan = Plan::of(revisions.bring_up(hash, &self.spec.template));
+        let mut status = self.status();
+        if !self.object.is_deleting() {
+            self.act(&mut plan, &mut status);
+        }
+        plan.batches.extend(self.report(status).map(|request| vec![request]));
+        let is_live =
+            |name: &str| name == self.current || name == self.update || self.pods().any(|pod| revision_of(pod) == name);
+        let old = revisions.truncate(self.spec.revision_history_limit, |name| !is_live(name), is_live);
+        plan.batches.extend(old.into_iter().map(|request| vec![request]));
+        plan.again_after = self.next_available();
+        plan
+    }
+
+    /// What the set reports when something for it was refused: its pods as they are.
+    pub(super) fn report_alone(&self) -> Option<Request> {
+        self.report(self.status())
+    }
+
     /// The status to write, if it is news.
-    fn report(&self, status: StatefulSetStatus) -> Option<Request> {
+    fn report(&self, mut status: StatefulSetStatus) -> Option<Request> {
+        self.complete(&mut status);
         if status == self.set.status {
             return None;
         }

@@ -77,15 +77,19 @@ impl<T> Agenda<T> {
 
     /// Has it grown so that entries should be looked through?
     pub(crate) fn is_large(&self) -> bool {
-        self.heap.len() >= self.sweep_at
+        self.len() >= self.sweep_at
     }
 
-    /// Keeps only what is still of use: the end of a pod that was planned for next week is not, once the pod is gone. Looks
-    /// again when there are twice as many, so that each entry is looked at a few times at most.
+    fn len(&self) -> usize {
+        self.heap.len() + self.soon.iter().map(VecDeque::len).sum::<usize>()
+    }
+
+    /// Keeps only what is still of use of what stands in the heap: the end of a pod that was planned for next week is not, once
+    /// the pod is gone. Looks again when there are twice as many, so that each entry is looked at a few times at most.
     pub(crate) fn sweep(&mut self, mut is_of_use: impl FnMut(&T) -> bool) {
         self.heap.retain(|Reverse(entry)| is_of_use(&entry.what));
-        assert!(self.heap.len() <= MAX_ENTRIES, "more is planned than the objects of a full cluster can ask for");
-        self.sweep_at = FIRST_SWEEP.max(self.heap.len() * 2);
+        assert!(self.len() <= MAX_ENTRIES, "more is planned than the objects of a full cluster can ask for");
+        self.sweep_at = FIRST_SWEEP.max(self.len() * 2);
     }
 
     /// When the next entry is due.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use sk_core::SimTime;
 
-use crate::engine::Address;
+use crate::process::Address;
 
 /// What may happen in one second in any cluster. A sync that fails is tried again 5 ms later at first, so that even a hundred
 /// workers which fail all the time make 20,000 events in their first second.

@@ -4,12 +4,10 @@
 //! with [`Engine::handle`]; whether wall time passes in between is up to the caller. An engine is a value: a clone
 //! continues on its own, and neither sees what happens to the other.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use sk_apiserver::{
-    AdmitPod, Answer, ApiServer, Change, Expired, KindTag, Notice, Object, ObjectId, Request, View, WatchEvent,
-};
+use sk_apiserver::{AdmitPod, Answer, ApiServer, Change, Expired, Notice, Object, ObjectId, Request, View, WatchEvent};
 use sk_core::{Gvk, ObjectKey, SimDuration, SimTime};
 use sk_scheduler::class::PassedThrough;
 
@@ -18,7 +16,7 @@ use crate::autoscaler::Decision;
 use crate::budget::{Budget, Spinning};
 use crate::component::{Component, Context, Wanted};
 use crate::events::{Event, Kept};
-use crate::limiter::{Limiter, RateLimit};
+use crate::process::{Address, Lane, Process, Scope, lanes};
 use crate::scheduling::{Explained, PodsPassed};
 use crate::settings::Settings;
 use crate::{autoscaler, controllers, kubelet, scheduling};
@@ -48,79 +46,6 @@ pub struct Engine {
     spinning: Option<Spinning>,
 }
 
-/// A process of the control plane: components that have seen the same.
-#[derive(Clone)]
-pub(crate) struct Process {
-    /// How long after a change it learns of it.
-    latency: SimDuration,
-    /// The version up to which it has learnt.
-    cursor: u64,
-    components: Vec<Member>,
-    /// What each of them wants to hear of.
-    ears: Vec<Ear>,
-}
-
-/// A component with its client.
-#[derive(Clone)]
-struct Member {
-    component: Box<dyn Component>,
-    limiter: Limiter,
-}
-
-/// What a component wants to hear of: asked for every change of every object, so it stands apart from the component.
-#[derive(Clone, Copy)]
-struct Ear {
-    /// A bit for each kind that it watches.
-    kinds: u32,
-    /// A bit for each kind whose objects' pods it wants to hear of as it is now.
-    pods_of: u32,
-}
-
-impl Ear {
-    fn of(component: &dyn Component) -> Self {
-        let kinds = component.watches().iter().fold(0, |bits, tag| bits | bit(*tag));
-        Self { kinds, pods_of: pods_of(component) }
-    }
-
-    /// Does it want to hear of a change of such an object? `of` has the bits of what controls a pod.
-    fn hears(self, kind: u32, of: u32) -> bool {
-        self.kinds & kind != 0 && (kind != bit(KindTag::Pod) || self.pods_of & of != 0)
-    }
-}
-
-fn pods_of(component: &dyn Component) -> u32 {
-    if component.wants_pods() { component.pods_of().map_or(u32::MAX, bit) } else { 0 }
-}
-
-/// The bits of what controls a pod, before and after a change: all, if nobody does, or if a finalizer gives others a say.
-fn controllers_of(event: &WatchEvent) -> u32 {
-    let of = |pod: &Object| match pod.controller() {
-        Some(owner) if pod.meta.finalizers.is_empty() => bit(owner.gvk.tag()),
-        Some(_) | None => u32::MAX,
-    };
-    let before = event.before.as_deref().filter(|before| !before.has_owners_of(&event.object));
-    of(&event.object) | before.map_or(0, of)
-}
-
-/// The bit of a kind.
-const fn bit(tag: KindTag) -> u32 {
-    1 << tag as u32
-}
-
-const _: () = assert!(KindTag::ALL.len() <= u32::BITS as usize, "every kind has a bit");
-
-/// Processes of one latency hear of things at the same moment, so that one entry on the agenda does for all.
-#[derive(Clone)]
-struct Lane {
-    latency: SimDuration,
-    processes: Vec<usize>,
-    /// The deliveries on the agenda, oldest first: when, and up to which version.
-    deliveries: VecDeque<(SimTime, u64)>,
-}
-
-/// Which component: by process and place in it.
-pub(crate) type Address = (usize, usize);
-
 #[derive(Clone, Debug)]
 enum Happening {
     /// Processes learn of what was committed a while ago.
@@ -129,18 +54,6 @@ enum Happening {
     Request { from: Address, tag: u64, request: Box<Request> },
     /// A component wakes up.
     Wake { who: Address, tag: u64 },
-}
-
-impl Process {
-    pub(crate) fn new(latency: SimDuration) -> Self {
-        Self { latency, cursor: 0, components: Vec::new(), ears: Vec::new() }
-    }
-
-    pub(crate) fn with(mut self, component: impl Component + 'static, limit: Option<RateLimit>) -> Self {
-        self.ears.push(Ear::of(&component));
-        self.components.push(Member { component: Box::new(component), limiter: Limiter::new(limit) });
-        self
-    }
 }
 
 impl Engine {
@@ -266,12 +179,9 @@ impl Engine {
     /// sent is still carried out, and nobody waits for the answer.
     fn restart(&mut self, place: usize, mut fresh: Process) {
         let old = self.places[place];
-        let mut passed = Vec::new();
-        for member in &mut self.processes[old].components {
-            passed.push(member.component.passed_through());
-            member.component = Box::new(Retired);
-        }
-        self.processes[old].ears = vec![Ear::of(&Retired); passed.len()];
+        let passed = self.processes[old].components.iter().map(|member| member.component.passed_through());
+        let passed: Vec<_> = passed.collect();
+        self.processes[old].retire();
         fresh.cursor = self.resource_version();
         let new = self.processes.len();
         self.places[place] = new;
@@ -290,7 +200,7 @@ impl Engine {
         for (component, passed) in passed.into_iter().enumerate() {
             self.call((new, component), |component, ctx| component.start(ctx));
             for event in &events {
-                if self.processes[new].ears[component].kinds & bit(event.object.body.tag()) != 0 {
+                if self.processes[new].subscriptions[component].watches(event.object.body.tag()) {
                     self.call((new, component), |component, ctx| component.observe(event, ctx));
                 }
             }
@@ -395,7 +305,7 @@ impl Engine {
         all.flat_map(|(process, p)| (0..p.components.len()).map(move |component| (process, component))).collect()
     }
 
-    /// Keeps the books of what happens in a second.
+    /// Charges what happens to the budget of its second.
     fn spend(&mut self, happening: &Happening) {
         let who = match happening {
             Happening::Deliver { .. } => None,
@@ -470,20 +380,18 @@ impl Engine {
     /// Tells them from the one at `first` on, as far as one that asks for something: which that is.
     fn tell(&mut self, process: usize, first: usize) -> Option<usize> {
         let Self { api, processes, wanted, now, events, .. } = self;
-        let Process { cursor, components, ears, .. } = &mut processes[process];
+        let Process { cursor, components, subscriptions, .. } = &mut processes[process];
         let event = api.store().event(*cursor).expect("the log is never so full that it forgets unread changes");
-        let kind = bit(event.object.body.tag());
-        let is_pod = kind == bit(KindTag::Pod);
-        let of = if is_pod { controllers_of(event) } else { 0 };
+        let scope = Scope::of(event);
         let ctx = &mut Context::new(*now, api.store().view(*cursor), wanted, events.as_mut());
-        for (place, ear) in ears.iter_mut().enumerate().skip(first) {
-            if !ear.hears(kind, of) {
+        for (place, subscription) in subscriptions.iter_mut().enumerate().skip(first) {
+            if !subscription.covers(scope) {
                 continue;
             }
             let component = components[place].component.as_mut();
             component.observe(event, ctx);
-            if !is_pod {
-                ear.pods_of = pods_of(component);
+            if !scope.is_pod() {
+                subscription.renew(component);
             }
             if ctx.wants() {
                 return Some(place);
@@ -495,11 +403,11 @@ impl Engine {
     /// Runs a component and does what it asks for.
     fn call(&mut self, address: Address, act: impl FnOnce(&mut dyn Component, &mut Context<'_>)) {
         let Self { api, processes, wanted, now, events, .. } = self;
-        let Process { cursor, components, ears, .. } = &mut processes[address.0];
+        let Process { cursor, components, subscriptions, .. } = &mut processes[address.0];
         let ctx = &mut Context::new(*now, api.store().view(*cursor), wanted, events.as_mut());
         let component = components[address.1].component.as_mut();
         act(component, ctx);
-        ears[address.1].pods_of = pods_of(component);
+        subscriptions[address.1].renew(component);
         self.carry_out(address);
     }
 
@@ -559,38 +467,10 @@ fn processes(settings: &Settings, now: SimTime) -> [Process; 4] {
     ]
 }
 
-/// The stub of a component whose process was replaced: it ignores everything.
-#[derive(Clone)]
-struct Retired;
-
-impl Component for Retired {
-    fn watches(&self) -> &'static [KindTag] {
-        &[]
-    }
-
-    fn observe(&mut self, _event: &WatchEvent, _ctx: &mut Context<'_>) {}
-}
-
-/// The processes by latency, in the order in which they first appear.
-fn lanes(processes: &[Process]) -> Vec<Lane> {
-    let mut lanes: Vec<Lane> = Vec::new();
-    for (index, process) in processes.iter().enumerate() {
-        match lanes.iter_mut().find(|lane| lane.latency == process.latency) {
-            Some(lane) => lane.processes.push(index),
-            None => {
-                let (latency, deliveries) = (process.latency, VecDeque::new());
-                lanes.push(Lane { latency, processes: vec![index], deliveries });
-            }
-        }
-    }
-    lanes
-}
-
-/// A component that receives every change.
-pub(crate) const EVERY_KIND: &[KindTag] = KindTag::ALL;
-
 #[cfg(test)]
 mod tests {
+    use sk_apiserver::KindTag;
+
     use super::*;
 
     /// Asks to be woken whenever it is.

@@ -25,7 +25,7 @@ use self::admission::{NodeUse, Verdict};
 use self::containers::{directives_of, exit_code};
 use crate::component::{Component, Context, Pending, Timers};
 use crate::controllers::lost;
-use crate::engine::Process;
+use crate::process::Process;
 use crate::settings::{Settings, Timing};
 
 /// The taint of a node that is not ready yet.

@@ -26,6 +26,7 @@ mod engine;
 mod events;
 mod kubelet;
 mod limiter;
+mod process;
 mod scheduling;
 mod settings;
 mod spread;

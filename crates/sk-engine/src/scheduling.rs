@@ -27,8 +27,8 @@ use self::passed::{Devices, Passed};
 use self::volumes::Volumes;
 use crate::classes::Classes;
 use crate::component::{Component, Context, Pending};
-use crate::engine::{EVERY_KIND, Process};
 use crate::limiter::RateLimit;
+use crate::process::Process;
 use crate::settings::{Settings, Timing};
 
 /// Wake-up: try the next pod.
@@ -114,7 +114,16 @@ enum Sent {
 
 impl Component for KubeScheduler {
     fn watches(&self) -> &'static [KindTag] {
-        EVERY_KIND
+        // Of kinds that are kept as they came, it reads Services, claims, volumes, storage and device classes, and budgets.
+        &[
+            KindTag::Pod,
+            KindTag::Node,
+            KindTag::Namespace,
+            KindTag::ReplicaSet,
+            KindTag::ReplicationController,
+            KindTag::StatefulSet,
+            KindTag::Other,
+        ]
     }
 
     fn observe(&mut self, event: &WatchEvent, ctx: &mut Context<'_>) {

@@ -43,7 +43,7 @@ use sk_core::rng::Stream;
 use sk_core::{ObjectKey, ObjectRef, SimDuration, SimTime, SmolStr};
 
 use crate::component::{Component, Context, Timers};
-use crate::engine::{EVERY_KIND, Process};
+use crate::process::{EVERY_KIND, Process};
 use crate::settings::Settings;
 
 pub use decisions::{Because, Choice, Decision, Resize, Trigger, Verdict};

@@ -9,8 +9,8 @@ use sk_apiserver::{
 use sk_core::SimTime;
 
 use crate::controller::{Plan, Reconciler};
-use crate::engine::EVERY_KIND;
 use crate::events::Event;
+use crate::process::EVERY_KIND;
 use crate::workqueue::WorkQueue;
 
 /// How it signs Events.

@@ -27,7 +27,7 @@ use sk_apiserver::Object;
 
 pub(crate) use self::pod_gc::lost;
 use crate::controller::Controller;
-use crate::engine::Process;
+use crate::process::Process;
 use crate::settings::Timing;
 
 /// `--concurrent-deployment-syncs`, `--concurrent-replicaset-syncs`, `--concurrent-rc-syncs`, `--concurrent-statefulset-syncs`,

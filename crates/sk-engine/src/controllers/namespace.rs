@@ -15,7 +15,7 @@ use sk_apiserver::{Change, DeleteOptions, KindTag, Object, Request, View, WatchE
 use sk_core::{ObjectKey, SimDuration, SimTime, SmolStr};
 
 use crate::controller::{Plan, Reconciler};
-use crate::engine::EVERY_KIND;
+use crate::process::EVERY_KIND;
 use crate::workqueue::WorkQueue;
 
 /// From a change of a namespace that goes until it is looked at (`namespaceDeletionGracePeriod`). The first look changes its

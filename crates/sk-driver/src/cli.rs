@@ -50,6 +50,9 @@ const LOG_GRACE: Duration = Duration::from_secs(5);
 
 /// Runs the program with these words, of which the first is its name.
 pub fn start(words: impl IntoIterator<Item = OsString>) -> ExitCode {
+    if let Some(evaluated) = sk_sandbox::assertions::serve() {
+        return evaluated;
+    }
     let cli = Cli::parse_from(words);
     let runtime = match tokio::runtime::Runtime::new() {
         Ok(runtime) => runtime,
@@ -167,7 +170,7 @@ async fn run(args: &RunArgs, stop: &Stop) -> Result<Ended> {
         (None, true) => 0..simulation.spec.repetitions,
         (None, false) => 0..1,
     };
-    let judge = judge(args, &simulation, window)?;
+    let judge = judge(args, &simulation, window, stop)?;
     let options = |repetition| options(args, &simulation, window, judge.clone(), repetition);
     let turn = Turn::take(client, &simulation, &options(repetitions.start)?, stop.clone()).await?;
     let last = repeat(&turn, &trace, repetitions.map(options)).await;
@@ -178,7 +181,7 @@ async fn run(args: &RunArgs, stop: &Stop) -> Result<Ended> {
 }
 
 /// What the run is judged by: with a controller, whoever fetches the record judges it.
-fn judge(args: &RunArgs, simulation: &Simulation, window: Window) -> Result<Option<Arc<Judge>>> {
+fn judge(args: &RunArgs, simulation: &Simulation, window: Window, stop: &Stop) -> Result<Option<Arc<Judge>>> {
     if args.file.is_none() {
         return Ok(None);
     }
@@ -186,7 +189,7 @@ fn judge(args: &RunArgs, simulation: &Simulation, window: Window) -> Result<Opti
     let file = file.transpose()?;
     let file = file.as_ref().map(|(name, text)| (name.as_str(), text.as_str()));
     let is_part = args.start.is_some() || args.end.is_some() || simulation.spec.duration.is_some();
-    Ok(Some(Arc::new(Judge::new(simulation, file, is_part.then_some(window))?)))
+    Ok(Some(Arc::new(Judge::new(simulation, file, is_part.then_some(window), stop)?)))
 }
 
 /// Runs one repetition after the other, until one is stopped. What they came to, and where the last one's record is.

@@ -12,10 +12,12 @@
 //! | length of a response | the parent |
 //! | lifetime | the child ends with its parent: it checks for it, because an endless program never reads the end of the pipe |
 //!
-//! Requests and responses are length-prefixed bytes; callers define what they mean. This is not a security boundary
+//! Requests and responses are length-prefixed bytes; callers define what they mean. [`assertions`] is such a caller, shared by
+//! the programs that judge runs; jq programs are skctl's own. This is not a security boundary
 //! against native code: the child has the rights of the user who started it. Neither interpreter can reach a file, a
 //! clock or the network.
 
+pub mod assertions;
 mod child;
 mod frame;
 mod worker;

@@ -8,21 +8,14 @@ pub(crate) mod program;
 
 use std::process::ExitCode;
 
-const ASSERTIONS: &str = "assertions";
 const PROGRAM: &str = "program";
 
 /// What a process that was started to evaluate does; nothing for every other process.
 pub(crate) fn serve() -> Option<ExitCode> {
     let role = sk_sandbox::role()?;
-    Some(match role.as_str() {
-        ASSERTIONS => {
-            let mut evaluator = sk_report::confined::Evaluator::default();
-            sk_sandbox::serve(move |question| evaluator.answer(question))
-        }
-        PROGRAM => {
-            let mut evaluator = sk_trace::transform::Evaluator::default();
-            sk_sandbox::serve(move |question| evaluator.answer(question))
-        }
-        _ => ExitCode::from(2),
-    })
+    if role != PROGRAM {
+        return Some(sk_sandbox::assertions::serve().unwrap_or(ExitCode::from(2)));
+    }
+    let mut evaluator = sk_trace::transform::Evaluator::default();
+    Some(sk_sandbox::serve(move |request| evaluator.answer(request)))
 }

@@ -3,7 +3,7 @@
 //!
 //! With a controller, skctl does this when it fetches the record. Only the assertions of the scenario apply here:
 //! nodes, scheduler and autoscaler are the cluster's own, timing and duration are the Simulation's, and the stored
-//! scenario says so.
+//! scenario says so. Assertions may be somebody else's, so they are evaluated in a process with limits, as skctl's are.
 
 use sk_api::scenario::{Scenario, ScenarioError};
 use sk_api::simulation::{Simulation, names};
@@ -14,7 +14,10 @@ use sk_replay::setup::{ASSUMED, Setup, beside_defaults};
 use sk_report::compare::differs::of_scenarios;
 use sk_report::figure::ToFigure;
 use sk_report::html::Asked;
-use sk_report::{Analysis, Assertion, AssertionError, Checked, Judgement, Scope, Terms};
+use sk_report::{Analysis, Assertion, Judgement, Scope, Terms};
+use sk_sandbox::assertions::{self, Checked};
+
+use super::stop::Stop;
 
 /// Why there is nothing to judge by.
 #[derive(Debug, thiserror::Error)]
@@ -28,7 +31,7 @@ pub enum JudgeError {
         /// Where it stands.
         file: String,
         /// What is wrong.
-        error: Box<AssertionError>,
+        error: Box<assertions::Error>,
     },
 }
 
@@ -38,6 +41,7 @@ pub struct Judge {
     scenario: Scenario,
     checked: Checked,
     terms: Terms,
+    stop: Stop,
 }
 
 /// A record that is whole, and what is to be said of it.
@@ -55,6 +59,9 @@ pub enum ReportError {
     /// The record could not be read or completed.
     #[error(transparent)]
     Record(#[from] sk_record::Error),
+    /// The assertions could not be evaluated.
+    #[error(transparent)]
+    Assertions(#[from] assertions::Error),
     /// A report could not be made of it: a bug.
     #[error("cannot make the run's reports: {0}; please report this")]
     Report(#[from] serde_json::Error),
@@ -62,25 +69,24 @@ pub enum ReportError {
 
 impl Judge {
     /// By the scenario in this file, if there is one, or the one that the Simulation carries; everything that can be wrong
-    /// with it is found before the run. `part` is what is replayed, if it is not the whole trace.
-    pub fn new(simulation: &Simulation, file: Option<(&str, &str)>, part: Option<Window>) -> Result<Self, JudgeError> {
-        let carried = simulation.metadata.annotations.as_ref().and_then(|all| all.get(names::SCENARIO_ANNOTATION));
-        let (name, text) = match (file, carried) {
-            (Some(file), _) => file,
-            (None, Some(text)) => (names::SCENARIO_ANNOTATION, text.as_str()),
-            (None, None) => ("the assumed scenario", ASSUMED),
-        };
-        let mut scenario = Scenario::parse(name, text)?;
+    /// with it is found before the run. `part` is what is replayed, if it is not the whole trace. `stop` ends an evaluation.
+    pub fn new(
+        simulation: &Simulation,
+        file: Option<(&str, &str)>,
+        part: Option<Window>,
+        stop: &Stop,
+    ) -> Result<Self, JudgeError> {
+        let (name, scenario) = scenario(simulation, file, part)?;
         let assertion = |written: &sk_api::scenario::Assertion| Assertion {
             name: written.name.clone(),
             text: written.that.clone(),
         };
-        let assertions: Vec<_> = scenario.assertions.iter().map(assertion).collect();
-        let checked = sk_report::check(&assertions, &Setup::new(&scenario).groups(), Scope::default())
-            .map_err(|error| JudgeError::Assertion { file: name.to_owned(), error: Box::new(error) })?;
-        say_what_was_run(&mut scenario, simulation, part);
+        let asserted = scenario.assertions.iter().map(assertion).collect();
+        let groups = Setup::new(&scenario).groups();
+        let checked = assertions::check(asserted, &groups, Scope::default(), is_stopped(stop))
+            .map_err(|error| JudgeError::Assertion { file: name, error: Box::new(error) })?;
         let terms = Terms { accept: scenario.accept.clone(), strict: false };
-        Ok(Self { scenario, checked, terms })
+        Ok(Self { scenario, checked, terms, stop: stop.clone() })
     }
 
     /// Judges a staged run, and adds to it what `skctl` would have added.
@@ -88,7 +94,8 @@ impl Judge {
         let text = self.scenario.to_yaml();
         staged.add_file("scenario.yaml", text.as_bytes())?;
         let analysis = Analysis::of(&staged.run()?)?;
-        let judgement = Judgement::of(&analysis, self.checked.judge(&analysis.summary.figure()), &self.terms);
+        let verdicts = self.checked.judge(&analysis.summary.figure(), is_stopped(&self.stop))?;
+        let judgement = Judgement::of(&analysis, verdicts, &self.terms);
         let (defaults, own) = beside_defaults(&self.scenario)?;
         let asked = Asked { text: &text, differs: &of_scenarios(&defaults, &own) };
         for (name, text) in sk_report::files(&analysis, &judgement, asked)? {
@@ -96,6 +103,29 @@ impl Judge {
         }
         Ok(Judged { analysis, judgement })
     }
+}
+
+/// The scenario that a run is judged by, as the record keeps it, and what it is called.
+fn scenario(
+    simulation: &Simulation,
+    file: Option<(&str, &str)>,
+    part: Option<Window>,
+) -> Result<(String, Scenario), ScenarioError> {
+    let carried = simulation.metadata.annotations.as_ref().and_then(|all| all.get(names::SCENARIO_ANNOTATION));
+    let (name, text) = match (file, carried) {
+        (Some(file), _) => file,
+        (None, Some(text)) => (names::SCENARIO_ANNOTATION, text.as_str()),
+        (None, None) => ("the assumed scenario", ASSUMED),
+    };
+    let mut scenario = Scenario::parse(name, text)?;
+    say_what_was_run(&mut scenario, simulation, part);
+    Ok((name.to_owned(), scenario))
+}
+
+/// A run that was stopped is judged as far as it came; a stop that comes later ends the evaluation.
+fn is_stopped(stop: &Stop) -> impl Fn() -> bool + Clone + Send + 'static {
+    let (before, stop) = (stop.reason().is_some(), stop.clone());
+    move || !before && stop.reason().is_some()
 }
 
 /// The Simulation decides how fast pods start and what is replayed; the scenario in the record says the same.
@@ -127,8 +157,9 @@ mod tests {
         serde_json::from_value(json).unwrap()
     }
 
-    fn read(judge: &Judge) -> Scenario {
-        Scenario::parse("scenario.yaml", &judge.scenario.to_yaml()).unwrap()
+    fn kept(simulation: &Simulation, file: Option<(&str, &str)>, part: Option<Window>) -> Scenario {
+        let (_, scenario) = scenario(simulation, file, part).unwrap();
+        Scenario::parse("scenario.yaml", &scenario.to_yaml()).unwrap()
     }
 
     #[test]
@@ -137,7 +168,7 @@ mod tests {
             format!("{ASSUMED}timing: {{podStartupDelay: 9s}}\ntrace: {{start: +30m}}\nassert: [pods.created >= 1]\n");
         let (start, end) = (SimTime::from_secs(100), SimTime::from_secs(190));
         let part = Window { start, end, includes_end: false };
-        let kept = read(&Judge::new(&simulation(), Some(("mine.yaml", &text)), Some(part)).unwrap());
+        let kept = kept(&simulation(), Some(("mine.yaml", &text)), Some(part));
         assert_eq!(kept.timing.pod_startup_delay, SimDuration::from_secs(3));
         assert_eq!((kept.trace.start, kept.trace.end), (Some(TimeSpec::At(start)), Some(TimeSpec::At(end))));
         assert_eq!(kept.assertions.len(), 1);
@@ -145,7 +176,7 @@ mod tests {
 
     #[test]
     fn a_simulation_that_carries_no_scenario_is_judged_by_nothing() {
-        let kept = read(&Judge::new(&simulation(), None, None).unwrap());
+        let kept = kept(&simulation(), None, None);
         assert_eq!((kept.assertions.len(), kept.name.as_deref()), (0, Some("s")));
     }
 
@@ -154,15 +185,7 @@ mod tests {
         let mut simulation = simulation();
         let carried = format!("{ASSUMED}assert: [pods.created >= 1, unschedulable.pods == 0]\n");
         simulation.metadata.annotations = Some([(names::SCENARIO_ANNOTATION.to_owned(), carried)].into());
-        assert_eq!(read(&Judge::new(&simulation, None, None).unwrap()).assertions.len(), 2);
-        let given = Judge::new(&simulation, Some(("mine.yaml", ASSUMED)), None).unwrap();
-        assert_eq!(read(&given).assertions.len(), 0);
-    }
-
-    #[test]
-    fn an_assertion_that_is_none_is_refused_before_the_run_and_named_with_its_file() {
-        let text = format!("{ASSUMED}assert: [pods.maximal >= 1]\n");
-        let refused = Judge::new(&simulation(), Some(("mine.yaml", &text)), None).unwrap_err().to_string();
-        assert!(refused.contains("mine.yaml") && refused.contains("pods.maximal"), "{refused}");
+        assert_eq!(kept(&simulation, None, None).assertions.len(), 2);
+        assert_eq!(kept(&simulation, Some(("mine.yaml", ASSUMED)), None).assertions.len(), 0);
     }
 }

@@ -21,7 +21,7 @@ use super::kinds::Kind;
 use super::request::Refusal;
 use super::tally::Due;
 use super::virtualise::service_accounts;
-use sk_replay::plan::{Action, Operation, Plan, Window, templates};
+use sk_replay::plan::{Action, Operation, Plan, Window};
 
 /// Requests under way at a time. An API server answers an apply in 5 to 10 ms, so these make about 2,000 a second.
 const WORKERS: usize = 16;
@@ -177,7 +177,7 @@ impl Dispatcher {
             let is_ours = object.key.namespace.as_ref().is_none_or(|name| self.namespaces.ours.contains(name));
             return Ok(is_ours.then_some(Task { due, object, kind, key, deed: Deed::Delete }));
         };
-        let templates = templates::paths(&object.gvk, &self.context.config);
+        let templates = self.context.config.template_paths(&object.gvk);
         if let Some(namespace) = &object.key.namespace {
             if !self.has_namespace(namespace).await? {
                 let name = self.context.virtualiser.namespace(namespace);

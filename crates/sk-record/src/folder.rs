@@ -20,6 +20,9 @@ pub(crate) const META_FILE: &str = "run.json";
 const ALWAYS_OURS: [&str; 6] =
     ["cluster.json", "junit.xml", "report.html", "scenario.yaml", "simulation.json", "summary.json"];
 
+/// So many runs may write one record at the same time, of which the last is kept. Far more than containers share a volume.
+const MAX_SIBLINGS: u64 = 1_000;
+
 /// The folder a record is written in and the one it shall become. Removed when dropped unpublished.
 #[derive(Debug)]
 pub(crate) struct Folder {
@@ -34,12 +37,7 @@ impl Folder {
     pub(crate) fn create(target: &Path) -> Result<Self, Error> {
         check_replaceable(target)?;
         stale::remove(target);
-        // The process id keeps two runs of the same question apart; the leading dot keeps both out of `skctl list`.
-        let staging = sibling(target, "new")?;
-        if staging.exists() {
-            fs::remove_dir_all(&staging).map_err(|source| Error::Write { path: staging.clone(), source })?;
-        }
-        let held = Held::create(&staging).map_err(|source| Error::Write { path: staging.clone(), source })?;
+        let (staging, held) = hold_new(target)?;
         Ok(Self { staging, target: target.to_owned(), published: false, _held: held })
     }
 
@@ -73,7 +71,7 @@ impl Folder {
     pub(crate) fn publish(mut self) -> Result<PathBuf, Error> {
         check_replaceable(&self.target)?;
         list_files(&self.staging)?;
-        let old = sibling(&self.target, "old")?;
+        let old = siblings(&self.target, "old")?.find(|old| !old.exists()).ok_or_else(|| too_many(&self.target))?;
         let replaces = self.target.exists();
         let _held = Held::existing(&self.target);
         if replaces {
@@ -180,10 +178,30 @@ fn entries(dir: &Path) -> Result<Vec<String>, Error> {
     Ok(names)
 }
 
-fn sibling(target: &Path, role: &str) -> Result<PathBuf, Error> {
+/// Makes a folder beside `target` that no other run has, and holds it.
+fn hold_new(target: &Path) -> Result<(PathBuf, Held), Error> {
+    for staging in siblings(target, "new")? {
+        let held = Held::create(&staging).map_err(|source| Error::Write { path: staging.clone(), source })?;
+        if let Some(held) = held {
+            return Ok((staging, held));
+        }
+    }
+    Err(too_many(target))
+}
+
+/// The names that a folder beside `target` may have, best first. The process id keeps two runs of the same question apart;
+/// containers that share a volume may have the same one, so the next numbers follow. The leading dot keeps all of them out of
+/// `skctl list`.
+fn siblings(target: &Path, role: &str) -> Result<impl Iterator<Item = PathBuf>, Error> {
     let refuse = || Error::NoFolder { path: target.to_owned() };
     let name = target.file_name().and_then(|name| name.to_str()).ok_or_else(refuse)?;
-    Ok(target.with_file_name(format!(".{name}.{role}-{}", std::process::id())))
+    let numbers = (0..MAX_SIBLINGS).map(|next| u64::from(std::process::id()) + next);
+    Ok(numbers.map(move |number| target.with_file_name(format!(".{name}.{role}-{number}"))))
+}
+
+fn too_many(target: &Path) -> Error {
+    let source = std::io::Error::other(format!("{MAX_SIBLINGS} runs write it at the same time"));
+    Error::Write { path: target.to_owned(), source }
 }
 
 fn rename(from: &Path, to: &Path) -> Result<(), Error> {
@@ -192,4 +210,20 @@ fn rename(from: &Path, to: &Path) -> Result<(), Error> {
 
 pub(crate) fn write_file(path: &Path, content: &[u8]) -> Result<(), Error> {
     fs::write(path, content).map_err(|source| Error::Write { path: path.to_owned(), source })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_of_the_same_number_in_another_container_keeps_its_folder() {
+        let runs = tempfile::tempdir().unwrap();
+        let target = runs.path().join("a");
+        let theirs = Folder::create(&target).unwrap();
+        theirs.add_file("notes.txt", b"theirs").unwrap();
+        let ours = Folder::create(&target).unwrap();
+        assert_ne!(ours.staging(), theirs.staging());
+        assert_eq!(fs::read(theirs.staging().join("notes.txt")).unwrap(), b"theirs");
+    }
 }

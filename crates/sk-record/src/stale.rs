@@ -18,14 +18,20 @@ const ATTEMPTS: usize = 8;
 pub(crate) struct Held(#[expect(dead_code, reason = "closing the file releases the lock")] Option<File>);
 
 impl Held {
-    /// Makes `folder` and holds it.
-    pub(crate) fn create(folder: &Path) -> io::Result<Self> {
+    /// Makes `folder` and holds it; `None` if it is there already, which means that another run has it.
+    pub(crate) fn create(folder: &Path) -> io::Result<Option<Self>> {
+        if let Some(parent) = folder.parent() {
+            fs::create_dir_all(parent)?;
+        }
         for _ in 0..ATTEMPTS {
-            fs::create_dir_all(folder)?;
+            match fs::create_dir(folder) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(None),
+                made => made?,
+            }
             let held = Self::existing(folder);
             // Another run may have taken the new folder for a leftover until it was locked.
             if folder.is_dir() {
-                return Ok(held);
+                return Ok(Some(held));
             }
         }
         Err(io::Error::other("another run removes it again and again"))
@@ -85,11 +91,11 @@ mod tests {
     fn what_nobody_holds_is_removed_and_nothing_else() {
         let runs = tempfile::tempdir().unwrap();
         let others = [".a.new-", ".a.new-x1", ".a.newer-1", ".b.new-1", "a.new-1", ".a.new-1-2"];
-        for name in others.into_iter().chain([".a.new-1", ".a.new-2"]) {
+        for name in others.into_iter().chain([".a.new-1"]) {
             fs::create_dir_all(runs.path().join(name).join("inside")).unwrap();
         }
         fs::write(runs.path().join(".a.new-3"), "a file of somebody").unwrap();
-        let held = Held::create(&runs.path().join(".a.new-2")).unwrap();
+        let held = Held::create(&runs.path().join(".a.new-2")).unwrap().expect("nobody has it");
         remove(&runs.path().join("a"));
         let mut kept: Vec<_> = others.into_iter().chain([".a.new-2", ".a.new-3"]).map(str::to_owned).collect();
         kept.sort();

@@ -7,7 +7,7 @@
 //! |---|---|---|
 //! | `sk-driver` | namespaces, PriorityClasses, PersistentVolumes | objects with the labels of a run, before and after the change |
 //! | `sk-driver` | creating RoleBindings | to `sk-driver-replay`, in namespaces with the labels of a run |
-//! | `sk-ctrl` | MutatingWebhookConfigurations | named `sk-…-mutatepods`, and for namespaces of a run only |
+//! | `sk-ctrl` | MutatingWebhookConfigurations | named `sk-…-mutatepods`, for new pods and claims in namespaces of a run |
 //!
 //! Kubernetes serves ValidatingAdmissionPolicies since 1.30. On an older cluster the permissions are as wide as RBAC says;
 //! docs/cluster.md says for which clusters that is acceptable.
@@ -67,9 +67,11 @@ fn driver_rules() -> [Value; 3] {
 fn driver_validations() -> [Value; 3] {
     let is_binding = "(request.resource.resource == 'rolebindings')";
     let role = names::DRIVER_REPLAY_ROLE;
+    let before = format!("(oldObject == null || {})", is_of_a_run("oldObject"));
+    let after = format!("(object == null || {})", is_of_a_run("object"));
     [
         validation(
-            &format!("{is_binding} || {}", is_of_a_run("(oldObject == null ? object : oldObject)")),
+            &format!("{is_binding} || ({before} && {after})"),
             "a driver changes and deletes only what a run has made",
         ),
         validation(
@@ -83,13 +85,18 @@ fn driver_validations() -> [Value; 3] {
     ]
 }
 
-fn controller_validations() -> [Value; 2] {
+fn controller_validations() -> [Value; 3] {
     let (virtual_label, simulation) = (names::VIRTUAL_LABEL, names::SIMULATION_LABEL);
     let asks_about_runs = format!(
         "object == null || !has(object.webhooks) || object.webhooks.all(webhook, has(webhook.namespaceSelector) && \
          has(webhook.namespaceSelector.matchLabels) && '{virtual_label}' in webhook.namespaceSelector.matchLabels && \
          '{simulation}' in webhook.namespaceSelector.matchLabels)"
     );
+    // A namespaceSelector does not keep a webhook from cluster-scoped kinds: Kubernetes asks it about each of those.
+    let asks_about_new_pods = "object == null || !has(object.webhooks) || object.webhooks.all(webhook, \
+         !has(webhook.rules) || webhook.rules.all(rule, has(rule.scope) && rule.scope == 'Namespaced' && \
+         rule.apiGroups.all(group, group == '') && rule.operations.all(operation, operation == 'CREATE') && \
+         rule.resources.all(resource, resource in ['pods', 'persistentvolumeclaims'])))";
     let name = "(object == null ? oldObject : object).metadata.name";
     [
         validation(
@@ -97,6 +104,7 @@ fn controller_validations() -> [Value; 2] {
             "the controller makes and changes only the webhook configurations of runs: sk-NAME-mutatepods",
         ),
         validation(&asks_about_runs, "the controller's webhooks are asked about namespaces of a run only"),
+        validation(asks_about_new_pods, "the controller's webhooks are asked about new pods and claims only"),
     ]
 }
 

@@ -241,13 +241,19 @@ async fn the_accounts_can_do_nothing_outside_of_runs(lab: &Lab) {
     let controller = lab.client_as(names::NAMESPACE, names::CONTROLLER_NAME).await;
     let webhooks: Api<DynamicObject> =
         Api::all_with(controller, &resource("admissionregistration.k8s.io", "MutatingWebhookConfiguration"));
-    for (name, words) in
-        [("spy", "only the webhook configurations of runs"), ("sk-a-mutatepods", "namespaces of a run only")]
-    {
+    let of_a_run = json!({"matchLabels": {names::VIRTUAL_LABEL: "true", names::SIMULATION_LABEL: "a"}});
+    let attempts = [
+        ("spy", "secrets", json!({}), "only the webhook configurations of runs"),
+        ("sk-a-mutatepods", "pods", json!({}), "namespaces of a run only"),
+        ("sk-a-mutatepods", "secrets", of_a_run.clone(), "new pods and claims only"),
+        // Kubernetes asks a webhook about cluster-scoped objects whatever its namespaceSelector says.
+        ("sk-a-mutatepods", "nodes", of_a_run, "new pods and claims only"),
+    ];
+    for (name, resource, namespaces, words) in attempts {
         let webhook = json!({
             "name": "spy.simkube.io", "sideEffects": "None", "admissionReviewVersions": ["v1"],
-            "clientConfig": {"url": "https://127.0.0.1:1"},
-            "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "resources": ["secrets"], "operations": ["*"]}],
+            "clientConfig": {"url": "https://127.0.0.1:1"}, "namespaceSelector": namespaces,
+            "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "resources": [resource], "operations": ["CREATE"]}],
         });
         let webhook = json!({"metadata": {"name": name}, "webhooks": [webhook]});
         let webhook: DynamicObject = serde_json::from_value(webhook).expect("a configuration");

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use sk_core::SimDuration;
 use sk_record::Group;
 
+use crate::assertion_syntax::in_words;
 use crate::baseline::{COMPARED, Scope, compared, mean};
 use crate::figure::{Figure, ToFigure};
 use crate::figures::{Cost, Deviation, Fidelity, GroupFigures, PodFigures, Summary};
@@ -142,12 +143,12 @@ fn compile(text: &str) -> Result<Program, AssertionError> {
     Program::compile(text).map_err(|errors| {
         let first = errors.errors.first();
         let column = first.and_then(|error| usize::try_from(error.pos.1).ok());
-        let message = first.map_or_else(|| "it cannot be read".to_owned(), |error| error.msg.clone());
+        let message = first.map_or_else(|| "it cannot be read".to_owned(), |error| in_words(&error.msg));
         let advice = spelt_duration(text)
             .or_else(|| reserved_word(text))
             .map(|advice| format!("; {advice}"))
             .unwrap_or_default();
-        refuse(text, column, format!("no valid CEL: {message}{advice}"))
+        refuse(text, column, format!("invalid CEL: {message}{advice}"))
     })
 }
 

@@ -1,6 +1,8 @@
 //! Escapes text from a trace, which anyone may have written, for HTML, XML, Markdown, terminals and JSON inside a
 //! script.
 
+use std::borrow::Cow;
+
 /// Characters that are not seen themselves but change how what is around them is seen: marks of direction, which turn
 /// text around, separators of lines and paragraphs, and the byte order mark. Controls are not among them.
 pub fn is_deceptive(char: char) -> bool {
@@ -24,6 +26,24 @@ pub(crate) fn markup(text: &str) -> String {
         }
     }
     safe
+}
+
+/// For attributes of XML that people read line by line: ends of lines are written as references, so that a text stays within
+/// the line of its element.
+pub(crate) fn attribute(text: &str) -> String {
+    markup(text).replace('\n', "&#10;").replace('\r', "&#13;").replace('\t', "&#9;")
+}
+
+/// JSON for terminals: deceptive characters, which can only occur in its strings, are written as escapes.
+pub fn json_in_terminal(json: &str) -> Cow<'_, str> {
+    if !json.contains(is_deceptive) {
+        return Cow::Borrowed(json);
+    }
+    let mut safe = String::with_capacity(json.len());
+    for c in json.chars() {
+        if is_deceptive(c) { safe.push_str(&format!("\\u{:04x}", u32::from(c))) } else { safe.push(c) }
+    }
+    Cow::Owned(safe)
 }
 
 /// JSON that is safe inside `<script>`: no `<` means no `</script>` and no `<!--`. Deceptive characters, which can only
@@ -67,5 +87,14 @@ mod tests {
         assert_eq!(markup("pay\u{202e}roll\u{2066}"), "pay\u{fffd}roll\u{fffd}");
         assert_eq!(markdown("pay\u{200f}roll\u{2028}"), "pay roll ");
         assert_eq!(json_in_script("[\"a\u{202e}b\"]"), "[\"a\u{fffd}b\"]");
+    }
+
+    #[test]
+    fn a_text_cannot_leave_its_line() {
+        assert_eq!(attribute("a\"\nPASS\r\t<b>"), "a&quot;&#10;PASS&#13;&#9;&lt;b&gt;");
+        let json = serde_json::to_string("pay\u{202e}roll").unwrap();
+        let shown = json_in_terminal(&json);
+        assert_eq!(shown, "\"pay\\u202eroll\"");
+        assert_eq!(serde_json::from_str::<String>(&shown).unwrap(), "pay\u{202e}roll", "it is the same JSON");
     }
 }

@@ -6,7 +6,7 @@
 
 use crate::analysis::Analysis;
 use crate::assertion::Verdict;
-use crate::escape::markup;
+use crate::escape::attribute;
 use crate::verdict::{Exit, Judged, Judgement, Mark};
 use crate::words::plural;
 
@@ -71,7 +71,7 @@ impl Suite {
 pub fn document(suites: &[Suite]) -> String {
     let mut xml = format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites {}>\n", Suite::counts(suites));
     for suite in suites {
-        let name = markup(&suite.name);
+        let name = attribute(&suite.name);
         xml.push_str(&format!("  <testsuite name=\"{name}\" {}>\n", Suite::counts(std::slice::from_ref(suite))));
         xml.push_str(&properties(suite));
         for (case_name, message, judged) in &suite.cases {
@@ -84,7 +84,7 @@ pub fn document(suites: &[Suite]) -> String {
 
 fn properties(suite: &Suite) -> String {
     let one =
-        |(name, value): &(&str, String)| format!("      <property name=\"{name}\" value=\"{}\"/>\n", markup(value));
+        |(name, value): &(&str, String)| format!("      <property name=\"{name}\" value=\"{}\"/>\n", attribute(value));
     let all: String = suite.properties.iter().map(one).collect();
     if all.is_empty() { all } else { format!("    <properties>\n{all}    </properties>\n") }
 }
@@ -111,12 +111,12 @@ fn strictness(judgement: &Judgement) -> Option<(String, String, Judged)> {
 }
 
 fn case(run: &str, name: &str, message: &str, judged: &Judged) -> String {
-    let open = format!("    <testcase classname=\"{run}\" name=\"{}\"", markup(name));
+    let open = format!("    <testcase classname=\"{run}\" name=\"{}\"", attribute(name));
     let (element, message) = match judged {
         Judged::Pass => return open + "/>\n",
         Judged::Fail => ("failure", message),
         Judged::Skipped(why) => ("skipped", why.as_str()),
         Judged::Error(why) => ("error", why.as_str()),
     };
-    format!("{open}>\n      <{element} message=\"{}\"/>\n    </testcase>\n", markup(message))
+    format!("{open}>\n      <{element} message=\"{}\"/>\n    </testcase>\n", attribute(message))
 }

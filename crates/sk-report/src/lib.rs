@@ -31,6 +31,7 @@
 
 pub mod analysis;
 pub mod assertion;
+mod assertion_syntax;
 pub mod baseline;
 pub mod causes;
 pub mod changes;

@@ -17,6 +17,8 @@ pub fn in_words(error: &Error) -> String {
         Error::DuplicateMappingKey { key: Some(key), .. } => {
             format!("`{}` occurs twice; keep one of them", key.escape_debug())
         }
+        // The parser's own limit of brackets has no variant of its own.
+        Error::ExternalMessage { msg, .. } if msg.contains("recursion limit") => TOO_DEEP.to_owned(),
         Error::InvalidScalar { ty, .. } => format!("{} is expected here", type_in_words(ty)),
         Error::Unexpected { expected, .. } => format!("{} is expected here", token_in_words(expected)),
         Error::SerdeUnknownField { field, expected, .. } => {
@@ -29,11 +31,12 @@ pub fn in_words(error: &Error) -> String {
     }
 }
 
+const TOO_DEEP: &str = "it is nested deeper than is read";
 const TOO_REPETITIVE: &str = "aliases (`*name`) repeat more than is read; write out less of it";
 
 fn over_budget(breach: &BudgetBreach) -> &'static str {
     match breach {
-        BudgetBreach::Depth { .. } => "it is nested deeper than is read",
+        BudgetBreach::Depth { .. } => TOO_DEEP,
         BudgetBreach::Documents { .. } => "it has more documents (`---`) than are read; make several files of it",
         BudgetBreach::Anchors { .. }
         | BudgetBreach::Aliases { .. }

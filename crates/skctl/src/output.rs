@@ -8,7 +8,7 @@ use std::io::{self, Write};
 
 use anyhow::Result;
 use serde::Serialize;
-use sk_report::escape::is_deceptive;
+use sk_report::escape::{is_deceptive, json_in_terminal};
 
 use crate::cli::Global;
 
@@ -58,7 +58,7 @@ pub(crate) fn print(text: &str) -> Result<()> {
 pub(crate) fn print_json(value: &impl Serialize) -> Result<()> {
     let text = serde_json::to_string_pretty(value)?;
     let mut out = io::stdout().lock();
-    writeln!(out, "{text}")?;
+    writeln!(out, "{}", json_in_terminal(&text))?;
     Ok(out.flush()?)
 }
 

@@ -288,12 +288,18 @@ fn nobody_reads_the_words_of_a_yaml_library() {
         "deep.yaml",
         format!("apiVersion: v1\nkind: ConfigMap\ndata: {}{}\n", "[".repeat(200), "]".repeat(200)),
     );
+    write(
+        &dir,
+        "deeper.yaml",
+        format!("apiVersion: v1\nkind: ConfigMap\ndata: {}{}\n", "[".repeat(300), "]".repeat(300)),
+    );
     let laughs: String =
         (0..9).map(|n| format!("a{}: &a{} [{}]\n", n + 1, n + 1, format!("*a{n}, ").repeat(9))).collect();
     write(&dir, "laughs.yaml", format!("a0: &a0 [x]\n{laughs}"));
     for (file, words) in [
         ("twice.yaml", "document 1, line 4: `metadata` occurs twice; keep one of them"),
         ("deep.yaml", "line 3: it is nested deeper than is read"),
+        ("deeper.yaml", "it is nested deeper than is read"),
         ("laughs.yaml", "aliases (`*name`) repeat more than is read"),
     ] {
         for command in [&["validate", file][..], &["trace", "show", file]] {

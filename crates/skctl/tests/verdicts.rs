@@ -252,17 +252,22 @@ fn names_forge_no_line_of_an_answer() {
         object("Deployment"),
         object("Rollout"),
         r#"{"at":"2026-01-05T09:30:00Z","mark":"moment"}"#.to_owned(),
+        format!(r#"{{"gap":{{"from":"2026-01-05T09:10:00Z","to":"2026-01-05T09:11:00Z","reason":{forged}}}}}"#),
     ];
     write(&dir, "shop.yaml", lines.join("\n") + "\n");
+    let assertion = format!("assert: [{{name: {forged}, that: unschedulable.pods < 0}}]\n");
+    write(&dir, "nodes.yaml", format!("{NODES}{assertion}"));
     write(&dir, "drop.jq", ".metadata.labels.x = \"y\"");
     for args in [
         &["run", "shop.yaml", "-f", "nodes.yaml", "-O", "runs/shop"][..],
         &["report", "runs/shop"],
         &["report", "runs/shop", "-o", "markdown"],
         &["report", "runs/shop", "-o", "junit"],
+        &["report", "runs/shop", "-o", "json"],
         &["list"],
         &["validate", "shop.yaml"],
         &["trace", "show", "shop.yaml"],
+        &["trace", "show", "shop.yaml", "-o", "json"],
         &["trace", "show", "shop.yaml", "--values"],
         &["trace", "transform", "shop.yaml", "-f", "drop.jq"],
     ] {

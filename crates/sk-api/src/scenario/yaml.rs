@@ -283,7 +283,8 @@ fn too_deep() -> String {
 }
 
 fn reader_message(error: &YamlError) -> String {
-    UserMessageFormatter.format_message(error).escape_debug().to_string()
+    let message = UserMessageFormatter.format_message(error);
+    message.chars().map(|char| if char.is_control() { ' ' } else { char }).collect()
 }
 
 impl<'de> Deserialize<'de> for Node {

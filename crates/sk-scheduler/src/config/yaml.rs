@@ -7,7 +7,7 @@ use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
-use serde_saphyr::Spanned;
+use serde_saphyr::{MessageFormatter as _, Spanned, UserMessageFormatter};
 
 use super::ConfigError;
 use super::reader::{Path, Step};
@@ -26,7 +26,8 @@ pub(super) fn read(text: &str) -> Result<Value, ConfigError> {
     }
     serde_saphyr::from_str(text).map_err(|error| {
         let place = error.location().map(|at| (at.line(), at.column()));
-        refused(format!("is no YAML that can be read: {}", error.without_snippet()), place)
+        let message = UserMessageFormatter.format_message(error.without_snippet());
+        refused(format!("is not valid YAML: {}", message.lines().next().unwrap_or_default()), place)
     })
 }
 

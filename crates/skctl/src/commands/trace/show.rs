@@ -39,6 +39,7 @@ fn in_lines(mut summary: Summary) -> Summary {
     let kinds = std::mem::take(&mut summary.kinds);
     summary.kinds = kinds.into_iter().map(|(kind, counts)| (in_line(kind), counts)).collect();
     summary.tracked = std::mem::take(&mut summary.tracked).into_iter().map(in_line).collect();
+    summary.gaps.first.iter_mut().for_each(|gap| *gap = output::line(gap));
     summary
 }
 

@@ -223,7 +223,15 @@ impl Object {
     pub fn replica_set(&self) -> Option<&ReplicaSet> {
         match &self.body {
             Body::ReplicaSet(set) | Body::ReplicationController(ReplicationController(set)) => Some(set),
-            _ => None,
+            Body::Pod(_)
+            | Body::Node(_)
+            | Body::Namespace(_)
+            | Body::Deployment(_)
+            | Body::StatefulSet(_)
+            | Body::DaemonSet(_)
+            | Body::Job(_)
+            | Body::CronJob(_)
+            | Body::Other(_) => None,
         }
     }
 

@@ -14,7 +14,6 @@ use sk_core::{ObjectRef, Quantity, SmolStr, Taint, TemplateId};
 use sk_store::trace::{Change, Trace, TraceError};
 
 use crate::nodes::{ReservedBy, group_of, quantity};
-use crate::plan::templates;
 
 /// Labels that name one node and not what it is.
 const OWN_LABELS: [&str; 1] = ["kubernetes.io/hostname"];
@@ -125,7 +124,7 @@ pub fn demand(trace: &Trace) -> Result<Demand, TraceError> {
     let mut objects: BTreeMap<ObjectRef, (Quantity, Quantity)> = BTreeMap::new();
     for record in trace.records()? {
         let Change::Apply(object) = record?.change else { continue };
-        let paths = templates::paths(&object.reference().gvk, trace.config());
+        let paths = trace.config().template_paths(&object.reference().gvk);
         let replicas =
             object.value().pointer("/spec/replicas").and_then(Value::as_i64).unwrap_or(1).clamp(0, 1_000_000);
         for template in TemplateId::all_in(object.value(), &paths) {

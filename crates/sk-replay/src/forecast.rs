@@ -17,7 +17,7 @@ use sk_store::trace::Change;
 
 use crate::beginning::Beginning;
 use crate::embedded::{RunError, RunRequest};
-use crate::plan::{Plan, Start, templates};
+use crate::plan::{Plan, Start};
 use crate::refusals::rules_of;
 
 /// How long the scheduler is given: one look takes milliseconds.
@@ -117,7 +117,7 @@ fn pods_of(object: &sk_store::trace::Object, request: &RunRequest<'_>) -> Vec<Va
             "spec": template.get("spec").cloned().unwrap_or_else(|| json!({})),
         })
     };
-    let paths = templates::paths(&reference.gvk, request.trace.config());
+    let paths = request.trace.config().template_paths(&reference.gvk);
     let all = TemplateId::all_in(object.value(), &paths);
     all.iter().filter_map(|template| template.path.get(object.value())).map(pod).collect()
 }

@@ -51,9 +51,6 @@ pub struct Seen {
     pub object: Arc<Object>,
 }
 
-/// The series of desired replicas.
-const REPLICAS: &str = "replicas";
-
 /// Of how many specs it is remembered what they ask for: 4,096 × 100 bytes are 0.4 MB, and the specs are those of pods.
 const SPEC_MEMORY: usize = 1 << 12;
 
@@ -154,7 +151,15 @@ impl Recorder {
         match &object.body {
             Body::Pod(pod) => self.see_pod(at, change, id, object, pod),
             Body::Node(node) => self.see_node(at, change, object, node),
-            _ => self.see_owner(at, change, object),
+            Body::Namespace(_)
+            | Body::Deployment(_)
+            | Body::ReplicaSet(_)
+            | Body::ReplicationController(_)
+            | Body::StatefulSet(_)
+            | Body::DaemonSet(_)
+            | Body::Job(_)
+            | Body::CronJob(_)
+            | Body::Other(_) => self.see_owner(at, change, object),
         }
     }
 
@@ -312,7 +317,7 @@ impl Recorder {
         }
         match change {
             Change::Deleted => self.owners.remove(&object.uid),
-            _ => self.owners.insert(object.uid, self.names.intern(&owner)),
+            Change::Added | Change::Modified => self.owners.insert(object.uid, self.names.intern(&owner)),
         };
         Ok(())
     }
@@ -327,7 +332,12 @@ impl Recorder {
             Body::Other(other) => {
                 other.fields.get("spec").and_then(|spec| spec.get("replicas")).and_then(serde_json::Value::as_i64)
             }
-            _ => None,
+            Body::Pod(_)
+            | Body::Node(_)
+            | Body::Namespace(_)
+            | Body::DaemonSet(_)
+            | Body::Job(_)
+            | Body::CronJob(_) => None,
         };
         let Some(replicas) = replicas else { return Ok(()) };
         let value = (change != Change::Deleted).then_some(replicas);
@@ -340,7 +350,7 @@ impl Recorder {
         }
         self.writer.push_series(&SeriesRow {
             time: at,
-            series: REPLICAS.to_owned(),
+            series: SeriesRow::REPLICAS.to_owned(),
             key: owner.to_string(),
             value: value.map(|value| value as f64),
         })

@@ -11,7 +11,7 @@ use sk_core::{Gvk, ObjectRef, Resources, SimTime, SmolStr};
 use sk_record::{DecisionRow, EndedBy, Engine, Explained, NodeRow, Outcome, PodRow, RunMeta, SeriesRow};
 use sk_store::trace::{Change, NodeEvent, Observation, Trace, TraceError};
 
-use crate::plan::{Window, demand, templates};
+use crate::plan::{Window, demand};
 use crate::record::{about, owner_name};
 
 /// Pods that are read into memory: as many as a run may have.
@@ -140,7 +140,7 @@ fn learn_requests(object: &ObjectRef, value: &Value, trace: &Trace, requests: &m
     if object.gvk.kind == "Pod" {
         requests.insert((object.clone(), None), demand::requested(&value["spec"]));
     }
-    for path in templates::paths(&object.gvk, trace.config()) {
+    for path in trace.config().template_paths(&object.gvk) {
         for (at, template) in path.find(value) {
             let requested = demand::requested(&template["spec"]);
             let id = TemplateId::of(at, template);

@@ -19,7 +19,6 @@
 //! hold, and a summary.
 
 pub mod generate;
-mod kinds;
 pub mod merge;
 mod names;
 mod rewrite;

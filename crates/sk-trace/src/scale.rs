@@ -13,7 +13,6 @@ use sk_core::rng::Stream;
 use sk_core::{ObjectRef, SmolStr};
 use sk_store::trace::{Change, Deletion, Format, Object, OwnerLives, Row, Trace};
 
-use crate::kinds;
 use crate::names::number;
 use crate::rewrite::{SECTIONS, Sink};
 use crate::templates::ChangedTemplates;
@@ -99,7 +98,7 @@ struct Scaler<'a> {
 impl Scaler<'_> {
     /// How many of this object there are to be. What is no workload stays one.
     fn copies(&self, object: &ObjectRef) -> u64 {
-        if kinds::template_paths(self.trace.config(), &object.gvk).is_empty() {
+        if self.trace.config().template_paths(&object.gvk).is_empty() {
             return 1;
         }
         let name = format!("copies of {} {}", object.gvk, object.key);
@@ -144,7 +143,7 @@ impl Scaler<'_> {
             if made["spec"]["selector"]["matchLabels"].is_object() {
                 label(&mut made["spec"]["selector"], "matchLabels", copy);
             }
-            for path in kinds::template_paths(self.trace.config(), &reference.gvk) {
+            for path in self.trace.config().template_paths(&reference.gvk) {
                 path.change_each(&mut made, |_, template| label(&mut template["metadata"], "labels", copy));
             }
             self.templates.note(self.trace.config(), &name, value, &made);

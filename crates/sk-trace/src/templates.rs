@@ -6,7 +6,6 @@ use serde_json::Value;
 use sk_core::{Gvk, ObjectRef, PointerPattern, StableHash, TemplateId};
 use sk_store::trace::{OwnerLives, TracerConfig};
 
-use crate::kinds;
 use crate::names::number;
 
 /// How many changed templates are remembered: 2^20 at about 40 bytes are 40 MiB. The lives of further ones are replayed
@@ -25,7 +24,7 @@ impl ChangedTemplates {
     /// The object called `reference` was `before` and is `after`. A template that moved within it is forgotten.
     pub(crate) fn note(&mut self, config: &TracerConfig, reference: &ObjectRef, before: &Value, after: &Value) {
         let gvk = &reference.gvk;
-        let paths = self.paths.entry(gvk.clone()).or_insert_with(|| kinds::template_paths(config, gvk));
+        let paths = self.paths.entry(gvk.clone()).or_insert_with(|| config.template_paths(gvk));
         for (at, old) in paths.iter().flat_map(|path| path.find(before)) {
             let Some(new) = at.get(after).filter(|new| *new != old) else { continue };
             let (old, new) = (TemplateId::of(at.clone(), old), TemplateId::of(at, new));

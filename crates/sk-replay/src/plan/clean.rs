@@ -2,7 +2,7 @@
 //! not exist in the replay.
 
 use serde_json::{Map, Value};
-use sk_core::Gvk;
+use sk_core::{Gvk, PointerPattern};
 
 /// Metadata that belongs to the recorded cluster.
 const SERVER_METADATA: [&str; 10] = [
@@ -33,7 +33,13 @@ const CLAIM_ANNOTATIONS: [&str; 4] = [
 /// Volumes that admission adds to every pod for its API token.
 const TOKEN_VOLUME_PREFIX: &str = "kube-api-access";
 
-pub(super) fn remove_what_a_server_allots(gvk: &Gvk, object: &mut Value, keep_volumes: bool) {
+/// `templates` are the places of the kind's pod templates.
+pub(super) fn remove_what_a_server_allots(
+    gvk: &Gvk,
+    object: &mut Value,
+    templates: &[PointerPattern],
+    keep_volumes: bool,
+) {
     let Some(fields) = object.as_object_mut() else { return };
     fields.remove("status");
     if let Some(metadata) = section(fields, "metadata") {
@@ -56,9 +62,12 @@ pub(super) fn remove_what_a_server_allots(gvk: &Gvk, object: &mut Value, keep_vo
         ("batch", "Job") => clean_job(fields),
         _ => {}
     }
-    let template = if gvk.kind == "CronJob" { "/spec/jobTemplate/spec/template/spec" } else { "/spec/template/spec" };
-    if let Some(spec) = object.pointer_mut(template).and_then(Value::as_object_mut) {
-        clean_pod_spec(spec);
+    for pattern in templates {
+        pattern.change_each(object, |_, template| {
+            if let Some(spec) = template.get_mut("spec").and_then(Value::as_object_mut) {
+                clean_pod_spec(spec);
+            }
+        });
     }
 }
 
@@ -126,14 +135,26 @@ fn clean_pod_spec(spec: &mut Map<String, Value>) {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use sk_core::registry::template_path;
 
     use super::*;
 
     fn cleaned(mut object: Value) -> Value {
         let (version, kind) = (object["apiVersion"].as_str().unwrap(), object["kind"].as_str().unwrap());
         let gvk = Gvk::from_api_version(version, kind).unwrap();
-        remove_what_a_server_allots(&gvk, &mut object, false);
+        let templates: Vec<_> = template_path(&gvk).into_iter().collect();
+        remove_what_a_server_allots(&gvk, &mut object, &templates, false);
         object
+    }
+
+    #[test]
+    fn token_volumes_leave_the_templates_of_custom_kinds_too() {
+        let volumes = json!([{"name": "kube-api-access-x1"}, {"name": "data"}]);
+        let group = json!({"template": {"spec": {"volumes": volumes}}});
+        let mut object = json!({"apiVersion": "example.com/v1", "kind": "Fleet", "spec": {"groups": [group]}});
+        let gvk = Gvk::new_static("example.com", "v1", "Fleet");
+        remove_what_a_server_allots(&gvk, &mut object, &["/spec/groups/*/template".parse().unwrap()], false);
+        assert_eq!(object["spec"]["groups"][0]["template"]["spec"]["volumes"], json!([{"name": "data"}]));
     }
 
     #[test]
@@ -198,7 +219,7 @@ mod tests {
         assert_eq!(clean["metadata"]["annotations"], json!({"team": "a"}));
         assert_eq!(clean["spec"], json!({"resources": {}}));
         let mut kept = json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "spec": {"volumeName": "pv-1"}});
-        remove_what_a_server_allots(&Gvk::new_static("", "v1", "PersistentVolumeClaim"), &mut kept, true);
+        remove_what_a_server_allots(&Gvk::new_static("", "v1", "PersistentVolumeClaim"), &mut kept, &[], true);
         assert_eq!(kept["spec"], json!({"volumeName": "pv-1"}), "the embedded engine knows what to do with it");
     }
 
@@ -206,7 +227,7 @@ mod tests {
     fn objects_of_any_shape_are_left_standing() {
         for object in [json!({"apiVersion": "v1", "kind": "Service", "metadata": [], "spec": 3}), json!(null)] {
             let mut copy = object.clone();
-            remove_what_a_server_allots(&Gvk::new_static("", "v1", "Service"), &mut copy, false);
+            remove_what_a_server_allots(&Gvk::new_static("", "v1", "Service"), &mut copy, &[], false);
             assert_eq!(copy, object);
         }
     }

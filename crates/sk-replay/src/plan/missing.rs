@@ -14,10 +14,10 @@ use sk_core::{Gvk, ObjectRef, SimTime};
 use sk_record::{Basis, Missing, MissingWhy};
 use sk_store::trace::{OwnerLives, TracerConfig};
 
+use super::Window;
 use super::children::controller;
 use super::demand::{Demand, Schedulers};
 use super::prerequisites::Prerequisites;
-use super::{Window, templates};
 
 /// Objects that are named one by one; the rest of a kind is one entry. 10,000 × 400 bytes are 4 MB of run.json.
 const MAX_NAMED: usize = 10_000;
@@ -55,7 +55,7 @@ impl Found {
 impl Gaps {
     /// Looks at a version of an object. `replaces`: the versions before it lie before the run's start and do not count.
     pub(super) fn look_at(&mut self, object: &ObjectRef, value: &Value, config: &TracerConfig, replaces: bool) {
-        let paths = templates::paths(&object.gvk, config);
+        let paths = config.template_paths(&object.gvk);
         let demand = Demand::of(&object.gvk, value, &paths, &self.schedulers);
         if let Some(prerequisites) = &mut self.prerequisites {
             prerequisites.look_at(object, value, &paths);
@@ -75,7 +75,7 @@ impl Gaps {
 
     /// What a simulated object asks for; nothing if it asks for nothing, or is not simulated.
     pub(super) fn demand(&self, gvk: &Gvk, value: &Value, config: &TracerConfig) -> Option<Demand> {
-        Demand::of(gvk, value, &templates::paths(gvk, config), &self.schedulers)
+        Demand::of(gvk, value, &config.template_paths(gvk), &self.schedulers)
             .filter(|demand| why_missing(gvk, demand).is_none())
     }
 

@@ -14,7 +14,6 @@ pub mod overlay;
 mod pods;
 mod prerequisites;
 mod start;
-pub mod templates;
 mod unmodelled;
 
 use std::collections::{BTreeSet, VecDeque};
@@ -290,7 +289,8 @@ impl<'t, R: Iterator<Item = Result<Record, TraceError>>> Plan<'t, R> {
         }
         self.make_namespace(at, &reference);
         let mut value = object.into_value();
-        clean::remove_what_a_server_allots(&reference.gvk, &mut value, self.keep_volumes);
+        let templates = self.config.template_paths(&reference.gvk);
+        clean::remove_what_a_server_allots(&reference.gvk, &mut value, &templates, self.keep_volumes);
         self.stamp(&reference, &mut value);
         let is_pod = is_pod(&reference.gvk);
         let content = if self.for_engine && is_pod { self.pods.read(value) } else { Content::Json(value) };
@@ -308,7 +308,9 @@ impl<'t, R: Iterator<Item = Result<Record, TraceError>>> Plan<'t, R> {
                 return None;
             }
             let mut prepared = value.clone();
-            clean::remove_what_a_server_allots(&object.reference().gvk, &mut prepared, self.keep_volumes);
+            let gvk = &object.reference().gvk;
+            let templates = self.config.template_paths(gvk);
+            clean::remove_what_a_server_allots(gvk, &mut prepared, &templates, self.keep_volumes);
             self.stamp(object.reference(), &mut prepared);
             if Unmodelled::finds_in(object.reference(), value, self.config) {
                 return None;
@@ -347,7 +349,7 @@ impl<'t, R: Iterator<Item = Result<Record, TraceError>>> Plan<'t, R> {
 
     /// Writes into every pod template which it is, so that a pod made from it can be given a recorded life.
     fn stamp(&self, owner: &ObjectRef, value: &mut Value) {
-        for template in TemplateId::all_in(value, &templates::paths(&owner.gvk, self.config)) {
+        for template in TemplateId::all_in(value, &self.config.template_paths(&owner.gvk)) {
             let Some(place) = template.path.get_mut(value).and_then(Value::as_object_mut) else { continue };
             let metadata = place.entry("metadata").or_insert_with(|| json!({}));
             let Some(metadata) = metadata.as_object_mut() else { continue };

@@ -8,8 +8,6 @@ use sk_core::{Gvk, ObjectKey, ObjectRef, SmolStr};
 use sk_engine::PassedThrough;
 use sk_store::trace::TracerConfig;
 
-use super::templates;
-
 /// One thing that is not modelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Finding {
@@ -102,7 +100,7 @@ impl Unmodelled {
             self.found(CUSTOM, object);
         }
         self.look_at_storage(object, value);
-        for pattern in templates::paths(&object.gvk, config) {
+        for pattern in config.template_paths(&object.gvk) {
             for (_, template) in pattern.find(value) {
                 if let Some(spec) = template.get("spec") {
                     self.look_at_pod(object, spec);

@@ -6,7 +6,8 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use sk_core::Gvk;
+use sk_core::registry::template_path;
+use sk_core::{Gvk, PointerPattern};
 
 /// The tracer's configuration.
 #[derive(Clone, Debug, PartialEq)]
@@ -58,6 +59,15 @@ impl TracerConfig {
     /// What is recorded, by kind.
     pub fn tracked(&self) -> &BTreeMap<Gvk, Tracked> {
         &self.tracked
+    }
+
+    /// Where objects of a kind keep their pod templates: as the tracer was configured, else as Kubernetes' own kinds do; nothing
+    /// for kinds without pods. A path that is not a JSON pointer finds nothing; validation names it.
+    pub fn template_paths(&self, gvk: &Gvk) -> Vec<PointerPattern> {
+        match self.tracked.get(gvk).and_then(|tracked| tracked.pod_spec_template_paths.as_ref()) {
+            Some(paths) => paths.iter().filter_map(|path| path.parse().ok()).collect(),
+            None => template_path(gvk).into_iter().collect(),
+        }
     }
 
     /// The configuration as it was written.

@@ -15,7 +15,6 @@ use sk_store::trace::{Change, Deletion, Format, Object, OwnerLives, Row, Trace};
 use super::Validation;
 use super::codes::Rule;
 use super::references::{beside, of_template, target};
-use crate::kinds;
 use crate::names::{Names, number};
 use crate::rewrite::{SECTIONS, Sink};
 use crate::templates::ChangedTemplates;
@@ -106,7 +105,7 @@ impl<'a> Fixer<'a> {
 
     /// Gives every reference to something missing its remedy.
     fn references(&mut self, reference: &ObjectRef, value: &mut Value) {
-        let paths = kinds::template_paths(self.trace.config(), &reference.gvk);
+        let paths = self.trace.config().template_paths(&reference.gvk);
         let mut before = None;
         for at in paths.iter().flat_map(|path| path.resolve(value)).collect::<Vec<_>>() {
             let missing = self.missing_in(reference, value, &at);

@@ -18,7 +18,6 @@ use sk_core::{Gvk, ObjectRef, Pointer, PointerPattern, SimTime};
 use sk_store::TraceError;
 use sk_store::trace::{Change, Deletion, Mark, Object, OwnerLives, Record, Trace};
 
-use crate::kinds;
 use crate::names::{Names, number};
 
 pub use codes::{Code, Rule, Severity, all, explain};
@@ -147,7 +146,7 @@ impl<'a> Pass<'a> {
         let paths = self
             .templates
             .entry(reference.gvk.clone())
-            .or_insert_with(|| kinds::template_paths(self.trace.config(), &reference.gvk));
+            .or_insert_with(|| self.trace.config().template_paths(&reference.gvk));
         for path in &*paths {
             let found = path.resolve(object.value());
             if found.is_empty() {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 use sk_api::tracer::Config;
-use sk_core::Gvk;
+use sk_core::{Gvk, registry};
 
 use super::{CERTIFICATE, EXPORTER, EXPORTER_ROLE, NAME, Options, Readable, cluster_metadata, metadata};
 use crate::auth;
@@ -87,23 +87,9 @@ fn binding(kind: &str, metadata: &Value, role_kind: &str, role: &str, account: &
     })
 }
 
-/// How a kind is most probably called in RBAC. Kubernetes' own kinds all follow these rules (Endpoints aside).
+/// The resource of a kind in RBAC, where no cluster was asked: Kubernetes' own kinds are known, others are guessed.
 fn guess(kind: &Gvk) -> Readable {
-    Readable { group: kind.group.to_string(), resource: plural(&kind.kind.to_lowercase()) }
-}
-
-/// The plural of a kind's name in small letters, as Kubernetes' `UnsafeGuessKindToResource` guesses it
-/// (apimachinery/pkg/api/meta/restmapper.go, v0.36.4).
-pub(super) fn plural(singular: &str) -> String {
-    let consonant_before_y = |stem: &str| !stem.ends_with(['a', 'e', 'i', 'o', 'u']);
-    match singular.strip_suffix('y') {
-        _ if singular == "endpoints" => singular.to_owned(),
-        Some(stem) if consonant_before_y(stem) => format!("{stem}ies"),
-        _ if singular.ends_with(['s', 'x', 'z']) || singular.ends_with("ch") || singular.ends_with("sh") => {
-            format!("{singular}es")
-        }
-        _ => format!("{singular}s"),
-    }
+    Readable { group: kind.group.to_string(), resource: registry::plural(kind).into_owned() }
 }
 
 #[cfg(test)]
@@ -113,16 +99,16 @@ mod tests {
     #[test]
     fn kinds_are_called_as_kubernetes_calls_them() {
         let known = [
-            ("pod", "pods"),
-            ("ingress", "ingresses"),
-            ("networkpolicy", "networkpolicies"),
-            ("endpoints", "endpoints"),
-            ("storageclass", "storageclasses"),
-            ("gateway", "gateways"),
-            ("replicaset", "replicasets"),
+            ("v1.Pod", "pods"),
+            ("networking.k8s.io/v1.Ingress", "ingresses"),
+            ("networking.k8s.io/v1.NetworkPolicy", "networkpolicies"),
+            ("v1.Endpoints", "endpoints"),
+            ("storage.k8s.io/v1.StorageClass", "storageclasses"),
+            ("gateway.networking.k8s.io/v1.Gateway", "gateways"),
+            ("example.com/v1.Proxy", "proxies"),
         ];
-        for (singular, expected) in known {
-            assert_eq!(plural(singular), expected);
+        for (kind, expected) in known {
+            assert_eq!(guess(&kind.parse().unwrap()).resource, expected);
         }
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use anyhow::{Result, bail};
 use sk_core::SmolStr;
-use sk_store::trace::Change;
+use sk_store::trace::What;
 
 use super::material::Material;
 use crate::output;
@@ -49,9 +49,9 @@ fn in_text(text: &str) -> impl Iterator<Item = &str> {
 /// Every namespace that an object of the trace, or one laid over it, is in.
 fn namespaces(material: &Material) -> Result<BTreeSet<SmolStr>> {
     let mut found = BTreeSet::new();
-    for record in material.trace.records()? {
-        if let Change::Apply(object) = record?.change
-            && let Some(namespace) = object.reference().key.namespace.as_ref()
+    for head in material.trace.heads()? {
+        if let What::Apply(object, _) = head?.what
+            && let Some(namespace) = object.key.namespace.as_ref()
             && !found.contains(namespace)
         {
             found.insert(namespace.clone());

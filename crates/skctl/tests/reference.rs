@@ -28,16 +28,21 @@ fn page() -> String {
         contents(&mut page, command, 0);
     }
     page.push_str("\n## Every command understands\n\n");
-    options(&mut page, root.get_arguments().filter(|arg| arg.is_global_set()));
+    options(&mut page, globals(&root));
     fenced(&mut page, &root.get_after_help().map(ToString::to_string).unwrap_or_default());
+    let shared: Vec<&str> = globals(&root).map(|arg| arg.get_id().as_str()).collect();
     for command in visible(&root) {
-        section(&mut page, command);
+        section(&mut page, command, &shared);
     }
     page.replace("\n\n\n", "\n\n").trim_end().to_owned() + "\n"
 }
 
 fn visible(command: &Command) -> impl Iterator<Item = &Command> {
     command.get_subcommands().filter(|command| !command.is_hide_set() && command.get_name() != "help")
+}
+
+fn globals(command: &Command) -> impl Iterator<Item = &Arg> {
+    command.get_arguments().filter(|arg| arg.is_global_set())
 }
 
 fn name(command: &Command) -> &str {
@@ -53,19 +58,21 @@ fn contents(page: &mut String, command: &Command, depth: usize) {
     }
 }
 
-/// A command, then the commands below it.
-fn section(page: &mut String, command: &Command) {
+/// A command, then the commands below it. `shared` are the arguments that a command above it has told of.
+fn section(page: &mut String, command: &Command, shared: &[&str]) {
     let _ = writeln!(page, "\n## {}\n", name(command));
     let _ = writeln!(page, "{}\n", command.get_about().map(ToString::to_string).unwrap_or_default());
     fenced(page, &command.clone().render_usage().to_string());
-    let own: Vec<&Arg> = command.get_arguments().filter(|arg| !arg.is_global_set() && !arg.is_hide_set()).collect();
+    let is_own = |arg: &&Arg| !arg.is_hide_set() && !shared.contains(&arg.get_id().as_str());
+    let own: Vec<&Arg> = command.get_arguments().filter(is_own).collect();
     let is_builtin = |arg: &Arg| matches!(arg.get_action(), ArgAction::Help | ArgAction::Version);
     let (positional, flags): (Vec<&Arg>, Vec<&Arg>) =
         own.into_iter().filter(|arg| !is_builtin(arg)).partition(|arg| arg.is_positional());
     options(page, positional.into_iter().chain(flags));
     fenced(page, &command.get_after_help().map(ToString::to_string).unwrap_or_default());
+    let shared: Vec<&str> = shared.iter().copied().chain(globals(command).map(|arg| arg.get_id().as_str())).collect();
     for command in visible(command) {
-        section(page, command);
+        section(page, command, &shared);
     }
 }
 

@@ -59,7 +59,7 @@ const KNOWN: [(&str, &[&str]); 14] = [
     ),
     ("snapshot", &["--config-file", "--excluded-namespaces", "--output"]),
     ("transform", &["--output"]),
-    ("validate", &["check", "explain", "print", "--fix", "--output", "--format"]),
+    ("validate", &["check", "explain", "print", "--fix", "--output", "--format", "--generate-skel"]),
     ("xray", &[]),
 ];
 
@@ -97,6 +97,8 @@ fn validate_check_is_validate_and_writes_the_mended_trace_where_o_says() {
     let dir = folder();
     run(&dir, &["validate", "check", "week.sktrace", "--fix", "-o", "mended.sktrace"]).success();
     assert!(dir.path().join("mended.sktrace").exists());
+    let refused = run(&dir, &["validate", "check", "week.sktrace", "--generate-skel"]).code(2);
+    refused.stderr(contains("skctl validate week.sktrace --fix -O OUT"));
 }
 
 #[test]

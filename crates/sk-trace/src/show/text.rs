@@ -28,7 +28,8 @@ impl Summary {
             None => writeln!(f, "\nempty")?,
         }
         let tracked: Vec<_> = self.tracked.iter().map(ToString::to_string).collect();
-        writeln!(f, "{} events, at most {} objects at a time", self.events, self.most_objects)?;
+        let (events, objects) = (counted(self.events, "event"), counted(self.most_objects, "object"));
+        writeln!(f, "{events}, at most {objects} at a time")?;
         writeln!(f, "tracked: {}\n", if tracked.is_empty() { "not said".to_owned() } else { tracked.join(", ") })
     }
 
@@ -75,6 +76,12 @@ impl Summary {
             more => writeln!(f, "{more} names did not fit into memory and are not in the counts by name"),
         }
     }
+}
+
+/// `1 event`, `2 events`.
+fn counted(count: impl Into<u64>, what: &str) -> String {
+    let count = count.into();
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 impl Counts {

@@ -67,6 +67,9 @@ pub struct CheckArgs {
     /// Write the fixed trace to this path or URL.
     #[arg(short = 'o', long = "output", short_alias = 'O', alias = "out", value_name = "OUT", requires = "fix")]
     pub out: Option<String>,
+    /// A SKEL program that would fix the trace.
+    #[arg(long, hide = true)]
+    pub generate_skel: bool,
 }
 
 impl From<&CheckArgs> for ValidateArgs {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, bail};
 use indicatif::HumanCount;
 use serde_json::{Value, json};
 use sk_replay::Refusals;
@@ -20,6 +20,10 @@ use crate::{output, traces};
 
 pub(crate) fn run(args: &ValidateArgs, global: &Global) -> Result<Outcome> {
     match &args.command {
+        Some(ValidateCommand::Check(args)) if args.generate_skel => bail!(
+            "SKEL is not supported: `skctl validate {} --fix -O OUT` writes the fixed trace; docs/from-simkube.md has jq for more",
+            output::line(&args.trace)
+        ),
         Some(ValidateCommand::Check(args)) => judge(&args.into(), global),
         Some(ValidateCommand::Explain(args)) => explain(&args.code),
         Some(ValidateCommand::Print(args)) => print(args),
